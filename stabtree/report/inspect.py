@@ -152,9 +152,9 @@ def _steps(page: Page, run: Run) -> None:
     if loss is not None and len(loss):
         origin = ", ".join(dict.fromkeys(source.steps_from for source in run.sources))
         span = f"{int(loss.steps[0]):,} to {run.last_step or 0:,}"
-        _fact(page, "range", [(span, "number"), (f", from {clean(origin, 60)}", "")])
-        for meaning in dict.fromkeys(source.restarts for source in run.sources if source.restarts):
-            _fact(page, "restarts", [(f"{clean(origin, 60)} {clean(meaning, 200)}", "")])
+        meanings = "; ".join(dict.fromkeys(clean(source.restarts, 200) for source in run.sources if source.restarts))
+        shown = f" ({meanings})" if meanings else ""
+        _fact(page, "range", [(span, "number"), (f", from {clean(origin, 60)}{shown}", "")])
     by_interval: dict[str, dict[str, None]] = {}
     for metric, series in run.series.items():
         group, slash, _ = metric.partition("/")

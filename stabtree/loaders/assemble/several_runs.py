@@ -16,6 +16,7 @@ from stabtree.loaders.assemble.counters import axis_of, evidence_of, of_role, se
 from stabtree.loaders.assemble.episodes import per_episode
 from stabtree.loaders.assemble.roles.phases import by_phase
 from stabtree.loaders.assemble.steps import from_column
+from stabtree.loaders.counters.restarts import NEVER_BACK
 from stabtree.loaders.counters.runs import Runs, counted_on, divide
 from stabtree.loaders.counters.within import Count
 from stabtree.loaders.table import attempt, epochs_note, given_up
@@ -104,6 +105,8 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     axis = axis_of(table, names)
     if axis is None:
         return (table,)
+    if (axis[1:] > axis[:-1]).all():
+        return (replace(table, restarts=table.restarts or NEVER_BACK),)
     rows, evidence = evidence_of(table, axis, names)
     carries = np.zeros(table.rows, dtype=np.bool_)
     carries[rows] = True

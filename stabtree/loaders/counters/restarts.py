@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
 
 SURE, LIKELY, GUESS = "sure", "likely", "guess"
+NEVER_BACK = f"never goes back, {SURE}"
 # More restarts than this are no runs of one file.
 MAX_RUNS = 1000
 # So many stretches of one length are epochs; two may as well be two runs.
@@ -39,7 +40,7 @@ class Restarts:
 
     runs: tuple[int, ...] = (0,)
     epochs: tuple[int, ...] = ()
-    meaning: str = "never goes back, sure"
+    meaning: str = NEVER_BACK
 
 
 def classify(evidence: Counted) -> Restarts:

@@ -91,12 +91,13 @@ def counted_on(counter: Count, runs: Runs) -> Floats:
     """
     counted = np.array(counter.values, dtype=np.float64)
     added = previous = 0.0
-    for begin, end in pairwise([*sorted({*runs.starts, *runs.epochs}), len(counted)]):
+    anew = frozenset(runs.starts)
+    for begin, end in pairwise([*sorted({*anew, *runs.epochs}), len(counted)]):
         held = np.flatnonzero(counter.logged[begin:end]) + begin
         if not len(held):
             continue
         part = counter.values[held]
-        added = 0.0 if begin in runs.starts else previous - float(part[0])
+        added = 0.0 if begin in anew else previous - float(part[0])
         counted[held] = part + added
         previous = float(counted[held].max()) + max(1.0, np.ceil(interval(part)))
     return counted

@@ -20,6 +20,8 @@ LATE = 1.5
 MAX_REPEATED = 0.1
 # An interval is known from so many rows.
 INTERVAL_ROWS = 50
+# A counter that goes back more often than this counts within epochs, or the rows are out of order.
+MANY = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ def rows_back(evidence: Counted) -> Ints:
 
 def rows_at_start(evidence: Counted, back: list[int]) -> list[int]:
     """Return the rows at which the counter is back at its start; eval rows and stray ones are none."""
+    if len(back) > MANY:
+        return back if (evidence.axis[back] == evidence.axis[0]).all() else []
     axis, found, begin = evidence.axis, [], 0
     for row, (stretch, end) in zip(back, _around(back, len(axis)), strict=True):
         before, after = interval(axis[stretch:row]), interval(axis[row:end])
