@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stabtree.context.model import INFERRED, TASKS, UNKNOWN
-from stabtree.context.signs import SIGNS, WORDS
+from stabtree.context.signs import SIGNS, SIGNS_OF_REWARDS, WORDS
 from tests.facts.context import known
 
 
@@ -19,6 +19,7 @@ from tests.facts.context import known
         ("rollout/ep_rew_mean, train/approx_kl, train/clip_fraction", "on-policy-rl", "ppo"),
         ("train/actor_loss, train/critic_loss, train/ent_coef", "off-policy-rl", "sac"),
         ("Episode, Total Reward, Epsilon", "off-policy-rl", None),
+        ("AverageReturn, ExplainedVariance, MeanKL, Perplexity", "on-policy-rl", None),
         ("epoch, Loss D, Loss G", "gan", None),
         ("epoch, train/loss_simple, train/loss_vlb", "diffusion", None),
         ("epoch, loss_ctc, loss_att, acc", "ctc", None),
@@ -38,7 +39,9 @@ def test_a_task_is_known_by_its_columns(columns: str, task: str, algorithm: str 
     assert found.task.how == INFERRED
 
 
-@pytest.mark.parametrize("columns", ["step, loss, lr, grad_norm", "epoch, accuracy, mse", "batch, loss"])
+@pytest.mark.parametrize(
+    "columns", ["step, loss, lr, grad_norm", "epoch, accuracy, mse", "batch, loss", "loss, goal_accuracy"]
+)
 def test_columns_that_many_log_show_no_task(columns: str) -> None:
     """A bare loss may be anything, and so may a log that speaks for two tasks."""
     assert known(columns).task.how == UNKNOWN
@@ -82,5 +85,5 @@ def test_the_loss_of_what_learns_from_rewards_need_not_fall() -> None:
 
 def test_signs_and_words_name_tasks() -> None:
     """That are known to the rest."""
-    assert {sign.task for sign in SIGNS} <= {*TASKS}
+    assert {sign.task for sign in (*SIGNS_OF_REWARDS, *SIGNS)} <= {*TASKS}
     assert {task for _, task, _ in WORDS} <= {*TASKS}
