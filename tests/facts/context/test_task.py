@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from stabtree.context.find import context_of
 from stabtree.context.model import INFERRED, TASKS, UNKNOWN
 from stabtree.context.signs import SIGNS, SIGNS_OF_REWARDS, WORDS
-from tests.facts.context import known
+from tests.conftest import series
+from tests.facts.context import known, run_of
 
 
 @pytest.mark.parametrize(
@@ -39,9 +43,7 @@ def test_a_task_is_known_by_its_columns(columns: str, task: str, algorithm: str 
     assert found.task.how == INFERRED
 
 
-@pytest.mark.parametrize(
-    "columns", ["step, loss, lr, grad_norm", "epoch, accuracy, mse", "batch, loss", "loss, goal_accuracy"]
-)
+@pytest.mark.parametrize("columns", ["step, loss, lr, grad_norm", "epoch, accuracy, mse", "loss, goal_accuracy"])
 def test_columns_that_many_log_show_no_task(columns: str) -> None:
     """A bare loss may be anything, and so may a log that speaks for two tasks."""
     assert known(columns).task.how == UNKNOWN
@@ -70,6 +72,13 @@ def test_what_learns_from_rewards_is_configured_as_a_language_model() -> None:
     """PEFT calls every such model CAUSAL_LM; the columns say what is done with it."""
     assert known("reward, frac_reward_zero_std", task="CAUSAL_LM").task.value == "grpo"
     assert known("loss, accuracy", task="CAUSAL_LM").task.value == "language-model"
+
+
+def test_an_accuracy_below_0_is_none() -> None:
+    """Some call an R² so."""
+    run = run_of("epoch, loss, val_acc")
+    below = replace(series("eval_quality", [-1.6, 0.6]), origin="val_acc")
+    assert context_of(replace(run, series={**run.series, "eval_quality": below})).task.value is None
 
 
 def test_a_trainer_of_one_task_shows_it() -> None:
