@@ -24,7 +24,7 @@ class Sign(NamedTuple):
 
 # In this order: what is special comes before what others log as well. A reward model beside a language model logs
 # tokens, a detector accuracies, and a critic a mean squared error.
-SIGNS = (
+SIGNS_OF_REWARDS = (
     Sign(
         model.GRPO,
         "grpo",
@@ -58,6 +58,7 @@ SIGNS = (
         (
             *("approx_kl", "approxkl", "policy_gradient_loss", "explained_variance value_loss", "surrogate_loss"),
             *("policy_loss value_loss entropy", "policy_loss value_loss entropy_loss", "reinforce_loss"),
+            *("average_policy_std", "explained_variance mean_kl", "explained_variance average_return"),
         ),
     ),
     Sign(
@@ -74,6 +75,8 @@ SIGNS = (
             *("epsilon reward", "epsilon score", "epsilon return", "replay_buffer_size"),
         ),
     ),
+)
+SIGNS = (
     Sign(
         model.GAN,
         "",
@@ -124,7 +127,7 @@ SIGNS = (
         names(
             "perplexity ppl num_tokens ntokens num_input_tokens_seen mean_token_accuracy token_accuracy lm_loss"
             " mlm_loss val_bpb bpb bpc tokens_per_second tokens_per_sec tok_s tok_sec tokens_seen consumed_tokens bleu"
-            " rouge1 rougel tokens_per_second_per_gpu"
+            " rouge rouge1 rougel tokens_per_second_per_gpu"
         ),
     ),
 )
@@ -133,6 +136,15 @@ CLASSES = (
     *("f1", "macro_f1", "auc", "auroc", "precision recall", "balanced_accuracy"),
 )
 """What a classifier logs, and much else besides: a sign where nothing speaks for another task."""
+PLAIN = frozenset(
+    names(
+        "train training val valid validation test eval evaluation dev heldout epoch step batch iter mean avg average"
+        " running best final overall global total per sample at k macro micro weighted balanced class cls score metric"
+        " metrics chart charts log logs model accuracy acc acc1 acc5 prec prec1 precision recall f1 auc auroc roc top"
+        " top1 top5 categorical sparse binary"
+    )
+)
+"""The words of an accuracy that is no more than that; any other word says that something else is right or wrong."""
 NUMBERS = (
     *("mse", "rmse", "mae", "mape", "smape", "nse", "r2", "psnr", "spearman", "pearson"),
     *("pde", "ode", "pinn", "residual", "residuals", "l2_rel", "rel_l2", "l2_error", "physics"),

@@ -9,13 +9,15 @@ from stabtree.context import model
 from stabtree.context.columns import shown
 from stabtree.context.model import INFERRED, Known
 from stabtree.context.settings import how, why
-from stabtree.context.signs import CLASSES, NO_CLASSES, NUMBERS, SIGNS, WORDS
+from stabtree.context.signs import CLASSES, NO_CLASSES, NUMBERS, PLAIN, SIGNS, SIGNS_OF_REWARDS, WORDS
 from stabtree.frameworks.load import framework
+from stabtree.metrics.table import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from stabtree.context.columns import ColumnNames
+    from stabtree.context.signs import Sign
     from stabtree.run import Run
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -86,13 +88,18 @@ _WITH_ALGORITHMS = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.OFF_POL
 
 def _special(run: Run, columns: ColumnNames) -> Task:
     """Return the task whose columns no other task logs."""
-    for sign in SIGNS:
+    found = [_signed(SIGNS_OF_REWARDS, columns), *_by_metric(run), _signed(SIGNS, columns)]
+    return next((one for one in found if one.task.value), Task())
+
+
+def _signed(signs: Sequence[Sign], columns: ColumnNames) -> Task:
+    for sign in signs:
         found = columns.first(sign.marks)
         if found:
             evidence = shown(found)
             algorithm: Known[str] = Known(sign.algorithm, INFERRED, evidence) if sign.algorithm else Known()
             return Task(Known(sign.task, INFERRED, evidence), algorithm)
-    return next(_by_metric(run), Task())
+    return Task()
 
 
 def _by_metric(run: Run) -> Iterator[Task]:
@@ -111,11 +118,30 @@ def _of_classes(run: Run, columns: ColumnNames) -> Known[str]:
     return Known()
 
 
-def _by_columns(_run: Run, columns: ColumnNames) -> Known[str]:
+def _by_columns(run: Run, columns: ColumnNames) -> Known[str]:
     """Return classification or regression; where columns speak for both, neither."""
-    classes, numbers = columns.first(CLASSES), columns.first(NUMBERS)
+    classes, numbers = _accuracy(run, columns), columns.first(NUMBERS)
     if classes and not columns.first(NO_CLASSES):
         return Known(model.CLASSIFICATION, INFERRED, shown(classes))
     if numbers and not classes:
         return Known(model.REGRESSION, INFERRED, shown(numbers))
     return Known()
+
+
+def _accuracy(run: Run, columns: ColumnNames) -> tuple[str, ...]:
+    """Return the columns of an accuracy of classes; empty where it may be that of something else."""
+    for mark in CLASSES:
+        found = columns.first((mark,))
+        if found and all(map(_is_plain, found)) and not any(_goes_below_0(run, name) for name in found):
+            return found
+    return ()
+
+
+def _is_plain(column: str) -> bool:
+    spellings = (_WORD.findall(column.lower()), words(column))
+    return any(all(word.isdigit() or word in PLAIN for word in inner) for inner in spellings)
+
+
+def _goes_below_0(run: Run, column: str) -> bool:
+    """Return whether a share goes below 0, as an R² does that somebody calls an accuracy."""
+    return any(bool((one.values < 0).any()) for one in run.series.values() if one.origin == column)

@@ -237,9 +237,11 @@ def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
     heads = values.get("architectures")
     head = str(heads[0]) if isinstance(heads, list) and heads else ""
     labels = values.get("id2label")
-    if not head or head.endswith(_LANGUAGE_HEADS):
+    # A model that was built in code has no head until it is saved; two labels are what every model begins with.
+    labelled = isinstance(labels, Mapping) and len(labels) > 2
+    if (not head and not labelled) or head.endswith(_LANGUAGE_HEADS):
         found["vocab_size"] = values.get("vocab_size")
-    elif head.endswith("Classification") and isinstance(labels, Mapping) and len(labels) > 1:
+    elif (not head or head.endswith("Classification")) and isinstance(labels, Mapping) and len(labels) > 1:
         single = values.get("problem_type") in (None, "single_label_classification")
         found["n_classes"] = len(labels) if single else None
     found[_WEIGHTS] = values.get("dtype") or values.get("torch_dtype")

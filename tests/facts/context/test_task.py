@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from stabtree.context.find import context_of
 from stabtree.context.model import INFERRED, TASKS, UNKNOWN
-from stabtree.context.signs import SIGNS, WORDS
-from tests.facts.context import known
+from stabtree.context.signs import SIGNS, SIGNS_OF_REWARDS, WORDS
+from tests.conftest import series
+from tests.facts.context import known, run_of
 
 
 @pytest.mark.parametrize(
@@ -19,6 +23,7 @@ from tests.facts.context import known
         ("rollout/ep_rew_mean, train/approx_kl, train/clip_fraction", "on-policy-rl", "ppo"),
         ("train/actor_loss, train/critic_loss, train/ent_coef", "off-policy-rl", "sac"),
         ("Episode, Total Reward, Epsilon", "off-policy-rl", None),
+        ("AverageReturn, ExplainedVariance, MeanKL, Perplexity", "on-policy-rl", None),
         ("epoch, Loss D, Loss G", "gan", None),
         ("epoch, train/loss_simple, train/loss_vlb", "diffusion", None),
         ("epoch, loss_ctc, loss_att, acc", "ctc", None),
@@ -38,7 +43,7 @@ def test_a_task_is_known_by_its_columns(columns: str, task: str, algorithm: str 
     assert found.task.how == INFERRED
 
 
-@pytest.mark.parametrize("columns", ["step, loss, lr, grad_norm", "epoch, accuracy, mse", "batch, loss"])
+@pytest.mark.parametrize("columns", ["step, loss, lr, grad_norm", "epoch, accuracy, mse", "loss, goal_accuracy"])
 def test_columns_that_many_log_show_no_task(columns: str) -> None:
     """A bare loss may be anything, and so may a log that speaks for two tasks."""
     assert known(columns).task.how == UNKNOWN
@@ -69,6 +74,13 @@ def test_what_learns_from_rewards_is_configured_as_a_language_model() -> None:
     assert known("loss, accuracy", task="CAUSAL_LM").task.value == "language-model"
 
 
+def test_an_accuracy_below_0_is_none() -> None:
+    """Some call an R² so."""
+    run = run_of("epoch, loss, val_acc")
+    below = replace(series("eval_quality", [-1.6, 0.6]), origin="val_acc")
+    assert context_of(replace(run, series={**run.series, "eval_quality": below})).task.value is None
+
+
 def test_a_trainer_of_one_task_shows_it() -> None:
     """Where neither columns nor settings do."""
     assert known("iter, loss, mfu").task.value == "language-model"
@@ -82,5 +94,5 @@ def test_the_loss_of_what_learns_from_rewards_need_not_fall() -> None:
 
 def test_signs_and_words_name_tasks() -> None:
     """That are known to the rest."""
-    assert {sign.task for sign in SIGNS} <= {*TASKS}
+    assert {sign.task for sign in (*SIGNS_OF_REWARDS, *SIGNS)} <= {*TASKS}
     assert {task for _, task, _ in WORDS} <= {*TASKS}

@@ -148,6 +148,13 @@ def test_a_flag_of_the_trainer_comes_before_the_weights() -> None:
     assert read_config({**told, "bf16": False, "fp16": False})[0]["dtype"] == "fp32"
 
 
+def test_a_model_that_was_built_in_code_may_be_a_classifier() -> None:
+    """Until it is saved it names no head; its labels are more than the two that every model has."""
+    labels = {str(label): f"LABEL_{label}" for label in range(10)}
+    assert of_model({"vocab_size": 128, "architectures": None, "id2label": labels})["n_classes"] == 10
+    assert of_model({"vocab_size": 128, "id2label": {"0": "a", "1": "b"}})["vocab_size"] == 128
+
+
 def test_broken_events_cost_themselves(tmp_path: Path) -> None:
     """The state is read, and a note says what was not."""
     checkpoint(tmp_path, 30)
