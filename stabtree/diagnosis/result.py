@@ -10,7 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.context.find import context_of
 from stabtree.facts.checkpoints import ASSUMED, CheckpointSource
 from stabtree.run import CONFIG
 from stabtree.tree.model import Take
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
-    from stabtree.context.model import Context
     from stabtree.diagnosis.added import AddedSection
     from stabtree.diagnosis.ignored import Accepted
     from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
@@ -272,11 +270,6 @@ class Diagnosis:
         """Return the page in a frame of its own, as a notebook shows it: its style and script stay inside."""
         page = html.escape(_rendered("html.page", "html")(self))
         return f'<iframe sandbox="allow-scripts" style="{FRAME_STYLE}" srcdoc="{page}"></iframe>'
-
-    @property
-    def context(self) -> Context:
-        """Who the run is."""
-        return context_of(self.run)
 
     @property
     def before_run(self) -> bool:

@@ -20,6 +20,7 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.common.files import Input
 from stabtree.common.lazy import np
 from stabtree.common.text import masked
+from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.judging.account import account, unexplained
 from stabtree.report.model.run_facts import logged_at
@@ -47,7 +48,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "schema": SCHEMA,
         "tool": {"name": "stabtree", "version": __version__},
         "run": _run(run),
-        "context": as_dict(diagnosis.context),
+        "context": as_dict(context_of(run)),
         "tree": diagnosis.tree.name,
         "rules": _rules(diagnosis),
         "verdict": str(diagnosis.verdict),
