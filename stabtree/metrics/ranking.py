@@ -12,7 +12,7 @@ from stabtree.metrics.role import ADVERSARIAL, AUXILIARY, PART, PLAIN, TOTAL
 from stabtree.metrics.table import words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.metrics.role import ColumnRole
 
@@ -97,21 +97,38 @@ class Sighting(NamedTuple):
     summed: int = 0
 
 
+class _Peers(NamedTuple):
+    """What the candidates of one group, those with known names or the others, have among them."""
+
+    max_logged: int
+    any_moves: bool
+    means: Mapping[frozenset[str], int]
+
+
 def rank(found: Sequence[Sighting]) -> Ranking:
     """Rank candidates for one role, best first; equal ones keep the order of the file."""
-    scored = [_score(one, found) for one in found]
+    groups = {known: _peers([one for one in found if (one.alias is not None) == known]) for known in (False, True)}
+    sides = {one.reading.order for one in found if one.reading.kind == ADVERSARIAL}
+    scored = [_score(one, groups[one.alias is not None], players=len(sides) > 1) for one in found]
     return Ranking(tuple(sorted(scored, key=lambda one: -one.points)))
 
 
-def _score(one: Sighting, found: Sequence[Sighting]) -> Candidate:
-    peers = [other for other in found if (other.alias is None) == (one.alias is None)]
+def _peers(group: Sequence[Sighting]) -> _Peers:
+    means: dict[frozenset[str], int] = {}
+    for one in group:
+        if of.MEANS & set(words(one.name)):
+            means[core(one.name)] = max(one.logged, means.get(core(one.name), 0))
+    return _Peers(max((one.logged for one in group), default=0), any(one.moves for one in group), means)
+
+
+def _score(one: Sighting, peers: _Peers, *, players: bool) -> Candidate:
     points, why = _by_name(one), ""
     for lost, reason, applies in (
         (HELD_OUT, "measured on held-out data", one.reading.held_out),
-        (BESIDE_PLAYERS, "beside a generator and a discriminator", _is_bystander(one, found)),
+        (BESIDE_PLAYERS, "beside a generator and a discriminator", players and _is_bystander(one)),
         (BATCH, "of one batch", _has_mean(one, peers)),
-        (STILL, "constant", one.alias is None and not one.moves and any(other.moves for other in peers)),
-        (RARE, FAR_MORE, any(one.logged * DENSER < other.logged for other in peers)),
+        (STILL, "constant", one.alias is None and not one.moves and peers.any_moves),
+        (RARE, FAR_MORE, one.logged * DENSER < peers.max_logged),
         (SUMMED, "a part of the total", one.summed < 0),
     ):
         if applies:
@@ -130,23 +147,19 @@ def _by_name(one: Sighting) -> float:
     return points - UNCONFIRMED * (not reading.named)
 
 
-def _is_bystander(one: Sighting, found: Sequence[Sighting]) -> bool:
-    """Whether a candidate is a term beside two adversaries that neither of them plays for."""
+def _is_bystander(one: Sighting) -> bool:
+    """Whether a term beside two adversaries is one that neither of them plays for."""
     if one.alias is not None or one.reading.kind == ADVERSARIAL or one.reading.order != PART:
         return False
-    sides = {other.reading.order for other in found if other.reading.kind == ADVERSARIAL}
-    return len(sides) > 1 and not of.MIRRORED & set(words(one.name))
+    return not of.MIRRORED & set(words(one.name))
 
 
-def _has_mean(one: Sighting, peers: Sequence[Sighting]) -> bool:
+def _has_mean(one: Sighting, peers: _Peers) -> bool:
     """Whether this is the value of one batch, and the mean of the same over more is logged often enough."""
-    if not of.BATCHES & set(words(one.name)):
+    spelled = set(words(one.name))
+    if not of.BATCHES & spelled or of.MEANS & spelled:
         return False
-    return any(
-        of.MEANS & set(words(other.name)) and core(other.name) == core(one.name) and other.logged * DENSER >= one.logged
-        for other in peers
-        if other is not one
-    )
+    return peers.means.get(core(one.name), 0) * DENSER >= one.logged
 
 
 def core(name: str) -> frozenset[str]:

@@ -110,6 +110,15 @@ def test_a_rise_from_below_zero_is_told_in_nats(level: float) -> None:
     assert ("% higher" in found.evidence[0].text) is (level > 0)
 
 
+def test_an_eval_loss_alone_shows_overfitting() -> None:
+    """Where no training loss is logged, a lasting rise over enough evaluations is likely overfitting."""
+    rising = np.where(AT < 200, 2.0 - AT / 400, 1.5 + (AT - 200) / 1000)
+    found = ask("overfits", make_run({"eval_loss": rising}))
+    assert found.verdict == "yes"
+    assert "no training loss is logged" in found.evidence[1].text
+    assert ask("overfits", make_run({"eval_loss": 2.0 - AT / 1000})).verdict == "no"
+
+
 def test_the_beginning_is_said_as_it_was_read() -> None:
     """The level is the median of the first rows; a first row that lies far from it is named."""
     values = 2.3 + 0.01 * np.sin(AT * 1.7)

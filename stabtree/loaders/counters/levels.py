@@ -86,8 +86,8 @@ class Level:
         certain = 2 if abs(gap) > BEYOND_DOUBT * apart else 1
         if moved / gap >= BACK:
             return certain if moved / gap >= SURELY_BACK else 1
-        usual = float(np.abs(np.diff(last)).max(initial=0.0))
-        if abs(moved) <= max(apart, (LEVEL_ROWS + 1) * usual, GOES_ON * abs(gap)):
+        usual = (LEVEL_ROWS + 1) * float(np.abs(np.diff(last)).max(initial=0.0))
+        if abs(moved) <= max(apart, min(usual, (1 - SURELY_BACK) * abs(gap)), GOES_ON * abs(gap)):
             return -certain
         return -1 if moved / gap > -BACK else 0  # elsewhere than both
 

@@ -68,7 +68,7 @@ def sniff(source: Source, names: Names) -> Sure:
     if head.lstrip().startswith("# ") and _MARKDOWN.search(head):
         return Sure.NO
     reader = _scan(_head(source), names)
-    if not reader.rows.count:
+    if reader.rows.count == len(reader.rows.asides):
         reader = _scan(islice(_printed(source, source.lines()), SNIFF_FURTHER), names)
     if _JSON.match(head) and not is_wrapped(head):
         # Broken JSON that no other format reads.

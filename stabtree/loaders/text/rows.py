@@ -154,13 +154,7 @@ class LogRows:
         self.cells.setdefault(name, Cells()).set(row, value)
 
     def aside(self, line: Line, pairs: Iterable[Pair], printed: tuple[int, str]) -> None:
-        """Add values that were printed beside the rows of training, at the step that the line or its header names.
-
-        Args:
-            line: where the line says that it is.
-            pairs: its values.
-            printed: its number and its text.
-        """
+        """Add values that a line holds beside the rows of training; `printed` is its number and its text."""
         row = self.count
         self.count += 1
         self.asides.append(row)

@@ -145,10 +145,16 @@ def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -
 
 
 def _over(log: _Log, begin: int, end: int) -> int:
-    """Return the row after the last one of a run; what is printed after its last loss may be of the next run."""
-    losses = np.flatnonzero(log.losses[begin:end])
-    if end < log.rows.count and len(losses):
-        return begin + int(losses[-1]) + 1
+    """Return the row after the last one of a run; what is printed after its last loss may be of the next run.
+
+    What the last run prints beside its rows, as a summary after an error, does not show that training went on.
+    """
+    rows = log.losses[begin:end]
+    if end == log.rows.count:
+        rows = ~is_aside(log.rows)[begin:end]
+    last = np.flatnonzero(rows)
+    if len(last):
+        return begin + int(last[-1]) + 1
     return end
 
 

@@ -113,3 +113,16 @@ def test_a_printed_configuration_is_no_series(block: str, tmp_path: Path) -> Non
     run = load_run(write(tmp_path, f"{rows}{block}step 9 loss: 0.5\n{block}", "both.log"))
     names = {*run.series, *run.others}
     assert not [name for name in names if name.lower().startswith(("loss_", "focal", "score"))]
+
+
+def test_a_summary_after_an_error_is_no_row_after_it(tmp_path: Path) -> None:
+    rows = "".join(f"step {i} loss: {i}.5\nval dice: 0.{i}\n" for i in range(1, 9))
+    run = run_of(tmp_path, f"{rows}RuntimeError: CUDA error: an illegal memory access\nval dice: 0.5\n")
+    assert [line.at_end for line in run.lines] == [True]
+
+
+def test_values_before_the_first_row_do_not_hide_it(tmp_path: Path) -> None:
+    """A log whose first lines hold other numbers alone is searched further for its rows."""
+    head = "".join(f"Epoch {i} preparing shard: {i}.5\n" for i in range(2500))
+    run = run_of(tmp_path, head + "".join(f"step {i} loss: {i}.5\n" for i in range(1, 9)))
+    assert points(run, "loss") == [(i, i + 0.5) for i in range(1, 9)]

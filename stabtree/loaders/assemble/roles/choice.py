@@ -117,8 +117,11 @@ def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
     if not alone or not others or not _has_course(table, choice.names):
         return replace(choice, enough=False)
     what = "training loss" if {"eval_loss", "eval_quality"} & set(others) else "loss"
-    note = f"No {what} is logged: the run is judged by {', '.join(others)}."
-    return replace(choice, notes=(*choice.notes, note))
+    notes = [f"No {what} is logged: the run is judged by {', '.join(others)}."]
+    for name, column in table.columns.items():
+        if column and choice.names.role(name) == "reward" and column.count >= MIN_ROWS and is_constant(column):
+            notes.append(f"{clean(name, 60)} is {column.held[0]:g} in all {column.count:,} rows: nothing was learned.")
+    return replace(choice, notes=(*choice.notes, *notes))
 
 
 def _losses(table: Table, choice: Choice) -> list[Sighting]:

@@ -80,6 +80,12 @@ def test_a_run_by_its_reward_alone(tmp_path: Path) -> None:
     assert diagnose(falls, TREES).findings[0].leaf.id == "reward-collapse"
 
 
+def test_a_reward_that_never_changes_gets_a_note(tmp_path: Path) -> None:
+    """Nothing was learned in such a run, whatever is asked of it."""
+    run = load_run(write(tmp_path, table(step=AT, reward=-16)))
+    assert "reward is -16 in all 120 rows: nothing was learned." in run.notes
+
+
 def test_a_reward_without_steps_or_time_is_no_run(tmp_path: Path) -> None:
     """A table of samples or of results is no log."""
     for text in (table(sample_idx=AT, reward=RISING), table(mse=FALLING, mae=FALLING, reward=RISING)):
