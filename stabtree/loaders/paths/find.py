@@ -21,7 +21,20 @@ MAX_TOGETHER = 64  # logs below a folder that are compared with each other, to s
 PART = 16  # logs of a larger folder that are read together
 PLACES = frozenset(
     (
-        *("log", "logs", "out", "output", "outputs", "results", "checkpoints", "metrics", "slurm", "stdout", "csv"),
+        *(
+            "log",
+            "logs",
+            "out",
+            "output",
+            "outputs",
+            "results",
+            "checkpoints",
+            "metrics",
+            "slurm",
+            "stdout",
+            "csv",
+            "files",
+        ),
         *("tb", "tensorboard", "events", "runs", "wandb", "mlruns", "lightning_logs", "tb_logs", "csv_logs"),
         *("train", "training", "val", "valid", "validation", "eval", "test"),
     )

@@ -141,8 +141,8 @@ def test_final_values_in_a_folder_are_no_candidates(tmp_path: Path) -> None:
 
 def test_two_outputs_of_one_logger(tmp_path: Path) -> None:
     """The same rows as CSV and as JSON lines are one run; files of other names may be others."""
-    write(tmp_path, "step,loss\n1,2\n2,1\n", "progress.csv")
-    write(tmp_path, '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n', "progress.json")
+    write(tmp_path, "step,loss\n1,3\n2,2\n3,1\n", "progress.csv")
+    write(tmp_path, "".join(f'{{"step": {i}, "loss": {4 - i}}}\n' for i in (1, 2, 3)), "progress.json")
     run = load_run(tmp_path)
     assert run.sources[0].format == "csv"
     assert any("progress.json holds the same run" in note for note in run.notes)

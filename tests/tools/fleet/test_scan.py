@@ -229,7 +229,7 @@ def test_the_number_under_way_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
 
     pool = Counting()
     loop = Loop(Examiner(), Store(None), "", 2)
-    loop.waiting.extend(Unit(str(tmp_path / f"{n}")) for n in range(400))
+    loop.waiting.extend(Unit(str(tmp_path / f"{n}")) for n in range(8 * looping.BATCH * looping.AHEAD * 2))
     monkeypatch.setattr(looping, "wait", lambda futures, **_: ([one for one in futures if one.done()], []))
     loop._in_parallel(pool, loop._next_batch())  # type: ignore[arg-type]
     assert max(under_way) <= looping.AHEAD * 2
