@@ -99,8 +99,13 @@ def named_by_folder(found: Iterable[Loaded]) -> list[Loaded]:
     """Return runs named by their folder, where a folder holds one run alone."""
     found = list(found)
     runs = Counter(_home(item) for item in found if isinstance(item.run, Run))
+    above = {str(parent) for home in runs for parent in Path(home).parents}  # a path to these means several runs
     paths = Counter(item.path for item in found if item.name == item.path)
-    named = (_named(item, _home(item), alone=runs[_home(item)] == 1, shared=paths[item.path] > 1) for item in found)
+    named = []
+    for item in found:
+        home = _home(item)
+        alone = runs[home] == 1 and home not in above
+        named.append(_named(item, home, alone=alone, shared=paths[item.path] > 1))
     return [replace(item, name=clean(item.name)) for item in named]
 
 
@@ -108,18 +113,20 @@ def _named(item: Loaded, home: str, *, alone: bool, shared: bool) -> Loaded:
     if isinstance(item.run, StabtreeError) or item.name != item.path:
         return item
     if alone:
-        return replace(item, name=home, path=home)
+        path = home
+        if Path(home) == Path():
+            path = str(Path("..", Path.cwd().name))  # says more than `.`
+        return replace(item, name=path, path=path)
     if shared and item.run.sources:  # two loggers used one folder
         return replace(item, name=f"{item.path} {item.run.sources[0].format.partition(',')[0]}")
     return item
 
 
 def _home(item: Loaded) -> str:
-    """Return the folder of a run, as a path that says more than `.`."""
-    folder = item.path
+    """Return the folder of a run."""
     if item.files:
-        folder = os.path.commonpath([str(Path(file).parent) for file in item.files])
-    return str(Path("..", Path.cwd().name)) if Path(folder) == Path() else folder
+        return str(Path(os.path.commonpath([str(Path(file).parent) for file in item.files])))
+    return item.path
 
 
 @dataclass(slots=True)
