@@ -43,7 +43,7 @@ from stabtree.judging.outcome import Outcome
 from stabtree.loaders import LOADERS, load_runs
 from stabtree.report.inspect import inspect_text
 from stabtree.report.json import machine
-from stabtree.report.json.inspection import inspect_json
+from stabtree.report.json.inspection import inspect_dict
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import JSON, PNG, RUN, RUNS, names, output
 from stabtree.tree.load import load_trees
@@ -172,7 +172,7 @@ def _all(file: Path, forced: str | None, number: int) -> str:
             continue
         outcomes.append(Outcome(loaded.name, diagnose(run, load_trees(run))))
         _plain(inspect_text(run, width=WIDTH, color=False), "inspect")
-        _json(inspect_json(run))
+        _json(json.dumps(inspect_dict(run)))
     only = outcomes[0].found if len(outcomes) == 1 else None
     if isinstance(only, Diagnosis):
         _outputs(lambda name, look: output(RUN, name)(only, look), number)

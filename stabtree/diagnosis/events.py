@@ -1,4 +1,4 @@
-"""One event is one finding: merges the findings of several leaves that describe the same event."""
+"""One event is one finding: merges the findings of several leaves, and takes restarts from before all trouble."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.lazy import np
 from stabtree.diagnosis.causes import by_strength
 from stabtree.diagnosis.fixes import leaf_fixes, ranked_fixes
-from stabtree.diagnosis.restart import advise
+from stabtree.diagnosis.restart import FROM_THE_START, advise
 from stabtree.diagnosis.timeline import precursors
 from stabtree.facts import facts_of
 from stabtree.facts.registry import finite
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Evidence
     from stabtree.diagnosis.fixes import FixFormatter
-    from stabtree.diagnosis.result import Finding, Restart
+    from stabtree.diagnosis.restart import Restart
+    from stabtree.diagnosis.result import Finding
+    from stabtree.facts.checkpoints import Checkpoints
     from stabtree.facts.registry import Facts
 
 
@@ -189,3 +191,60 @@ def _had_risen(step: int, facts: Facts) -> bool:
 
 def _onset(item: FindingWithContext) -> int:
     return item.finding.onset_step or 0
+
+
+def before_all_trouble(findings: Sequence[Finding], known: Checkpoints) -> list[Finding]:
+    """Replace each restart from inside the trouble of an earlier finding by one from before it.
+
+    That finding is a critical one, or one of the same kind of event that the loss had not recovered from.
+    """
+    return [_before_its_beginning(finding, findings, known) for finding in _before_critical(findings)]
+
+
+def _before_its_beginning(finding: Finding, findings: Sequence[Finding], known: Checkpoints) -> Finding:
+    own = finding.restart
+    if own is None or own.nothing or own.take in (Take.BEST, Take.NEWEST):
+        return finding
+    open_ = [step for step in _onsets_of_kind(finding, findings) if _is_open(step, own, known)]
+    if not open_:
+        return finding
+    first = min(open_)
+    restart = advise(known, first, None, storm=False)
+    if restart is not None and restart.nothing == FROM_THE_START:
+        restart = replace(restart, nothing=f"the loss is up from step {first:,} on")
+    return replace(finding, restart=restart)
+
+
+def _onsets_of_kind(finding: Finding, findings: Sequence[Finding]) -> list[int]:
+    """Return the onsets of all that is no note and shares a kind of event with a finding."""
+    kinds = {kind for part in finding.parts for kind in part.leaf.events}
+    onsets = []
+    for part in (part for other in findings for part in other.parts):
+        is_note = part.leaf.severity.rank < Severity.WARNING.rank
+        if part.onset_step is not None and not is_note and kinds.intersection(part.leaf.events):
+            onsets.append(part.onset_step)
+    return onsets
+
+
+def _is_open(onset_step: int, restart: Restart, known: Checkpoints) -> bool:
+    """Return whether trouble that began earlier was not over where a restart goes back to."""
+    return onset_step < restart.before_step and not known.is_back(onset_step, restart.before_step)
+
+
+def _before_critical(findings: Sequence[Finding]) -> list[Finding]:
+    critical = [
+        finding.restart
+        for finding in findings
+        if finding.leaf.severity is Severity.CRITICAL and finding.onset_step is not None and finding.restart
+    ]
+    return [replace(finding, restart=_oldest(finding.restart, critical)) for finding in findings]
+
+
+def _oldest(own: Restart | None, critical: Sequence[Restart]) -> Restart | None:
+    """Return the restart with the oldest checkpoint: the own one, or one from before earlier critical trouble."""
+    if own is None:
+        return None
+    # A checkpoint from after the onset may be inside what came later.
+    end = max(own.before_step, (own.checkpoint_step or 0) + 1)
+    earlier = [other for other in critical if own.take is Take.NEWEST or other.before_step < end]
+    return min([own, *earlier], key=lambda restart: restart.checkpoint_step or 0)

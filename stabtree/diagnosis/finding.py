@@ -19,7 +19,7 @@ from stabtree.tree.params import facts_behind
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.causes import Params
-    from stabtree.diagnosis.result import Restart
+    from stabtree.diagnosis.restart import Restart
     from stabtree.diagnosis.visits import Visit
     from stabtree.facts.registry import Facts
     from stabtree.tree.model import Leaf

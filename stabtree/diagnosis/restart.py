@@ -2,19 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import Finding, Restart
 from stabtree.facts.checkpoints import ASSUMED
-from stabtree.tree.model import Severity, Take
+from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from stabtree.facts.checkpoints import Checkpoints
+    from stabtree.facts.checkpoints import Checkpoints, CheckpointSource
 
 FROM_THE_START = "the trouble is there from the first rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Where to restart.
+
+    Attributes:
+        checkpoint_step: the checkpoint to restart from; None when there is none.
+        source: how it is known where the checkpoints are.
+        every: steps between checkpoints.
+        lost_steps: steps of the log that are run again.
+        fresh_step: the newest checkpoint, if it was written right before a NaN storm: passed over, or the same as
+            `checkpoint_step` if no other is older than the trouble.
+        path: the path of that checkpoint, without one that of the oldest; empty if it was not seen.
+        epoch: the epoch at whose end it was written; None if it was not, or if that is not known.
+        line: the line of the log that says that it was saved.
+        nothing: why the log has nothing to go back to; empty if it may have.
+        useless: if the checkpoint nearest to the best step is of no use: its step, the eval loss there, and the best.
+        lost_hours: hours spent on the steps that are run again; None if no time was logged.
+        before_step: the first step of the trouble that it must be older than; the best step for the best checkpoint.
+        take: what is advised: a checkpoint from before the trouble, the best one, or the newest one.
+        listed: the steps of all checkpoints that are known to exist; None without a list of them.
+        unit: what all these steps count: `step`, `epoch` or `row`.
+    """
+
+    checkpoint_step: int | None
+    source: CheckpointSource
+    every: int
+    lost_steps: int
+    before_step: int
+    fresh_step: int | None = None
+    path: str = ""
+    lost_hours: float | None = None
+    take: Take = Take.BEFORE
+    listed: tuple[int, ...] | None = None
+    unit: str = "step"
+    epoch: int | None = None
+    line: int | None = None
+    nothing: str = ""
+    useless: tuple[int, float, float] | None = None
+
+    @property
+    def assumed(self) -> bool:
+        """Whether it is only assumed where the checkpoints are."""
+        return self.source in ASSUMED
 
 
 def advise(
@@ -121,60 +163,3 @@ def _restart(known: Checkpoints, chosen: int | None, trouble: int, take: Take = 
         epoch=known.epochs.get(chosen or 0),
         line=known.lines.get(chosen or 0),
     )
-
-
-def before_all_trouble(findings: Sequence[Finding], known: Checkpoints) -> list[Finding]:
-    """Replace each restart from inside the trouble of an earlier finding by one from before it.
-
-    That finding is a critical one, or one of the same kind of event that the loss had not recovered from.
-    """
-    return [_before_its_beginning(finding, findings, known) for finding in _before_critical(findings)]
-
-
-def _before_its_beginning(finding: Finding, findings: Sequence[Finding], known: Checkpoints) -> Finding:
-    own = finding.restart
-    if own is None or own.nothing or own.take in (Take.BEST, Take.NEWEST):
-        return finding
-    open_ = [step for step in _onsets_of_kind(finding, findings) if _is_open(step, own, known)]
-    if not open_:
-        return finding
-    first = min(open_)
-    restart = advise(known, first, None, storm=False)
-    if restart is not None and restart.nothing == FROM_THE_START:
-        restart = replace(restart, nothing=f"the loss is up from step {first:,} on")
-    return replace(finding, restart=restart)
-
-
-def _onsets_of_kind(finding: Finding, findings: Sequence[Finding]) -> list[int]:
-    """Return the onsets of all that is no note and shares a kind of event with a finding."""
-    kinds = {kind for part in finding.parts for kind in part.leaf.events}
-    onsets = []
-    for part in (part for other in findings for part in other.parts):
-        is_note = part.leaf.severity.rank < Severity.WARNING.rank
-        if part.onset_step is not None and not is_note and kinds.intersection(part.leaf.events):
-            onsets.append(part.onset_step)
-    return onsets
-
-
-def _is_open(onset_step: int, restart: Restart, known: Checkpoints) -> bool:
-    """Return whether trouble that began earlier was not over where a restart goes back to."""
-    return onset_step < restart.before_step and not known.is_back(onset_step, restart.before_step)
-
-
-def _before_critical(findings: Sequence[Finding]) -> list[Finding]:
-    critical = [
-        finding.restart
-        for finding in findings
-        if finding.leaf.severity is Severity.CRITICAL and finding.onset_step is not None and finding.restart
-    ]
-    return [replace(finding, restart=_oldest(finding.restart, critical)) for finding in findings]
-
-
-def _oldest(own: Restart | None, critical: Sequence[Restart]) -> Restart | None:
-    """Return the restart with the oldest checkpoint: the own one, or one from before earlier critical trouble."""
-    if own is None:
-        return None
-    # A checkpoint from after the onset may be inside what came later.
-    end = max(own.before_step, (own.checkpoint_step or 0) + 1)
-    earlier = [other for other in critical if own.take is Take.NEWEST or other.before_step < end]
-    return min([own, *earlier], key=lambda restart: restart.checkpoint_step or 0)

@@ -10,9 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.facts.checkpoints import ASSUMED, CheckpointSource
 from stabtree.run import CONFIG
-from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,12 +19,12 @@ if TYPE_CHECKING:
     from stabtree.common.faults import Fault
     from stabtree.diagnosis.added import AddedSection
     from stabtree.diagnosis.ignored import Accepted
+    from stabtree.diagnosis.restart import Restart
     from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
     from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf, Section, Tree
-
 
 MAX_FIXES = 3
 FRAME_STYLE = "width:100%;height:44rem;border:1px solid #8884;border-radius:6px"
@@ -57,51 +55,6 @@ class JudgedCause:
     evidence: tuple[Evidence, ...] = ()
     reason: str = ""
     missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """Where to restart.
-
-    Attributes:
-        checkpoint_step: the checkpoint to restart from; None when there is none.
-        source: how it is known where the checkpoints are.
-        every: steps between checkpoints.
-        lost_steps: steps of the log that are run again.
-        fresh_step: the newest checkpoint, if it was written right before a NaN storm: passed over, or the same as
-            `checkpoint_step` if no other is older than the trouble.
-        path: the path of that checkpoint, without one that of the oldest; empty if it was not seen.
-        epoch: the epoch at whose end it was written; None if it was not, or if that is not known.
-        line: the line of the log that says that it was saved.
-        nothing: why the log has nothing to go back to; empty if it may have.
-        useless: if the checkpoint nearest to the best step is of no use: its step, the eval loss there, and the best.
-        lost_hours: hours spent on the steps that are run again; None if no time was logged.
-        before_step: the first step of the trouble that it must be older than; the best step for the best checkpoint.
-        take: what is advised: a checkpoint from before the trouble, the best one, or the newest one.
-        listed: the steps of all checkpoints that are known to exist; None without a list of them.
-        unit: what all these steps count: `step`, `epoch` or `row`.
-    """
-
-    checkpoint_step: int | None
-    source: CheckpointSource
-    every: int
-    lost_steps: int
-    before_step: int
-    fresh_step: int | None = None
-    path: str = ""
-    lost_hours: float | None = None
-    take: Take = Take.BEFORE
-    listed: tuple[int, ...] | None = None
-    unit: str = "step"
-    epoch: int | None = None
-    line: int | None = None
-    nothing: str = ""
-    useless: tuple[int, float, float] | None = None
-
-    @property
-    def assumed(self) -> bool:
-        """Whether it is only assumed where the checkpoints are."""
-        return self.source in ASSUMED
 
 
 @dataclass(frozen=True, slots=True)

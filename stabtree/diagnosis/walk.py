@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.coverage import lacking_for_ok, walked, walked_trees, with_faults
-from stabtree.diagnosis.events import merge_events, worst_first
+from stabtree.diagnosis.events import before_all_trouble, merge_events, worst_first
 from stabtree.diagnosis.finding import build_finding
 from stabtree.diagnosis.missing import deciding_settings, log_next, unanswered
 from stabtree.diagnosis.ranks import with_worst_rank
-from stabtree.diagnosis.restart import before_all_trouble
 from stabtree.diagnosis.result import Diagnosis, Finding
 from stabtree.diagnosis.timeline import timeline
 from stabtree.diagnosis.walker import Walker, WalkOptions, start

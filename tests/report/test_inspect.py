@@ -9,7 +9,7 @@ import pytest
 
 from stabtree.loaders import load_run
 from stabtree.report.inspect import inspect_text, interval
-from stabtree.report.json.inspection import inspect_json
+from stabtree.report.json.inspection import inspect_dict
 from stabtree.report.model.run_facts import missing
 from tests.conftest import make_run, series
 from tests.loaders.make import text, write
@@ -63,7 +63,7 @@ def test_a_run_with_everything_lacks_nothing() -> None:
 def test_what_was_misread_is_counted_for_machines(tmp_path: Path) -> None:
     """Cells that hold no number, or not the one that was logged, beside the column's other counts."""
     rows = "".join(f"{i},{'oops' if i in (3, 7) else 2 - i / 50}\n" for i in range(50))
-    found = json.loads(inspect_json(load_run(write(tmp_path, f"step,loss\n{rows}"))))
+    found = inspect_dict(load_run(write(tmp_path, f"step,loss\n{rows}")))
     assert [(column["name"], column["misread"]) for column in found["sources"][0]["columns"]] == [
         ("step", 0),
         ("loss", 2),
@@ -126,7 +126,8 @@ def test_intervals_in_words(steps: list[int], words: str) -> None:
 
 def test_json_holds_the_same_and_no_nan(tmp_path: Path) -> None:
     """Machines get everything, with numbers that JSON knows."""
-    found = json.loads(inspect_json(load_run(write(tmp_path, "step,loss,vram\n0,nan,1\n1,inf,1\n2\n"), dtype="fp16")))
+    run = load_run(write(tmp_path, "step,loss,vram\n0,nan,1\n1,inf,1\n2\n"), dtype="fp16")
+    found = json.loads(json.dumps(inspect_dict(run)))
     assert found["schema"] == 1
     assert found["config"] == {"dtype": {"value": "fp16", "source": "--dtype"}}
     assert found["series"] == [

@@ -1,8 +1,7 @@
-"""How a run was read, as plain values and as JSON."""
+"""How a run was read, as plain values."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
@@ -35,11 +34,6 @@ def inspect_dict(run: Run) -> dict[str, Any]:
         "account": account_list(run),
         "notes": list(run.notes),
     }
-
-
-def inspect_json(run: Run) -> str:
-    """Return the report as indented JSON with a final newline."""
-    return json.dumps(inspect_dict(run), indent=2, allow_nan=False) + "\n"
 
 
 def _series(metric: str, series: Series) -> dict[str, Any]:

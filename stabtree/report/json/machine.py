@@ -29,7 +29,8 @@ from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.common.errors import StabtreeError
-    from stabtree.diagnosis.result import Diagnosis, Finding, JudgedCause, Restart
+    from stabtree.diagnosis.restart import Restart
+    from stabtree.diagnosis.result import Diagnosis, Finding, JudgedCause
     from stabtree.diagnosis.visits import Visit
     from stabtree.facts.replay import Replay, Watch
     from stabtree.run import Run

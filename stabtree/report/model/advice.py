@@ -18,7 +18,8 @@ from stabtree.tree.model import Take
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.diagnosis.result import Finding, Happening, Restart
+    from stabtree.diagnosis.restart import Restart
+    from stabtree.diagnosis.result import Finding, Happening
 
 MAX_TO_DO = 3
 SAME_SHARE = 0.7  # of the words of the shorter of two fixes: with so many in both, they say the same

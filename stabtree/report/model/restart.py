@@ -10,7 +10,7 @@ from stabtree.report.text import counted
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Restart
+    from stabtree.diagnosis.restart import Restart
     from stabtree.report.text import Piece
 
 OPTION = "; --checkpoints DIR names their folder"
