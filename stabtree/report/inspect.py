@@ -101,7 +101,9 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
     for title in numbers:
         table.add_column(title, justify="right", no_wrap=True)
     for use in uses:
-        counts = [use.nonfinite, use.misread] if misread else [use.nonfinite]
+        counts = [use.nonfinite]
+        if misread:
+            counts.append(use.misread)
         cells = [
             (use.name, ""),
             _metric(use),
@@ -122,10 +124,14 @@ def _bad(count: int) -> Piece:
 
 
 def _metric(use: ColumnUse) -> Piece:
-    name = "=" if use.metric == use.name else str(use.metric)
+    name = str(use.metric)
+    if use.metric == use.name:
+        name = "="
     if use.why:
         return f"{name} ({use.why})", "id"
-    return name, "dim" if name == "=" else "id"
+    if name == "=":
+        return name, "dim"
+    return name, "id"
 
 
 def _short(use: ColumnUse, value: float | None) -> str:
@@ -150,19 +156,32 @@ def _steps(page: Page, run: Run) -> None:
     page.heading("Steps")
     loss = run.get("loss")
     if loss is not None and len(loss):
-        origin = ", ".join(dict.fromkeys(source.steps_from for source in run.sources))
         span = f"{int(loss.steps[0]):,} to {run.last_step or 0:,}"
-        meanings = "; ".join(dict.fromkeys(clean(source.restarts, 200) for source in run.sources if source.restarts))
-        shown = f" ({meanings})" if meanings else ""
-        _fact(page, "range", [(span, "number"), (f", from {clean(origin, 60)}{shown}", "")])
+        _fact(page, "range", [(span, "number"), (f", from {_origin(run)}", "")])
     by_interval: dict[str, dict[str, None]] = {}
     for metric, series in run.series.items():
-        group, slash, _ = metric.partition("/")
-        by_interval.setdefault(interval(series), {})[f"{group}/*" if slash else metric] = None
+        by_interval.setdefault(interval(series), {})[_group(metric)] = None
     for every, names in by_interval.items():
         _fact(page, "logged", [(every, ""), (f": {', '.join(names)}", "dim")])
     if run.ranks:
         _fact(page, "ranks", [(f"{len(run.ranks)}: {', '.join(list(run.ranks)[:LIST_SHOWN])}", "")])
+
+
+def _origin(run: Run) -> str:
+    """Return what the steps were read from, and in parentheses what it means where they go back."""
+    origin = clean(", ".join(dict.fromkeys(source.steps_from for source in run.sources)), 60)
+    meanings = "; ".join(dict.fromkeys(clean(source.restarts, 200) for source in run.sources if source.restarts))
+    if meanings:
+        return f"{origin} ({meanings})"
+    return origin
+
+
+def _group(metric: str) -> str:
+    """Return the group of a series, as `weight_norm/*`; its own name if it is in none."""
+    group, slash, _ = metric.partition("/")
+    if slash:
+        return f"{group}/*"
+    return metric
 
 
 def interval(series: Series) -> str:
@@ -172,7 +191,9 @@ def interval(series: Series) -> str:
     intervals = np.diff(series.steps)
     usual = int(median(intervals))
     even = float(np.mean(intervals == usual))
-    every = "every step" if usual == 1 else f"every {usual:,} steps"
+    every = f"every {usual:,} steps"
+    if usual == 1:
+        every = "every step"
     if even == 1:
         return every
     if even >= 0.9:
@@ -210,7 +231,9 @@ def _gap(gap: Gap) -> str:
 
 def _skipped(run: Run) -> Iterator[str]:
     for source in run.sources:
-        prefix = f"{source.path}, " if len(run.sources) > 1 else ""
+        prefix = ""
+        if len(run.sources) > 1:
+            prefix = f"{source.path}, "
         shown = source.skipped[:SKIPPED_SHOWN]
         for skip in shown:
             yield f"{prefix}line {skip.line:,} {skip.reason}."
@@ -223,22 +246,32 @@ def _account(page: Page, run: Run) -> None:
     page.heading("Account")
     entries = account(run)
     for fate in Fate:
-        own = (entry.name for entry in entries if entry.fate is fate and entry.kind == "series")
-        series = list(dict.fromkeys(own))
-        lines = [entry for entry in entries if entry.fate is fate and entry.kind == "lines"]
-        parts = [f"{len(series):,} series" + (f": {first_few(series, IGNORED_SHOWN)}" if series else "")]
-        parts += [*_lines(lines)]
-        if fate is Fate.UNEXPLAINED:
-            parts += [text for text in unexplained(run) if not lines or "lines" not in text]
-        for index, part in enumerate(parts):
-            page.line((f"{'' if index else fate:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
+        head = str(fate)
+        for part in _of_fate(fate, [entry for entry in entries if entry.fate is fate], run):
+            page.line((f"{head:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
+            head = ""
+
+
+def _of_fate(fate: Fate, entries: Sequence[AccountEntry], run: Run) -> Iterator[str]:
+    """Yield the series that share a fate, then the lines, then what is unexplained."""
+    series = list(dict.fromkeys(entry.name for entry in entries if entry.kind == "series"))
+    count = f"{len(series):,} series"
+    if series:
+        count += f": {first_few(series, IGNORED_SHOWN)}"
+    yield count
+    lines = [entry for entry in entries if entry.kind == "lines"]
+    yield from _lines(lines)
+    if fate is Fate.UNEXPLAINED:
+        yield from (text for text in unexplained(run) if not lines or "lines" not in text)
 
 
 def _lines(entries: Sequence[AccountEntry]) -> Iterator[str]:
     for entry in entries[:SKIPPED_SHOWN]:
-        where = f"line {entry.first:,}" if entry.first else "further lines"
-        if entry.count > 1 and entry.first:
-            where += f" and {entry.count - 1:,} like it"
+        where = "further lines"
+        if entry.first:
+            where = f"line {entry.first:,}"
+            if entry.count > 1:
+                where += f" and {entry.count - 1:,} like it"
         yield f"{where}: {entry.name}"
     if entries[SKIPPED_SHOWN:]:
         yield f"and {len(entries) - SKIPPED_SHOWN:,} more kinds of lines"

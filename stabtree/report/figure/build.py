@@ -94,16 +94,21 @@ def _wanted(diagnosis: Diagnosis, finding: Finding | None) -> list[str]:
 
     The loss leads them where it is one of them, and else comes last: a loss that did not move shows nothing.
     """
-    names = [event.metric for event in diagnosis.timeline if event.first]
-    if finding:
-        names += [item.metric for item in finding.evidence if item.metric != "batch_id"]
-    names += [event.metric for event in diagnosis.timeline]
-    names = [*dict.fromkeys(name for name in names if diagnosis.run.find(name))]
+    names = [name for name in _named(diagnosis, finding) if diagnosis.run.find(name)]
     if finding:
         names += [name for name in _tenfold(diagnosis.run) if name not in names]
     if "loss" in names:
         return ["loss", *names]
     return [*names[: MAX_STRIPS - 1], "loss", *names]
+
+
+def _named(diagnosis: Diagnosis, finding: Finding | None) -> dict[str, None]:
+    """Return the series that the timeline and the finding name, in the order in which to draw them."""
+    names = [event.metric for event in diagnosis.timeline if event.first]
+    if finding:
+        names += [item.metric for item in finding.evidence if item.metric != "batch_id"]
+    names += [event.metric for event in diagnosis.timeline]
+    return dict.fromkeys(names)
 
 
 def _tenfold(run: Run) -> list[str]:
@@ -200,10 +205,11 @@ def _axis(values: Floats, steps: Ints, onset: int | None) -> tuple[float, float,
     low, high = float(values.min()), float(values.max())
     if low > 0 and high / low > LOG_RATIO:
         return low, high, True
-    settled = values[len(values) // EARLY :]
-    late = onset is not None and onset > steps[len(values) // EARLY]
-    inner_low, inner_high = quantiles(settled if late else values, *ROBUST)
-    room = (ROOM if late else FAR) * (inner_high - inner_low)
+    usual, times = values, FAR
+    if onset is not None and onset > steps[len(values) // EARLY]:
+        usual, times = values[len(values) // EARLY :], ROOM
+    inner_low, inner_high = quantiles(usual, *ROBUST)
+    room = times * (inner_high - inner_low)
     if room > 0:
         low, high = max(low, inner_low - room), min(high, inner_high + room)
     return low, high, False

@@ -92,7 +92,9 @@ def _steps(shown: list[Markup], reasons: list[str]) -> Markup:
 
 def _list(name: str, kind: str, rows: list[Markup], most: int) -> list[Markup]:
     """Return the first rows as a list, and the others folded."""
-    parts = [tag(name, *rows[:most], class_=kind)] if rows else []
+    if not rows:
+        return []
+    parts = [tag(name, *rows[:most], class_=kind)]
     if rows[most:]:
         parts.append(folded(f"and {len(rows) - most:,} more", tag(name, *rows[most:], class_=kind)))
     return parts
@@ -105,17 +107,21 @@ def events(report: Report) -> Markup:
 
 
 def _event(event: Happening, others: int) -> Markup:
-    first = tag("span", "◀ first", class_="first") if event.first else NOTHING
     step = tag("span", f"{event.unit} {event.step:,}", class_="step")
-    text = tag("span", prose(event.sentence + followers(others)), " ", first)
-    return tag("li", step, text, class_="leads" if event.first else False)
+    text = prose(event.sentence + followers(others))
+    if not event.first:
+        return tag("li", step, tag("span", text, " "))
+    mark = tag("span", "◀ first", class_="first")
+    return tag("li", step, tag("span", text, " ", mark), class_="leads")
 
 
 def causes(report: Report) -> Markup:
     """Return causes beside their fixes; those that nothing supports are folded."""
     shown = [row for row in report.causes if not row.silent][:MAX_CAUSES]
     rest = [row for row in report.causes if row not in shown]
-    parts = [_rows(shown)] if shown else []
+    parts = []
+    if shown:
+        parts.append(_rows(shown))
     if rest:
         parts.append(folded(f"{len(rest):,} more: {state_counts(rest)}", _rows(rest)))
     return headed("Causes and what fixes them", *parts, name="causes")
@@ -129,7 +135,9 @@ def _cause(row: CauseRow) -> Markup:
     state = str(row.state)
     mark = tag("span", f"{CAUSE_SIGNS[row.state]} {state}", class_=f"state {state.replace(' ', '-')}")
     seen = [item.text for item in row.judged.evidence[1:]]
-    more = folded("all that was seen", items("ul", seen)) if seen else NOTHING
+    more = NOTHING
+    if seen:
+        more = folded("all that was seen", items("ul", seen))
     fixes = items("ul", row.fixes, class_="fixes") or tag("p", "no fix of its own", class_="fixes quiet")
     cause = tag("div", tag("p", prose(row.judged.cause.text)), _paragraph(row.why, "quiet"), more)
     return tag("li", mark, cause, fixes)
@@ -147,7 +155,9 @@ def path(report: Report) -> Markup:
 
 def also(report: Report) -> Markup:
     """Return what else was found, each to be opened."""
-    notes = f"{counted(report.notes, 'note')} besides" if report.notes else ""
+    notes = ""
+    if report.notes:
+        notes = f"{counted(report.notes, 'note')} besides"
     return headed("Also found", *map(_also, report.also), _paragraph(notes, "quiet"), name="also")
 
 
@@ -156,7 +166,9 @@ def _also(finding: Finding) -> Markup:
     ids = tag("span", f"{leaf.of} · {leaf.id}", class_="id")
     head = joined([badge(leaf.severity), " ", f"{step_prefix(finding)}{leaf.title}", " ", ids])
     seen = items("ul", [item.text for item in finding.evidence])
-    what_helps = [tag("h3", "What fixes it"), fixes(finding.advice)] if finding.advice else []
+    what_helps = []
+    if finding.advice:
+        what_helps = [tag("h3", "What fixes it"), fixes(finding.advice)]
     return folded(head, tag("p", prose(leaf.why)), seen, *what_helps, class_="node")
 
 
@@ -169,7 +181,9 @@ def not_checked(report: Report) -> Markup:
 
 def _open(item: Open) -> Markup:
     unlocks = tag("span", ", ".join(item.unlocks), class_="id")
-    decides = f"decides {'; '.join(item.decides)}" if item.decides else ""
+    decides = ""
+    if item.decides:
+        decides = f"decides {'; '.join(item.decides)}"
     notes = [_paragraph(text, "quiet") for text in (item.how, decides)]
     return tag("li", tag("p", prose(item.text), " ", unlocks), *notes)
 

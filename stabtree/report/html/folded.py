@@ -14,7 +14,7 @@ from stabtree.report.model.run_facts import steps_around, value_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.diagnosis.result import Diagnosis, Finding
     from stabtree.report.model.report import Report
     from stabtree.run import FileUse, Run
 
@@ -26,14 +26,13 @@ HASHES = "batch_id"  # a series of them shows nothing
 
 def everything_else(report: Report) -> Markup:
     """Return what no first look needs."""
-    diagnosis, advice = report.diagnosis, report.finding.advice if report.finding else ()
-    all_fixes = f"All fixes, in the order in which to try them ({len(advice)})"
+    diagnosis = report.diagnosis
     trees = [[tree.name, tree.title, "walked" if tree.walked else "not walked", tree.why] for tree in diagnosis.trees]
     settings = sorted(diagnosis.run.config.items())
     configuration = [[key, str(setting.value), setting.source] for key, setting in settings]
     parts = [
         _rows(report),
-        folded(all_fixes, fixes(advice)) if advice else NOTHING,
+        _all_fixes(report.finding),
         _list("NaN monitor", report.monitor),
         _walks(diagnosis),
         _table(f"Trees ({len(trees)})", ["tree", "title", "", "why"], trees),
@@ -65,11 +64,18 @@ def _first_rows(heads: list[str], rows: list[list[str]]) -> Iterator[Markup]:
         yield tag("p", f"and {len(rows) - MAX_ROWS:,} more", class_="quiet")
 
 
+def _all_fixes(finding: Finding | None) -> Markup:
+    if finding is None or not finding.advice:
+        return NOTHING
+    return folded(f"All fixes, in the order in which to try them ({len(finding.advice)})", fixes(finding.advice))
+
+
 def _rows(report: Report) -> Markup:
     """Return the log's own rows around the onset."""
-    run, onset = report.diagnosis.run, report.finding.onset_step if report.finding else None
-    if onset is None:
+    run, finding = report.diagnosis.run, report.finding
+    if finding is None or finding.onset_step is None:
         return NOTHING
+    onset = finding.onset_step
     heads, rows = around(run, onset, ["loss", *(event.metric for event in report.events)])
     marked = [[tag("strong", cell) for cell in row] if row[0] == f"{onset:,}" else row for row in rows]
     if rows:

@@ -64,7 +64,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "log_next": _log_next(diagnosis),
         "notes": [*diagnosis.answer_notes, *diagnosis.acceptance_notes, *unexplained(run), *run.notes],
         "account": account_list(run),
-        "monitor": _monitor(diagnosis.monitor) if diagnosis.monitor else None,
+        "monitor": _monitor(diagnosis.monitor),
         "why_not": diagnosis.why_not.to_dict() if diagnosis.why_not else None,
     }
 
@@ -225,21 +225,20 @@ def visit_dict(visit: Visit) -> dict[str, Any]:
 
 def finding_dict(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, Any]:
     """Return a finding as plain values; `ignored` says whether it is ignored or accepted."""
-    leaf, restart, accepted = finding.leaf, finding.restart, finding.accepted
-    time = None if finding.onset_step is None else logged_at(run, finding.onset_step)
+    leaf, accepted = finding.leaf, finding.accepted
     return {
         **picked(leaf, "id", "of"),
         "section": finding.section,
         **picked(leaf, "severity", "title", "why"),
         "onset_step": finding.onset_step,
-        "onset_time": time.isoformat() if time else None,
+        "onset_time": _onset_time(finding, run),
         "last_good_step": finding.last_good_step,
         "evidence": _evidence(finding.evidence),
         "precursors": _evidence(finding.precursors),
         "causes": [_cause(judged) for judged in finding.causes],
         "fixes": list(finding.fixes),
         "first_fixes": [{"fix": fix.text, "reason": fix.reason} for fix in finding.first_fixes],
-        "restart": _restart(restart) if restart else None,
+        "restart": _restart(finding.restart),
         "see": list(leaf.see),
         "page": leaf.page or None,
         "own_onset_step": finding.own_onset_step,
@@ -262,7 +261,18 @@ def _cause(judged: JudgedCause) -> dict[str, Any]:
     }
 
 
-def _restart(restart: Restart) -> dict[str, Any]:
+def _onset_time(finding: Finding, run: Run) -> str | None:
+    if finding.onset_step is None:
+        return None
+    time = logged_at(run, finding.onset_step)
+    if time is None:
+        return None
+    return time.isoformat()
+
+
+def _restart(restart: Restart | None) -> dict[str, Any] | None:
+    if restart is None:
+        return None
     return {
         "checkpoint_step": restart.checkpoint_step,
         "checkpoint_every": restart.every,
@@ -272,12 +282,16 @@ def _restart(restart: Restart) -> dict[str, Any]:
     }
 
 
-def _monitor(replay: Replay) -> dict[str, Any]:
+def _monitor(replay: Replay | None) -> dict[str, Any] | None:
+    if replay is None:
+        return None
     counts = picked(replay, "max_consecutive", "every", "steps_in_vain")
-    series = {"loss": _watch(replay.loss), "grad_norm": _watch(replay.grad_norm) if replay.grad_norm else None}
+    series = {"loss": _watch(replay.loss), "grad_norm": _watch(replay.grad_norm)}
     return counts | series | picked(replay, "first_ranks", "first_rank_step", "other_ranks")
 
 
-def _watch(watch: Watch) -> dict[str, Any]:
+def _watch(watch: Watch | None) -> dict[str, Any] | None:
+    if watch is None:
+        return None
     steps = picked(watch, "first_step", "total", "longest", "stop_step", "returned_step")
     return steps | picked(watch, "last_good", "last_good_step")

@@ -53,7 +53,10 @@ def findings_in_words(report: Report) -> list[str]:
 def actions(items: Sequence[Action]) -> Iterator[str]:
     """Yield what to do in order, each with its reason."""
     for item, reason in zip(items, because(items), strict=True):
-        yield f"{_action(item)}<br>{escape(reason)}" if reason else _action(item)
+        if reason:
+            yield f"{_action(item)}<br>{escape(reason)}"
+        else:
+            yield _action(item)
 
 
 def _action(item: Action) -> str:
@@ -67,8 +70,10 @@ def _action(item: Action) -> str:
 
 def event(item: Happening) -> str:
     """Return one thing that happened, and whether it was the first."""
-    first = " (**first**)" if item.first else ""
-    return f"{item.unit} {item.step:,}: {escape(item.sentence)}{first}"
+    text = f"{item.unit} {item.step:,}: {escape(item.sentence)}"
+    if item.first:
+        return f"{text} (**first**)"
+    return text
 
 
 def causes(rows: Sequence[CauseRow]) -> str:
@@ -92,8 +97,10 @@ def walk(item: Walk) -> str:
 def other(finding: Finding) -> str:
     """Return a further finding in a line."""
     severity = BADGES[finding.leaf.severity].word.lower()
-    seen = f": {finding.evidence[0].text}" if finding.evidence else ""
-    return escape(f"{severity}: {step_prefix(finding)}{finding.leaf.title} ({finding.leaf.id}){seen}")
+    text = f"{severity}: {step_prefix(finding)}{finding.leaf.title} ({finding.leaf.id})"
+    if finding.evidence:
+        text += f": {finding.evidence[0].text}"
+    return escape(text)
 
 
 def unchecked(item: Open) -> str:
@@ -116,9 +123,8 @@ def _why_not(diagnosis: Diagnosis) -> tuple[str, str]:
 
 
 def _about(report: Report) -> str:
-    page = report.finding.leaf.page if report.finding else ""
-    if page:
-        return f"[about this failure]({page})"
+    if report.finding and report.finding.leaf.page:
+        return f"[about this failure]({report.finding.leaf.page})"
     return ""
 
 
@@ -130,7 +136,9 @@ def _part(head: str, inner: str) -> str:
 
 def _folded(report: Report) -> Iterator[str]:
     """Yield what is not needed to act."""
-    fixes = report.finding.fixes if report.finding else ()
+    fixes: tuple[str, ...] = ()
+    if report.finding:
+        fixes = report.finding.fixes
     notes = (*report.diagnosis.answer_notes, *report.log_notes)
     turns = sum(len(item.turns) for item in report.walks)
     late, rest = report.events[MAX_EVENTS:], report.causes[MAX_CAUSES:]

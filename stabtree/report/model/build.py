@@ -47,7 +47,9 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         exit_code: the code that the command will end with, for the last line.
     """
     finding = main_finding(diagnosis)
-    others = diagnosis.findings[1:] if finding else diagnosis.findings
+    others = diagnosis.findings
+    if finding:
+        others = others[1:]
     least = _min_severity(diagnosis).rank
     also = tuple(item for item in others if item.leaf.severity.rank >= least)
     actions = _actions(diagnosis, finding, also)
@@ -62,18 +64,18 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         earlier=earlier(diagnosis, finding) if finding else "",
         plainly=_plainly(diagnosis, finding),
         misread=_misread(diagnosis),
-        seen_as=tuple(_seen_as(finding)) if finding else (),
+        seen_as=tuple(_seen_as(finding)),
         do_now=actions,
         events=diagnosis.timeline,
         event_groups=tuple(event_groups(diagnosis.timeline)),
-        causes=tuple(_causes(finding, actions)) if finding else (),
+        causes=tuple(_causes(finding, actions)),
         walks=tuple(_walks(diagnosis, finding)),
         also=also,
         notes=len(others) - len(also),
         unexplained=unexplained(diagnosis.run),
         unchecked=unchecked(diagnosis),
         open=tuple(_open(diagnosis)),
-        monitor=tuple(sentences(diagnosis.monitor, diagnosis.run.unit)) if diagnosis.monitor else (),
+        monitor=_monitor(diagnosis),
         ticks=tuple(_ticks(diagnosis)),
         closing=_closing(diagnosis, finding, exit_code),
     )
@@ -128,8 +130,17 @@ def _was_first(other: Finding, finding: Finding) -> bool:
     return begun and other.leaf.severity is Severity.CRITICAL
 
 
-def _seen_as(finding: Finding) -> Iterator[str]:
+def _monitor(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return what the NaN monitor would have done; nothing where the loss is finite throughout."""
+    if diagnosis.monitor is None:
+        return ()
+    return tuple(sentences(diagnosis.monitor, diagnosis.run.unit))
+
+
+def _seen_as(finding: Finding | None) -> Iterator[str]:
     """Yield what shows the event in other series, or dates it, and where; notes only of a note."""
+    if finding is None:
+        return
     min_rank = min(finding.leaf.severity.rank, Severity.WARNING.rank)
     series = {item.metric for item in finding.parts[0].evidence}
     moved = finding.own_onset_step != finding.onset_step
@@ -145,10 +156,14 @@ def _at(finding: Finding) -> str:
     return f" at {finding.unit} {finding.onset_step:,}"
 
 
-def _causes(finding: Finding, actions: tuple[Action, ...]) -> Iterator[CauseRow]:
+def _causes(finding: Finding | None, actions: tuple[Action, ...]) -> Iterator[CauseRow]:
+    if finding is None:
+        return
     numbers = {action.fix: number for number, action in reversed([*enumerate(actions, 1)]) if action.fix}
     for judged in finding.causes:
-        why = judged.evidence[0].text if judged.evidence else judged.reason
+        why = judged.reason
+        if judged.evidence:
+            why = judged.evidence[0].text
         first_fix = next(iter(judged.cause.fixes), "")
         yield CauseRow(judged, why, judged.cause.fixes, numbers.get(first_fix, 0))
 
@@ -187,7 +202,9 @@ def turn_of(visit: Visit) -> Turn:
     """Return a visit as a turn."""
     answer, question = visit.answer, visit.question
     checked = answer.verdict != UNKNOWN
-    evidence = tuple(item.text for item in answer.evidence) if checked else (answer.reason,)
+    evidence: tuple[str, ...] = (answer.reason,)
+    if checked:
+        evidence = tuple(item.text for item in answer.evidence)
     return Turn(
         id=question.id,
         section=question.section,

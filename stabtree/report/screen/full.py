@@ -72,8 +72,9 @@ def _verdict(page: Page, report: Report) -> None:
     page.line((_summary(diagnosis.run), "dim"), indent=1)
     if report.misread:
         page.blank()
-        # The title of a run that could not be judged names what was misread.
-        text = FIX_OF_MISREAD if report.verdict == UNKNOWN else report.careful + report.misread
+        text = report.careful + report.misread
+        if report.verdict == UNKNOWN:  # then the title names what was misread
+            text = FIX_OF_MISREAD
         page.line((text, ""), indent=1)
     if finding:
         page.blank()
@@ -89,7 +90,9 @@ def _verdict(page: Page, report: Report) -> None:
 
 def _summary(run: Run) -> str:
     first = first_step(run)
-    steps = "no steps" if first is None else f"{run.unit}s {first:,} to {run.last_step:,}"
+    steps = "no steps"
+    if first is not None:
+        steps = f"{run.unit}s {first:,} to {run.last_step:,}"
     series = [name for name in SERIES if run.get(name)]
     series += sorted({f"{name.split('/')[0]}/*" for name in run.series if "/" in name})
     settings = filter(None, (str(run.setting("dtype") or ""), ranks(run)))
@@ -141,9 +144,11 @@ def _timeline(page: Page, events: Sequence[Happening]) -> None:
     page.heading("What happened, in order")
     width = max(len(f"{event.step:,}") for event in events) + 7
     for earliest, *others in groups[:MAX_EVENTS]:
-        text, mark = f"{earliest.sentence}{followers(len(others))}", "  ◀ first" if earliest.first else ""
+        text = [(f"{earliest.sentence}{followers(len(others))}", "")]
+        if earliest.first:
+            text.append(("  ◀ first", "first"))
         step = f"{earliest.unit} {earliest.step:,}"
-        page.item((step, "id"), [(text, ""), (mark, "first")], indent=1, head_width=width)
+        page.item((step, "id"), text, indent=1, head_width=width)
 
 
 def _causes(page: Page, rows: tuple[CauseRow, ...]) -> None:
@@ -151,9 +156,10 @@ def _causes(page: Page, rows: tuple[CauseRow, ...]) -> None:
         return
     page.heading("Causes, by evidence")
     for row in rows[:MAX_CAUSES]:
-        why = f": {row.why}" if row.why else ""
-        text = (row.judged.cause.text, "dim" if row.silent else "")
-        page.item((f"{CAUSE_SIGNS[row.state]} {row.state}", row.state), [text, (why, "dim")], indent=1, head_width=17)
+        text = [(row.judged.cause.text, "dim" if row.silent else "")]
+        if row.why:
+            text.append((f": {row.why}", "dim"))
+        page.item((f"{CAUSE_SIGNS[row.state]} {row.state}", row.state), text, indent=1, head_width=17)
     if rows[MAX_CAUSES:]:
         page.line((f"and {state_counts(rows[MAX_CAUSES:], ' more')}; --json lists all", "dim"), indent=1)
 

@@ -63,8 +63,10 @@ def _parts(report: Report) -> Iterator[Line]:
     run = report.diagnosis.run
     yield _plain(step_range(run))
     ticks: Line = []
+    before = ""
     for id_, tick in report.ticks:
-        ticks += [(f" §{id_} " if ticks else f"§{id_} ", ""), (TICK_SIGNS[tick], TICK_STYLES[tick])]
+        ticks += [(f"{before}§{id_} ", ""), (TICK_SIGNS[tick], TICK_STYLES[tick])]
+        before = " "
     parts = [ticks, _plain(_levels(run))]
     if run.get("loss") is None:
         parts.reverse()  # the numbered sections ask for a loss: without one they say nothing of what was judged
@@ -100,8 +102,10 @@ def _levels(run: Run) -> str:
     values = judged.values[np.isfinite(judged.values)]
     if len(values) < 2:
         return ""
-    prefix = "" if name == "loss" else "judged by "
-    return f"{prefix}{name} {median(values[:ROWS_OF_A_LEVEL]):.3g} → {median(values[-ROWS_OF_A_LEVEL:]):.3g}"
+    levels = f"{name} {median(values[:ROWS_OF_A_LEVEL]):.3g} → {median(values[-ROWS_OF_A_LEVEL:]):.3g}"
+    if name == "loss":
+        return levels
+    return f"judged by {levels}"
 
 
 def _path(page: Page, report: Report) -> None:
@@ -144,16 +148,21 @@ def _share(observed: float | None, threshold: float | None) -> float | None:
 
 def _not_checked(page: Page, report: Report) -> None:
     """Add what was not checked and what to log for it, in a line with how much was noted of the log."""
-    noted = report.diagnosis.run.notes
-    tail = f"{counted(len(noted), 'note')} on the log (--full)" if noted else ""
+    tail = ""
+    if report.diagnosis.run.notes:
+        tail = f"{counted(len(report.diagnosis.run.notes), 'note')} on the log (--full)"
     if not report.open:
-        page.lines([[(tail, "")]] if tail else [])
+        if tail:
+            page.lines([[(tail, "")]])
         return
-    parts = [report.unchecked] if report.unchecked else []
+    parts = []
+    if report.unchecked:
+        parts.append(report.unchecked)
     names = dict.fromkeys(item.text for item in report.open if item.how)
     if names:
         parts.append(f"log {', '.join(names)}")
-    tail = f" · {tail}" if tail else ""
+    if tail:
+        tail = f" · {tail}"
     text = page.plain("; ".join(parts) or report.open[0].text)
     text = clipped(text, page.width - len(NOT_CHECKED) - len(page.plain(tail)) - 1)
     page.lines([[(NOT_CHECKED, "heading"), (text, ""), (tail, "")]])

@@ -152,7 +152,8 @@ def _fixes(page: Page, fixes: Sequence[str]) -> None:
 
 def _titled(page: Page, node: Node, title: str, about: str, *more: Piece, hanging: int | None = None) -> None:
     """Add the id and the title of a node, and below them where it is from."""
-    hanging = len(node.id) + 2 if hanging is None else hanging
+    if hanging is None:
+        hanging = len(node.id) + 2
     page.line((node.id, "id"), ("  ", ""), (title, "heading"), *more, hanging=hanging)
     page.line((about, "dim"), indent=1)
     page.blank()
@@ -237,9 +238,10 @@ def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool, brief: bool) -> Non
     _field(page, "why", node.why)
     if brief:
         _causes_in_short(page, node)
+        _fixes(page, node.fixes[:FEW])
     else:
         _causes(page, tree, node, full=full)
-    _fixes(page, node.fixes[: FEW if brief else MANY])
+        _fixes(page, node.fixes[:MANY])
     if node.restart:
         _field(page, "restart", "from the newest checkpoint before the onset; diagnose names it")
     if node.escalate:
@@ -254,8 +256,9 @@ def _causes_in_short(page: Page, node: Leaf) -> None:
         return
     rest = len(node.causes) - FEW
     causes = [(f"{cause.text} ({cause.id}); ", "") for cause in node.causes[:FEW]]
-    more = f"and {rest} more (--full)" if rest > 0 else ""
-    page.item(("causes", "dim"), [*causes, (more, "dim")], indent=1, head_width=HEAD)
+    if rest > 0:
+        causes.append((f"and {rest} more (--full)", "dim"))
+    page.item(("causes", "dim"), causes, indent=1, head_width=HEAD)
 
 
 def _causes(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
