@@ -68,7 +68,9 @@ class Series:
     labels: Mapping[float, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        where = f", steps {self.steps[0]:,} to {self.steps[-1]:,}" if len(self.steps) else ""
+        where = ""
+        if len(self.steps):
+            where = f", steps {self.steps[0]:,} to {self.steps[-1]:,}"
         return f"Series({self.metric!r}, {len(self.steps):,} values{where})"
 
     def before(self, step: int) -> Series:
@@ -239,9 +241,11 @@ class Run:
     def setting(self, key: str) -> ConfigScalar | None:
         """Return a value of the configuration, None if it is not known; numbers of steps as the log counts them."""
         found = self.config.get(key)
-        if found and key in IN_STEPS and isinstance(found.value, int):
+        if found is None:
+            return None
+        if key in IN_STEPS and isinstance(found.value, int):
             return found.value * self.step_size
-        return found.value if found else None
+        return found.value
 
     def unlike(self, other: Run) -> list[str]:
         """Return the settings in which another run differs, with those that only one of them has."""
@@ -282,7 +286,9 @@ class Run:
 
 
 def _plain(value: ConfigScalar) -> str | float | bool | list[int]:
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return list(value)
+    return value
 
 
 def _not_logged(series: Series, steps: Ints) -> str:

@@ -94,7 +94,9 @@ def _restart_before_storm(known: Checkpoints, newest: int | None, good: int, tro
     older = known.newest(good - known.fresh_steps)
     if older == newest:
         return _restart(known, newest, trouble, take)
-    return replace(_restart(known, newest if older is None else older, trouble, take), fresh_step=newest)
+    if older is None:
+        older = newest
+    return replace(_restart(known, older, trouble, take), fresh_step=newest)
 
 
 def _last_good(
@@ -102,11 +104,15 @@ def _last_good(
 ) -> int | None:
     """Return the last step at which the run was sound; None if the log has none."""
     good = last_good_step
-    if take is Take.NEWEST:
-        good = known.last_finite if storm else known.last_step
+    if take is Take.NEWEST and storm:
+        good = known.last_finite
+    elif take is Take.NEWEST:
+        good = known.last_step
     elif good is None or good == onset_step:  # a rise begins at the lowest level of the loss, which is sound itself
         good = known.step_before(onset_step)
-    return known.begins_late if good is None else good
+    if good is None:
+        return known.begins_late
+    return good
 
 
 def _why_nothing(known: Checkpoints, good: int | None, take: Take) -> str:
@@ -125,10 +131,13 @@ def _newest_sound(known: Checkpoints, onset_step: int, good: int, take: Take) ->
     newest = known.newest(good)
     at_onset = good == known.step_before(onset_step)
     if newest is None and (take is Take.LOW or at_onset):
-        # Between the best and the trouble a run may have lost most of it already.
-        end = onset_step if at_onset else (good + onset_step) // 2 + 1
+        end = onset_step
+        if not at_onset:  # between the best and the trouble a run may have lost most of it already
+            end = (good + onset_step) // 2 + 1
         later = known.oldest(good)
-        return later if later is not None and later < end else None, onset_step
+        if later is not None and later < end:
+            return later, onset_step
+        return None, onset_step
     if take not in (Take.NEWEST, Take.LOW) and newest != known.newest(onset_step - 1):
         return newest, known.step_after(good) or onset_step
     return newest, onset_step
@@ -137,7 +146,9 @@ def _newest_sound(known: Checkpoints, onset_step: int, good: int, take: Take) ->
 def _best(known: Checkpoints, best_step: int) -> Restart:
     """Return the checkpoint nearest to where the run was at its best; none if most of that is lost in it."""
     chosen = known.best(best_step)
-    useless = known.useless(chosen, best_step) if chosen is not None else None
+    if chosen is None:
+        return _restart(known, None, best_step, Take.BEST)
+    useless = known.useless(chosen, best_step)
     if useless is not None:
         chosen = None
     return replace(_restart(known, chosen, best_step, Take.BEST), useless=useless)

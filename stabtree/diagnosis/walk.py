@@ -66,7 +66,9 @@ def diagnose(
         return _diagnosis(start(one, tree, options, ask if one is read else None))
 
     whole = judge(read)
-    return with_worst_rank(whole, judge) if read.ranks else whole
+    if read.ranks:
+        return with_worst_rank(whole, judge)
+    return whole
 
 
 def _loaded(run: object) -> Run:
@@ -160,7 +162,9 @@ def _merged(found: Sequence[FindingWithContext], facts: Facts) -> list[Finding]:
 def _misread(facts: Facts) -> str:
     """Return why the log was not read as it was meant; empty where it was, or where that can't be found out."""
     reading = facts.get("reading")
-    return reading.misread if isinstance(reading, Reading) else ""
+    if isinstance(reading, Reading):
+        return reading.misread
+    return ""
 
 
 def _found(

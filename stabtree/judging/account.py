@@ -76,14 +76,11 @@ def _of_file(source: FileUse, run: Run) -> Iterator[AccountEntry]:
     for use in source.columns:
         yield from _of_column(use, source.path, run)
     if source.skipped_count:
-        first = source.skipped[0] if source.skipped else None
-        reason, line = (first.reason, first.line) if first else ("", None)
-        yield AccountEntry(
-            "lines", reason, Fate.UNEXPLAINED, source.skipped_count, "could not be read", line, source.path
-        )
+        yield _skipped(source)
     for kind in source.unread:
-        fate = Fate.HARMLESS if kind.harmless else Fate.UNEXPLAINED
-        reason = "a time, a speed or a size" if kind.harmless else "hold numbers that were not read"
+        fate, reason = Fate.UNEXPLAINED, "hold numbers that were not read"
+        if kind.harmless:
+            fate, reason = Fate.HARMLESS, "a time, a speed or a size"
         yield AccountEntry("lines", kind.example, fate, kind.count, reason, kind.line or None, source.path)
 
 
@@ -107,23 +104,35 @@ def _fate(use: ColumnUse) -> tuple[Fate, str]:
     return Fate.UNEXPLAINED, use.why
 
 
+def _skipped(source: FileUse) -> AccountEntry:
+    reason, line = "", None
+    if source.skipped:
+        reason, line = source.skipped[0].reason, source.skipped[0].line
+    return AccountEntry("lines", reason, Fate.UNEXPLAINED, source.skipped_count, "could not be read", line, source.path)
+
+
 def _first_nonfinite(use: ColumnUse, run: Run) -> int | None:
     series = run.find(use.metric or use.name)
     if series is None:
         return None
     rows = np.flatnonzero(~np.isfinite(series.values))
-    return int(series.steps[rows[0]]) if len(rows) else None
+    if not len(rows):
+        return None
+    return int(series.steps[rows[0]])
 
 
 def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
     """Yield a sentence on the series that hold values which are not finite, the one that breaks first at the front."""
     ordered = sorted(entries, key=lambda entry: (entry.first is None, entry.first))
     names = list(dict.fromkeys(entry.name for entry in ordered))
-    if names:
-        step = ordered[0].first
-        where = "" if step is None else f", the first at {unit} {step:,}"
-        verb = "holds" if len(names) == 1 else "hold"
-        yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}, and no question reads them."
+    if not names:
+        return
+    where, verb = "", "hold"
+    if ordered[0].first is not None:
+        where = f", the first at {unit} {ordered[0].first:,}"
+    if len(names) == 1:
+        verb = "holds"
+    yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}, and no question reads them."
 
 
 def _cells(entries: list[AccountEntry]) -> Iterator[str]:
@@ -139,6 +148,9 @@ def _lines(entries: list[AccountEntry]) -> Iterator[str]:
     if not count:
         return
     first = min((entry.first for entry in entries if entry.first is not None), default=None)
-    where = "" if first is None else f", the first is line {first:,}"
-    noun = "line that holds numbers was" if count == 1 else "lines that hold numbers were"
+    where, noun = "", "lines that hold numbers were"
+    if first is not None:
+        where = f", the first is line {first:,}"
+    if count == 1:
+        noun = "line that holds numbers was"
     yield f"{count:,} {noun} not read{where} (`stabtree inspect`)."

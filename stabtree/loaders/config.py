@@ -66,9 +66,11 @@ def number_of(value: Any) -> float:
 def count_of(value: Any, min_count: int = 0) -> int:
     """Return a whole number of at least `min_count`."""
     number = number_of(value)
-    if number != int(number) or not min_count <= number < 2**53:
-        raise ValueError("a positive whole number" if min_count else "a whole number")
-    return int(number)
+    if number == int(number) and min_count <= number < 2**53:
+        return int(number)
+    if min_count:
+        raise ValueError("a positive whole number")
+    raise ValueError("a whole number")
 
 
 def positive_of(value: Any) -> int:
@@ -196,9 +198,10 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
             config[key] = KEYS[key][0](value)
         except (ValueError, OverflowError) as error:
             notes.append(f"The configuration's {key} is {clean(value, 40)!r}, not {clean(error, 60)}: ignored.")
-    mixed = _is_mixed(best["dtype"][1]) if config.get("dtype") == "fp16" else None
-    if mixed is not None:
-        config["mixed"] = mixed
+    if config.get("dtype") == "fp16":
+        mixed = _is_mixed(best["dtype"][1])
+        if mixed is not None:
+            config["mixed"] = mixed
     trainer = of_config(values)
     if trainer:
         config.setdefault("framework", trainer)
@@ -220,7 +223,9 @@ def _is_mixed(precision: object) -> bool | None:
     words = normalize(str(precision)).split("_")
     if "true" in words:
         return False
-    return True if {"mixed", "amp"}.intersection(words) else None
+    if "mixed" in words or "amp" in words:
+        return True
+    return None
 
 
 _WEIGHTS = "weights_dtype"
@@ -234,8 +239,7 @@ def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
     The latter is that of the run only where no trainer's flag says otherwise: mixed precision has weights in fp32.
     """
     found: dict[str, Any] = {}
-    heads = values.get("architectures")
-    head = str(heads[0]) if isinstance(heads, list) and heads else ""
+    head = _head(values)
     labels = values.get("id2label")
     # A model that was built in code has no head until it is saved; two labels are what every model begins with.
     labelled = isinstance(labels, Mapping) and len(labels) > 2
@@ -246,6 +250,14 @@ def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
         found["n_classes"] = len(labels) if single else None
     found[_WEIGHTS] = values.get("dtype") or values.get("torch_dtype")
     return found
+
+
+def _head(values: Mapping[str, Any]) -> str:
+    """Return the name of the class that a model was saved as; empty where it is not known."""
+    heads = values.get("architectures")
+    if isinstance(heads, list) and heads:
+        return str(heads[0])
+    return ""
 
 
 def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int, Any]]:

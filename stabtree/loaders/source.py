@@ -67,12 +67,18 @@ class Source(Stored):
     @property
     def name(self) -> str:
         """The file's own name, safe to print."""
-        return clean(self.file.name) if self.file else "standard input"
+        if self.file:
+            return clean(self.file.name)
+        return "standard input"
 
     def describe(self, name: str) -> str:
         """Return the loader's `name` with compression and encoding, where they are out of the ordinary."""
-        encoding = self.encoding if self.encoding != "utf-8" else ""
-        return ", ".join(filter(None, (name, encoding, self.packed)))
+        parts = [name]
+        if self.encoding != "utf-8":
+            parts.append(self.encoding)
+        if self.packed:
+            parts.append(self.packed)
+        return ", ".join(parts)
 
     def lines(self) -> Lines:
         """Return a reader of the whole input."""
@@ -126,7 +132,7 @@ class Lines:
             yield self._plain("".join(held))
 
     def _plain(self, text: str) -> str:
-        text = text.replace(_MARK, "") if _MARK in text else text
+        text = text.replace(_MARK, "")
         if "\x1b" not in text:
             return text
         if _COLOURS not in self.notes:
@@ -230,7 +236,8 @@ def _sniffed(bare: Source) -> Source:
     head = head[:HEAD_BYTES]
     encoding, bom = encoding_of(head)
     text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").replace(_MARK, "")
-    text = _ESCAPES.sub("", text) if "\x1b" in text else text
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
     return replace(
         source, data=head, head=text, encoding=encoding, bom=bom, binary=binary_kind(head, text), cut=bool(damage)
     )
@@ -251,7 +258,9 @@ def _missing(file: Path, shown: str) -> StabtreeError:
     if remote:
         scheme = remote["scheme"].lower()
         fetch = _FETCH.get(scheme, "").format(url=f"{scheme}://{remote['rest']}")
-        hint = f"type `{fetch} | stabtree -`" if fetch else "copy it to this machine, and name the copy"
+        hint = "copy it to this machine, and name the copy"
+        if fetch:
+            hint = f"type `{fetch} | stabtree -`"
         return StabtreeError("stabtree reads files of this machine, not addresses", where=shown, hint=hint)
     hint = "check the path"
     try:

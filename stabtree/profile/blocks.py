@@ -119,8 +119,9 @@ def smoothed(medians: Floats) -> Floats:
         return medians
     left, own, right = medians[:, :-2], medians[:, 1:-1], medians[:, 2:]
     inner = _of_three(left, own, right)
-    second = inner[:, 1:2] if inner.shape[1] > 1 else inner
-    before = inner[:, -2:-1] if inner.shape[1] > 1 else inner
+    second = before = inner
+    if inner.shape[1] > 1:
+        second, before = inner[:, 1:2], inner[:, -2:-1]
     first = _of_three(medians[:, :1], inner[:, :1], 3 * inner[:, :1] - 2 * second)
     last = _of_three(medians[:, -1:], inner[:, -1:], 3 * inner[:, -1:] - 2 * before)
     return np.concatenate((first, inner, last), axis=1)
@@ -143,8 +144,10 @@ def ends(values: Floats) -> tuple[Floats, Floats]:
 def extreme_rows(blocks: Blocked, *, highest: bool) -> list[int]:
     """Return the first row of the lowest value of each series, or of the highest."""
     found = []
-    edges = blocks.highs if highest else blocks.lows
-    at = edges.argmax(axis=1) if highest else edges.argmin(axis=1)
+    if highest:
+        at = blocks.highs.argmax(axis=1)
+    else:
+        at = blocks.lows.argmin(axis=1)
     for values, block in zip(blocks.values, at.tolist(), strict=True):
         begin = 0 if not block else blocks.head + block * blocks.size
         part = values[begin : blocks.head + (block + 1) * blocks.size]

@@ -51,15 +51,20 @@ def _sequence(items: list[Any], after: Chars) -> tuple[float, Chars, bool]:
     for operator, argument in reversed(items):
         own, first, nothing = _item(str(operator), argument, begin)
         ways = min(_TOO_MANY, ways * own)
-        begin, empty = (first | begin, empty) if nothing else (first, False)
+        if nothing:
+            begin = first | begin
+        else:
+            begin, empty = first, False
     return ways, begin, empty
 
 
 def _item(operator: str, argument: Any, after: Chars) -> tuple[float, Chars, bool]:
     if operator.endswith("_REPEAT"):
         return _repeat(operator, argument, after)
-    if operator in ("SUBPATTERN", "ATOMIC_GROUP"):
-        return _sequence(list(argument[-1] if operator == "SUBPATTERN" else argument), after)
+    if operator == "SUBPATTERN":
+        return _sequence(list(argument[-1]), after)
+    if operator == "ATOMIC_GROUP":
+        return _sequence(list(argument), after)
     if operator == "BRANCH":
         return _branch([list(items) for items in argument[1]], after)
     if operator in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
@@ -67,7 +72,9 @@ def _item(operator: str, argument: Any, after: Chars) -> tuple[float, Chars, boo
     if operator in ("ASSERT", "ASSERT_NOT"):
         return _sequence(list(argument[1]), _LETTERS)[0], _LETTERS, True
     # Anchors and references to groups: whatever comes before may be asked for another way.
-    return 1.0 if operator == "AT" else float(LINE), _LETTERS, True
+    if operator == "AT":
+        return 1.0, _LETTERS, True
+    return float(LINE), _LETTERS, True
 
 
 def _repeat(operator: str, argument: Any, after: Chars) -> tuple[float, Chars, bool]:
@@ -98,9 +105,7 @@ def _chars(operator: str, argument: Any) -> Chars:
     if operator == "ANY":
         return _LETTERS
     if operator == "IN":
-        items = [(str(kind), value) for kind, value in argument]
-        found = frozenset[str]().union(*(_chars(kind, value) for kind, value in items if kind != "NEGATE"))
-        return _others(found) if items[0][0] == "NEGATE" else found
+        return _chars_in([(str(kind), value) for kind, value in argument])
     if operator == "RANGE":
         return _either_case(range(argument[0], min(argument[1], ord(_BEYOND)) + 1) or (argument[0],))
     if operator == "CATEGORY":
@@ -110,9 +115,19 @@ def _chars(operator: str, argument: Any) -> Chars:
     return _either_case((argument,))
 
 
+def _chars_in(items: list[tuple[str, Any]]) -> Chars:
+    """Return the characters of a class in brackets."""
+    found = frozenset[str]().union(*(_chars(kind, value) for kind, value in items if kind != "NEGATE"))
+    if items[0][0] == "NEGATE":
+        return _others(found)
+    return found
+
+
 def _category(name: str) -> Chars:
     found = frozenset(filter(_CATEGORIES[name.removeprefix("NOT_")], _LETTERS))
-    return _LETTERS - found if name.startswith("NOT_") else found
+    if name.startswith("NOT_"):
+        return _LETTERS - found
+    return found
 
 
 def _others(chars: Chars) -> Chars:

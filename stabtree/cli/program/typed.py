@@ -88,13 +88,18 @@ def _converted(params: Any, callback: Callable[..., Any] | None) -> Any:
 
 def _element(hint: Any) -> type | None:
     """Return the type of one value of an option: `int` for `list[int] | None`; None where it is not ours to convert."""
-    hint = getattr(hint, "__origin__", hint) if hasattr(hint, "__metadata__") else hint
+    if hasattr(hint, "__metadata__"):
+        hint = getattr(hint, "__origin__", hint)
     if get_origin(hint) in (Union, UnionType):
         members = [member for member in get_args(hint) if member is not NoneType]
-        hint = members[0] if len(members) == 1 else None
+        if len(members) != 1:
+            return None
+        hint = members[0]
     if get_origin(hint) is list:
         hint = get_args(hint)[0]
-    return hint if isinstance(hint, type) and _is_ours(hint) else None
+    if isinstance(hint, type) and _is_ours(hint):
+        return hint
+    return None
 
 
 def _is_ours(kind: type) -> bool:
@@ -142,6 +147,9 @@ def _fitted(value: Any, kind: type, name: str) -> Any:
     try:
         return kind(value)
     except ValueError:
-        wanted = f"one of {', '.join(kind)}" if issubclass(kind, StrEnum) else KINDS[kind]
+        if issubclass(kind, StrEnum):
+            wanted = f"one of {', '.join(kind)}"
+        else:
+            wanted = KINDS[kind]
         problem, hint = f"{value!r} is not {wanted}", f"type {name} with {wanted}"
         raise StabtreeError(problem, where=name, hint=hint) from None

@@ -181,7 +181,9 @@ def _points(store: sqlite3.Connection, size: int) -> dict[str, tuple[Points, tup
     found: dict[str, tuple[Points, tuple[str, ...]]] = {}
     for run, index in runs.items():
         own = whole[np.searchsorted(whole[:, 0], index) : np.searchsorted(whole[:, 0], index, side="right")]
-        notes = (f"Rows that hold no number: {bad[index]:,}, not read.",) if index in bad else ()
+        notes: tuple[str, ...] = ()
+        if index in bad:
+            notes = (f"Rows that hold no number: {bad[index]:,}, not read.",)
         found[run] = _of_run(tuple(names), own), notes
     return found
 
@@ -211,8 +213,10 @@ def _batches(store: sqlite3.Connection, size: int) -> Iterator[Sequence[Sequence
 
 def _numbers(value: Any, time: Any, step: Any, is_nan: Any) -> tuple[float, float, float] | None:
     """Return value, timestamp and step; None if SQLite's loose types let something else in."""
+    if is_nan:
+        value = math.nan
     try:
-        logged, when, at = logged_value(math.nan if is_nan else value, time or 0, step or 0)
+        logged, when, at = logged_value(value, time or 0, step or 0)
     except (ValueError, TypeError, OverflowError):
         return None
     if abs(logged) >= LARGEST:

@@ -69,7 +69,9 @@ def _word(cell: str, comma: Comma) -> float | None:
     if _NAN.fullmatch(text):
         return float("nan")
     if _INF.fullmatch(text):
-        return float("-inf" if text.startswith("-") else "inf")
+        if text.startswith("-"):
+            return float("-inf")
+        return float("inf")
     if comma == "decimal" and _DECIMAL.fullmatch(text):
         text = text.replace(".", "").replace(",", ".")
     elif _THOUSANDS.fullmatch(text):

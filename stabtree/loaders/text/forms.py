@@ -106,7 +106,9 @@ class Forms:
 
     def learn(self, text: str, line: Line) -> None:
         """Remember the form of a line that was read, if it has a fixed one."""
-        self.last_step = line.step.text if line.step else ""
+        self.last_step = ""
+        if line.step:
+            self.last_step = line.step.text
         if self._learned >= MAX_LEARNED or line.bar or line.problem or len(text) > MAX_LENGTH:
             return
         form = learned(text, line, self._rows)
@@ -125,15 +127,10 @@ def learned(text: str, line: Line, rows: LogRows) -> LineForm | None:
     if not line.step or line.step.start < 0 or line.step.power:
         return None
     wanted = _wanted(line, line.step, rows)
-    tokens = list(_TOKEN.finditer(text))
-    if not wanted or len(tokens) > MAX_TOKENS or not wanted.keys() <= {token.start() for token in tokens}:
+    pattern = _checked_pattern(text, wanted)
+    if pattern is None:
         return None
-    pattern = _pattern(text, tokens, {start: name for start, (name, _) in wanted.items()})
-    found = pattern.fullmatch(text)
-    pairs = [wanted[start] for start in sorted(wanted)]
-    if not found or found.groups() != tuple(value for _, value in pairs):
-        return None
-    names = tuple(name for name, _ in pairs)
+    names = tuple(wanted[start][0] for start in sorted(wanted))
     block = Block(names, line.step.name, line.loss is not None)
     rows.blocks.append(block)
     return LineForm(pattern.fullmatch, names.index("step"), frozenset(pair.name for pair in line.metrics), block)
@@ -148,7 +145,21 @@ def _wanted(line: Line, step: Pair, rows: LogRows) -> dict[int, tuple[str, str]]
     wanted = {pair.start: (name, pair.text) for name, pair in axes if pair and pair.start >= 0}
     found = wanted | {pair.start: (pair.name, pair.text) for pair in kept}
     names = {name for name, _ in found.values()}
-    return found if kept and len(names) == len(found) else {}
+    if not kept or len(names) != len(found):
+        return {}
+    return found
+
+
+def _checked_pattern(text: str, wanted: dict[int, tuple[str, str]]) -> re.Pattern[str] | None:
+    """Return the pattern of a text; None if there are no numbers to keep, or it would read others from the text."""
+    tokens = list(_TOKEN.finditer(text))
+    if not wanted or len(tokens) > MAX_TOKENS or not wanted.keys() <= {token.start() for token in tokens}:
+        return None
+    pattern = _pattern(text, tokens, {start: name for start, (name, _) in wanted.items()})
+    found = pattern.fullmatch(text)
+    if not found or found.groups() != tuple(wanted[start][1] for start in sorted(wanted)):
+        return None
+    return pattern
 
 
 def _number(text: str | None) -> float | None:

@@ -48,14 +48,13 @@ def is_messages(source: Source) -> bool:
 
 def _finals(source: Source) -> str:
     """Return what a file of W&B that is no log of metrics holds; empty for any other file."""
-    name = source.file.name if source.file else ""
     if is_messages(source):
         return "the messages"
     if source.head.startswith(("wandb_version:", "_wandb:")):
         return "the configuration"
     if not source.head.lstrip().startswith("{"):
         return ""
-    if name.endswith("wandb-summary.json"):
+    if source.file and source.file.name.endswith("wandb-summary.json"):
         return FINAL_VALUES
     if {"_wandb", "_runtime"} <= _values(source).keys():
         return FINAL_VALUES
@@ -68,7 +67,9 @@ def _values(source: Source) -> dict[str, Any]:
         only = jsonl.parse(source.head)
     except ValueError:
         return {}
-    return dict(flatten(only)) if isinstance(only, dict) else {}
+    if not isinstance(only, dict):
+        return {}
+    return dict(flatten(only))
 
 
 def read(source: Source, names: Names) -> Table:
@@ -78,9 +79,10 @@ def read(source: Source, names: Names) -> Table:
         StabtreeError: if it holds none.
     """
     finals = _finals(source)
-    lines = nonfinite_losses(_values(source)) if finals == FINAL_VALUES else ()
-    if lines:
-        return Table(source.path, "wandb, final values", 0, {}, notes=(NO_COURSE,), lines=lines)
+    if finals == FINAL_VALUES:
+        lines = nonfinite_losses(_values(source))
+        if lines:
+            return Table(source.path, "wandb, final values", 0, {}, notes=(NO_COURSE,), lines=lines)
     if finals:
         raise StabtreeError(f"holds only {finals} of a W&B run, no history", where=source.path, hint=_HINT)
     table = _log(source, names)
@@ -121,7 +123,9 @@ def is_run(directory: Path) -> bool:
     folders, files = entries(directory)
     if of_one_run(folders, files):
         return True
-    inner = entries(directory / "files")[1] if "files" in folders else []
+    if "files" not in folders:
+        return False
+    inner = entries(directory / "files")[1]
     return any(name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"))
 
 

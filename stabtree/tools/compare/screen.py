@@ -31,20 +31,26 @@ MAX_LINE = 400
 def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a comparison for a terminal."""
     page = new_page(look)
-    full = look.length is Length.FULL
     word, style = words.WORDS[comparison.parted]
     page.line((f" {word} ", style), ("  ", ""), (words.title(comparison), "heading"))
     for text in filter(None, (words.basis(comparison), *comparison.notes)):
         page.line((text, "dim"))
-    _partings(page, comparison, None if full else MAX_PARTINGS)
+    _partings(page, comparison, _limit(MAX_PARTINGS, look))
     _strips(page, comparison, look)
-    _settings(page, comparison, None if full else MAX_SETTINGS)
+    _settings(page, comparison, _limit(MAX_SETTINGS, look))
     _verdicts(page, comparison)
-    _left_out(page, comparison, None if full else MAX_LEFT_OUT)
+    _left_out(page, comparison, _limit(MAX_LEFT_OUT, look))
     page.blank()
     page.line((words.closing(comparison), "critical word" if comparison.parted is Parted.YES else ""))
     page.lines([[(f"next: {words.next_command(comparison)}", "dim")]])
     return page.text()
+
+
+def _limit(max_rows: int, look: RenderOptions) -> int | None:
+    """Return how many rows to show; None for all of them."""
+    if look.length is Length.FULL:
+        return None
+    return max_rows
 
 
 def _partings(page: Page, comparison: Comparison, limit: int | None) -> None:
@@ -84,7 +90,9 @@ def _more(page: Page, count: int, detail: str = "") -> None:
 
 
 def _strips(page: Page, comparison: Comparison, look: RenderOptions) -> None:
-    drawn = overlay(comparison, columns_for(look.width)) if look.plots else None
+    if not look.plots:
+        return
+    drawn = overlay(comparison, columns_for(look.width))
     if drawn is None:
         return
     page.blank()

@@ -49,7 +49,9 @@ class Store:
     @property
     def notes(self) -> list[str]:
         """What is to be said of the cache."""
-        return [self._cache.note] if self._cache.note else []
+        if self._cache.note:
+            return [self._cache.note]
+        return []
 
     def close(self) -> None:
         """Write the cache, and let go of the rest."""
@@ -94,7 +96,9 @@ class Store:
 
     def records(self, *, worst_first: bool = True) -> Iterator[Record]:
         """The runs of this scan; worst first, those of one leaf together, the leaf of most runs first."""
-        order = "rank, -many, leaf, path, run" if worst_first else "path, run"
+        order = "path, run"
+        if worst_first:
+            order = "rank, -many, leaf, path, run"
         many = "SELECT rank AS r, leaf AS l, count(*) AS many FROM mine GROUP BY rank, leaf"
         yield from self._records(f"SELECT id FROM mine JOIN ({many}) ON rank = r AND leaf = l ORDER BY {order}")  # noqa: S608
 

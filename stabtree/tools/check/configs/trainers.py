@@ -44,12 +44,13 @@ def _by_rule(rule: Rule, values: Mapping[str, Any]) -> Iterator[Spelled]:
     path: list[str] = []
     value: Any = values
     for word in rule.at:
-        inner = value if isinstance(value, Mapping) else {}
-        key = next((key for key in inner if plain_word(key) == plain_word(word)), None)
+        if not isinstance(value, Mapping):
+            return
+        key = next((key for key in value if plain_word(key) == plain_word(word)), None)
         if key is None:
             return
         path.append(key)
-        value = inner[key]
+        value = value[key]
     if _applies(rule, value):
         found = value if rule.value is None else rule.value
         called = (name for pattern, name in rule.words.items() if fnmatchcase(str(value), pattern))
@@ -58,8 +59,9 @@ def _by_rule(rule: Rule, values: Mapping[str, Any]) -> Iterator[Spelled]:
 
 def _applies(rule: Rule, value: Any) -> bool:
     if rule.equals is not None:
-        plain = value.lower() if isinstance(value, str) else value
-        return plain in rule.equals
+        if isinstance(value, str):
+            value = value.lower()
+        return value in rule.equals
     if rule.kind == "list":
         return isinstance(value, list)
     return rule.kind == "any" or not is_open(value)
@@ -71,15 +73,20 @@ def _adapter(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Sp
     word = next((word for word in known if not isinstance(values[words[word]], Mapping)), "")
     if not word:
         return
-    found = str(values[words[word]]).lower()
-    if found == "true":
-        found = "lora"
-    elif found in ("none", "", "false") and word != "adapter":
-        found = "full"
+    found = _named_adapter(word, str(values[words[word]]).lower())
     if found == "lora" and _is_4bit(values, words):
         found = "qlora"
     if found in ("lora", "qlora", "full"):
         yield _setting("adapter", found, words[word])
+
+
+def _named_adapter(word: str, value: str) -> str:
+    """Return the adapter that a value of one of these words stands for; the value itself where that names it."""
+    if value == "true":
+        return "lora"
+    if value in ("none", "", "false") and word != "adapter":
+        return "full"
+    return value
 
 
 def _is_4bit(values: Mapping[str, Any], words: Mapping[str, str]) -> bool:
@@ -121,7 +128,9 @@ def _classes_in(values: Mapping[str, Any], name: str) -> Iterator[Spelled]:
     if logs is not None:
         yield _setting("logs", [log.removesuffix("Logger") for log in logs], name, "logger")
     callbacks = section.get("callbacks")
-    for index, callback in enumerate(callbacks if isinstance(callbacks, list) else []):
+    if not isinstance(callbacks, list):
+        return
+    for index, callback in enumerate(callbacks):
         if isinstance(callback, Mapping) and _class(callback) == "ModelCheckpoint":
             inner = callback.get("init_args", callback)
             path: Path_ = (name, "callbacks", index, *(("init_args",) if inner is not callback else ()))
@@ -141,8 +150,9 @@ def _classes(value: Any) -> list[str] | None:
     """Return the names of the classes to build; none for `false`, None where nothing is said."""
     if value is False:
         return []
-    many = value if isinstance(value, list) else [value]
-    names = [_class(one) for one in many if isinstance(one, Mapping)]
+    if not isinstance(value, list):
+        value = [value]
+    names = [_class(one) for one in value if isinstance(one, Mapping)]
     return [name for name in names if name] or None
 
 
