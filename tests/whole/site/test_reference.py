@@ -128,7 +128,7 @@ def test_types_that_come_back_are_found(pages: dict[str, str]) -> None:
     names = {kind.__name__ for kind in hints.types()}
     assert {"Restart", "Leaf", "Severity", "Progress"} <= names
     assert names.isdisjoint(stabtree.__all__)
-    assert ".. autoclass:: stabtree.diagnosis.result.Restart\n" in pages["reference/types.md"]
+    assert ".. autoclass:: stabtree.diagnosis.restart.Restart\n" in pages["reference/types.md"]
 
 
 def test_names_for_type_checkers_are_taken_from_where_they_are_imported() -> None:
