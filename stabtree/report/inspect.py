@@ -255,10 +255,8 @@ def _account(page: Page, run: Run) -> None:
 def _of_fate(fate: Fate, entries: Sequence[AccountEntry], run: Run) -> Iterator[str]:
     """Yield the series that share a fate, then the lines, then what is unexplained."""
     series = list(dict.fromkeys(entry.name for entry in entries if entry.kind == "series"))
-    count = f"{len(series):,} series"
     if series:
-        count += f": {first_few(series, IGNORED_SHOWN)}"
-    yield count
+        yield f"{len(series):,} series: {first_few(series, IGNORED_SHOWN)}"
     lines = [entry for entry in entries if entry.kind == "lines"]
     yield from _lines(lines)
     if fate is Fate.UNEXPLAINED:

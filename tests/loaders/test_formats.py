@@ -110,7 +110,7 @@ LAYOUTS: dict[str, tuple[str, bytes]] = {
     "jsonl": ("a.jsonl", lines(records()).encode()),
     "jsonl, nulls": (
         "a.jsonl",
-        lines([{key: row.get(key) for key in ROWS[0]} for row in records()]).encode(),
+        lines([{"eval_loss": None, **row} for row in records()]).encode(),  # a null in place of a loss is a NaN
     ),
     "jsonl, strings": ("a.jsonl", lines([dict(row) for row in ROWS]).encode()),
     "jsonl, bare nan": (
@@ -183,7 +183,7 @@ def test_what_is_written_is_read(
     csv = "step,loss,lr\n" + "".join(
         f"{i},{loss!r},{'' if lr is None else repr(lr)}\n" for i, (loss, lr) in enumerate(cells)
     )
-    rows = [{"step": i, "loss": loss, "lr": lr} for i, (loss, lr) in enumerate(cells)]
+    rows = [{"step": i, "loss": loss} | ({} if lr is None else {"lr": lr}) for i, (loss, lr) in enumerate(cells)]
     first, second = load_run(write(folder, csv)), load_run(write(folder, lines(list(rows)), "a.jsonl"))  # type: ignore[arg-type]
     assert points(first) == points(second)
     assert np.array_equal(first.series["loss"].values, np.array([loss for loss, _ in cells]), equal_nan=True)

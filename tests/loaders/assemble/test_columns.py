@@ -39,7 +39,7 @@ def test_columns_are_named_metrics(tmp_path: Path) -> None:
     ]
     found = uses(run)
     assert found["train/loss"] == ColumnUse("train/loss", "loss", "", 2, 4.5, 4.4, 0, role="loss")
-    assert found["vram"] == ColumnUse("vram", None, "not a known metric", role="clock")
+    assert found["vram"] == ColumnUse("vram", None, "not a known metric", 2, 100.0, 100.0, role="clock")
     assert run.series["loss"].origin == "train/loss"
 
 

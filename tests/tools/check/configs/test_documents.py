@@ -213,7 +213,7 @@ def test_no_spelling_means_two_settings() -> None:
 def test_a_setting_of_a_log_header_is_read_here_as_there(key: str) -> None:
     """What both tables know takes the same values, but that names here are words in lower case."""
     same = KEYS[key][0] is header.KEYS[key][0]
-    assert same or key in ("optimizer", "lr_schedule", "task", "save_strategy")
+    assert same or key in ("optimizer", "lr_schedule", "task", "save_strategy", "adapter")
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
