@@ -116,10 +116,7 @@ class Names:
 
     def wanted(self, column: str) -> bool:
         """Return whether the values of a column may be needed; others need not be parsed."""
-        inner = in_export(column)
-        known = _meaning(self, column).role or part_of(column) or (inner and self.wanted(inner))
-        reading = describe_name(column)
-        return bool(known or reading.loss or reading.role in _WANTED or normalize(column) == NAMELESS)
+        return (_wanted if len(column) <= MAX_NAME else _wanted.__wrapped__)(self, column)
 
     def column(self, metric: str) -> str:
         """Return the name for a column of a metric that a loader makes itself."""
@@ -171,6 +168,14 @@ def _check_metric(metric: str) -> None:
 def _meaning(names: Names, column: str) -> Meaning:
     # A broken file holds names of any length, which are not worth remembering.
     return (_remembered if len(column) <= MAX_NAME else _remembered.__wrapped__)(names, column)
+
+
+@lru_cache(maxsize=1 << 15)
+def _wanted(names: Names, column: str) -> bool:
+    inner = in_export(column)
+    known = _meaning(names, column).role or part_of(column) or (inner and names.wanted(inner))
+    reading = describe_name(column)
+    return bool(known or reading.loss or reading.role in _WANTED or normalize(column) == NAMELESS)
 
 
 @lru_cache(maxsize=1 << 15)

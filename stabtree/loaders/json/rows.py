@@ -109,6 +109,7 @@ class JsonRows:
         """
         parts = []
         for keys, indices in by_keys(rows):
+            check_width(len(keys), self.path)
             alike = rows if len(indices) == len(rows) else [rows[index] for index in indices]
             known = [key for key in keys if self._is_known(key)]
             values = self._plain_values(alike, keys, known, texts=texts)
