@@ -67,7 +67,7 @@ EPISODES = _words("epsilon eps episode episodes ep_len episode_length l")
 HIGHER = _words(
     "acc accuracy accuracies top prec f1 fscore auc auroc auprc ap aps apm apl map iou miou biou dice dsc bleu rouge "
     "rougel meteor chrf cider psnr ssim precision recall sensitivity specificity r2 corr correlation spearman pearson "
-    "kendall kappa mcc ndcg mrr hits jaccard ic exact em success score scores similarity"
+    "kendall kappa mcc ndcg mrr hits jaccard ic exact em success score scores similarity pesq stoi sdr sdri sisdr sisnr"
 )
 ONE_SIDED = _words("prec precision recall sensitivity specificity")
 LOWER = _words("wer cer ter eer fid kid lpips ppl perplexity mape epe negative negatives positives err errors")
@@ -103,7 +103,7 @@ COUNTED = _words(
 )
 COUNTED_ALONE = (["step"], ["epoch"], ["batch"], ["iter"], ["iteration"])
 
-ENTROPY = _words("entropy")
+ENTROPY = _words("entropy ent")
 POLICY_TERMS = _words("kl approxkl clipfrac clip clipped importance logp logprob logprobs policy pi actor surrogate")
 VALUE_TERMS = _words(
     "critic vf values vpred valuepred qf qf1 qf2 q1 q2 qvalue qvalues advantage advantages adv explained baseline"
