@@ -260,7 +260,7 @@ def _of_fate(fate: Fate, entries: Sequence[AccountEntry], run: Run) -> Iterator[
     lines = [entry for entry in entries if entry.kind == "lines"]
     yield from _lines(lines)
     if fate is Fate.UNEXPLAINED:
-        yield from (text for text in unexplained(run) if not lines or "lines" not in text)
+        yield from (text for text in unexplained(run) if "stabtree inspect" not in text)
 
 
 def _lines(entries: Sequence[AccountEntry]) -> Iterator[str]:
