@@ -11,7 +11,7 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_runs
-from stabtree.loaders.paths import find
+from stabtree.loaders.paths import find, several
 from stabtree.loaders.paths.find import Unit
 from tests.cli.command import run
 from tests.conftest import FIXTURES
@@ -141,7 +141,7 @@ def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) 
 def test_paths_within_others_count_once(tmp_path: Path) -> None:
     """A folder, a file in it, and the same by another name are one thing to scan."""
     file = logs.csv(tmp_path / "a" / "metrics.csv")
-    found = find.units_of([str(tmp_path / "a"), str(file), str(tmp_path / "a" / "..") + "/a", str(tmp_path / "b.csv")])
+    found = several.units_of([str(tmp_path / "a"), str(file), str(tmp_path / "a" / "..") + "/a", str(tmp_path / "b.csv")])
     assert found == [Unit(str(tmp_path / "a")), Unit(str(tmp_path), ("b.csv",), named=True)]
 
 
