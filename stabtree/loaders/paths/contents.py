@@ -266,7 +266,7 @@ class _UnitReader:
         read = self.cache.get(path)
         if read is not None:
             short = all(table.rows < MIN_ROWS for table in read.tables)
-            return error.problem if short else ""
+            return error.problem if short and not isinstance(error, NoRowsError) else ""
         try:
             source = glimpse(Path(path), GLIMPSE_BYTES)
         except StabtreeError:
