@@ -156,7 +156,7 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     runs = [item for item in loaded if isinstance(item.run, Run)]
     errors = [item.run for item in loaded if isinstance(item.run, StabtreeError)]
     if len(runs) > 1:
-        raise _several(runs, folder)
+        raise _several(runs, folder, cut=len(loaded) > MAX_RUNS)
     if not runs:
         raise errors[0]
     run = runs[0].run
@@ -165,13 +165,14 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     return replace(run, notes=(*run.notes, *(f"Not read: {error.where} {error.problem}." for error in errors)))
 
 
-def _several(runs: Sequence[Loaded], folder: str) -> SeveralRunsError:
+def _several(runs: Sequence[Loaded], folder: str, *, cut: bool) -> SeveralRunsError:
     if not folder:
         shown = first_few([item.name for item in runs], LISTED)
         hint = "name one of them; say --ranks where they are ranks of one run"
         return SeveralRunsError(f"these are {len(runs)} runs: {shown}", hint=hint)
     names = [below(item, folder) for item in runs]
-    problem = f"holds {len(runs)} runs: {first_few(names, LISTED)}"
+    count = f"at least {len(runs):,}" if cut else f"{len(runs):,}"
+    problem = f"holds {count} runs: {first_few(names, LISTED)}"
     return SeveralRunsError(problem, where=clean(folder), hint=f"name one: --run {clean(names[0])!r}")
 
 
