@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.loaders.assemble.ranks import RANK_NAME
 from stabtree.loaders.folder import made_up
-from stabtree.loaders.json import trainer_state
+from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths import trainer_output
 from stabtree.loaders.paths.kinds import EVENTS, PASSED_BY, is_copy, is_log
+from stabtree.loaders.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -231,7 +233,7 @@ def _alone(unit: Unit, roots: Sequence[str]) -> FolderTree:
     """Return a folder with the folders in which its own run keeps its log; all others are read on their own."""
     tree = FolderTree(unit.folder)
     top = _listed(tree, unit.folder, roots)
-    own = set(_homes(top))
+    own = set(_homes(unit.folder, top))
     tree.further += [Unit(place(unit.folder, name), linked=unit.linked) for name in top.folders if name not in own]
     waiting = [place(unit.folder, name) for name in top.folders if name in own]
     while waiting:
@@ -243,8 +245,10 @@ def _alone(unit: Unit, roots: Sequence[str]) -> FolderTree:
     return tree
 
 
-def _homes(listing: Listing) -> Iterator[str]:
+def _homes(folder: str, listing: Listing) -> Iterator[str]:
     """Yield the folders in one that hold the log of a run which that folder is of, or copies of it."""
+    if manifest.NAMES[0] in listing.files:
+        yield from _folders_named(Path(folder, manifest.NAMES[0]))
     copies = [name for name in listing.folders if is_copy(name)]
     yield from copies
     if copies or trainer_state.NAME in listing.files:
@@ -253,6 +257,16 @@ def _homes(listing: Listing) -> Iterator[str]:
         yield "files"
     if "meta.yaml" in listing.files:
         yield from ("metrics", "params", "tags")
+
+
+def _folders_named(file: Path) -> Iterator[str]:
+    """Yield the folders beside a manifest that the files it names are in."""
+    try:
+        files = manifest.parse(open_source(file)).files
+    except StabtreeError:  # reported where it is read
+        return
+    for one in files:
+        yield one.relative_to(file.parent).parts[0]
 
 
 def parts(folder: str, names: Sequence[str]) -> list[Unit]:
