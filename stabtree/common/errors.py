@@ -55,4 +55,4 @@ class NoLogError(StabtreeError):
 
 
 class NoRowsError(StabtreeError):
-    """A log whose header names metrics, with nothing below it."""
+    """A log whose header names metrics, with no row or no number below it."""

@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from stabtree.common.errors import StabtreeError
+from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
@@ -168,7 +168,7 @@ def _empty_loss(table: Table, name: str, names: Names) -> StabtreeError:
         cells = f"{column.bad:,} cells are none, such as {column.bad_example}"
         problem = f"holds no number in its loss column {clean(name, 60)!r}: {cells}"
     others = (other for other in table.columns if other != name)
-    return StabtreeError(problem, where=table.path, hint=names.naming_a_loss(others) or NAME_METRICS)
+    return NoRowsError(problem, where=table.path, hint=names.naming_a_loss(others) or NAME_METRICS)
 
 
 def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,18 +17,19 @@ from stabtree.loaders.paths.claims import Claims
 from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, parts, place, tree_of
 from stabtree.loaders.paths.joined import Loaded, joined
 from stabtree.loaders.paths.kinds import OTHERS, PRINTED, ending, holds_rows, is_log, may_be_log, shape_of
+from stabtree.loaders.paths.named import named_by_folder
 from stabtree.loaders.paths.read import Found, select_run
 from stabtree.loaders.paths.run import read_run, run_found
 from stabtree.loaders.source import glimpse, open_source
-from stabtree.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from stabtree.loaders.paths.claims import Claim
     from stabtree.loaders.paths.find import FolderTree
     from stabtree.loaders.paths.options import LoadOptions
     from stabtree.metrics.names import Names
+    from stabtree.run import Run
 
 # The first lines show what nearly every log is;
 GLIMPSE_BYTES = 4096
@@ -93,40 +93,6 @@ def contents(
     further = [*tree.further, *reader.add_tree(tree)]
     loaded = named_by_folder(joined(reader.found, options, reader.cache))
     return Contents(tuple(loaded), tuple(reader.ignored), tuple(further))
-
-
-def named_by_folder(found: Iterable[Loaded]) -> list[Loaded]:
-    """Return runs named by their folder, where a folder holds one run alone."""
-    found = list(found)
-    runs = Counter(_home(item) for item in found if isinstance(item.run, Run))
-    above = {str(parent) for home in runs for parent in Path(home).parents}  # a path to these means several runs
-    paths = Counter(item.path for item in found if item.name == item.path)
-    named = []
-    for item in found:
-        home = _home(item)
-        alone = runs[home] == 1 and home not in above
-        named.append(_named(item, home, alone=alone, shared=paths[item.path] > 1))
-    return [replace(item, name=clean(item.name)) for item in named]
-
-
-def _named(item: Loaded, home: str, *, alone: bool, shared: bool) -> Loaded:
-    if isinstance(item.run, StabtreeError) or item.name != item.path:
-        return item
-    if alone:
-        path = home
-        if Path(home) == Path():
-            path = str(Path("..", Path.cwd().name))  # says more than `.`
-        return replace(item, name=path, path=path)
-    if shared and item.run.sources:  # two loggers used one folder
-        return replace(item, name=f"{item.path} {item.run.sources[0].format.partition(',')[0]}")
-    return item
-
-
-def _home(item: Loaded) -> str:
-    """Return the folder of a run."""
-    if item.files:
-        return str(Path(os.path.commonpath([str(Path(file).parent) for file in item.files])))
-    return item.path
 
 
 @dataclass(slots=True)
@@ -300,7 +266,7 @@ class _UnitReader:
         read = self.cache.get(path)
         if read is not None:
             short = all(table.rows < MIN_ROWS for table in read.tables)
-            return error.problem if short else ""
+            return error.problem if short and not isinstance(error, NoRowsError) else ""
         try:
             source = glimpse(Path(path), GLIMPSE_BYTES)
         except StabtreeError:

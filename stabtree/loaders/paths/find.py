@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.loaders.assemble.ranks import RANK_NAME
 from stabtree.loaders.folder import made_up
-from stabtree.loaders.json import trainer_state
+from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths import trainer_output
 from stabtree.loaders.paths.kinds import EVENTS, PASSED_BY, is_copy, is_log
+from stabtree.loaders.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -137,7 +139,7 @@ def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
             if entry.name.startswith(".") or entry.name in PASSED_BY:
                 continue
             link = entry.is_symlink()
-            if link and (_is_read_anyway(entry.path, roots) or _leads_out(entry.path, roots)):
+            if link and (is_read_anyway(entry.path, roots) or _leads_out(entry.path, roots)):
                 continue
             _kind_of(entry, found, link=link).append(entry.name)
     for names in (found.folders, found.linked, found.files, found.special):
@@ -154,7 +156,7 @@ def _kind_of(entry: os.DirEntry[str], found: Listing, *, link: bool) -> list[str
         return found.special
 
 
-def _is_read_anyway(path: str, roots: Sequence[str]) -> bool:
+def is_read_anyway(path: str, roots: Sequence[str]) -> bool:
     """Return whether a link leads to what is found below the roots anyway."""
     target = os.path.realpath(path)
     for root in roots:
@@ -168,43 +170,6 @@ def _leads_out(path: str, roots: Sequence[str]) -> bool:
     """Return whether a link leads above a root, or to what the kernel makes up."""
     target = Path(os.path.realpath(path))
     return made_up(target) or any(target in Path(root).parents for root in roots)
-
-
-def units_of(paths: Sequence[str]) -> list[Unit]:
-    """Return what to read of paths; one that is named twice, or lies below another one, is read once."""
-    typed = list(dict.fromkeys(path if path in ("", "-") else str(Path(path)) for path in paths))
-    real = {path: _real(path) for path in typed}
-    folders = [path for path in typed if path and _is_folder(path)]
-    inner = {path for path in typed if any(_within(real[path], real[folder]) for folder in folders)}
-    first = {real[path]: path for path in reversed(typed) if path not in inner}
-    found = []
-    for path in typed:
-        if first.get(real[path]) != path:
-            continue
-        if path in folders:
-            found.append(Unit(path))
-        elif path in ("", "-"):
-            found.append(Unit("", (path,), named=True))
-        else:
-            found.append(Unit(str(Path(path).parent), (Path(path).name,), named=True))
-    return found
-
-
-def _real(path: str) -> str:
-    """Return a path with its links resolved; itself where it is none, as with a NUL in it."""
-    try:
-        return path if path in ("", "-") else os.path.realpath(path)
-    except (OSError, ValueError):
-        return path
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path)  # noqa: PTH112 - never raises
-
-
-def _within(path: str, folder: str) -> bool:
-    """Return whether whoever reads the folder finds the path."""
-    return path != folder and path.startswith(folder.rstrip(os.sep) + os.sep) and _is_read_anyway(path, [folder])
 
 
 def tree_of(unit: Unit, roots: Sequence[str] = (), unlisted: Collection[str] = ()) -> FolderTree:
@@ -268,7 +233,7 @@ def _alone(unit: Unit, roots: Sequence[str]) -> FolderTree:
     """Return a folder with the folders in which its own run keeps its log; all others are read on their own."""
     tree = FolderTree(unit.folder)
     top = _listed(tree, unit.folder, roots)
-    own = set(_homes(top))
+    own = set(_homes(unit.folder, top))
     tree.further += [Unit(place(unit.folder, name), linked=unit.linked) for name in top.folders if name not in own]
     waiting = [place(unit.folder, name) for name in top.folders if name in own]
     while waiting:
@@ -280,8 +245,10 @@ def _alone(unit: Unit, roots: Sequence[str]) -> FolderTree:
     return tree
 
 
-def _homes(listing: Listing) -> Iterator[str]:
+def _homes(folder: str, listing: Listing) -> Iterator[str]:
     """Yield the folders in one that hold the log of a run which that folder is of, or copies of it."""
+    if manifest.NAMES[0] in listing.files:
+        yield from _folders_named(Path(folder, manifest.NAMES[0]))
     copies = [name for name in listing.folders if is_copy(name)]
     yield from copies
     if copies or trainer_state.NAME in listing.files:
@@ -290,6 +257,16 @@ def _homes(listing: Listing) -> Iterator[str]:
         yield "files"
     if "meta.yaml" in listing.files:
         yield from ("metrics", "params", "tags")
+
+
+def _folders_named(file: Path) -> Iterator[str]:
+    """Yield the folders beside a manifest that the files it names are in."""
+    try:
+        files = manifest.parse(open_source(file)).files
+    except StabtreeError:  # reported where it is read
+        return
+    for one in files:
+        yield one.relative_to(file.parent).parts[0]
 
 
 def parts(folder: str, names: Sequence[str]) -> list[Unit]:

@@ -11,8 +11,18 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.paths.run import read_run
-from stabtree.loaders.paths.same_run import CLOCKS, RunLog, aligned, are_copies, detail, named_ranks, proved_ranks
-from stabtree.run import Run, Series
+from stabtree.loaders.paths.same_run import (
+    CLOCKS,
+    RunLog,
+    aligned,
+    are_copies,
+    detail,
+    follows,
+    named_ranks,
+    proved_ranks,
+    span,
+)
+from stabtree.run import Resume, Run, Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,9 +125,20 @@ def _merge_into(items: dict[int, Loaded], main: int, copy: int) -> bool:
     if alignment is None or not (_may_be_one(here, there) or are_copies(_run(here), _run(there))):
         return False
     run = merged(_run(here), _run(there), alignment)
+    if _format(here) == _format(there):
+        run = replace(run, resumes=tuple(dict.fromkeys((*run.resumes, *_resumed(_run(here), _run(there), alignment)))))
     items[main] = replace(here, run=run, files=tuple(dict.fromkeys((*_files(here), *_files(there)))))
     del items[copy]
     return True
+
+
+def _resumed(one: Run, other: Run, alignment: Alignment) -> Iterator[Resume]:
+    """Yield the resume between two logs of one logger, of which the later one repeats steps and goes beyond."""
+    if not np.array_equal(alignment.here, alignment.there):
+        return
+    (first, last), (begin, end) = sorted((span(one), span(other)))
+    if begin <= last and follows(begin, end, first, last):
+        yield Resume(last, begin, len(alignment.here))
 
 
 def _may_be_one(one: Loaded, other: Loaded) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections import deque
 from dataclasses import replace
@@ -16,23 +15,23 @@ from stabtree.common.text import clean, first_few
 from stabtree.loaders.folder import made_up
 from stabtree.loaders.formats import LOADERS, Loader
 from stabtree.loaders.paths.contents import Ignored, contents
-from stabtree.loaders.paths.find import Unit, units_of
 from stabtree.loaders.paths.joined import Loaded, joined
+from stabtree.loaders.paths.named import LISTED, below, only_named
 from stabtree.loaders.paths.options import LoadOptions
 from stabtree.loaders.paths.run import read_run, values_run
-from stabtree.loaders.paths.several import expanded
+from stabtree.loaders.paths.several import expanded, units_of
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stabtree.loaders.paths.find import Unit
     from stabtree.loaders.paths.read import Found
 
 __all__ = ["LOADERS", "Loaded", "Loader", "check_options", "find_runs", "load_run", "load_runs"]
 
 MAX_RUNS = 1000  # that are held in memory at once; far more than anyone starts in one folder
-LISTED = 8
 
 
 class FoundRuns(NamedTuple):
@@ -157,7 +156,7 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     runs = [item for item in loaded if isinstance(item.run, Run)]
     errors = [item.run for item in loaded if isinstance(item.run, StabtreeError)]
     if len(runs) > 1:
-        raise _several(runs, folder)
+        raise _several(runs, folder, cut=len(loaded) > MAX_RUNS)
     if not runs:
         raise errors[0]
     run = runs[0].run
@@ -166,21 +165,15 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     return replace(run, notes=(*run.notes, *(f"Not read: {error.where} {error.problem}." for error in errors)))
 
 
-def _several(runs: Sequence[Loaded], folder: str) -> SeveralRunsError:
+def _several(runs: Sequence[Loaded], folder: str, *, cut: bool) -> SeveralRunsError:
     if not folder:
         shown = first_few([item.name for item in runs], LISTED)
         hint = "name one of them; say --ranks where they are ranks of one run"
         return SeveralRunsError(f"these are {len(runs)} runs: {shown}", hint=hint)
-    names = [_below(item, folder) for item in runs]
-    problem = f"holds {len(runs)} runs: {first_few(names, LISTED)}"
+    names = [below(item, folder) for item in runs]
+    count = f"at least {len(runs):,}" if cut else f"{len(runs):,}"
+    problem = f"holds {count} runs: {first_few(names, LISTED)}"
     return SeveralRunsError(problem, where=clean(folder), hint=f"name one: --run {clean(names[0])!r}")
-
-
-def _below(item: Loaded, folder: str) -> str:
-    """Return what to call a run below a folder: its path from there, and its name in it."""
-    inner = item.name.removeprefix(item.path).strip()
-    path = os.path.relpath(item.path, folder)
-    return " ".join(filter(None, ("" if path == "." and inner else path, inner)))
 
 
 def _find(paths: Sequence[str | Path], options: LoadOptions) -> FoundRuns:
@@ -199,7 +192,7 @@ def _find(paths: Sequence[str | Path], options: LoadOptions) -> FoundRuns:
     if len(units) > 1:
         loaded = joined(loaded, own, cache)
     if options.run is not None and own is not options:
-        loaded = [_named(loaded, options.run, paths)]
+        loaded = [only_named(loaded, options.run, paths)]
     return FoundRuns(tuple(loaded), tuple(ignored))
 
 
@@ -236,30 +229,3 @@ def _no_log(folder: str, ignored: Sequence[Ignored]) -> StabtreeError:
         return NoLogError("holds no log", where=clean(folder), hint=NAME_METRICS)
     names = first_few([Path(item.path).name for item in ignored], LISTED)
     return NoLogError(f"holds no file that stabtree can read, only {names}", where=clean(folder), hint=NAME_METRICS)
-
-
-def _named(loaded: Sequence[Loaded], wanted: str, paths: Sequence[str | Path]) -> Loaded:
-    """Return the run of a name: that in its file, its folder, or its path as far as that is needed.
-
-    Raises:
-        SeveralRunsError: where none has that name, or several do.
-    """
-    runs = [item for item in loaded if isinstance(item.run, Run)]
-    folder = str(paths[0])
-    named = [item for item in runs if wanted == _below(item, folder)]
-    named = named or [item for item in runs if wanted in _names_of(item)]
-    if len(named) == 1:
-        return named[0]
-    names = [_below(item, folder) for item in runs]
-    closest = difflib.get_close_matches(wanted, names, n=1) or names[:1]
-    hint = f"name one: --run {clean(closest[0])!r}" if closest else NAME_METRICS
-    raise SeveralRunsError(f"holds {len(runs)} runs: {first_few(names, LISTED)}", where=clean(folder), hint=hint)
-
-
-def _names_of(item: Loaded) -> set[str]:
-    """Return what a run may be called: the ends of its path, and its own name."""
-    inner = item.name.removeprefix(item.path).strip()
-    path = Path(item.path).parts
-    ends = {"/".join(path[begin:]) for begin in range(len(path))}
-    own = item.run.name if isinstance(item.run, Run) else ""
-    return {*({inner} if inner else ends), item.name, own}

@@ -1,4 +1,4 @@
-"""From files to tables: manifests, and the loader for each file."""
+"""From files to tables: manifests, the loader for each file, and the settings beside it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.several_runs import split
+from stabtree.loaders.folder import Settings, is_file, settings_in
 from stabtree.loaders.formats import Loader, by_name, choose
 from stabtree.loaders.json import manifest
 from stabtree.loaders.paths.kinds import PACKINGS
-from stabtree.loaders.paths.settings_beside import settings_of
 from stabtree.loaders.source import NAME_METRICS, Source, open_source
 from stabtree.run import Setting
 
@@ -211,3 +211,27 @@ def _stem(source: Source) -> str:
     if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder:
         return folder
     return stem
+
+
+def settings_of(file: Path) -> tuple[Settings, tuple[str, ...]]:
+    """Return the configuration from files in the same folder as a metrics file, and notes about them."""
+    named, notes = _from_manifest(file)
+    found, more = settings_in(file.parent)
+    return {**found, **named}, (*notes, *more)
+
+
+def _from_manifest(file: Path) -> tuple[Settings, tuple[str, ...]]:
+    """Return the configuration from a manifest in the same folder that names this file, or that names no metrics."""
+    name = manifest.NAMES[0]
+    path = file.parent / name
+    if path == file or not is_file(path):
+        return {}, ()
+    try:
+        content = manifest.parse(open_source(path))
+        named = any(other.resolve() == file.resolve() for other in content.files)
+    except (StabtreeError, OSError) as error:
+        return {}, (f"{name} beside the file was not used: {clean(error, 160)}.",)
+    if not named and (content.files or manifest.holds_metrics(content)):
+        return {}, ()
+    note = f"The configuration is from {name} beside the file."
+    return {key: Setting(value, name) for key, value in content.config.items()}, (note, *content.notes)

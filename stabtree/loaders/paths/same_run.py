@@ -105,7 +105,7 @@ def _parts(logs: Mapping[int, RunLog]) -> list[list[int]]:
             return [
                 part
                 for group, whole in zip(groups, proved, strict=True)
-                for part in ([sorted(group, key=lambda index: _span(logs[index].run)[0])] if whole else _each(group))
+                for part in ([sorted(group, key=lambda index: span(logs[index].run)[0])] if whole else _each(group))
             ]
     return []
 
@@ -274,15 +274,15 @@ def _are_parts(runs: Collection[Run]) -> bool:
     sources = chain.from_iterable(run.sources for run in runs)
     if len({source.steps_from for source in sources}) > 1:
         return False  # steps and epochs share no axis
-    spans = sorted(map(_span, runs))
+    spans = sorted(map(span, runs))
     if any(last <= first for first, last in spans):
         return False
     if any(_contradict(*pair) for pair in combinations(runs, 2)):
         return False
-    return all(_follows(begin, end, first, last) for (first, last), (begin, end) in pairwise(spans))
+    return all(follows(begin, end, first, last) for (first, last), (begin, end) in pairwise(spans))
 
 
-def _follows(begin: int, end: int, first: int, last: int) -> bool:
+def follows(begin: int, end: int, first: int, last: int) -> bool:
     """Whether the part from `begin` to `end` goes on from the one before, `first` to `last`.
 
     A restart from a checkpoint repeats some steps, however many, and may leave a few out.
@@ -291,7 +291,7 @@ def _follows(begin: int, end: int, first: int, last: int) -> bool:
     return first + slack < begin <= last + slack + 1 and end > last
 
 
-def _span(run: Run) -> tuple[int, int]:
+def span(run: Run) -> tuple[int, int]:
     """Return the first and last step of a run."""
     steps = [series.steps for series in run.series.values() if len(series)]
     return min(int(s[0]) for s in steps), max(int(s[-1]) for s in steps)

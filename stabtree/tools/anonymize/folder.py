@@ -12,11 +12,13 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.folder import MAX_DEPTH, entries
 from stabtree.loaders.formats import choose
+from stabtree.loaders.paths.claims import Claims
+from stabtree.loaders.paths.find import Unit, tree_of
 from stabtree.loaders.source import open_source
 from stabtree.loaders.tensorboard.loader import EVAL, MARK
 from stabtree.metrics.names import Names
 from stabtree.tools.anonymize.anonymize import SCALARS, anonymized
-from stabtree.tools.anonymize.scalars import scalars
+from stabtree.tools.anonymize.scalars import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,11 +90,10 @@ class Rewriting:
     def _write_events(self, folder: Path) -> bool:
         """Write the event files for training and validation as one file; False if they are not of one run."""
         relative = folder.relative_to(self.folder)
-        try:
-            lines = scalars(str(folder), self.scrub, MARK, None)
-        except StabtreeError:
+        claims = list(Claims(tree_of(Unit(str(folder))), Names(), MARK))
+        if len(claims) != 1 or isinstance(claims[0].found, StabtreeError):
             return False
-        self._put(self._target(relative / "events", SCALARS), lines)
+        self._put(self._target(relative / "events", SCALARS), lines_of(claims[0].found, self.scrub))
         self.notes.append(f"The event files of one run in {clean(relative)} were written as one file of JSON lines.")
         return True
 

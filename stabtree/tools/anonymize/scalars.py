@@ -28,11 +28,11 @@ def scalars(path: str, scrub: Scrub, format_: str | None, run: str | None) -> It
     Raises:
         StabtreeError: if it can't be read, or holds several runs and none was named.
     """
-    found = read_files([path], Names(), format_, run, {})
-    return _lines(found, scrub)
+    return lines_of(read_files([path], Names(), format_, run, {}), scrub)
 
 
-def _lines(found: Found, scrub: Scrub) -> Iterator[bytes]:
+def lines_of(found: Found, scrub: Scrub) -> Iterator[bytes]:
+    """Yield the lines of what was read before."""
     settings = {key: _value(setting.value, scrub) for key, setting in found.settings.items()}
     if settings:
         yield _line({"config": settings})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.loaders.paths.find import Unit, units_of
-from stabtree.loaders.paths.several import expanded
+from stabtree.loaders.paths.find import Unit
+from stabtree.loaders.paths.several import expanded, units_of
 from stabtree.tools.fleet.remote.addresses import expanded as expanded_address
 from stabtree.tools.fleet.remote.addresses import is_address
 

@@ -261,8 +261,8 @@ def test_a_folder_with_one_metrics_file(tmp_path: Path) -> None:
 def test_a_folder_with_several_metrics_files(tmp_path: Path) -> None:
     """The user has to choose, and is shown from what."""
     write(tmp_path, text(), "a.csv")
-    write(tmp_path, text(), "b.csv")
-    with pytest.raises(StabtreeError, match=r"holds several files that may be metrics: a\.csv, b\.csv"):
+    write(tmp_path, "step,loss\n0,3\n1,2\n2,1\n", "b.csv")
+    with pytest.raises(StabtreeError, match=r"holds 2 runs: a\.csv, b\.csv"):
         load_run(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -13,6 +14,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_runs
 from stabtree.loaders.paths import find
 from stabtree.loaders.paths.find import Unit
+from stabtree.loaders.paths.several import units_of
 from tests.cli.command import run
 from tests.conftest import FIXTURES
 from tests.loaders.make_binary import events, wandb
@@ -48,7 +50,7 @@ def test_a_log_beside_folders_of_runs_hides_none(tmp_path: Path) -> None:
     logs.csv(tmp_path / "sweep.csv", 1)
     logs.csv(tmp_path / "one" / "metrics.csv", 2)
     logs.jsonl(tmp_path / "two" / "metrics.jsonl", 3)
-    assert names(tmp_path) == [".", "one", "two"]
+    assert names(tmp_path) == ["one", "sweep.csv", "two"]
 
 
 def test_copies_and_printed_logs_are_of_their_run(tmp_path: Path) -> None:
@@ -68,7 +70,17 @@ def test_a_run_that_parts_from_another_is_its_own(tmp_path: Path) -> None:
     changed = [*lines[:31], *(f"{line.split(',')[0]},{float(line.split(',')[1]) + 0.3:.5f}" for line in lines[31:])]
     (tmp_path / "again").mkdir()
     (tmp_path / "again" / "metrics.csv").write_text("\n".join(changed) + "\n", encoding="utf-8")
-    assert names(tmp_path) == [".", "again"]
+    assert names(tmp_path) == ["again", "metrics.csv"]
+
+
+@pytest.mark.parametrize("count", [1, find.MAX_TOGETHER + 1])
+def test_files_that_a_manifest_names_are_no_runs_of_their_own(tmp_path: Path, count: int) -> None:
+    """However many they are, and whatever their folder is called."""
+    files = [f"hugo/{number}.csv" for number in range(count)]
+    for file in files:
+        logs.csv(tmp_path / file, 1)
+    (tmp_path / "manifest.json").write_text(json.dumps({"metrics_files": files}), encoding="utf-8")
+    assert names(tmp_path) == ["."]
 
 
 def test_what_is_no_log_is_passed_by(tmp_path: Path) -> None:
@@ -141,7 +153,7 @@ def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) 
 def test_paths_within_others_count_once(tmp_path: Path) -> None:
     """A folder, a file in it, and the same by another name are one thing to scan."""
     file = logs.csv(tmp_path / "a" / "metrics.csv")
-    found = find.units_of([str(tmp_path / "a"), str(file), str(tmp_path / "a" / "..") + "/a", str(tmp_path / "b.csv")])
+    found = units_of([str(tmp_path / "a"), str(file), str(tmp_path / "a" / "..") + "/a", str(tmp_path / "b.csv")])
     assert found == [Unit(str(tmp_path / "a")), Unit(str(tmp_path), ("b.csv",), named=True)]
 
 

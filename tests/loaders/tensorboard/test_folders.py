@@ -100,7 +100,7 @@ def test_metrics_in_the_folder_are_a_run_beside_those_below_it(tmp_path: Path) -
     """The folder of a project with a metrics file and old runs holds them all."""
     write(tmp_path, "step,loss\n0,7\n1,6\n")
     write_events(tmp_path / "runs" / "old", rows(5))
-    assert load_run(tmp_path, run=".").series["loss"].values.tolist() == [7, 6]
+    assert load_run(tmp_path, run="metrics.csv").series["loss"].values.tolist() == [7, 6]
     assert len(load_run(tmp_path, format="tfevents").series["loss"]) == 5
     write_events(tmp_path, rows(3))
     assert len(load_runs(tmp_path)) == 3

@@ -62,6 +62,16 @@ def test_a_scan_tells_addresses_as_it_tells_folders() -> None:
     assert all(tempfile.gettempdir().encode() not in run.data for run in far)
 
 
+def test_files_that_a_manifest_names_are_of_its_run(memory: Any) -> None:
+    """They are fetched with it from whatever folder they are in."""
+    for name in ("manifest.json", "metrics.csv"):
+        memory.pipe(f"/named/{name}", (OVERFLOW / name).read_bytes())
+    memory.mv("/named/metrics.csv", "/named/hugo/metrics.csv")
+    text = memory.cat("/named/manifest.json").replace(b'"metrics.csv"', b'"hugo/metrics.csv"')
+    memory.pipe("/named/manifest.json", text)
+    assert [run.leaf for run in rows("memory://named")] == ["fp16-overflow"]
+
+
 def test_only_what_may_be_a_log_is_fetched(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights are known by their names and never fetched, and a checkpoint among them is restarted from."""
     fetched: list[str] = []

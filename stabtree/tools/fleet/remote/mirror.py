@@ -14,7 +14,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.loaders import Loaded
 from stabtree.loaders.folder import MAX_SETTINGS
-from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, tree_of
+from stabtree.loaders.json import manifest
+from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, place, tree_of
 from stabtree.loaders.paths.kinds import NO_LOGS, PASSED_BY, ending, is_log, may_be_log
 from stabtree.tools.fleet.remote.addresses import Remote, asked, expanded, listed, opened, shown
 
@@ -159,12 +160,15 @@ def _read_of(mirror: Mirror, near: Unit, wanted: Sequence[tuple[Remote, Listed]]
     """Return the files of which the content is asked for: of loose logs their own, of a folder all that is read now."""
     if near.files:
         return [file for file, entry in wanted if _is_beside(mirror, near, file, entry)]
+    own = place(near.folder, manifest.NAMES[0])
+    before = [file for file, _ in wanted if mirror.place(file) == own]
+    mirror.fetch(before)  # it names the folders of its run
     tree = tree_of(near, unlisted=mirror.unlisted)
     crowded = {folder for folder, one in tree.listings.items() if sum(map(is_log, one.files)) > MAX_TOGETHER}
     found = []
     for file, entry in wanted:
         folder = mirror.place(file).rpartition("/")[0]
-        if folder in tree.listings and not (folder in crowded and is_log(entry.name)):
+        if file not in before and folder in tree.listings and not (folder in crowded and is_log(entry.name)):
             found.append(file)
     return found
 
@@ -173,7 +177,7 @@ def _is_beside(mirror: Mirror, near: Unit, file: Remote, entry: Listed) -> bool:
     """Return whether a file is one of some loose logs, or the settings beside them."""
     if mirror.place(file).rpartition("/")[0] != near.folder:
         return False
-    return entry.name in near.files or not may_be_log(entry.name) or entry.name == "manifest.json"
+    return entry.name in near.files or not may_be_log(entry.name) or entry.name == manifest.NAMES[0]
 
 
 @contextmanager
