@@ -204,7 +204,10 @@ def _note(path: str, main: Run, series: Mapping[str, Series]) -> str:
     if main.last_step is not None and last > main.last_step:
         return f"{text}, and goes on from {main.unit} {main.last_step:,} to {last:,}."
     more = [name for name in series if name not in main.series]
-    return f"{text}, and adds {', '.join(more)}." if more else f"{text}, and adds no value."
+    if more:
+        return f"{text}, and adds {', '.join(more)}."
+    added = max((len(one) - len(main.series[name]) for name, one in series.items()), default=0)
+    return f"{text}, and adds {added:,} rows." if added else f"{text}, and adds no value."
 
 
 def _union(mine: Series | None, theirs: Series) -> Series:
