@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def of_config(values: Mapping[str, Any]) -> str:
-    """Return the trainer that a configuration is for; empty where nothing tells."""
+    """Return the trainer that a configuration is for; empty where nothing shows it."""
     words = config_words(values)
     for one in sorted(frameworks().values(), key=lambda one: one.config.order):
         if any(mark <= words for mark in one.config.marks):

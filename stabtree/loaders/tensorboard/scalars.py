@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_TAGS = 20_000
 # Groups of records that fit no template are parsed one by one once so many templates were tried.
 MAX_TEMPLATES = 12
-# Several tags of one length are told apart by comparing with the first one left; this often.
+# Several tags of one length are distinguished by comparing with the first one left; this often.
 MAX_PEELED = 16
 
 

@@ -1,4 +1,4 @@
-"""Which numbers of a line were measured on held-out data, and what tells those of one name apart."""
+"""Which numbers of a line were measured on held-out data, and how those of one name are distinguished."""
 
 from __future__ import annotations
 

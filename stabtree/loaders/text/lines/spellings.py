@@ -59,9 +59,9 @@ _LAYER = re.compile(r"\s*(?:v\d \(.{0,80}?)?Region \d+ Avg ")
 _OF_SET = re.compile(r"\b(train|valid)\w*'s (\w+)(?=:)")
 _ERRORS = {"l1": "mae", "l2": "mse"}
 
-# `avg loss so far is 0.31`; a loss that is nan is told by the words themselves.
+# `avg loss so far is 0.31`; the words themselves report a loss that is nan.
 _IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=[-+]?\d)")
-# Weights & Biases repeats in a warning what it was given too late, beside the line that told it.
+# Weights & Biases repeats in a warning what it was given too late, beside the line that reported it.
 _DROPPED = re.compile(r"(?:wandb:\s+)?(?:WARNING\s+)?\(?(?:User provided step|Step)\b.{0,80}[Dd]ropping ")
 
 # What a line of another language calls its epoch, its step, its losses; longer words stand before their parts.
