@@ -26,7 +26,7 @@ def folder(top: Path, runs: int) -> Path:
 
 def test_several_runs_are_listed_with_all_that_is_beside_them(tmp_path: Path) -> None:
     """On the screen by a line each, in JSON whole."""
-    page = run("inspect", str(folder(tmp_path, 2))).stdout
+    page = " ".join(run("inspect", str(folder(tmp_path, 2))).stdout.split())  # a long path breaks lines
     assert "2 runs; name one to see how it is read" in page
     assert "run1.csv: csv, up to step 890" in page
     assert "empty.csv is empty" in page
