@@ -64,11 +64,22 @@ def account(run: Run) -> tuple[AccountEntry, ...]:
 
 def unexplained(run: Run) -> tuple[str, ...]:
     """Return in sentences what no verdict may pass over: values that are not finite, cells and lines not read."""
-    entries = [entry for entry in account(run) if entry.fate is Fate.UNEXPLAINED]
+    entries = account(run)
+    lines = [entry for entry in entries if entry.kind == "lines" and entry.fate is Fate.UNEXPLAINED]
+    return (*broken_values(entries, run.unit), *_lines(lines))
+
+
+def broken_values(entries: Iterable[AccountEntry], unit: str) -> tuple[str, ...]:
+    """Return in sentences which series of an account hold values that are not finite, or cells that were not read.
+
+    Args:
+        entries: the account.
+        unit: what the steps of the run are called.
+    """
+    broken = [entry for entry in entries if entry.fate is Fate.UNEXPLAINED]
     return (
-        *_values([entry for entry in entries if entry.kind == "values"], run.unit),
-        *_cells([entry for entry in entries if entry.kind == "cells"]),
-        *_lines([entry for entry in entries if entry.kind == "lines"]),
+        *_values([entry for entry in broken if entry.kind == "values"], unit),
+        *_cells([entry for entry in broken if entry.kind == "cells"]),
     )
 
 

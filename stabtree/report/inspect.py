@@ -9,7 +9,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
-from stabtree.judging.account import AccountEntry, Fate, account, unexplained
+from stabtree.judging.account import AccountEntry, Fate, account, broken_values
 from stabtree.report.model.identity import identity, unknown_parts
 from stabtree.report.model.run_facts import missing
 from stabtree.report.page import QUIET, Page, styled
@@ -247,12 +247,12 @@ def _account(page: Page, run: Run) -> None:
     entries = account(run)
     for fate in Fate:
         head = str(fate)
-        for part in _of_fate(fate, [entry for entry in entries if entry.fate is fate], run):
+        for part in _of_fate(fate, [entry for entry in entries if entry.fate is fate], run.unit):
             page.line((f"{head:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
             head = ""
 
 
-def _of_fate(fate: Fate, entries: Sequence[AccountEntry], run: Run) -> Iterator[str]:
+def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator[str]:
     """Yield the series that share a fate, then the lines, then what is unexplained."""
     series = list(dict.fromkeys(entry.name for entry in entries if entry.kind == "series"))
     if series:
@@ -260,7 +260,7 @@ def _of_fate(fate: Fate, entries: Sequence[AccountEntry], run: Run) -> Iterator[
     lines = [entry for entry in entries if entry.kind == "lines"]
     yield from _lines(lines)
     if fate is Fate.UNEXPLAINED:
-        yield from (text for text in unexplained(run) if "stabtree inspect" not in text)
+        yield from broken_values(entries, unit)
 
 
 def _lines(entries: Sequence[AccountEntry]) -> Iterator[str]:

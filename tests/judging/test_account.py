@@ -89,3 +89,9 @@ def test_inspect_and_json_hold_it(tmp_path: Path) -> None:
     assert "unexplained  1 series: my_own" in shown
     for name in ("inspect", "diagnose"):
         assert '"fate": "unexplained"' in command(name, str(path), "--json").stdout
+
+
+def test_a_name_that_quotes_our_words_hides_nothing(tmp_path: Path) -> None:
+    """Sentences are chosen by what they are about, not by their words."""
+    path = csv(tmp_path, {"stabtree inspect": [1.0] * 30 + ["nan"] * 30})
+    assert "stabtree inspect holds values that are not finite" in " ".join(command("inspect", str(path)).stdout.split())
