@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 YES = "yes"
 NO = "no"
@@ -46,6 +47,9 @@ class Answer:
         applies: of an unknown answer, whether the question has a meaning for this run.
         storm: whether the loss stopped being finite: a checkpoint from right before may hold what broke it.
         contrary: of a no, whether the log contradicts it; otherwise the log merely does not show it.
+        strength: how far the evidence stands from the limit, in doublings: 0 and above for a finding, below 0 for a
+            no; from the confidence bound where rows are few. None where an answer has no degrees.
+        near: of a no with a strength, the verdict that it comes near to.
     """
 
     verdict: str
@@ -57,6 +61,22 @@ class Answer:
     applies: bool = True
     storm: bool = False
     contrary: bool = False
+    strength: float | None = None
+    near: str = YES
+
+
+def measured(strength: float, evidence: tuple[Evidence, ...], verdict: str = YES, **found: Any) -> Answer:
+    """Return the answer of a measurement: the verdict from strength 0 on, no below it.
+
+    Args:
+        strength: how far the evidence stands from the limit, as `stabtree.common.strength` gives it.
+        evidence: what was seen.
+        verdict: the verdict that the limit is for.
+        found: what else the answer holds where it is that verdict: `onset_step`, `last_good_step`, ...
+    """
+    if strength < 0:
+        return Answer(NO, evidence, strength=strength, near=verdict)
+    return Answer(verdict, evidence, strength=strength, **found)
 
 
 def unknown(reason: str, *missing: str) -> Answer:

@@ -21,7 +21,8 @@ _ENDING: Mapping[str, Reader] = {"signals": texts, "lines": texts, "examples": t
 # Signals are listed as `9 SIGKILL Killed`. A shell names the script and the line, or the job:
 # `./train.sh: line 12: 4711 Killed`, `[1]+  Killed`.
 _SHELL = (
-    r"^\s*(?:(?:.{{0,120}}: line \d+:\s+\d+ |\[\d+\][-+]?\s+(?:\d+ )?)?{word}|\[\d+\]\s+[-+]?\s*\d+ {lower})"
+    r"^[^\S\n]{{0,40}}(?:(?:.{{0,120}}: line \d+:\s+\d+ |\[\d+\][-+]?\s+(?:\d+ )?)?{word}"
+    r"|\[\d+\]\s+[-+]?\s*\d+ {lower})"
     r"(?:\s*$|\s\s+\S|\s+\(core dumped\))"
 )
 # A launcher of many processes names the task, and `make` the target.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
 
-NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the decay of a normal sample
 CHUNK = 1 << 15
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
 BLOCK_SAMPLE = 1000
 SOME = 1000  # values that are checked before all of them are
 NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
 NORMAL_99 = 2.33  # a z that one normal value in a hundred exceeds
+MEDIAN_ERROR = math.sqrt(math.pi / 2)  # the standard error of a median of normal values over that of their mean
+NEARLY_ZERO = 1e-300  # what a 0 is replaced by that a number is divided by
 LARGEST = 1e100  # larger values are clipped to this, so that squares and ratios stay finite
 
 
@@ -71,12 +72,16 @@ def true_at_end(flags: Bools) -> int:
 
 def is_counter(values: Floats) -> bool:
     """Whether values only ever rise, as a count from the beginning on does; a flag of each row goes back to 0."""
-    return bool((np.diff(values) >= 0).all())
+    return bool(np.isfinite(values).all() and (np.diff(values) >= 0).all())
 
 
 def change_noise(values: Floats) -> float:
-    """Return the standard deviation of one value, by neighbours' changes: outliers and a trend don't affect it."""
-    changes = np.diff(values)
+    """Return the standard deviation of one value, by neighbours' changes: outliers and a trend don't affect it.
+
+    Of a longer array `SAMPLE` changes, evenly spread, are enough: the error is below a percent.
+    """
+    every = 1 + len(values) // SAMPLE
+    changes = values[1::every] - values[: len(values) - 1 : every]
     return NORMAL_MAD * median(np.abs(changes - median(changes))) / 2**0.5
 
 
@@ -174,75 +179,6 @@ def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tup
         np.add(average, center, out=mean[begin : begin + size])
         np.sqrt(np.maximum(scatter, 0.0), out=spread[begin : begin + size])
     return mean, spread
-
-
-def t_tail(height: float, dof: int) -> float:
-    """Return the probability that Student's t with `dof` degrees of freedom (1 or more) exceeds a height.
-
-    Abramowitz and Stegun 26.7.3 and 26.7.4; the normal distribution from 200 degrees on.
-    """
-    if dof >= 200:
-        return 0.5 * math.erfc(height / math.sqrt(2))
-    angle = math.atan(height / math.sqrt(dof))
-    square = math.cos(angle) ** 2
-    term = total = 1.0 if dof % 2 == 0 else math.cos(angle)
-    for k in range(2 if dof % 2 == 0 else 3, dof - 1, 2):
-        term *= square * (k - 1) / k
-        total += term
-    if dof % 2 == 0:
-        inside = math.sin(angle) * total
-    else:
-        inside = 2 / math.pi * (angle + (math.sin(angle) * total if dof > 1 else 0.0))
-    return max(0.0, (1 - inside) / 2)
-
-
-class Tail(NamedTuple):
-    """The upper tail of a sample of scores: how many of `size` chance would put above a height.
-
-    An exponential tail through the 90th and the 99th percentile, so that a heavy-tailed series raises its own bar,
-    where a normal tail would cry wolf. It is never thinner than what normal noise gives in windows of `rows` rows:
-    Student's t, since a window of ten rows knows its own deviation badly.
-    """
-
-    size: int
-    at90: float
-    decay: float
-    rows: int
-
-    def expected(self, height: float) -> float:
-        """Return the number of scores above `height` to expect by chance."""
-        own = 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
-        return self.size * max(own, t_tail(height / math.sqrt(1 + 1 / self.rows), max(self.rows - 2, 1)))
-
-    def height(self, expected: float) -> float:
-        """Return the height above which chance puts `expected` scores; infinite for none."""
-        if expected <= 0:
-            return math.inf
-        low, high = 0.0, max(1.0, self.at90 + self.decay * math.log(max(self.size * 0.1 / expected, 1.0)))
-        while self.expected(high) > expected and high < 1e300:
-            low, high = high, 2 * high + 1
-        for _ in range(50):
-            middle = (low + high) / 2
-            if self.expected(middle) > expected:
-                low = middle
-            else:
-                high = middle
-        return high
-
-
-def upper_tail(scores: Floats, rows: int) -> Tail:
-    """Return the tail of at least two scores, without the ones to be tested: the highest, and the last twentieth.
-
-    In a log of 60 rows the highest score alone would move the 99th percentile up to itself, and a run that blows
-    up in its last rows would raise its own bar above them. `rows` is the window that each score was measured with.
-    """
-    early = scores
-    if len(scores) >= 40:
-        early = scores[: len(scores) - len(scores) // 20]
-    indices = np.arange(0, len(early) - 1, 1 + len(early) // SAMPLE)
-    others = early[indices + (indices >= np.argmax(early))]
-    at90, at99 = quantiles(others, 0.90, 0.99)
-    return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY), rows)
 
 
 def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
