@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from stabtree.context.columns import columns_of
 from stabtree.context.model import FROM_REWARDS, Context
@@ -22,8 +23,17 @@ _RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
 }
 
 
+_found: WeakKeyDictionary[Run, Context] = WeakKeyDictionary()
+
+
 def context_of(run: Run) -> Context:
     """Return who a run is, as far as its configuration, its columns and its first rows show."""
+    if run not in _found:
+        _found[run] = _look(run)
+    return _found[run]
+
+
+def _look(run: Run) -> Context:
     trainer = framework_of(run)
     task, algorithm = task_of(run, columns_of(run), trainer.value or "")
     classes = classes_of(run)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 _LOSSES = ("eval_loss", "loss")
-_PAIRS = ("dpo", "ipo", "reward-model", "simpo")  # their loss is that of a guess between two answers
+_PAIRS = ("dpo", "reward-model")  # their loss is that of a guess between two answers
 
 
 class Purpose(NamedTuple):
@@ -67,7 +67,7 @@ def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[
     if outcome.value == "eval_quality" and "auc" in column:
         return Known(0.5, INFERRED, "AUC of a guess")
     is_loss = outcome.value in _LOSSES
-    if is_loss and task.value == model.PREFERENCE and algorithm.value in _PAIRS:
+    if is_loss and _guesses_between_two(task.value, algorithm.value):
         return Known(math.log(2), INFERRED, "ln 2: a guess between two answers")
     if not classes or task.value not in (model.LANGUAGE, model.CLASSIFICATION):
         return Known()
@@ -76,3 +76,12 @@ def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[
     if "acc" in column and task.value == model.CLASSIFICATION:
         return Known(1 / classes, INFERRED, f"1 of {classes:,} classes")
     return Known()
+
+
+def is_guess_of_two(context: model.Context) -> bool:
+    """Return whether the loss of an uninformed model is that of a guess between two answers."""
+    return _guesses_between_two(context.task.value, context.algorithm.value)
+
+
+def _guesses_between_two(task: str | None, algorithm: str | None) -> bool:
+    return task == model.PREFERENCE and algorithm in _PAIRS

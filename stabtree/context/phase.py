@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_HALF
 from stabtree.common.stats import interval
 from stabtree.context import model
 from stabtree.context.model import INFERRED, Known
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 # An untrained model gives every class much the same chance, so its first loss is near the logarithm of their number.
 MIN_UNTRAINED, MAX_UNTRAINED = 0.85, 1.5
 # A model that was trained before begins far below; a smaller gap may be what was learned up to the first row.
-MAX_TRAINED = 0.5
+MAX_TRAINED = SHARE_HALF
 FIRST_STEPS = 10  # a first row later than that, or the mean of more steps, shows a model that has learned already
 MISSED_ROWS = 10  # a log that begins so many of its intervals after step 0 lacks its beginning
 

@@ -11,12 +11,12 @@ from stabtree.common.stats import NORMAL_MAD
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
 
-MAX_BLOCKS = 64  # so that all that is quadratic in blocks costs the same for any log; 64 show any shape one would draw
-SORTED_ROWS = 64  # blocks of up to so many rows are sorted whole
-BLOCK_SAMPLE = 255  # rows of a longer block whose median is taken: its error is a twelfth of their scatter
-PAIRS = 256  # neighbours whose difference is looked at: the scatter is known to some percent
-IQR = 1.349  # interquartile range of a normal sample, in standard deviations
-RAMP_IQR = 0.5 / IQR  # the same of an even ramp, as a share of its height
+MAX_BLOCKS = 64  # no limit: what is quadratic in blocks costs the same for any log; 64 show any shape one would draw
+SORTED_ROWS = 64  # no limit: blocks of up to so many rows are sorted whole
+BLOCK_SAMPLE = 255  # no limit: rows of a longer block whose median is taken: its error is a twelfth of their scatter
+PAIRS = 256  # no limit: neighbours whose difference is looked at: the scatter is known to some percent
+IQR = 1.349  # no limit: interquartile range of a normal sample, in standard deviations
+RAMP_IQR = 0.5 / IQR  # no limit: the same of an even ramp, as a share of its height
 MIN_INNER = 8  # rows from which on a block shows its own scatter
 LEVEL_SHARE = 20  # the first and the last level are medians of one in so many rows
 LEVEL_ROWS = 3  # but of so many at least

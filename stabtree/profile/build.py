@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from stabtree.profile.model import LeftLevel
     from stabtree.run import Run, Series
 
-TOGETHER = 1 << 17  # cells that are measured in one go: 4 MB, about a processor's cache
-TREND_LEVELS = 16  # levels of Kendall's score, which is quadratic; any steady trend shows in them
-ROUNDING = 16 * 2.0**-53  # of a value: numbers closer to each other than this share are equal but for rounding
+TOGETHER = 1 << 17  # no limit: cells that are measured in one go: 4 MB, about a processor's cache
+TREND_LEVELS = 16  # no limit: levels of Kendall's score, which is quadratic; any steady trend shows in them
+ROUNDING = 16 * 2.0**-53  # no limit: the share of a value by which equal numbers may differ
 
 
 class _Rows(NamedTuple):

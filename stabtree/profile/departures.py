@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR, FACTOR_LARGE
 from stabtree.profile.model import LeftLevel
 from stabtree.profile.spikes import far
 
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.profile.blocks import Blocked
 
-NEAR = 3.0  # in scatters of a level: levels so close are one
-TENFOLD = 10.0
+NEAR = FACTOR  # in scatters of a level: levels so close are one
+TENFOLD = FACTOR_LARGE
 MIN_ROWS = 2  # a single last row may be a spike
 
 

@@ -9,11 +9,11 @@ from stabtree.common.lazy import np
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
 
-SAMPLE = 64  # values of each series that are looked at: finer ones would have to hide from every one of them
-DIGITS = 8  # a number printed with more digits has no step that anybody would see
-MANTISSA = 53
-SHORT = 24  # bits of a float32; a number with more was computed, not stored in a shorter type
-EXACT = 1e-9  # the share of a step by which a division may miss a whole number
+SAMPLE = 64  # no limit: values of each series that are looked at: finer ones would have to hide from every one of them
+DIGITS = 8  # no limit: a number printed with more digits has no step that anybody would see
+MANTISSA = 53  # no limit
+SHORT = 24  # no limit: bits of a float32; a number with more was computed, not stored in a shorter type
+EXACT = 1e-9  # no limit: the share of a step by which a division may miss a whole number
 
 
 def quanta(values: Floats) -> Floats:

@@ -6,21 +6,22 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR
+from stabtree.common.stats import MEDIAN_ERROR
 from stabtree.profile.blocks import change_scatter, middle
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.profile.blocks import Blocked
 
-MEDIAN_ERROR = 1.2533  # the standard error of a median of normal values over that of their mean
 # A change costs this many squared standard deviations times the logarithm of the number of blocks: 3 is that of the
 # Bayesian criterion for its place and its height, and one more pays for a scatter that is only estimated.
 PENALTY = 4.0
 MIN_LENGTH = 2  # blocks of a level: a single one may be a burst
-FARTHEST = 1e6  # in scatters; beyond it a square leaves no digits of the others in a sum
-LEVEL_SAMPLE = 255  # rows of a level whose median is taken
-NEAR = 3.0  # in standard errors: levels so close are one
-REFINE_ROWS = 1024  # rows looked at in one go for the place of a change inside its two blocks
+FARTHEST = 1e6  # no limit: in scatters; beyond it a square leaves no digits of the others in a sum
+LEVEL_SAMPLE = 255  # no limit: rows of a level whose median is taken
+NEAR = FACTOR  # in standard errors: levels so close are one
+REFINE_ROWS = 1024  # no limit: rows looked at in one go for the place of a change inside its two blocks
 
 
 def level_scatter(blocked: Blocked, noise: Floats) -> Floats:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR, FACTOR_SMALL
 from stabtree.profile.blocks import smoothed
 from stabtree.profile.model import Recovery, Swings
 
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.profile.blocks import Blocked
 
-MAX_KEPT = 100  # the highest; a heavy tail may have thousands
+MAX_KEPT = 100  # no limit: the highest; a heavy tail may have thousands
 # The highest of n normal values is about sqrt(2 ln n); one in several hundred series has one so much higher.
-BEYOND = 1.5
+BEYOND = FACTOR_SMALL
 MIN_HEIGHT = 5.0  # in scatters, for short series, whose scatter is badly known
-BACK = 3.0  # in scatters: where nearly all rows are
+BACK = FACTOR  # in scatters: where nearly all rows are
 
 
 def far(rows: int) -> float:

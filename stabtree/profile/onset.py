@@ -1,0 +1,78 @@
+"""When a series left its level: the last step at which it was on it, and the first from which on it was not."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common import shared
+from stabtree.common.lazy import np
+from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, median, row_medians
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
+
+MOST_ROWS = 15  # of a level: with more a rise of some rows would be over before it shows
+OFF = 1.0  # errors above its level from which on a series is off it
+
+
+class Onset(NamedTuple):
+    """When a series left its level.
+
+    Attributes:
+        last_good_step: the last step at which it was on its level.
+        first_bad_step: the first step from which on it was off it.
+    """
+
+    last_good_step: int
+    first_bad_step: int
+
+
+def left_level(steps: Ints, values: Floats, by_step: int) -> Onset | None:
+    """Return when a series left its lowest level upwards, up to a step by which it had; None with too few rows before.
+
+    Where the rows right before that step are on the level, the series left it at once. Else it left it gradually, and
+    no more than the first of the last rows on the level is known to be good.
+
+    Args:
+        steps: int64 (n,).
+        values: float64 (n,), finite.
+        by_step: a step at which the series is known to be off its level.
+    """
+    end = int(np.searchsorted(steps, by_step))
+    rows = max(3, min(MOST_ROWS, end // shared.ROWS_LONG))
+    if end < 2 * rows:
+        return None
+    level = row_medians(np.lib.stride_tricks.sliding_window_view(values[:end], rows))
+    calm = max(int(level.argmin()) + rows, 4 * rows)  # what grows for long has changes of its own
+    noise = min(median(np.abs(np.diff(part))) for part in (values[:calm], values[:end]))
+    white = NORMAL_MAD * MEDIAN_ERROR * noise / math.sqrt(2 * rows)
+    # The lowest of many windows is lower than their level by so many errors.
+    low, errors = float(level.min()), math.sqrt(2 * math.log(end / rows))
+    off = (errors + OFF) * max(white, min(_wander(level[:calm], rows), _wander(level, rows)))
+    if level[-1] <= low + off:
+        return Onset(int(steps[end - 1]), int(steps[min(end, len(steps) - 1)]))
+    surely_on = int(np.flatnonzero(level <= low + white / 2)[-1])
+    good = _before_the_turn(level, surely_on, 2 * rows, off)
+    on = int(np.flatnonzero(level <= low + off)[-1])
+    return Onset(int(steps[good]), int(steps[min(on + rows // 2 + 1, end)]))
+
+
+def _wander(level: Floats, rows: int) -> float:
+    """Return how much levels of so many rows each scatter around a steady course, by the bends between neighbours."""
+    if len(level) <= 2 * rows:
+        return 0.0
+    bends = level[2 * rows :] - 2 * level[rows:-rows] + level[: -2 * rows]
+    return NORMAL_MAD * median(np.abs(bends)) / math.sqrt(6)
+
+
+def _before_the_turn(level: Floats, low: int, rows: int, off: float) -> int:
+    """Return the last row up to the lowest level at which the series still fell as it had; that level's on a plateau.
+
+    A fall hides the beginning of a rise: until the two are equal there is only a fall that slows down.
+    """
+    at = np.arange(2 * rows, min(low, len(level) - 1 - rows) + 1)
+    before, after = level[at - rows] - level[at], level[at] - level[at + rows]
+    plateau = level[at - 2 * rows] - level[at] <= off
+    good = np.flatnonzero(plateau | (after >= np.maximum(before, 0.0) * shared.SHARE_HALF))
+    return min(low, int(at[good[-1]])) if len(good) else low
