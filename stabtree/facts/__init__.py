@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from stabtree.facts import (
     batches,
     checkpoints,
-    levels,
     loss_break,
     movers,
+    progress,
     rate,
     reading,
     replay,
-    rise,
     scale,
     seam,
     spike,
     who,
 )
+from stabtree.facts.curve import levels, rise
 from stabtree.facts.registry import Fact, Facts
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ FACTS: dict[str, Fact] = {
         levels.levels,
         loss_break.loss_break,
         movers.movers,
+        progress.progress,
         rate.rate,
         reading.reading,
         replay.monitor,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import stretches
 from stabtree.facts.registry import Count, fact
 
@@ -19,16 +20,21 @@ class Repeats(NamedTuple):
 
     Attributes:
         rows: how many rows of the window are early repeats, of `window_rows`.
+        stuck_rows: from how many on they are more than the turn of a reshuffled epoch explains.
         last: row of the last one.
         first: row of the first one of the unbroken stretch that ends with it, which may come before the window.
-        stuck: whether they are more than the turn of a reshuffled epoch explains.
     """
 
     rows: int
     window_rows: int
+    stuck_rows: float
     last: int
     first: int
-    stuck: bool
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the loader is stuck."""
+        return self.rows >= self.stuck_rows
 
 
 class Batches(NamedTuple):
@@ -42,10 +48,7 @@ class Batches(NamedTuple):
         rewound: whether it is one of many neighbours that come back in their order, however long ago they were seen,
             but long before all batches had been (n,).
         recent_steps: within so many steps a batch comes back early.
-        ahead_rows: rows after a step that may still show what set it off; repeats no further apart are one stretch.
         stuck_share: how much of a window must be early repeats for a loader to be stuck.
-        stuck_rows: the least number of them.
-        skip_rows: early repeats in a row from which on their losses are memorised.
     """
 
     series: Series
@@ -54,27 +57,24 @@ class Batches(NamedTuple):
     early: Bools
     rewound: Bools
     recent_steps: int
-    ahead_rows: int
     stuck_share: float
-    stuck_rows: int
-    skip_rows: int
 
     def around(self, step: int, window_steps: int) -> Repeats | None:
         """Return the early repeats in the window before a step and at it, None where there are none."""
         start = int(np.searchsorted(self.series.steps, step - window_steps))
-        end = min(int(np.searchsorted(self.series.steps, step)) + self.ahead_rows, len(self.series))
+        end = min(int(np.searchsorted(self.series.steps, step)) + ROWS_SHORT, len(self.series))
         early = (self.early | self.rewound)[:end]
         inside = int(np.count_nonzero(early[start:]))
         if not inside:
             return None
         rows = np.flatnonzero(early)
-        breaks = np.flatnonzero(np.diff(rows) > self.ahead_rows)
-        stuck = inside >= max(self.stuck_rows, self.stuck_share * (end - start))
-        return Repeats(inside, end - start, int(rows[-1]), int(rows[breaks[-1] + 1 if len(breaks) else 0]), stuck)
+        breaks = np.flatnonzero(np.diff(rows) > ROWS_SHORT)
+        needed = max(ROWS_SHORT, self.stuck_share * (end - start))
+        return Repeats(inside, end - start, needed, int(rows[-1]), int(rows[breaks[-1] + 1 if len(breaks) else 0]))
 
     def fresh(self, loss: Series) -> Series:
         """Return the loss without the steps at which a stuck loader repeated a batch: a fall there is memorisation."""
-        long = [(start, end) for start, end in stretches(self.early) if end - start >= max(self.skip_rows, 1)]
+        long = [(start, end) for start, end in stretches(self.early) if end - start >= ROWS_SHORT]
         if not long:
             return loss
         stuck = np.zeros(len(self.early), dtype=np.bool_)
@@ -89,17 +89,12 @@ def batches(
     batch_id: Series,
     *,
     recent_steps: Count,
-    others: float,
-    ahead_rows: Count,
     stuck_share: float,
-    stuck_rows: Count,
-    skip_rows: int,
-    rewound_rows: Count,
 ) -> Batches:
-    """Find which batches came back early: within `recent_steps`, although `others` times as many had been seen.
+    """Find which batches came back early: within `recent_steps`, although twice as many had been seen.
 
-    A loader that goes back feeds them again in their order: where `rewound_rows` neighbours or more come back after one
-    and the same number of rows, it may be any number, if `others` times as many had been seen, or if batches come later
+    A loader that goes back feeds them again in their order: where `ROWS_SHORT` neighbours or more come back after one
+    and the same number of rows, it may be any number, if twice as many had been seen, or if batches come later
     that had not been seen: then no epoch was over.
 
     Where an epoch is reshuffled, its first batches may be the last ones of the epoch before: a batch is early only
@@ -107,17 +102,15 @@ def batches(
     """
     since_steps, since_rows = _since(batch_id)
     known = np.cumsum(since_rows == 0)
-    soon, rewound = others * since_rows < known, np.zeros(len(known), dtype=np.bool_)
+    soon, rewound = 2 * since_rows < known, np.zeros(len(known), dtype=np.bool_)
     early = (since_steps > 0) & soon & (since_steps <= recent_steps)
     if early.any():
         early &= np.arange(len(known)) - since_rows >= _pass_starts(batch_id)
     again = (since_steps > 0) & (soon | ((since_rows < known) & (known < known[-1])))
     in_order = again[1:] & again[:-1] & (since_rows[1:] == since_rows[:-1])
     for start, end in stretches(in_order):
-        rewound[start : end + 1] = end + 1 - start >= rewound_rows
-    return Batches(
-        batch_id, since_steps, known, early, rewound, recent_steps, ahead_rows, stuck_share, stuck_rows, skip_rows
-    )
+        rewound[start : end + 1] = end + 1 - start >= ROWS_SHORT
+    return Batches(batch_id, since_steps, known, early, rewound, recent_steps, stuck_share)
 
 
 def _pass_starts(batch_id: Series) -> Ints:

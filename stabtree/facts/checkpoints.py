@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median, row_medians
-from stabtree.facts.registry import Count, fact, finite
-from stabtree.metrics.names import counts_optimizer_steps
+from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.run import Run, Series
 
-HOUR = 3600.0
+HOUR = 3600.0  # no limit
 MIN_LEVEL_ROWS, MAX_LEVEL_ROWS = 3, 15  # the rows of a level: a twentieth of all, within these
 
 
@@ -27,15 +26,7 @@ class CheckpointSource(StrEnum):
     LISTED = "listed"  # a folder, or a list of their steps
     LOGGED = "logged"  # the log reports each save
     CONFIGURED = "configured"
-    EVALS = "evals"  # an assumption: trainers save what they evaluate
-    EPOCHS = "epochs"  # an assumption: else at the end of an epoch
-    NOTHING = "nothing"  # the distance is one that is assumed
-    UNCOUNTED = "uncounted"  # the log does not count optimizer steps: none is assumed
-
-
-ASSUMED = frozenset(
-    (CheckpointSource.EVALS, CheckpointSource.EPOCHS, CheckpointSource.NOTHING, CheckpointSource.UNCOUNTED)
-)
+    UNKNOWN = "unknown"  # nothing says where they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +35,8 @@ class Checkpoints:
 
     Attributes:
         source: where they were found.
-        steps: their steps; None where they come at even distances without an end.
-        every: steps between two of them; 0 where none is known or assumed.
+        steps: their steps; None where they come at even distances without an end, or are not known.
+        every: steps between two of them; 0 where they are not known.
         paths: those that were seen, by step.
         epochs: which epoch ended, by step, where the log shows it.
         lines: the line of the log that says that it was saved, by step.
@@ -72,20 +63,22 @@ class Checkpoints:
     by_epoch: bool
     unit: str
 
+    @property
+    def steps_unknown(self) -> bool:
+        """Whether nothing says where they are: any step may have one."""
+        return self.source is CheckpointSource.UNKNOWN
+
     def newest(self, limit: int) -> int | None:
         """Return the newest checkpoint up to a step, None when there is none, as before step 1 or the first epoch."""
-        known = [limit // self.every * self.every] if self.steps is None else [s for s in self.steps if s <= limit]
+        every = max(self.every, 1)
+        known = [limit // every * every] if self.steps is None else [s for s in self.steps if s <= limit]
         first = int(self.loss.steps[0]) if self.by_epoch and self.loss is not None and len(self.loss) else 1
         return max((step for step in known if step >= first), default=None)
 
-    def before(self, onset_step: int, last_good_step: int | None) -> int | None:
-        """Return the newest checkpoint from before an onset, None when there is none."""
-        good = last_good_step if last_good_step is not None else self.step_before(onset_step)
-        return None if good is None else self.newest(good)
-
     def oldest(self, after: int) -> int | None:
         """Return the oldest checkpoint after a step that the run reached."""
-        known = [(after // self.every + 1) * self.every] if self.steps is None else [s for s in self.steps if s > after]
+        every = max(self.every, 1)
+        known = [(after // every + 1) * every] if self.steps is None else [s for s in self.steps if s > after]
         end = self.last_step if self.last_step is not None and self.steps is None else None
         return min((step for step in known if end is None or step <= end), default=None)
 
@@ -174,6 +167,11 @@ class Checkpoints:
         return bool(step < self.loss.steps[0] - median(np.diff(self.loss.steps)))
 
     @property
+    def ends_broken(self) -> bool:
+        """Whether the last row of the loss is not finite."""
+        return self.loss is not None and len(self.loss) > 0 and not np.isfinite(self.loss.values[-1])
+
+    @property
     def last_finite(self) -> int | None:
         """The last step of the loss before it is first not finite; None where its first value is not."""
         if self.loss is None or not len(self.loss):
@@ -202,19 +200,14 @@ def checkpoints(
     eval_loss: Series | None = None,
     wall_time: Series | None = None,
     *,
-    assumed_every_steps: Count,
     fresh_steps: int,
 ) -> Checkpoints:
-    """Find where checkpoints are: as listed, logged or configured, else where trainers usually write them.
+    """Find where checkpoints are: as listed, logged or configured.
 
-    That is where the run was evaluated, else at the end of an epoch; a log that shows neither gets one every
-    `assumed_every_steps`. Of a log of epochs one is assumed after each, of one that counts rows, tokens or samples
-    none: no trainer writes a checkpoint every so many of those. A trainer that keeps a few only has deleted the older
-    ones.
+    A trainer that keeps a few only has deleted the older ones.
     """
-    source, steps, every = (
-        _recorded(run) or _configured(run, eval_loss) or _assumed(run, loss, eval_loss, assumed_every_steps)
-    )
+    unknown = CheckpointSource.UNKNOWN, None, 0
+    source, steps, every = _recorded(run) or _configured(run, eval_loss) or unknown
     return Checkpoints(
         source=source,
         steps=steps,
@@ -269,23 +262,6 @@ def _configured(run: Run, eval_loss: Series | None) -> _Source | None:
         ]
         return CheckpointSource.CONFIGURED, tuple(saved), _distance(saved)
     return None
-
-
-def _assumed(run: Run, loss: Series | None, eval_loss: Series | None, assumed_every_steps: int) -> _Source:
-    """Return where trainers usually write checkpoints when nothing is configured."""
-    if run.by_epoch:
-        return CheckpointSource.EPOCHS, None, 1
-    if run.by_row:
-        return CheckpointSource.UNCOUNTED, (), 0
-    rows = len(loss) if loss is not None else 0
-    if eval_loss is not None and 1 < len(eval_loss) < rows:
-        steps = tuple(eval_loss.steps.tolist())
-        return CheckpointSource.EVALS, steps, _distance(steps)
-    if run.epoch_ends:
-        return CheckpointSource.EPOCHS, tuple(run.epoch_ends), _distance(run.epoch_ends)
-    if run.step_size > 1 or not all(counts_optimizer_steps(source.steps_from) for source in run.sources):
-        return CheckpointSource.UNCOUNTED, (), 0
-    return CheckpointSource.NOTHING, None, assumed_every_steps
 
 
 def _distance(steps: Iterable[int]) -> int:

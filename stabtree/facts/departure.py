@@ -7,16 +7,17 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import Tail, medians_of_three, quantiles, row_medians
+from stabtree.common.stats import median, medians_of_three, quantiles, row_medians
+from stabtree.common.tails import Tail
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
 
-REFERENCE = 4  # blocks that a course is drawn through: the fewest whose line survives one that is off
+REFERENCE = 4  # no limit: blocks that a course is drawn through: the fewest whose line survives one that is off
 SPANS = (1, 4)  # how many blocks ahead the course is drawn on
-BEYOND = 100.0  # how far above all others, in powers of e, a value that is not finite is put
-LARGEST = 1e300  # times its usual size: what is farther off is no farther off
-TWO_SIDED_90 = 1.645  # standard deviations outside of which one normal value in ten lies
+BEYOND = 100.0  # no limit: how far above all others, in powers of e, a value that is not finite is put
+LARGEST = 1e300  # no limit: times its usual size: what is farther off is no farther off
+TWO_SIDED_90 = 1.645  # no limit: standard deviations outside of which one normal value in ten lies
 
 
 class Limits(NamedTuple):
@@ -73,7 +74,7 @@ def even(values: Floats) -> tuple[Floats, float]:
     if float(kept.min()) > 0:
         unit, scaled = 0.0, np.log(kept)
     else:
-        unit = float(np.median(np.abs(kept))) or 1.0
+        unit = float(median(np.abs(kept))) or 1.0
         with np.errstate(over="ignore"):
             scaled = np.arcsinh(np.clip(kept / unit, -LARGEST, LARGEST))
     found = np.full(len(values), float(scaled.max()) + BEYOND)

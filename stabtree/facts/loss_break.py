@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
+from stabtree.common.shared import FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_HALF
+from stabtree.common.stats import median, stretches, true_at_end
+from stabtree.common.strength import FARTHEST
 from stabtree.facts.registry import Absent, Count, fact, finite
 
 if TYPE_CHECKING:
@@ -21,12 +23,10 @@ class Break(NamedTuple):
         row: its row, `step` its step, `value` the value there.
         good_step: the step of the last finite value before it, None where there is none.
         rows: all rows of the loss that are not finite (n,).
-        healed: whether they are few and so far back that the run got over them.
+        healed: whether the run got over them, or ends in no more than it had got over before.
         ends_finite: whether the last `recovered_rows` rows are all finite.
-        recovered_rows: finite rows after which a run has come back.
-        recent_rows: rows before the break that may already belong to the blow-up, not to the usual state.
-        usual_rows: rows before those, over which the usual state is measured.
-        last_rows: rows right before the break; one alone may be a lucky one.
+        recovered_rows: finite rows after which a run has come back; so many right before the break may already belong
+            to the blow-up, not to the usual state.
     """
 
     row: int
@@ -37,45 +37,40 @@ class Break(NamedTuple):
     healed: bool
     ends_finite: bool
     recovered_rows: int
-    recent_rows: int
-    usual_rows: int
-    last_rows: int
 
     def rise_before(self, series: Series) -> tuple[float, float] | None:
         """Return how many times its usual state a series reaches in its last rows before the break, and that state.
 
-        The usual state is the median of up to `usual_rows` rows that end `recent_rows` before the break, or of the
-        first half where there are fewer; a slow explosion would be its own baseline otherwise. None without four
-        finite rows.
+        The usual state is the median of ten times `recovered_rows` that end as many before the break, or of the first
+        half where there are fewer; a slow explosion would be its own baseline otherwise. None without four finite rows.
         """
         steps, values = finite(series)
         values = values[steps < self.step]
         if len(values) < 4:
             return None
-        recent = self.recent_rows
-        enough = len(values) >= 2 * recent
-        early = values[:-recent][-self.usual_rows :] if enough else values[: len(values) // 2]
-        usual = median(early)
+        recent = min(self.recovered_rows, len(values) - len(values) // 2)
+        usual = median(values[:-recent][-int(FACTOR_LARGE) * self.recovered_rows :])
         if usual <= 0:
             return None
         # One row of the last few may be a lucky one, but a series that is back in order did not explode.
-        last = values[-self.last_rows :].max() if values[-1] > usual else values[-1]
+        last = values[-ROWS_SHORT:].max() if values[-1] > usual else values[-1]
         return min(float(last) / usual, 1e300), usual
 
 
 @fact()
-def loss_break(
-    loss: Series, *, recovered_rows: Count, recent_rows: Count, usual_rows: Count, last_rows: Count
-) -> Break | Absent:
+def loss_break(loss: Series, *, recovered_rows: Count = ROWS_LONG) -> Break | Absent:
     """Find the last storm of losses that are not finite; the parameters are those of `Break`.
 
     Trainers that skip NaN steps show single ones; none of the labelled runs that died was finite for as long as
-    `recovered_rows` after its first NaN.
+    `recovered_rows` after its first NaN. No verdict hangs on the last rows alone: a run that has come back from as many
+    bad rows in a row as it ends with has skipped these too.
     """
     bad = ~np.isfinite(loss.values)
     rows = np.flatnonzero(bad)
     if not len(rows):
-        return Absent((Evidence(f"all {len(loss):,} logged values of loss are finite", "loss", (), 0.0, 0.0),))
+        return Absent(
+            (Evidence(f"all {len(loss):,} logged values of loss are finite", "loss", (), 0.0, 0.0),), -FARTHEST
+        )
     row = storm_start(bad, recovered_rows)
     return Break(
         row,
@@ -83,13 +78,22 @@ def loss_break(
         float(loss.values[row]),
         last_finite_before(loss, row),
         rows,
-        len(bad) - 1 - int(rows[-1]) >= recovered_rows and len(rows) < len(bad) / 2,
+        _healed(bad, recovered_rows),
         not bad[-recovered_rows:].any(),
         recovered_rows,
-        recent_rows,
-        usual_rows,
-        last_rows,
     )
+
+
+def _healed(bad: Bools, recovered_rows: int) -> bool:
+    """Return whether a run got over its bad rows: the last ones are long ago, or like earlier ones that it got over."""
+    if bad.mean() >= SHARE_HALF or bad[-2 * recovered_rows :].mean() >= SHARE_HALF:
+        return False
+    if not bad[-recovered_rows:].any():
+        return True
+    groups = [end - start for start, end in stretches(bad)]
+    at_end = true_at_end(bad)
+    earlier = groups[:-1] if at_end else groups
+    return len(earlier) > 1 and max(earlier) >= at_end
 
 
 def storm_start(bad: Bools, recovered_rows: int) -> int:

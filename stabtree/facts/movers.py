@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, stretches
@@ -29,7 +30,7 @@ LOST = "not finite"  # how a series is described that has no finite row from its
 WANDERED = (
     40.0  # scatters of levels; a random walk of 64 blocks ranges over 18 of them, and hardly ever over twice that
 )
-MAX_OTHERS = 4  # columns that nobody knows beside the metrics: more would push these off the screen
+MAX_OTHERS = 4  # no limit: columns that nobody knows beside the metrics: more would push these off the screen
 AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
 
 
@@ -244,15 +245,15 @@ def _figure(value: float) -> str:
 def movers(
     run: Run,
     *,
-    chance: float,
     min_change: float,
-    beyond_factor: float,
-    quiet_sigma: float,
     max_rows: Count,
     min_blocks: Count,
     max_blocks: Count,
     after_steps: int,
     scale_factor: float,
+    chance: float = shared.SHARE_SOME,
+    beyond_factor: float = shared.NOISE_TIMES,
+    quiet_sigma: float = shared.FACTOR,
 ) -> Movers:
     """Find when each series of a run left its normal course; the parameters are those of `Limits` and `Movers`."""
     limits = Limits(chance, min_change, beyond_factor, quiet_sigma, max_rows, min_blocks, max_blocks)

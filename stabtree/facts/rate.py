@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, Evidence
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_SOME
 from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
@@ -40,19 +41,17 @@ def rate(
     adam: float,
     other: float,
     least: float,
-    near: float,
     leap: float,
-    early_share: float,
 ) -> Rate:
     """Judge whether the rate is too high: by its value, or by a loss that it drove up at once.
 
     The highest rate of the first quarter of the rows (a later one is the schedule's doing), or of all up to where the
     loss breaks, else the configured one, above `adam` for the optimizers of the Adam family and above `other` for the
-    rest; or a loss that reaches `leap` times its first value within the first `early_share` of its rows. Possible down
-    to `near` of that value, and where no rate is known. Too low is one below `least`.
+    rest; or a loss that reaches `leap` times its first value within its first rows. Possible down
+    to a twentieth of that value, and where no rate is known. Too low is one below `least`.
     """
     _, values = finite(loss)
-    early = values[: max(3, int(early_share * len(values)))]
+    early = values[: max(3, int(SHARE_SOME * len(values)))]
     times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
     reaches = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (limit {leap:g}×)"
     text = reaches if times > leap else f"no rate is known, and no early throw shows: {reaches}"
@@ -76,7 +75,7 @@ def rate(
     found = Evidence(text, "lr", (), top, bar)
     if top > bar or times > leap:
         return Rate(LIKELY, False, (found,) if top > bar else (jump,), bar)
-    possible = top > near * bar or (not family and top >= least)
+    possible = top > SHARE_SOME * bar or (not family and top >= least)
     return Rate(POSSIBLE if possible else NO, 0 < top < least, (found,), bar)
 
 

@@ -88,9 +88,15 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A fact that was looked for and is not there, with what was seen instead; never empty."""
+    """A fact that was looked for and is not there.
+
+    Attributes:
+        evidence: what was seen instead; never empty.
+        strength: how near it came, as in `Answer`; None where it has no degrees.
+    """
 
     evidence: tuple[Evidence, ...]
+    strength: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

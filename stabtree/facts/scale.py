@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # How a scaler works: it doubles or halves. These bounds lie between the factors 1/2, 1 and 2, for a logged mean.
 ROSE, FELL = 1.5, 0.75
 # The smallest normal number of fp32, in which a scaler keeps its scale: below it a fall is the end of the format.
-SMALLEST = 2.0**-126
+SMALLEST = 2.0**-126  # no limit
 
 
 class ScaleHistory(NamedTuple):

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
 from stabtree.common.stats import median, span
-from stabtree.facts.registry import Absent, Count, fact, finite
+from stabtree.common.strength import above, weakest
+from stabtree.facts.registry import Absent, fact, finite
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Seam(NamedTuple):
-    """The worst seam of a run.
+    """The seam of a run at which the loss changes most, for its scatter and its range.
 
     Attributes:
         step: where the run was resumed.
@@ -23,6 +25,7 @@ class Seam(NamedTuple):
         level: the median of the loss before; `now` after.
         rows: how many rows after it that is the median of.
         bar: the change that counts, as a share of all that the loss covers.
+        strength: how far the change is from that limit, and from that of the scatter.
         good_step: the last step before it, None where the log begins there.
     """
 
@@ -32,6 +35,7 @@ class Seam(NamedTuple):
     now: float
     rows: int
     bar: float
+    strength: float
     good_step: int | None
 
     @property
@@ -43,10 +47,10 @@ class Seam(NamedTuple):
 
 
 @fact(min_points=2)
-def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Count, min_rows: int) -> Seam | Absent:
+def seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> Seam | Absent:
     """Find the seam of a resume at which the loss changes most.
 
-    Compared is the median of up to `rows` rows after each seam with what the `rows` before predict: off by more
+    Compared is the median of up to `ROWS_LONG` rows after each seam with what as many before predict: off by more
     than `sigma` times the scatter of the rows before and by more than `range_share` of all that the loss ever moved.
     """
     steps, values = finite(loss)
@@ -54,20 +58,21 @@ def seam(run: Run, loss: Series, *, sigma: float, range_share: float, rows: Coun
     worst: Seam | None = None
     for resume in run.resumes:
         at = int(np.searchsorted(steps, resume.to_step))
-        before, after = values[max(0, at - rows) : at], values[at : at + rows]
-        if min(len(before), len(after)) < max(min_rows, 2):
+        before, after = values[max(0, at - ROWS_LONG) : at], values[at : at + ROWS_LONG]
+        if min(len(before), len(after)) < ROWS_SHORT:
             continue
         level, change = _expected(before, after)
         noise = median(np.abs(np.diff(before))) or float(np.std(before))
-        if abs(change) > max(sigma * noise, range_share * covered) and (not worst or abs(change) > abs(worst.change)):
+        strength = weakest(above(abs(change), sigma * noise), above(abs(change), range_share * covered))
+        if worst is None or strength > worst.strength:
             now, good = median(after), int(steps[at - 1])
-            worst = Seam(resume.to_step, change, level, now, len(after), range_share * covered, good)
+            worst = Seam(resume.to_step, change, level, now, len(after), range_share * covered, strength, good)
     if worst:
         return worst
     count = len(run.resumes)
     text = "the steps of the log never go back"
     if count:
-        text = f"the loss continues at its level after each of {count} resumes"
+        text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
     return Absent((Evidence(text, "loss", tuple(r.to_step for r in run.resumes[:5])),))
 
 

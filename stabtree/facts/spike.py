@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
-from stabtree.common.stats import median, span
+from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.stats import interval, median, span
+from stabtree.common.strength import FARTHEST, TINY, above
 from stabtree.common.text import against
 from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
 from stabtree.facts.spikes.params import SpikeSearchParams
@@ -42,13 +45,22 @@ class Spike(NamedTuple):
         """The stretch before a step that it was compared with, in words."""
         return _window(self.search, self.params)
 
+    def took(self, loss: Series) -> int:
+        """Return how many steps the loss took to come back, or took until the log ended."""
+        back = self.top.recovered_step
+        return (int(finite(loss)[0][-1]) if back is None else back) - self.top.step
+
+    def quick(self, loss: Series) -> int:
+        """Return within how many steps a quick recovery is over: a log that is sparse shows it in `ROWS_SHORT` rows."""
+        return max(self.params.horizon(loss), round(ROWS_SHORT * interval(finite(loss)[0])))
+
     @property
     def back_level(self) -> float:
         """The level to which the loss must come back."""
         return self.top.mean + self.params.back_sigma * self.top.sigma
 
 
-@fact(min_points=8)
+@fact(min_points=3)
 def spike(
     run: Run,
     loss: Series,
@@ -61,18 +73,13 @@ def spike(
     back_sigma: float,
     horizon_steps: Count,
     lasting_share: float,
-    min_rows: Count,
-    back_rows: Count,
-    seam_rows: int,
-    tail_rows: Count,
+    rare: float,
+    level_rows: Count,
     tail_exponent: float,
     log_share: float,
-    short_rows: int,
-    burst_factor: float,
-    shift_rows: Count,
     shift_sigma: float,
     shift_share: float,
-    shift_jump: float,
+    burst_factor: float = shared.FACTOR_HUGE,
 ) -> Spike | Absent | Unknown:
     """Find the spike that decides: one after which the loss stayed up before any that healed, then the highest rise.
 
@@ -87,17 +94,12 @@ def spike(
         back_sigma,
         horizon_steps,
         lasting_share,
-        min_rows,
-        back_rows,
-        seam_rows,
-        tail_rows,
+        rare,
+        level_rows,
         tail_exponent,
         log_share,
-        short_rows,
-        shift_rows,
         shift_sigma,
         shift_share,
-        shift_jump,
     )
     search = find(loss, params, tuple(resume.to_step for resume in run.resumes))
     if not search.judged:
@@ -108,12 +110,13 @@ def spike(
         spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
         if not spikes:
             text = f"{context.restless} normally has bursts, here up to {search.highest:.2g}σ (step "
-            return Absent((_highest(search, f"{text}{search.highest_step:,})"),))
+            return Absent((_highest(search, f"{text}{search.highest_step:,})"),), -FARTHEST)
     if not spikes:
         highest, bar = against(search.highest, search.bar, ".2g"), against(search.bar, search.highest, ".2g")
         where = f"{_window(search, params)} it (step {search.highest_step:,}); the limit is {bar}σ in this run"
         height = f"the highest step is {highest}σ above" if search.highest > 0 else "no step is above"
-        return Absent((_highest(search, f"{height} {where}"),))
+        strength = min(above(chance, search.expected), above(search.highest, search.bar), -TINY)
+        return Absent((_highest(search, f"{height} {where}"),), strength)
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
 
 
@@ -130,11 +133,8 @@ def _stays(loss: Series, found: Spike) -> bool:
     steps, values = finite(loss)
     top, params = found.top, found.params
     after = values[steps > top.step]
-    if (
-        top.recovered_step is not None
-        or len(after) < params.back_rows
-        or int(steps[-1]) - top.step < params.horizon(loss)
-    ):
+    too_early = len(after) < ROWS_SHORT or int(steps[-1]) - top.step < params.horizon(loss)
+    if top.recovered_step is not None or too_early:
         return False
     return found.share(end_level(found, loss)) > params.lasting_share
 
@@ -147,7 +147,7 @@ def _explodes(loss: Series, found: Spike, factor: float) -> bool:
 
 
 def end_level(found: Spike, loss: Series) -> float:
-    """Return where the loss ends: the median of the last quarter of the rows after the spike, at least `back_rows`."""
+    """Return where the loss ends: the median of the last quarter of the rows after the spike, at least `ROWS_SHORT`."""
     steps, values = finite(loss)
     after = values[steps > found.top.step]
-    return median(after[-max(found.params.back_rows, len(after) // 4) :])
+    return median(after[-max(ROWS_SHORT, len(after) // 4) :])

@@ -50,6 +50,7 @@ class Search:
         judged: how many steps had a full window before them.
         highest: the highest score of all and its step, for explaining a no.
         bar: the score from which a step counted.
+        expected: how many steps as high as the highest chance allows.
     """
 
     spikes: tuple[Excursion, ...]
@@ -59,6 +60,7 @@ class Search:
     highest: float
     highest_step: int
     bar: float
+    expected: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval
 from stabtree.facts.registry import finite
 
@@ -22,18 +23,15 @@ class SpikeSearchParams(NamedTuple):
         back_sigma: how close to the mean before it, in sigmas, a spike must come to be over.
         horizon_steps: steps within which a loss comes back, and after which one that has not stays up.
         lasting_share: what stays up by no more than this share of the loss's range has come back.
-        min_rows: rows of a window; a mean and a sigma of fewer say little, so it widens instead.
-        back_rows: rows whose median must be back before a guarded recovery counts.
-        seam_rows: rows after a resume in which a jump is the seam's and no spike.
-        tail_rows: rows from which on a power law is read from the run's own highest hundredth.
-        tail_exponent: its exponent below that; measured on labelled runs 1.6 to 5 where rows are enough, median 3.8.
-        log_share: the most that a window takes of all rows; a log of one row an epoch would else be all window.
-        short_rows: a log of fewer rows has no windows: see `find_short`.
-        shift_rows: rows, from a high one on, whose median is looked at for a shift.
-        shift_sigma: how far that median must be above the mean before them, where the window is long; twice as far
-            where it has no more than `shift_rows` rows.
-        shift_share: by how much of all that the loss covers it must rise.
-        shift_jump: the most of that rise that as many rows before may have made: a level that creeps up is no spike.
+        rare: below how many expected by chance a spike is rare.
+        level_rows: rows that make a level: a window of fewer widens, and a shift lasts as many.
+        tail_exponent: the exponent of the tail where the run has few high rows; measured on labelled runs 1.6 to 5
+            where rows are enough, median 3.8.
+        log_share: the largest share of the rows that a window takes; a log of one row an epoch would else be all
+            window. A log without `level_rows` rows in it has no windows: see `find_short`.
+        shift_sigma: how far a shift must be above the mean before it, where the window is long; twice as far where it
+            has no more than `level_rows` rows.
+        shift_share: by how much of all that the loss covers a shift must rise.
     """
 
     window_steps: int
@@ -42,17 +40,12 @@ class SpikeSearchParams(NamedTuple):
     back_sigma: float
     horizon_steps: int
     lasting_share: float
-    min_rows: int
-    back_rows: int
-    seam_rows: int
-    tail_rows: int
+    rare: float
+    level_rows: int
     tail_exponent: float
     log_share: float
-    short_rows: int
-    shift_rows: int
     shift_sigma: float
     shift_share: float
-    shift_jump: float
 
     @property
     def guarded(self) -> bool:
@@ -63,8 +56,9 @@ class SpikeSearchParams(NamedTuple):
         """Return the window in rows of a series."""
         # A trend and the scatter about it take three rows, whatever is asked for.
         steps = finite(series)[0]
-        rows = max(round(self.window_steps / interval(steps)), self.min_rows, 3)
-        return self._within_log(rows, len(steps), max(self.min_rows, 3)) if self.guarded else rows
+        few = max(self.level_rows, 3)
+        rows = max(round(self.window_steps / interval(steps)), few)
+        return self._within_log(rows, len(steps), few) if self.guarded else rows
 
     def first(self, steps: Ints, rows: int) -> int:
         """Return the first row to judge: `rows` before it, and past the window's own steps (document: t > 100)."""
@@ -76,17 +70,17 @@ class SpikeSearchParams(NamedTuple):
             return self.horizon_steps
         steps = finite(series)[0]
         apart = interval(steps)
-        rows = self._within_log(round(self.horizon_steps / apart), len(steps), self.back_rows)
+        rows = self._within_log(round(self.horizon_steps / apart), len(steps), ROWS_SHORT)
         return min(self.horizon_steps, round(rows * apart))
 
     def short(self, series: Series) -> bool:
         """Return whether a log is too short for windows."""
-        return self.guarded and len(finite(series)[0]) < self.short_rows
+        return self.guarded and self.log_share * len(finite(series)[0]) < self.level_rows
 
     def shift_bar(self, rows: int) -> float:
         """Return how many sigmas of a window of so many rows make a shift."""
         # A sigma of few rows is a rough one, and rougher still where neighbours are alike.
-        return self.shift_sigma * (1 + self.shift_rows / rows)
+        return self.shift_sigma * (1 + self.level_rows / rows)
 
     def _within_log(self, rows: int, all_rows: int, least: int) -> int:
         return min(rows, max(least, round(self.log_share * all_rows)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_HALF
 from stabtree.common.stats import row_medians, span, trailing_moments
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     from stabtree.facts.spikes.params import SpikeSearchParams
 
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
-RELATIVE_RESOLUTION = 1e-6
-NO_SPREAD = 1e-150  # its square is no number above 0
+RELATIVE_RESOLUTION = 1e-6  # no limit
+NO_SPREAD = 1e-150  # no limit: its square is no number above 0
 
 
 class Scores(NamedTuple):
@@ -63,22 +64,22 @@ class Shifts(NamedTuple):
 
 
 def shifts(values: Floats, scored: Scores, rows: int, params: SpikeSearchParams) -> Shifts:
-    """Find where the level shifts; none without `guarded`, nor with fewer than `shift_rows` rows to come."""
+    """Find where the level shifts; none without `guarded`, nor with fewer than `level_rows` rows to come."""
     begin, mean, spread, above = scored
-    count = len(above) - params.shift_rows + 1
+    count = len(above) - params.level_rows + 1
     if not params.guarded or count < 1:
         return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
     bar = params.shift_bar(rows)
     high = np.flatnonzero(above[:count] > bar)
     if not len(high):
         return Shifts(high, np.zeros(0))
-    windows = np.lib.stride_tricks.sliding_window_view(values[begin:], params.shift_rows)
+    windows = np.lib.stride_tricks.sliding_window_view(values[begin:], params.level_rows)
     level = row_medians(windows[high])
     heights = (level - mean[high]) / spread[high]
     lasting = (heights > bar) & (level - mean[high] > params.shift_share * span(values))
     # The rows right before a jump are still at the old level; half way up already, it creeps.
-    first = begin - params.shift_rows
+    first = begin - params.level_rows
     if first >= 0:
-        before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], params.shift_rows)[high])
-        lasting &= before - mean[high] < params.shift_jump * (level - mean[high])
+        before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], params.level_rows)[high])
+        lasting &= before - mean[high] < SHARE_HALF * (level - mean[high])
     return Shifts(high[lasting], heights[lasting])

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import Tail, interval, upper_tail
-from stabtree.facts.registry import finite
+from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.stats import interval
+from stabtree.common.tails import Tail, upper_tail
+from stabtree.facts.registry import finite, per_series
 from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
 from stabtree.facts.spikes.rarity import in_a_row
 from stabtree.facts.spikes.scores import scores, shifts
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 
+@per_series
 def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -> Search:
     """Search a loss series for spikes.
 
@@ -52,13 +55,15 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
     if not np.isfinite(loss.values[-1]):
         last = int(steps[-1]) - params.window_steps
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
-    spikes = tuple(spike for spike in scan.spikes if not _at_seam(steps, spike.step, seams, params.seam_rows))
+    spikes = tuple(spike for spike in scan.spikes if not _at_seam(steps, spike.step, seams))
     return replace(scan, widened=widened, spikes=spikes)
 
 
-def _at_seam(steps: Ints, step: int, seams: tuple[int, ...], rows: int) -> bool:
+def _at_seam(steps: Ints, step: int, seams: tuple[int, ...]) -> bool:
     """Return whether a step is among the first rows after a seam."""
-    return any(0 <= int(np.searchsorted(steps, step)) - int(np.searchsorted(steps, seam)) < rows for seam in seams)
+    return any(
+        0 <= int(np.searchsorted(steps, step)) - int(np.searchsorted(steps, seam)) < ROWS_SHORT for seam in seams
+    )
 
 
 def _without(steps: Ints, values: Floats, healed: list[Excursion], rows: int) -> Floats:
@@ -74,9 +79,9 @@ def _without(steps: Ints, values: Floats, healed: list[Excursion], rows: int) ->
 def _scan(
     steps: Ints, values: Floats, scored: Scores, rows: int, tail: Tail, bar: float, params: SpikeSearchParams
 ) -> Search:
-    """Find all excursions above `bar` and all shifts; healed are those where the median of `back_rows` rows is back."""
+    """Find all excursions above `bar` and all shifts; healed are those whose median of `ROWS_SHORT` rows is back."""
     first, mean, spread, heights = scored
-    top, back_rows = int(np.argmax(heights)), params.back_rows if params.guarded else 1
+    top, back_rows = int(np.argmax(heights)), ROWS_SHORT if params.guarded else 1
     found: list[Excursion] = []
     shifted = shifts(values, scored, rows, params)
     # Twice in it does no harm, and `np.union1d` imports masked arrays.
@@ -100,4 +105,7 @@ def _scan(
             )
         )
         at = int(np.searchsorted(hits, extent.end - first))
-    return Search(tuple(found), rows, False, len(heights), float(heights[top]), int(steps[first + top]), bar)
+    highest = float(heights[top])
+    return Search(
+        tuple(found), rows, False, len(heights), highest, int(steps[first + top]), bar, tail.expected(highest)
+    )

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import NORMAL_99, change_noise
+from stabtree.common.tails import height_for, t_tail
 from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
 from stabtree.facts.spikes.scores import NO_SPREAD, RELATIVE_RESOLUTION
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.spikes.params import SpikeSearchParams
-
-BEFORE_ROWS = 5
-"""Rows before a row that it is compared with: the fewest with a middle that two odd ones leave alone."""
 
 
 class Heights(NamedTuple):
@@ -32,11 +31,28 @@ class Heights(NamedTuple):
     height: Floats
 
 
+class ShortTail(NamedTuple):
+    """How many of `rows` chance puts above a height: a power law from the 99th percentile of normal noise on.
+
+    It is never thinner than Student's t, since few changes show their scatter badly.
+    """
+
+    rows: int
+    exponent: float
+
+    def expected(self, height: float) -> float:
+        """Return the number of rows above `height` to expect by chance."""
+        power = float((max(height, NORMAL_99) / NORMAL_99) ** -self.exponent) / 100
+        # A median deviation is as good as a standard deviation of a third of the changes.
+        return self.rows * max(power, t_tail(height, max((self.rows - 2) // 3, 1)))
+
+
 def find_short(steps: Ints, values: Floats, params: SpikeSearchParams) -> Search:
     """Find the spikes of a log without windows; a single row that is back where it came from has healed."""
     level, scatter, height = heights(values)
+    tail = ShortTail(len(values), params.tail_exponent)
     top = int(np.argmax(height))
-    bar = max(NORMAL_99 * max(len(values) / 100 / params.chance, 1.0) ** (1 / params.tail_exponent), params.sigma)
+    bar = max(height_for(tail.expected, params.chance), params.sigma)
     found: list[Excursion] = []
     row = 2
     while row < len(values):
@@ -46,12 +62,22 @@ def find_short(steps: Ints, values: Floats, params: SpikeSearchParams) -> Search
         mean = float(level[row])
         extent = bounds(values, row, mean + params.back_sigma * scatter, 1)
         highest = float(height[row : extent.end].max())
-        expected = _expected(highest, len(values), params.tail_exponent)
         found.append(
-            excursion(steps, values, extent, mean=mean, sigma=scatter, height_sigma=highest, expected=expected)
+            excursion(
+                steps,
+                values,
+                extent,
+                mean=mean,
+                sigma=scatter,
+                height_sigma=highest,
+                expected=tail.expected(highest),
+            )
         )
         row = extent.end
-    return Search(tuple(found), BEFORE_ROWS, True, len(values) - 2, float(height[top]), int(steps[top]), bar)
+    highest = float(height[top])
+    return Search(
+        tuple(found), ROWS_SHORT, True, len(values) - 2, highest, int(steps[top]), bar, tail.expected(highest)
+    )
 
 
 def heights(values: Floats) -> Heights:
@@ -66,13 +92,8 @@ def heights(values: Floats) -> Heights:
 def _above(values: Floats, least: float) -> tuple[Floats, Floats, float]:
     level = values.copy()
     for row in range(2, len(values)):
-        level[row] = values[max(row - BEFORE_ROWS, 0) : row].max()
+        level[row] = values[max(row - ROWS_SHORT, 0) : row].max()
     scatter = max(change_noise(values), least, NO_SPREAD)
     height = (values - level) / scatter
     height[:2] = 0.0
     return level, height, scatter
-
-
-def _expected(height: float, rows: int, exponent: float) -> float:
-    """Return how many rows so high the noise allows: a power law from the 99th percentile of normal noise."""
-    return float(rows / 100 * (max(height, NORMAL_99) / NORMAL_99) ** -exponent)

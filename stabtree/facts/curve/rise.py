@@ -4,72 +4,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_SOME
 from stabtree.common.stats import blocks, change_noise, median
+from stabtree.common.strength import FARTHEST, TINY, above, strongest, weakest
 from stabtree.common.text import against
-from stabtree.facts.levels import Course, courses
+from stabtree.facts.curve.fall import FallLimits, fall_of
+from stabtree.facts.curve.levels import FEWEST, Course, courses
 from stabtree.facts.registry import Absent, Unknown, fact, finite
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
-    from stabtree.facts.levels import Levels
+    from stabtree.facts.curve.levels import Levels
     from stabtree.run import Series
 
 
 class RiseLimits(NamedTuple):
-    """What a course must exceed to count as rising: in each method, all the limits named there at once.
+    """What a course must exceed to count as rising.
 
     Attributes:
         trend_z: Mann-Kendall score of the levels from the lowest one on.
         noise_factor: how many times the scatter between levels the end is above the lowest one.
         range_share: the same as a share of all that the loss ever moved.
-        close_up_z: what `trend_z` takes more for a stretch than for the whole run; several stretches get a chance.
-        close_up_noise: what a stretch takes in times `noise_factor`.
-        clear_noise: from how many times `noise_factor` on a rise is plain though the whole run covers far more.
-        clear_rise: a plain rise in times `range_share` of its own lowest level.
-        lost_noise: from how many times `noise_factor` on a loss has lost ground whatever the shape of its rise.
-        lost_share: the same in times `range_share`.
+        lost_share: from which share of that on a loss has lost ground whatever the shape of its rise.
     """
 
     trend_z: float
     noise_factor: float
     range_share: float
-    close_up_z: float
-    close_up_noise: float
-    clear_noise: float
-    clear_rise: float
-    lost_noise: float
     lost_share: float
 
-    def passed(self, found: Course) -> bool:
-        """Return whether the course of a whole run rises."""
-        return found.trend_z > self.trend_z and found.times > self.noise_factor and found.share > self.range_share
-
-    def close_up(self, found: Course) -> bool:
-        """Return whether the course of a stretch rises; the limits are higher, as a longer run has more stretches."""
-        higher = self._replace(
-            trend_z=self.trend_z + self.close_up_z, noise_factor=self.close_up_noise * self.noise_factor
+    def rises(self, found: Course, times: float = 1.0) -> float:
+        """Return how strongly a course rises, with limits of the trend and the scatter so many times as high."""
+        return weakest(
+            above(found.trend_z, times * self.trend_z),
+            above(found.times, times * self.noise_factor),
+            above(found.share, self.range_share),
         )
-        return higher.passed(found)
 
-    def clear(self, found: Course) -> bool:
-        """Return whether a course rises so plainly that it counts though the whole run covers far more.
+    def close_up(self, found: Course) -> float:
+        """Return the same of a stretch; the limits are higher, as a longer run has more stretches."""
+        return self.rises(found, FACTOR_SMALL)
+
+    def clear(self, found: Course) -> float:
+        """Return how plainly a course rises, so that it counts though the whole run covers far more.
 
         A language model that falls from 11 to 2 and climbs by 0.5 has lost a twentieth of its range and all it learned
         in the last half. Labelled healthy runs with such a trend reach 4.9 times their scatter.
         """
-        plain = found.trend_z > self.trend_z + self.close_up_z and found.times > self.clear_noise * self.noise_factor
-        return plain and found.rise > self.clear_rise * self.range_share * abs(found.low)
+        return weakest(
+            above(found.trend_z, FACTOR_SMALL * self.trend_z),
+            above(found.times, FACTOR * self.noise_factor),
+            above(found.rise, SHARE_SOME * abs(found.low)),
+        )
 
-    def lost(self, found: Course) -> bool:
-        """Return whether a course ends so far above its low that it has lost ground, whatever the shape of the rise.
+    def lost(self, found: Course) -> float:
+        """Return how far above its low a course ends: it has lost ground, whatever the shape of the rise.
 
         Labelled healthy runs reach 1.4 times their scatter and 11% of their range.
         """
-        far = found.times > self.lost_noise * self.noise_factor
-        return far and found.share > self.lost_share * self.range_share
+        return weakest(above(found.times, FACTOR_LARGE), above(found.share, self.lost_share))
 
 
 class Rise(NamedTuple):
@@ -81,6 +78,7 @@ class Rise(NamedTuple):
         course: the stretch of levels; None where `strict`.
         limits: what it passed.
         evidence: what was seen.
+        strength: how far it passed them.
     """
 
     low_step: int
@@ -90,6 +88,7 @@ class Rise(NamedTuple):
     course: Course | None
     limits: RiseLimits
     evidence: Evidence
+    strength: float
 
 
 @fact(min_points=2)
@@ -101,17 +100,12 @@ def rise(
     reward: Series | None = None,
     *,
     strict: bool,
-    trend_z: float,
-    noise_factor: float,
     range_share: float,
-    close_up_z: float,
-    close_up_noise: float,
-    clear_noise: float,
-    clear_rise: float,
-    lost_noise: float,
     lost_share: float,
-    burst_factor: float,
     earlier_share: float,
+    trend_z: float = shared.TREND_Z,
+    noise_factor: float = shared.NOISE_TIMES,
+    burst_factor: float = shared.FACTOR_HUGE,
 ) -> Rise | Absent | Unknown:
     """Find the rise of the loss to its end; the parameters are those of `RiseLimits`.
 
@@ -122,52 +116,38 @@ def rise(
     moves by nature without one, only if it ends `burst_factor` times as high as it usually is. A rise must also exceed
     `earlier_share` of the largest rise that the run had before it within as many rows, and recovered from.
     """
-    limits = RiseLimits(
-        trend_z,
-        noise_factor,
-        range_share,
-        close_up_z,
-        close_up_noise,
-        clear_noise,
-        clear_rise,
-        lost_noise,
-        lost_share,
-    )
+    limits = RiseLimits(trend_z, noise_factor, range_share, lost_share)
     if strict:
         return _strict(loss, levels.window_steps, limits)
     if not isinstance(batches, Unknown):
         loss = batches.fresh(loss)
-    whole, found = _rising(loss, limits, levels)
-    if whole is None:
+    last, at = int(loss.steps[-1]), courses(loss, levels)
+    if not at:
         rows = int(np.isfinite(loss.values).sum())
-        reason = f"the loss has {rows:,} finite rows, {levels.min_levels} are needed to see a trend"
-        return Unknown(reason, ("loss",))
-    if found is None:
-        return Absent((_level(whole, limits, int(loss.steps[-1])),))
-    spared = _by_nature(context, loss, found, reward, levels, burst_factor) or _as_before(
-        loss, found, levels, earlier_share
-    )
+        return Unknown(f"the loss has {rows:,} finite rows, {FEWEST} are needed to see a rise", ("loss",))
+    strength, found = _rising(loss, at, limits, levels.rows)
+    if strength < 0:
+        return Absent((_level(at[0], limits, last),), strength)
+    spared = _by_nature(context, loss, found, reward, burst_factor) or _as_before(loss, found, levels, earlier_share)
     if spared:
         return spared
-    last = int(loss.steps[-1])
-    return Rise(
-        found.low_step, found.low, found.end, last, found, limits, _evidence(found, limits, int(finite(loss)[0][-1]))
-    )
+    evidence = _evidence(found, limits, int(finite(loss)[0][-1]))
+    return Rise(found.low_step, found.low, found.end, last, found, limits, evidence, strength)
 
 
 def _by_nature(
-    context: Context, loss: Series, found: Course, reward: Series | None, levels: Levels, burst_factor: float
+    context: Context, loss: Series, found: Course, reward: Series | None, burst_factor: float
 ) -> Absent | None:
     """Return why a rise of a loss that is no learning signal does not count; None where it does."""
     steps = (found.low_step, int(loss.steps[-1]))
     if reward is not None:
-        evidence = _reward_holds(reward, levels)
+        evidence = _reward_holds(reward)
         text = f"the loss rises from {_levels(found)}, as it may while a reward is optimised"
-        return Absent((Evidence(text, "loss", steps, found.trend_z), evidence)) if evidence else None
+        return Absent((Evidence(text, "loss", steps, found.trend_z), evidence), -FARTHEST) if evidence else None
     if not context.restless or found.end > burst_factor * median(np.abs(finite(loss)[1])):
         return None
     text = f"{context.restless} may rise, here from {_levels(found)}; the limit is "
-    return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),))
+    return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),), -FARTHEST)
 
 
 def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float) -> Absent | None:
@@ -178,7 +158,8 @@ def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float
     text = f"the loss rises from {_levels(found)}, by {found.rise:.3g}; it had risen by {earlier:.3g} within as "
     text += "many rows before, and fell again"
     steps = (found.low_step, int(loss.steps[-1]))
-    return Absent((Evidence(text, "loss", steps, found.rise, earlier_share * earlier),))
+    limit = earlier_share * earlier
+    return Absent((Evidence(text, "loss", steps, found.rise, limit),), min(above(found.rise, limit), -TINY))
 
 
 def _levels(found: Course) -> str:
@@ -213,23 +194,19 @@ def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absen
     text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; all of them are needed"
     evidence = Evidence(text, "loss", (start, last), share, 1.0)
     if len(inside) > 1 and share == 1.0:
-        return Rise(start, float(inside[0]), float(inside[-1]), last, None, limits, evidence)
+        return Rise(start, float(inside[0]), float(inside[-1]), last, None, limits, evidence, 0.0)
     return Absent((evidence,))
 
 
-def _rising(loss: Series, limits: RiseLimits, levels: Levels) -> tuple[Course | None, Course | None]:
-    """Return the course of the whole run, and the longest course that rises, None where none does."""
-    found = courses(loss, levels)
-    if not found:
-        return None, None
-    whole = found[0]
-    if limits.passed(whole) or limits.lost(whole):
-        return whole, whole
-    rising = next(filter(limits.close_up, found[1:]), None) or next(filter(limits.clear, found), None)
-    if rising is None:
-        start = _from_start(loss, whole, levels.rows)
-        rising = start if limits.lost(start) else None
-    return whole, rising
+def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits, rows: int) -> tuple[float, Course]:
+    """Return the course that rises, the longest first, and how strongly; of none the one that comes nearest."""
+    whole, start = found[0], _from_start(loss, found[0], rows)
+    judged = [(strongest(limits.rises(whole), limits.lost(whole)), whole)]
+    judged += [(limits.close_up(part), part) for part in found[1:]]
+    judged += [(limits.clear(part), part) for part in found]
+    judged.append((limits.lost(start), start))
+    rising = (item for item in judged if item[0] >= 0)
+    return next(rising, None) or max(judged, key=lambda item: item[0])
 
 
 def _earlier(loss: Series, found: Course, levels: Levels) -> float:
@@ -258,16 +235,10 @@ def _from_start(loss: Series, whole: Course, rows: int) -> Course:
     return Course(int(steps[0]), low, whole.end, up, noise, max(whole.span, up), whole.trend_z, whole.steps, rows)
 
 
-def _reward_holds(reward: Series, levels: Levels) -> Evidence | None:
+def _reward_holds(reward: Series) -> Evidence | None:
     """Return evidence that the reward does not fall to the end; None where it does fall."""
-    course, lost = levels.fall(reward)
-    if lost:
-        return None
-    if course is None:
-        return Evidence(
-            "the logged reward has too few rows to see a fall", "reward", tuple(int(s) for s in reward.steps[-1:])
-        )
-    text = f"reward is best at a level of {-course.low:.4g} around step {course.low_step:,} and ends at one of "
-    text += f"{-course.end:.4g} (levels of {course.rows:,} rows): "
-    text += f"{against(course.share, levels.fall_share, '.0%')} of its range lost (limit {levels.fall_share:.0%})"
-    return Evidence(text, "reward", (course.low_step,), course.share, levels.fall_share)
+    fall = fall_of(reward)
+    if fall is None:
+        steps = tuple(int(step) for step in reward.steps[-1:])
+        return Evidence("the logged reward has too few rows to see a fall", "reward", steps)
+    return fall.evidence("reward", FallLimits()) if fall.strength(FallLimits()) < 0 else None

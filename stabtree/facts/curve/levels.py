@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common import shared
 from stabtree.common.lazy import np
 from stabtree.common.stats import (
     BLOCK_SAMPLE,
+    MEDIAN_ERROR,
     NORMAL_MAD,
     blocks,
     change_noise,
@@ -16,12 +18,12 @@ from stabtree.common.stats import (
     span,
 )
 from stabtree.facts.registry import Count, fact, finite, per_series
-from stabtree.run import Series
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
+    from stabtree.run import Series
 
-MEDIAN_ERROR = 1.2533  # the standard error of a median of normal values over that of their mean
+FEWEST = 3  # levels of a whole log
 
 
 class Course(NamedTuple):
@@ -56,26 +58,20 @@ class Course(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """How rows are put together to levels, and what a fall of a reward takes.
+    """How rows are put together to levels.
 
     Attributes:
         window_steps: the stretch at the end that is looked at close up, and its doubles.
         max_levels: the most levels; Kendall's score is quadratic, and 40 show any shape that a person would see.
-        min_levels: the fewest levels; fewer than 8 can't reach a score of 2.33 but by rising all along.
-        rows: the fewest rows whose median is a level.
-        short_rows: the same for a stretch that has fewer than `min_levels` levels.
-        fall_share: what a reward must lose of all that it covered; it is that of a few answers, far noisier than a
-            loss.
-        fall_noise: and in times its scatter.
+        min_levels: the fewest levels of a stretch; fewer than 8 can't reach a score of 2.33 but by rising all along. A
+            whole log of fewer rows has as many levels as rows.
+        rows: the fewest rows whose median is a level, where there are enough for `min_levels`.
     """
 
     window_steps: int
     max_levels: int
     min_levels: int
     rows: int
-    short_rows: int
-    fall_share: float
-    fall_noise: float
 
     def length(self, series: Series) -> float:
         """Return how many steps of a series are one level, 0 where it has none."""
@@ -88,21 +84,6 @@ class Levels(NamedTuple):
         level_rows = min(self.rows, max(rows // self.min_levels, 1))
         return min(self.max_levels, rows // level_rows)
 
-    def fall(self, series: Series) -> tuple[Course | None, bool]:
-        """Return the course of a series upside down, and whether it has lost most of what it had gained.
-
-        Its levels are medians of a few rows of answers drawn by chance, so the fall must stand out from the scatter of
-        the rows as well: with 8 levels that of the levels alone is badly known.
-        """
-        found = next(iter(courses(turned(series), self)), None)
-        if found is None:
-            return None, False
-        _, values = finite(series)
-        rows = len(values) // self.count(len(values))
-        scatter = NORMAL_MAD * median(np.abs(np.diff(values))) / 2**0.5
-        level = MEDIAN_ERROR * scatter / rows**0.5
-        return found, found.share > self.fall_share and found.rise > self.fall_noise * max(found.noise, level)
-
 
 @fact()
 def levels(
@@ -110,14 +91,11 @@ def levels(
     window_steps: Count,
     max_levels: Count,
     min_levels: Count,
-    level_rows: Count,
-    short_level_rows: Count,
-    fall_share: float,
-    fall_noise: float,
+    level_rows: Count = shared.ROWS_SHORT,
 ) -> Levels:
     """Return how a series is read as levels; the parameters are those of `Levels`."""
     max_levels, min_levels = max(max_levels, 4), max(min_levels, 4)
-    return Levels(window_steps, max_levels, min_levels, level_rows, short_level_rows, fall_share, fall_noise)
+    return Levels(window_steps, max_levels, min_levels, level_rows)
 
 
 def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:
@@ -126,7 +104,7 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
     `whole` is the range of the whole run's levels, where the stretch is only a part of it.
     """
     count = into.count(len(values)) if whole is None else min(into.max_levels, len(values) // into.rows)
-    if count < into.min_levels:
+    if count < (FEWEST if whole is None else into.min_levels):
         return None
     levels, starts = blocks(values, count)
     smooth = medians_of_three(levels)
@@ -149,7 +127,7 @@ def _within(rows: Floats, levels: Floats) -> float:
 
 def _trend(values: Floats, levels: Floats, into: Levels) -> float:
     """Return the trend score of a stretch by its levels, by shorter ones where they are too few for a certain one."""
-    count = min(into.min_levels * 2, len(values) // into.short_rows)
+    count = min(into.min_levels * 2, len(values) // 2)
     if len(levels) < into.min_levels <= count:
         levels, _ = blocks(values, count)
     return kendall_z(levels)
@@ -174,8 +152,3 @@ def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
             found.insert(1, part)
         length *= 2
     return tuple(found)
-
-
-def turned(series: Series) -> Series:
-    """Return the series upside down: a fall of it is a rise of this."""
-    return Series(series.metric, series.steps, -series.values, series.origin)

@@ -1,0 +1,1 @@
+"""How a series runs: its levels, what rises, what falls, where it is best."""
