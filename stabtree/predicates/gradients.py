@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common import shared
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
+from stabtree.common.strength import above, below, weakest, whether
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
@@ -22,10 +24,9 @@ def gradients_add_up(
     loss: Series | None = None,
     *,
     growth: float,
-    smooth: float,
-    trend_z: float,
-    levels: Count,
-    min_rows: int,
+    smooth: float = shared.SHARE_SOME,
+    trend_z: float = shared.TREND_Z,
+    levels: Count = shared.LEVELS,
 ) -> Answer:
     """Does grad_norm keep growing, far more smoothly than the gradients of single batches do?
 
@@ -36,10 +37,9 @@ def gradients_add_up(
     is never steadier than its loss. Where the sum is clipped in place it can't grow, and does little harm.
     """
     values = _positive(grad_norm)
-    needed = max(min_rows, levels, 4)
-    if len(values) < needed:
-        return unknown(f"grad_norm has fewer than {needed} positive values", "grad_norm")
-    medians, _ = blocks(values, max(levels, 4))
+    if len(values) < 8:
+        return unknown("grad_norm has fewer than 8 positive values", "grad_norm")
+    medians, _ = blocks(values, min(max(levels, 4), len(values) // 2))
     factor = min(median(medians[-3:]) / median(values[:3]), 1e300)
     jitter, trend = _jitter(values), kendall_z(medians)
     losses = _positive(loss) if loss is not None else values[:0]
@@ -48,8 +48,8 @@ def gradients_add_up(
     text += f"trend z {trend:.1f}, and neighbouring rows "
     text += f"differ by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
-    yes = factor > growth and trend > trend_z and jitter < bar
-    return Answer(YES if yes else NO, found, onset_step=int(grad_norm.steps[0]) if yes else None)
+    strength = weakest(above(factor, growth), above(trend, trend_z), below(jitter, bar))
+    return measured(strength, found, onset_step=int(grad_norm.steps[0]))
 
 
 def _positive(series: Series) -> Floats:
@@ -65,7 +65,9 @@ def _jitter(values: Floats) -> float:
 
 
 @predicate(source="convergence O9")
-def norm_is_multiple(run: Run, grad_norm: Series, *, rows: Count, whole: float, most: Count) -> Answer:
+def norm_is_multiple(
+    run: Run, grad_norm: Series, *, whole: float, most: Count, rows: Count = shared.ROWS_LONG
+) -> Answer:
     """Is grad_norm a whole multiple of that of a second run?
 
     Compared are the medians of the first `rows` rows of the run and its rerun, before the two part. Yes when one is N
@@ -90,32 +92,30 @@ def norm_is_multiple(run: Run, grad_norm: Series, *, rows: Count, whole: float, 
     return Answer(YES if near else NO, found)
 
 
-@predicate(source="precision P18", min_points=40)
+@predicate(source="precision P18", min_points=shared.ROWS_SHORT)
 def gradients_vanish(
     loss: Series,
     grad_norm: Series,
     *,
     share: float,
-    loss_share: float,
-    tiny: float,
-    trend_z: float,
-    levels: Count,
+    loss_share: float = shared.SHARE_HALF,
+    trend_z: float = shared.TREND_Z,
 ) -> Answer:
     """Do the gradients vanish while the loss is still high?
 
-    Yes when grad_norm ends below `share` of its level at the beginning, or below `tiny`, with a falling trend
-    (of `levels` block medians, below -`trend_z`), while
-    the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its gradients along: no fault.
+    Yes when grad_norm ends below `share` of its level at the beginning, with a falling trend (of block medians, below
+    -`trend_z`), while the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its
+    gradients along: no fault.
     """
-    begin, end, trend = ends_and_trend(finite(grad_norm)[1], levels)
-    first, last, _ = ends_and_trend(finite(loss)[1], levels)
+    begin, end, trend = ends_and_trend(finite(grad_norm)[1], shared.LEVELS)
+    first, last, _ = ends_and_trend(finite(loss)[1], shared.LEVELS)
     text = (
         f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} (z {trend:.1f}) while the loss goes from one "
     )
     text += f"of {first:.4g} to {last:.4g}"
-    found = (Evidence(text, "grad_norm", (), end, max(share * begin, tiny)),)
-    yes = trend < -trend_z and end < max(share * begin, tiny) and first > 0 and last > loss_share * first
-    return Answer(YES if yes else NO, found)
+    found = (Evidence(text, "grad_norm", (), end, share * begin),)
+    high = weakest(above(last, loss_share * first), whether(first > 0))
+    return measured(weakest(below(end, share * begin), above(-trend, trend_z), high), found)
 
 
 def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
@@ -138,58 +138,49 @@ def norm_is_scaled(
     loss_scale: Series,
     *,
     min_ratio: float,
-    min_scale: float,
-    moved_octaves: float,
-    min_slope: float,
-    min_rows: int,
+    min_scale: float = shared.FACTOR_HUGE,
+    min_slope: float = shared.SHARE_HALF,
 ) -> Answer:
     """Is the logged grad_norm that of gradients still multiplied by the loss scale?
 
-    Yes when its median is of the order of the scale (more than `min_ratio` of it, and both above
-    `min_scale`, below which the two look alike) and, where the scale moves by `moved_octaves` or more, the norm moves
-    with it, with a slope above `min_slope`: an unscaled norm knows nothing of the scale. Where the norm moved
-    with the scale so exactly that it was divided by it on reading, that is the proof. `measured`: so it is, and no
-    `grad_clip` below that median is configured, so that nothing is clipped by it.
+    Yes when its median is of the order of the scale (more than `min_ratio` of it, and both above `min_scale`, below
+    which the two look alike) and, where the scale moves by two halvings or more, the norm moves with it, with a slope
+    above `min_slope`: an unscaled norm knows nothing of the scale. Where the norm moved with the scale so exactly that
+    it was divided by it on reading, that is the proof. `measured`: so it is, and no `grad_clip` below that median is
+    configured, so that nothing is clipped by it.
     """
     norm, scale = _paired(grad_norm, loss_scale)
-    if len(norm) < max(min_rows, 2):
-        return unknown(f"grad_norm and loss_scale share {len(norm)} rows, {min_rows} are needed", "loss_scale")
+    if not len(norm):
+        return unknown("grad_norm and loss_scale share no rows", "loss_scale")
     stride = 1 + len(norm) // SAMPLE
     middle, level = median(norm[::stride]), median(scale[::stride])
     ratio = middle / level
     text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
     found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
-    large = ratio > min_ratio and min(middle, level) > min_scale
+    strength = weakest(above(ratio, min_ratio), above(min(middle, level), min_scale))
     if grad_norm.divided_by:
-        middle, large = middle * level, True
+        middle, strength = middle * level, whether(True)
         text = f"as logged, grad_norm goes up and down with the loss scale: medians {middle:,.4g} and {level:,.4g}"
         found = [Evidence(text, "grad_norm", (), middle, 0.0)]
-    elif large and float(np.ptp(logs := np.log2(scale))) >= moved_octaves:
-        slope = float(np.polyfit(logs, np.log2(norm), 1)[0])
+    elif strength >= 0 and float(scale.max()) >= 4 * float(scale.min()):
+        slope = float(np.polyfit(np.log2(scale), np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
         found.append(Evidence(text, "loss_scale", (), slope, min_slope))
-        large = slope > min_slope
+        strength = weakest(strength, above(slope, min_slope))
     clip = run.setting("grad_clip")
     clips = isinstance(clip, int | float) and 0 < clip < middle
-    if not large:
-        return Answer(NO, tuple(found))
-    return Answer(YES if clips else MEASURED, tuple(found))
+    return measured(strength, tuple(found), YES if clips else MEASURED)
 
 
-@predicate(source="precision P5 and P10", min_points=20)
+@predicate(source="precision P5 and P10", min_points=1)
 def gradients_underflow(
-    run: Run,
-    grad_norm: Series,
-    loss_scale: Series | None = None,
-    *,
-    zero_share: float,
-    placeholder_share: float,
+    run: Run, grad_norm: Series, loss_scale: Series | None = None, *, zero_share: float = shared.SHARE_SOME
 ) -> Answer:
     """Do gradients vanish in fp16 because there is no loss scale?
 
     Yes in an fp16 run whose scale is 1 or not logged and whose grad_norm is exactly 0 in more than `zero_share` of the
-    rows: without a scale, small gradients are flushed to 0. In more than `placeholder_share` of them it is not
-    measured: Megatron writes 0.000 where it does not clip.
+    rows: without a scale, small gradients are flushed to 0. In nearly all of them it is not measured: Megatron writes
+    0.000 where it does not clip.
     """
     dtype = run.setting("dtype")
     if dtype is None:
@@ -198,18 +189,20 @@ def gradients_underflow(
         return inapplicable(f"dtype is {dtype}, in which gradients don't underflow")
     values = finite(grad_norm)[1]
     share = float(np.mean(values == 0))
-    if share > placeholder_share:
+    if share > shared.SHARE_MOST:
         return unknown("grad_norm is 0 throughout, as when it is not measured", "grad_norm")
     scale = finite(loss_scale)[1] if loss_scale is not None else np.zeros(0)
     scaled = bool(len(scale)) and float(scale.max()) > 1
     about = f"a loss scale of up to {scale.max():,.6g}" if scaled else "no loss scale above 1"
     text = f"grad_norm is exactly 0 in {against(share, zero_share, '.1%')} of the rows, with {about}"
     found = (Evidence(text, "grad_norm", (), share, zero_share),)
-    return Answer(YES if share > zero_share and not scaled else NO, found)
+    return measured(weakest(above(share, zero_share), whether(not scaled)), found)
 
 
-@predicate(source="precision P13", min_points=50)
-def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -> Answer:
+@predicate(source="precision P13", min_points=shared.ROWS_SHORT)
+def always_clipped(
+    run: Run, grad_norm: Series, *, share: float = shared.SHARE_MOST, depth: float = shared.FACTOR_LARGE
+) -> Answer:
     """Is the gradient clipped hard at almost every step?
 
     Compared is grad_norm before clipping with the configured `grad_clip`, over the second half of the run. Clipping
@@ -222,12 +215,12 @@ def always_clipped(run: Run, grad_norm: Series, *, share: float, depth: float) -
         return inapplicable("the run does not clip") if configured else unknown("grad_clip is not known", "grad_clip")
     values = finite(grad_norm)[1]
     late = values[len(values) // 2 :]
-    above = float(np.mean(late > clip))
-    text = f"grad_norm lies above the clip of {clip:g} at {against(above, share, '.0%')} of the steps in the "
+    clipped = float(np.mean(late > clip))
+    text = f"grad_norm lies above the clip of {clip:g} at {against(clipped, share, '.0%')} of the steps in the "
     middle = min(median(late) / float(clip), 1e100)
     text += f"second half, its median is {against(middle, depth)} times the clip"
     found = (Evidence(text, "grad_norm", (), middle, depth),)
-    return Answer(YES if above >= share and middle > depth else NO, found)
+    return measured(weakest(above(clipped, share), above(middle, depth)), found)
 
 
 def _of_section_1(loss: Series | None) -> Answer | None:
@@ -238,10 +231,12 @@ def _of_section_1(loss: Series | None) -> Answer | None:
 
 
 @predicate(source="measured: single-precision runs whose gradient overflows", min_points=1)
-def nonfinite_in_fp32(run: Run, grad_norm: Series, loss: Series | None = None, *, share: float, rows: Count) -> Answer:
+def nonfinite_in_fp32(
+    run: Run, grad_norm: Series, loss: Series | None = None, *, rows: Count = shared.ROWS_SHORT
+) -> Answer:
     """Is the gradient of a run in fp32 infinite or NaN again and again?
 
-    Yes where at least `rows` rows of grad_norm and `share` of them are not finite, under a loss that is. No scaler
+    Yes where at least `rows` rows of grad_norm are not finite, under a loss that is. No scaler
     skips such a step there: each one puts NaN into the weights, or is left out by the loop's own check.
     """
     if run.setting("dtype") != "fp32":
@@ -250,18 +245,22 @@ def nonfinite_in_fp32(run: Run, grad_norm: Series, loss: Series | None = None, *
     if broken:
         return broken
     bad = ~np.isfinite(grad_norm.values)
-    count, seen = int(bad.sum()), float(bad.mean())
-    text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (limit {rows:,} and {share:.0%})"
+    count = int(bad.sum())
+    text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (limit {rows:,})"
     at = int(np.argmax(bad))
-    found = (Evidence(text, "grad_norm", (int(grad_norm.steps[at]),) if count else (), seen, share),)
-    if count < rows or seen < share:
-        return Answer(NO, found)
+    found = (Evidence(text, "grad_norm", (int(grad_norm.steps[at]),) if count else (), float(count), float(rows)),)
     good = int(grad_norm.steps[at - 1]) if at else None
-    return Answer(YES, found, onset_step=int(grad_norm.steps[at]), last_good_step=good)
+    return measured(above(count, rows), found, onset_step=int(grad_norm.steps[at]), last_good_step=good)
 
 
 @predicate(source="precision P10; Q3.2", min_points=1)
-def never_finite_again(grad_norm: Series, loss: Series | None = None, *, share: float, rows: Count) -> Answer:
+def never_finite_again(
+    grad_norm: Series,
+    loss: Series | None = None,
+    *,
+    share: float = shared.SHARE_SOME,
+    rows: Count = shared.ROWS_LONG,
+) -> Answer:
     """Is the gradient not finite in any of the last rows?
 
     Yes where the last `rows` rows of grad_norm and `share` of all, and no fewer, are infinite or NaN, after finite
@@ -275,6 +274,8 @@ def never_finite_again(grad_norm: Series, loss: Series | None = None, *, share: 
     text = f"the last {count:,} of {len(bad):,} rows of grad_norm are not finite (limit {rows:,} and {share:.0%})"
     at = len(bad) - count
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, len(bad) - 1)]),), float(count), float(rows)),)
-    if count < rows or count < share * len(bad):
+    if not 0 < at < len(bad):
         return Answer(NO, found)
-    return Answer(YES, found, onset_step=int(grad_norm.steps[at]), last_good_step=int(grad_norm.steps[at - 1]))
+    strength = weakest(above(count, rows), above(count, share * len(bad)))
+    onset, good = int(grad_norm.steps[at]), int(grad_norm.steps[at - 1])
+    return measured(strength, found, onset_step=onset, last_good_step=good)

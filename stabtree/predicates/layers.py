@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, unknown
+from stabtree.common import shared
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import ends_and_trend, median
+from stabtree.common.strength import above, strongest, weakest
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
-from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
+from stabtree.predicates.registry import UNGROUPED, Groups, predicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
     from stabtree.run import Series
 
-STILL = 1e-6  # float32: the relative change that weights show by rounding alone
+STILL = 1e-6  # no limit: float32: the relative change that weights show by rounding alone
 
 
 @predicate(source="convergence O2 and O3", labels=("still", "no_gradient", "moving"), min_points=2)
@@ -26,7 +29,7 @@ def weights_move(
     weight_norm: Groups | None = None,
     update_ratio: Groups | None = None,
     *,
-    zero_share: float,
+    zero_share: float = shared.SHARE_HALF,
 ) -> Answer:
     """Do the weights move at all?
 
@@ -71,45 +74,45 @@ def _medians(groups: Groups, min_values: int) -> dict[str, float]:
 
 
 @predicate(source="convergence O7 and O22; CS231n, Neural Networks 3", labels=("low", "high", "usual"), min_points=2)
-def update_size(update_ratio: Groups, *, usual: float, low_factor: float, high_factor: float) -> Answer:
+def update_size(update_ratio: Groups, *, usual: float, factor: float = shared.FACTOR_LARGE) -> Answer:
     """Is the update-to-weight ratio near 1e-3?
 
     Compared is the median over the run of each group's ratio. CS231n's rule of thumb is 1e-3; labelled healthy runs
-    have medians of 4e-4 to 4e-3, so only a factor of `low_factor` or `high_factor` off counts.
+    have medians of 4e-4 to 4e-3, so only a `factor` off counts.
     """
     medians = _medians(update_ratio, min_values=2)
     if not medians:
         return unknown("update_ratio has too few values", "update_ratio")
     low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
     verdict, name = "usual", high
-    if medians[high] < usual / low_factor:
+    if medians[high] < usual / factor:
         verdict, name = "low", high
-    elif medians[high] > usual * high_factor:
+    elif medians[high] > usual * factor:
         verdict = "high"
-    elif medians[low] < usual / low_factor:
+    elif medians[low] < usual / factor:
         name = low
-    bar = usual / low_factor if verdict != "high" else usual * high_factor
+    bar = usual / factor if verdict != "high" else usual * factor
     of = "" if name == UNGROUPED else f" of {name}"
     text = f"the update ratio{of} has a median of {against(medians[name], bar, '.2g')} (usual {usual:g}, "
-    text += f"too small below {usual / low_factor:g} and too large above {usual * high_factor:g})"
+    text += f"too small below {usual / factor:g} and too large above {usual * factor:g})"
     metric = "update_ratio" if name == UNGROUPED else f"update_ratio/{name}"
     return Answer(verdict, (Evidence(text, metric, (), medians[name], bar),))
 
 
 @predicate(source="convergence O7 and O22; CS231n, Neural Networks 3", min_points=2)
-def updates_small(update_ratio: Groups, *, usual: float, low_factor: float, high_factor: float) -> Answer:
+def updates_small(update_ratio: Groups, *, usual: float, factor: float = shared.FACTOR_LARGE) -> Answer:
     """Is the update-to-weight ratio of every group far below 1e-3?
 
     The `low` of `update_size` alone, for a cause that it supports or rules out.
     """
-    answer: Answer = update_size.func(update_ratio, usual=usual, low_factor=low_factor, high_factor=high_factor)
+    answer: Answer = update_size.func(update_ratio, usual=usual, factor=factor)
     if answer.verdict == UNKNOWN:
         return answer
     return Answer(YES, answer.evidence) if answer.verdict == "low" else Answer(NO, answer.evidence, contrary=True)
 
 
 @predicate(source="convergence O22", min_points=5)
-def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
+def groups_apart(update_ratio: Groups, *, factor: float = shared.FACTOR_HUGE) -> Answer:
     """Do some parameter groups move far faster or slower than others?
 
     Yes when the medians of two groups differ by more than `factor`. With 100, one of them lies more than ten times away
@@ -123,11 +126,17 @@ def groups_apart(update_ratio: Groups, *, factor: float) -> Answer:
     text = f"update ratios run from {medians[low]:.2g} ({low}) to {medians[high]:.2g} ({high}), "
     text += f"a factor of {against(ratio, factor)}"
     found = (Evidence(text, "update_ratio", (), ratio, factor),)
-    return Answer(YES if ratio > factor else NO, found)
+    return measured(above(ratio, factor), found)
 
 
 @predicate(source="convergence O25; CS231n, Neural Networks 1; SageMaker Debugger, DeadRelu", min_points=2)
-def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float, all_share: float) -> Answer:
+def units_die(
+    dead_relu_frac: Groups,
+    *,
+    dead_share: float,
+    growth: float = shared.FACTOR_SMALL,
+    all_share: float = shared.SHARE_MOST,
+) -> Answer:
     """Are more and more units dead?
 
     Yes when a layer ends with more than `dead_share` of its units dead (SageMaker Debugger's rule for a layer), at
@@ -148,11 +157,10 @@ def units_die(dead_relu_frac: Groups, *, dead_share: float, growth: float, all_s
     text = f"{begin:.0%} of the units{of} are dead at the beginning, "
     text += f"{against(end, dead_share, '.0%')} at the end, in the median of its last tenth (limit {dead_share:.0%})"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
-    bad = end > dead_share and (end > growth * begin or end >= all_share)
-    dead = np.flatnonzero(values >= (begin + end) / 2)
-    onset = int(steps[dead[0]]) if bad and len(dead) else None
+    strength = weakest(above(end, dead_share), strongest(above(end, growth * begin), above(end, all_share)))
+    onset = int(steps[np.argmax(values >= (begin + end) / 2)])
     found = (Evidence(text, metric, (int(steps[0]), int(steps[-1])), end, dead_share),)
-    return Answer(YES if bad else NO, found, onset_step=onset)
+    return measured(strength, found, onset_step=onset)
 
 
 @predicate(source="precision P15")
@@ -160,52 +168,51 @@ def logits_drift(
     logits_max: Series | None = None,
     logsumexp: Series | None = None,
     *,
-    growth: float,
     least: float,
-    trend_z: float,
-    levels: Count,
+    growth: float = shared.FACTOR,
+    trend_z: float = shared.TREND_Z,
 ) -> Answer:
     """Do the output logits keep growing?
 
-    Yes when the absolute value of the largest logit or of log Z has a rising trend (that of `levels` block medians,
-    above `trend_z`), ends above `growth` times its level at the beginning and above `least`: at 20, exp() of it spans
-    nine decades.
+    Yes when the absolute value of the largest logit or of log Z has a rising trend (that of block medians, above
+    `trend_z`), ends above `growth` times its level at the beginning and above `least`: at 20, exp() of it spans nine
+    decades.
     """
-    measured = []
+    grown = []
     for name, series in (("logits_max", logits_max), ("logsumexp", logsumexp)):
-        values = np.abs(finite(series)[1]) if series is not None else np.zeros(0)
-        if series is None or len(values) < levels:
-            continue
-        begin, end, trend = ends_and_trend(values, levels)
-        yes = trend > trend_z and end > growth * begin and end > least
-        text = f"|{name}| goes from a level of {begin:.3g} to one of {end:.3g}, trend z {trend:.1f}"
-        measured.append((yes, Evidence(text, name, (), end, max(growth * begin, least))))
-    if not measured:
-        return unknown("neither logits_max nor logsumexp was logged often enough", "logits_max", "logsumexp")
-    yes = any(item[0] for item in measured)
-    return Answer(YES if yes else NO, tuple(evidence for found, evidence in measured if found or not yes))
+        if series is not None and len(finite(series)[1]):
+            grown.append(_growth(series, name, f"|{name}| goes from", (growth, least, trend_z)))
+    if not grown:
+        return unknown("neither logits_max nor logsumexp was logged", "logits_max", "logsumexp")
+    strength, evidence = max(grown, key=itemgetter(0))
+    return measured(strength, (evidence,))
 
 
 @predicate(source="precision P16")
 def attention_logits_grow(
-    attention_logits_max: Groups, *, growth: float, least: float, trend_z: float, levels: Count
+    attention_logits_max: Groups, *, least: float, growth: float = shared.FACTOR, trend_z: float = shared.TREND_Z
 ) -> Answer:
     """Do the attention logits of some layer keep growing?
 
-    Yes when a layer's largest Q·K has a rising trend (of `levels` block medians, above `trend_z`), ends above `growth`
-    times its level at the beginning and above `least`, where its softmax has long since put all its weight on one key.
+    Yes when a layer's largest Q·K has a rising trend (of block medians, above `trend_z`), ends above `growth` times its
+    level at the beginning and above `least`, where its softmax has long since put all its weight on one key.
     """
-    worst: tuple[bool, float, str, float] | None = None
+    grown = []
     for name, series in attention_logits_max.items():
-        values = np.abs(finite(series)[1])
-        if len(values) < levels:
-            continue
-        begin, end, trend = ends_and_trend(values, levels)
-        yes = trend > trend_z and end > growth * begin and end > least
-        of = "" if name == UNGROUPED else f"{name}: "
-        description = f"{of}a level of {begin:.3g} at the beginning, {end:.3g} at the end, z {trend:.1f}"
-        worst = max(worst or (False, -1.0, "", 0.0), (yes, end, description, max(growth * begin, least)))
-    if worst is None:
-        return unknown("attention_logits_max has too few rows", "attention_logits_max")
-    text = f"the largest attention logits are those of {worst[2]}"
-    return Answer(YES if worst[0] else NO, (Evidence(text, "attention_logits_max", (), worst[1], worst[3]),))
+        if len(finite(series)[1]):
+            of = "" if name == UNGROUPED else f" of {name}"
+            text = f"the largest attention logits{of} go from"
+            grown.append(_growth(series, "attention_logits_max", text, (growth, least, trend_z)))
+    if not grown:
+        return unknown("attention_logits_max has no finite rows", "attention_logits_max")
+    strength, evidence = max(grown, key=itemgetter(0))
+    return measured(strength, (evidence,))
+
+
+def _growth(series: Series, metric: str, text: str, limits: tuple[float, float, float]) -> tuple[float, Evidence]:
+    """Return how surely a series grows past its limits: the factor of growth, the level and the trend."""
+    growth, least, trend_z = limits
+    begin, end, trend = ends_and_trend(np.abs(finite(series)[1]), shared.LEVELS)
+    strength = weakest(above(trend, trend_z), above(end, growth * begin), above(end, least))
+    text += f" a level of {begin:.3g} to one of {end:.3g}, trend z {trend:.1f}"
+    return strength, Evidence(text, metric, (), end, max(growth * begin, least))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from time import process_time
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
-from stabtree.common.endings import EXCEPTION, FINISHED, INTERRUPTED, ending_of, endings_of
+from stabtree.common.endings import EXCEPTION, EXIT_STATUS, FINISHED, INTERRUPTED, ending_of, endings_of
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
 from stabtree.predicates.registry import Pattern, predicate
@@ -19,17 +20,19 @@ if TYPE_CHECKING:
     from stabtree.run import LogLine, Run, Series
 
 SURVIVED = "survived"
-NAMED = 5
-QUOTED = 160
+RECORDED = "recorded"
+NAMED = 5  # no limit
+QUOTED = 160  # no limit
 RAISED = re.compile(r"(?<![\w.])(?:\w+\.){0,5}\w{0,60}(?:Error|Exception)\b\s*(?::.*|$)")
+EXIT_CODE = re.compile(r"(?i:code|status|error)\W{1,3}(-?\d{1,3})\b")
 # The head of a traceback does not show what was raised.
 HEAD = "Traceback (most recent call last)"
 # Between the tracebacks of a chain: what is raised last is what ended the run.
 CHAINED = re.compile(r"During handling of the above exception|The above exception was the direct cause", re.IGNORECASE)
 # What a pattern that `tree check` lets pass may cost on lines made to slow it down.
-LINE = 300
-SECONDS = 2.0
-ROWS = 2  # of a log up to its planned end: the row at that end itself need not be logged
+LINE = 300  # no limit
+SECONDS = 2.0  # no limit
+ROWS = 2  # no limit: of a log up to its planned end: the row at that end itself need not be logged
 
 
 @predicate(source="stabtree", labels=(YES, SURVIVED, NO), rule="a line of the log matches {pattern}")
@@ -58,26 +61,58 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True) -> Answer:
 
 
 @predicate(source="stabtree", labels=(YES, SURVIVED, NO), rule="a line at the end of the log reports {ending}")
-def ended_by(run: Run, *, ending: str = EXCEPTION, unless_done: bool = False, alone: bool = False) -> Answer:
+def ended_by(run: Run, *, ending: str = EXCEPTION, unless_done: bool = False) -> Answer:
     """Does a line of the log report that the program ended in this way?
 
     The endings are those of stabtree's own table: `killed`, `time-limit`, `exception` and so on. A line has one, the
     most specific, and ended the run only where no row of metrics comes after it: else the run has `survived` it; with
-    `unless_done`, also what came after the last of the planned steps, in an evaluation or while saving. With `alone`
-    it does not count beside another ending, whose consequence it is. What a run prints after it was stopped by hand,
-    the traceback of that included, is ignored.
+    `unless_done`, also what came after the last of the planned steps, in an evaluation or while saving. What a run
+    prints after it was stopped by hand, the traceback of that included, is ignored.
     """
     if not run.lines:
         return _no_lines()
-    ended = {line: ending_of(line.text) for line in _before_stop(run.lines)}
-    found = [line for line, named in ended.items() if named == ending]
-    if alone and any(named not in ("", ending) and line.at_end for line, named in ended.items()):
-        found = [line for line in found if not line.at_end]
+    found = [line for line, named in _endings(run).items() if named == ending]
     if not found:
         return _nothing(run)
     last = [line for line in found if line.at_end and not (unless_done and _done(run))]
     matched = last or found
     return Answer(YES if last else SURVIVED, (_quoted(matched, _raised(run.lines, matched)),))
+
+
+@predicate(
+    source="stabtree",
+    labels=(YES, SURVIVED, RECORDED, NO),
+    rule="the log ends with the word or code of a failure and no other ending; recorded: only a tracker has the code",
+)
+def failed_without_reason(run: Run) -> Answer:
+    """Does the log report that the program failed, and not how?
+
+    A code does not count beside another ending, whose consequence it is, and the run has `survived` what comes before
+    a row of metrics or after the last of the planned steps. It is `recorded` where a tracker alone has the code of a
+    run that is not known to have stopped short: such a code may be of what came after training. That the run failed,
+    in so many words, is a failure whoever says so.
+    """
+    if not run.lines:
+        return _no_lines()
+    ended = _endings(run)
+    explained = any(named not in ("", EXIT_STATUS) and line.at_end for line, named in ended.items())
+    found = [line for line, named in ended.items() if named == EXIT_STATUS and not (explained and line.at_end)]
+    if not found:
+        return _nothing(run)
+    last = [line for line in found if line.at_end and not _done(run)]
+    evidence = _quoted(last or found)
+    if not last:
+        return Answer(SURVIVED, (evidence,))
+    code = EXIT_CODE.search(last[0].text[:LINE])
+    brief = f"exit code {code[1]} after {_last_step(run)}" if code else ""
+    evidence = replace(evidence, text=f"{evidence.text}, after {_last_step(run)}", brief=brief)
+    printed = code is None or math.isfinite(run.planned_step) or any(line.line for line in last)
+    return Answer(YES if printed else RECORDED, (evidence,))
+
+
+def _endings(run: Run) -> dict[LogLine, str]:
+    """Return the ending that each line reports, up to where the run was stopped by hand."""
+    return {line: ending_of(line.text) for line in _before_stop(run.lines)}
 
 
 @predicate(source="stabtree", rule="the last row is before {share:.0%} of the planned steps")
@@ -92,8 +127,7 @@ def stops_short(run: Run, loss: Series, *, share: float) -> Answer:
     lost = any(gap.metric == "loss" and gap.at_end for gap in run.gaps)
     if lost or not math.isfinite(loss.values[-1]):
         return inapplicable("the loss is lost or not finite at the end: that may be why the run ended")
-    last, planned = run.last_step or 0, run.planned_step
-    where = f"{'epoch' if run.by_epoch else 'step'} {last:,} of {planned + 1:,.0f}"
+    last, planned, where = run.last_step or 0, run.planned_step, _last_step(run)
     evidence = Evidence(f"the log stops at {where}", "loss", (last,), last / max(planned, 1.0), share, brief=where)
     if last >= share * planned or last + ROWS * interval(loss.steps) >= planned:
         return Answer(NO, (evidence,))
@@ -125,6 +159,14 @@ def _done(run: Run) -> bool:
     """Return whether the run made the last of its planned steps."""
     loss = run.get("loss")
     return loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= run.planned_step
+
+
+def _last_step(run: Run) -> str:
+    """Return the last step, and of how many if that is known: `step 148 of 300`."""
+    where = f"{'epoch' if run.by_epoch else run.unit} {run.last_step or 0:,}"
+    if math.isfinite(run.planned_step):
+        where += f" of {run.planned_step + 1:,.0f}"
+    return where
 
 
 def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:

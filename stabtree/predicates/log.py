@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import quantiles, row_medians
+from stabtree.common.strength import above, weakest
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
@@ -16,14 +18,19 @@ if TYPE_CHECKING:
     from stabtree.facts.seam import Seam
     from stabtree.run import Run, Series
 
-HOUR = 3600.0
-STILL = 0.2  # the share of rows without a tick from which on a clock is too coarse for them
-PACE_ROWS = 200  # rows at which a change of pace is looked for; more would not find it more exactly
-SAMPLE = 4000  # rows that show the pace of a longer log
+HOUR = 3600.0  # no limit: seconds
+PACE_ROWS = 200  # no limit: rows at which a change of pace is looked for; more would not find it more exactly
+SAMPLE = 4000  # no limit: rows that show the pace of a longer log
 
 
 @predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"))
-def resume_seam(seam: Seam, lr: Series | None = None, loss_scale: Series | None = None, *, lr_factor: float) -> Answer:
+def resume_seam(
+    seam: Seam,
+    lr: Series | None = None,
+    loss_scale: Series | None = None,
+    *,
+    lr_factor: float = shared.FACTOR_SMALL,
+) -> Answer:
     """Does the loss change where the run was resumed?
 
     `jump`: it is higher than the rows before let expect: an optimizer state, a schedule or weights that were not
@@ -34,13 +41,13 @@ def resume_seam(seam: Seam, lr: Series | None = None, loss_scale: Series | None 
     for series, name, factor in ((lr, "lr", lr_factor), (loss_scale, "loss_scale", 1.0)):
         evidence += _moved(series, name, seam.step, factor)
     verdict = "jump" if seam.change > 0 else "gain"
-    return Answer(verdict, tuple(evidence), onset_step=seam.step, last_good_step=seam.good_step)
+    return measured(seam.strength, tuple(evidence), verdict, onset_step=seam.step, last_good_step=seam.good_step)
 
 
 @predicate(source="prime-diloco#97, apex#480, torchtitan#1213", labels=(LIKELY, NO))
 def jump_at_resume(seam: Seam) -> Answer:
     """Does the loss jump with the first steps after a resume?"""
-    return Answer(LIKELY if seam.change > 0 else NO, (seam.evidence,))
+    return Answer(LIKELY if seam.change > 0 and seam.strength >= 0 else NO, (seam.evidence,))
 
 
 def _moved(series: Series | None, name: str, step: int, factor: float) -> list[Evidence]:
@@ -91,7 +98,7 @@ def _positive(series: Series) -> tuple[Ints, Floats]:
 def _by_clock(clock: Series, rows: int) -> Pace:
     """Return the seconds per step between rows; every second row is dropped while most lie within one clock tick."""
     steps, values = finite(clock)
-    while len(values) >= 2 * rows and float(np.mean(np.diff(values) == 0)) > STILL:
+    while len(values) >= 2 * rows and float(np.mean(np.diff(values) == 0)) > shared.SHARE_SOME:
         steps, values = steps[::2], values[::2]
     passed, done = np.diff(values), np.diff(steps)
     keep = passed > 0
@@ -106,14 +113,13 @@ def throughput_collapses(
     throughput: Series | None = None,
     *,
     factor: float,
-    rows: Count,
-    share: float,
-    quick_share: float,
     hours: float,
+    rows: Count = shared.ROWS_SHORT,
+    share: float = shared.SHARE_SOME,
 ) -> Answer:
     """Does a step take far longer from some row on, up to the end?
 
-    Yes where all but the quickest `quick_share` of the rows from there to the end, `rows` and `share` of the log at
+    Yes where all but the quickest tenth of the rows from there to the end, `rows` and `share` of the log at
     least, cost more than `factor` times the median of those before, twice as many at least, and more than all but as
     few of these: a pause at an evaluation or a checkpoint is a single row. Where a clock is logged, that has cost
     `hours` at least. Not asked beside a reward: what a step costs changes there with the answers, and with what is
@@ -128,8 +134,8 @@ def throughput_collapses(
     total, least = len(pace.cost), max(rows, int(share * len(pace.cost)))
     slowest, at, before, after = 0.0, 0, 0.0, 0.0
     for row in range(2 * rows, total - least + 1, 1 + total // PACE_ROWS):
-        usual, slow = quantiles(pace.cost[:row], 0.5, 1 - quick_share)
-        quick = quantiles(pace.cost[row:], quick_share)[0]
+        usual, slow = quantiles(pace.cost[:row], 0.5, shared.SHARE_MOST)
+        quick = quantiles(pace.cost[row:], 1 - shared.SHARE_MOST)[0]
         if quick > slow and quick / usual > slowest:
             slowest, at, before, after = quick / usual, row, usual, float(row_medians(pace.cost[row:]))
     if not at:
@@ -148,13 +154,19 @@ def throughput_collapses(
         lost = (after - before) * int(pace.steps[-1] - pace.steps[at - 1]) / HOUR
         text = f"that has cost {against(lost, hours)} hours in {int(pace.steps[-1]) - step:,} steps (limit {hours:g})"
         found.append(Evidence(text, "wall_time", (step, int(pace.steps[-1])), min(lost, 1e300), hours))
-    if slowest <= factor or lost < hours:
-        return Answer(NO, tuple(found))
-    return Answer(YES, tuple(found), onset_step=step, last_good_step=int(pace.steps[at - 1]))
+    strength = weakest(above(slowest - 1, factor - 1), above(lost, hours))
+    return measured(strength, tuple(found), onset_step=step, last_good_step=int(pace.steps[at - 1]))
 
 
 @predicate(source="measured: the pauses of healthy runs", min_points=12)
-def stalled(run: Run, wall_time: Series, *, hours: float, factor: float, usual_factor: float) -> Answer:
+def stalled(
+    run: Run,
+    wall_time: Series,
+    *,
+    hours: float,
+    factor: float = shared.FACTOR_LARGE,
+    usual_factor: float = shared.FACTOR_HUGE,
+) -> Answer:
     """Does the run pause once, far longer than at any other time?
 
     Yes where the clock goes on by `hours` between two rows, by `factor` times as much as between any other two, and by
@@ -174,6 +186,6 @@ def stalled(run: Run, wall_time: Series, *, hours: float, factor: float, usual_f
     text += f"{max(usual, 0.0):.3g} s are usual"
     text += "; resumes are not counted" if run.resumes else ""
     found = (Evidence(text, "wall_time", (step, after), longest / HOUR, hours),)
-    if longest <= hours * HOUR or longest <= factor * second or longest <= usual_factor * usual:
-        return Answer(NO, found)
-    return Answer(YES, found, onset_step=step, last_good_step=step)
+    limits = (hours * HOUR, factor * max(second, 0.0), usual_factor * max(usual, 0.0))
+    strength = weakest(*(above(longest, limit) for limit in limits))
+    return measured(strength, found, onset_step=step, last_good_step=step)

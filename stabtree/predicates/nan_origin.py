@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import interval
+from stabtree.common.strength import above
 from stabtree.common.text import in_words
 from stabtree.facts.registry import Absent, finite
 from stabtree.predicates.nonfinite import name_of
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from stabtree.facts.loss_break import Break
     from stabtree.run import Run, Series
 
-FP16_MAX = 65504.0  # IEEE 754 binary16
+GRADIENT = "The gradient"
+FP16_MAX = 65504.0  # no limit: IEEE 754 binary16
 
 
 @predicate(source="phase19 Q1.3", labels=("layer", "logger", "backward", "forward"), sets="nan_begins")
@@ -34,9 +37,8 @@ def nan_origin(
     *,
     exploding_factor: float,
     sparse_steps: int,
-    flat_rows: int,
-    outlive_rows: Count,
-    outlive_share: float,
+    outlive_rows: Count = ROWS_SHORT,
+    outlive_share: float = SHARE_MOST,
 ) -> Answer:
     """Where did the NaN begin: in a layer, in the forward pass, in the backward pass, or in the logger alone?
 
@@ -45,8 +47,8 @@ def nan_origin(
     was above `exploding_factor` times its usual state right before the break; `logger` where the gradient stays
     finite ever after (`gradient_outlives`) and no evaluation breaks; `forward` when grad_norm was ordinary up to the
     last finite loss.
-    Logged every `sparse_steps` or more, as the mean of several steps, or after clipping (the same value for
-    `flat_rows` rows), an ordinary grad_norm proves nothing.
+    Logged every `sparse_steps` or more, as the mean of several steps, or after clipping (the same value row
+    after row), an ordinary grad_norm proves nothing.
     Healthy labelled runs hardly reach 10 times their median grad_norm.
     """
     broke = loss_break
@@ -57,8 +59,8 @@ def nan_origin(
         first = _grad_broke_first(grad_norm, broke)
         if first and not (_averaged(conditions, loss) and _neighbours(loss, first.onset_step, broke.step)):
             return first
-    for series, name in ((grad_norm, "grad_norm"), (loss, "loss")):
-        found = _exploded(series, name, broke, exploding_factor) if series is not None else None
+    for series, brief in ((grad_norm, GRADIENT), (loss, "The loss")):
+        found = _exploded(series, brief, broke, exploding_factor) if series is not None else None
         if found:
             return found
     if grad_norm is not None:
@@ -68,7 +70,7 @@ def nan_origin(
         if _averaged(conditions, loss):
             text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
             return unknown(text, "grad_norm")
-    return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps, flat_rows)
+    return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps)
 
 
 def _averaged(conditions: Conditions, loss: Series) -> bool:
@@ -95,12 +97,13 @@ def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
     row = int(good[-1]) + 1
     at = int(steps[row])
     text = f"grad_norm is {name_of(float(values[row]))} from step {at:,} on, the loss from {broke.step:,} on"
-    found = (Evidence(text, "grad_norm", (at, broke.step)),)
+    found = (Evidence(text, "grad_norm", (at, broke.step), brief=GRADIENT),)
     return Answer("backward", found, onset_step=at, last_good_step=int(steps[row - 1]))
 
 
-def _exploded(series: Series, name: str, broke: Break, factor: float) -> Answer | None:
+def _exploded(series: Series, brief: str, broke: Break, factor: float) -> Answer | None:
     """Answer `backward` where a series was far above its usual state right before the break."""
+    name = series.metric
     found = broke.rise_before(series)
     if found is None or found[0] <= factor:
         return None
@@ -110,13 +113,12 @@ def _exploded(series: Series, name: str, broke: Break, factor: float) -> Answer 
     row = min(int(below[-1]) + 1 if len(below) else 0, len(steps) - 1)
     at = int(steps[row])
     text = f"{name} was {ratio:,.3g}× its usual value when the loss broke, above {factor:g}× from step {at:,} on"
-    evidence = (Evidence(text, name, (at, broke.step), ratio, factor),)
-    return Answer("backward", evidence, onset_step=at, last_good_step=int(steps[row - 1]) if row else broke.good_step)
+    evidence = (Evidence(text, name, (at, broke.step), ratio, factor, brief),)
+    good = int(steps[row - 1]) if row else broke.good_step
+    return Answer("backward", evidence, onset_step=at, last_good_step=good, strength=above(ratio, factor))
 
 
-def _ordinary(
-    grad_norm: Series | None, loss: Series, broke: Break, factor: float, sparse_steps: int, flat_rows: int
-) -> Answer:
+def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: float, sparse_steps: int) -> Answer:
     """Answer `forward`, unless the log is too sparse to rule the backward pass out."""
     if grad_norm is None:
         return unknown(
@@ -132,8 +134,8 @@ def _ordinary(
     if interval(loss.steps) >= sparse_steps:
         between = f"the {broke.step - last - 1:,} steps from there up to the break were not logged"
         return unknown(f"grad_norm was ordinary ({ordinary}); {between}", "grad_norm")
-    recent = values[-broke.recent_rows :]
-    if len(recent) >= flat_rows and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
+    recent = values[-broke.recovered_rows :]
+    if len(recent) >= ROWS_SHORT and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
         return unknown(f"grad_norm is {recent[-1]:.4g} row after row: it is logged after clipping", "grad_norm")
     text = f"grad_norm was ordinary up to the break: {ordinary}"
     found = (Evidence(text, "grad_norm", (last, broke.step), rise[0], factor),)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import stretches
+from stabtree.common.strength import FARTHEST, whether
 from stabtree.facts.loss_break import last_finite_before
 from stabtree.facts.registry import Absent, seen
 from stabtree.facts.replay import broken_ranks
@@ -34,14 +35,17 @@ def nonfinite_loss(
     """Is the loss NaN or infinite at any logged step?
 
     `skipped`: fewer than half of the values are not finite, and the loss came back and stayed finite for at
-    least the last `recovered_rows` rows: a trainer that skips bad updates goes on. `stops`: all that was logged is
+    least the last `recovered_rows` rows, or ends with no more bad rows in a row than it had come back from before: a
+    trainer that skips bad updates goes on. `stops`: all that was logged is
     finite, but the loss is no longer logged while other series go on; pandas and JSON write a NaN as an empty cell or
     null, so this is never taken for health; only a last row of the last planned step, with no broken grad_norm, is what
     a trainer writes when it is done. A loss that is missing for a while and comes back is `skipped` too.
     Without `forgiving`, the document's own rule, any such value is a yes.
     """
     if isinstance(loss_break, Absent):
-        return _missing(run, loss, grad_norm) if forgiving and _gaps(run) else Answer(NO, loss_break.evidence)
+        if forgiving and _gaps(run):
+            return _missing(run, loss, grad_norm)
+        return Answer(NO, loss_break.evidence, strength=loss_break.strength)
     rows, came_back = loss_break.rows, forgiving and loss_break.healed
     start = int(rows[0]) if came_back else loss_break.row
     step, last_bad = int(loss.steps[start]), int(loss.steps[rows[-1]])
@@ -66,6 +70,7 @@ def nonfinite_loss(
         onset_step=step,
         last_good_step=last_finite_before(loss, start),
         storm=True,
+        strength=FARTHEST,
     )
 
 
@@ -82,10 +87,10 @@ def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
     if gap.at_end:
         text = f"loss is logged up to step {last:,}, then it is missing in {gap.rows:,} rows up to step "
         found = Evidence(f"{text}{gap.last_step:,}", "loss", (gap.first_step,), float(gap.rows), 0.0)
-        return Answer("stops", (found,), onset_step=gap.first_step, last_good_step=last, storm=True)
+        return Answer("stops", (found,), onset_step=gap.first_step, last_good_step=last, storm=True, strength=FARTHEST)
     text = f"loss is missing in {gap.rows:,} rows of steps {gap.first_step:,} to {gap.last_step:,}"
     found = Evidence(text, "loss", (gap.first_step,), float(gap.rows), 0.0)
-    return Answer("skipped", (found,), onset_step=gap.first_step, storm=True)
+    return Answer("skipped", (found,), onset_step=gap.first_step, storm=True, strength=FARTHEST)
 
 
 def _sound_at(grad_norm: Series | None, step: int) -> bool:
@@ -153,15 +158,16 @@ def nonfinite_eval(eval_loss: Series) -> Answer:
     bad = np.flatnonzero(~np.isfinite(eval_loss.values))
     if not len(bad):
         text = f"all {len(eval_loss):,} logged values of eval_loss are finite"
-        return Answer(NO, (Evidence(text, "eval_loss", (int(eval_loss.steps[0]),), 0.0, 0.0),))
+        clean = Evidence(text, "eval_loss", (int(eval_loss.steps[0]),), 0.0, 0.0)
+        return Answer(NO, (clean,), strength=-FARTHEST)
     first = int(eval_loss.steps[bad[0]])
     text = f"{len(bad):,} of {len(eval_loss):,} values of eval_loss are not finite, the first is "
     text += f"{name_of(float(eval_loss.values[bad[0]]))} at step {first:,}"
     found = (Evidence(text, "eval_loss", (first,), float(len(bad)), 1.0),)
     if len(bad) == 1 and bad[0] < len(eval_loss) - 1:
-        return Answer(NO, found)
+        return Answer(NO, found, strength=-1.0)
     good = int(eval_loss.steps[bad[0] - 1]) if bad[0] else None
-    return Answer(YES, found, onset_step=first, last_good_step=good)
+    return Answer(YES, found, onset_step=first, last_good_step=good, strength=FARTHEST)
 
 
 @predicate(source="OCP 8-bit floating point: E4M3 and E5M2", labels=(LIKELY, NO))
@@ -188,6 +194,5 @@ def only_eval_breaks(loss: Series, eval_loss: Series) -> Answer:
     found = Evidence(
         text, "eval_loss", tuple(int(s) for s in eval_loss.steps[:3]), float(broken), float(len(eval_loss))
     )
-    if 0 < len(eval_loss) == broken and not bad and len(loss):
-        return Answer(YES, (found,), onset_step=int(eval_loss.steps[0]))
-    return Answer(NO, (found,))
+    strength = whether(0 < len(eval_loss) == broken and not bad and len(loss) > 0)
+    return measured(strength, (found,), onset_step=int(eval_loss.steps[0]) if len(eval_loss) else None)

@@ -114,7 +114,7 @@ class Predicate:
             return Answer(UNKNOWN, reason=refused.reason, missing=refused.missing)
         if self.absent == UNKNOWN:
             return Answer(UNKNOWN, reason=refused.evidence[0].text)
-        return Answer(self.absent, refused.evidence)
+        return Answer(self.absent, refused.evidence, strength=refused.strength)
 
 
 # A value that was cut for the reckoning, or what was reckoned from it.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import resolution, stretches
+from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite
 from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import Count, predicate
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")
 STEPPED = ("step", "milestone", "piecewise")
-FIXED = 1e-3  # a rate printed with four digits has not moved below this relative change
+FIXED = 1e-3  # of the peak: a rate printed with four digits has not moved by less, and nothing is learned below it
 
 
 @predicate(source="convergence O8 and O23", labels=("frozen", "early", "follows"), min_points=2)
@@ -28,17 +30,15 @@ def schedule_followed(
     lr: Series,
     *,
     min_fall: float,
-    early_share: float,
-    zero_share: float,
-    left_share: float,
-    floor_share: float,
+    early_share: float = shared.SHARE_HALF,
+    left_share: float = shared.SHARE_SOME,
 ) -> Answer:
     """Does the logged learning rate do what the configured schedule says?
 
     `frozen`: the schedule should by now have lowered the rate by `min_fall` (a cosine does so after a tenth of its
     way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: before
-    `early_share` of the planned steps the rate goes below `zero_share` of its peak for good, or, where the schedule
-    moves to its end, to a floor below `floor_share` of its peak, and stays for `left_share` of the plan at least: a
+    `early_share` of the planned steps the rate goes below a thousandth of its peak for good, or, where the schedule
+    moves to its end, to a floor below half of its peak, and stays for `left_share` of the plan at least: a
     scheduler that is stepped more often than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the
     configuration.
     """
@@ -63,69 +63,77 @@ def schedule_followed(
         text += f"schedule is {schedule!r} and should have moved it by step {by:,}"
         onset = int(steps[steps >= by][0])
         found = (Evidence(text, "lr", (onset, last), float(np.ptp(after)) / peak, FIXED),)
-        return Answer("frozen", found, onset_step=onset, last_good_step=onset)
-    at = _ends(steps, values, schedule, zero_share, floor_share)
-    if isinstance(planned, int) and at is not None and at < early_share * planned and last - at > left_share * planned:
-        text = (
-            f"lr is down to {values[-1]:.2g}, from {peak:.3g}, at step {at:,} of {planned:,} planned, and stays there"
-        )
-        return Answer("early", (Evidence(text, "lr", (at, last), at / planned, early_share),), onset_step=at)
+        return Answer("frozen", found, onset_step=onset, last_good_step=onset, strength=FARTHEST)
+    at = _ends(steps, values, schedule)
+    if isinstance(planned, int) and at is not None:
+        text = f"lr is down to {values[-1]:.2g}, from {peak:.3g}, at step {at:,} of {planned:,} planned, "
+        found = (Evidence(f"{text}and stays there", "lr", (at, last), at / planned, early_share),)
+        strength = weakest(below(at, early_share * planned), above(last - at, left_share * planned))
+        verdict = "early" if strength >= 0 else "follows"
+        return Answer(verdict, found, onset_step=at if strength >= 0 else None, strength=strength, near="early")
     text = f"lr goes from {after[0]:.3g} to {after[-1]:.3g} after the warm-up, the schedule is {schedule!r}"
     return Answer("follows", (Evidence(text, "lr", (int(steps[0]), last), float(np.ptp(after)) / peak, FIXED),))
 
 
-def _ends(steps: Ints, values: Floats, schedule: str, zero_share: float, floor_share: float) -> int | None:
+def _ends(steps: Ints, values: Floats, schedule: str) -> int | None:
     """Return the step from which the rate is next to nothing, or at the floor of a schedule that should still move."""
     if any(word in schedule for word in (*STEPPED, "cycl", "restart")):
         return None  # may be this low early by design
     peak, floor = float(values.max()), float(values[-1])
     moves = any(word in schedule for word in MOVES) and "constant" not in schedule
-    low = values < zero_share * peak
-    if moves and floor < floor_share * peak:
+    low = values < FIXED * peak
+    if moves and floor < shared.SHARE_HALF * peak:
         low |= values <= floor + FIXED * peak
     high = np.flatnonzero(~low)
     return int(steps[high[-1] + 1]) if len(high) and high[-1] + 1 < len(steps) else None
 
 
 @predicate(source="measured: runs whose schedule was built for fewer steps", min_points=8)
-def lr_at_zero(
-    lr: Series, loss: Series | None = None, *, zero_share: float, min_share: float, sudden: float, digits: float
-) -> Answer:
+def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> Answer:
     """Does the run go on with a learning rate of 0?
 
-    Yes where the rate, once it has peaked, stays at `zero_share` of its peak or below for `min_share` of the rows
-    and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from `sudden`
-    of the peak: a decay that goes on for decades gets there by plan. A rate printed with so few digits that the last
-    one is more than `digits` of its peak may only look like 0.
+    Yes where the rate, once it has peaked, stays at a thousandth of its peak or below for `min_share` of the rows
+    and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from 5% of
+    the peak: a decay that goes on for decades gets there by plan. A rate printed with so few digits that the last
+    one is more than 5% of its peak may only look like 0. A rate below 0 is never meant.
     """
     steps, values = finite(lr)
     peak = float(values.max())
+    if float(values.min()) < 0:
+        at = int(steps[np.argmax(values < 0)])
+        text = f"lr is below 0 from step {at:,} on, {float(values.min()):.3g} at its lowest: it climbs the loss"
+        negative = Evidence(text, "lr", (at,), float(values.min()), 0.0)
+        return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
     if peak <= 0:
         return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
-    top, low = int(np.argmax(values)), values <= zero_share * peak
+    top, low = int(np.argmax(values)), values <= FIXED * peak
     low[:top] = False
     found = max(stretches(low), key=lambda part: part[1] - part[0], default=(0, 0))
     begin, end = found
     rows = (end - begin) / len(values)
     if end == begin:
-        text = f"lr never falls to {zero_share:g} of its peak, {peak:.3g}"
-        return Answer(NO, (Evidence(text, "lr", (int(steps[top]),), float(values[top:].min()) / peak, zero_share),))
+        text = f"lr never falls to {FIXED:g} of its peak, {peak:.3g}"
+        return Answer(NO, (Evidence(text, "lr", (int(steps[top]),), float(values[top:].min()) / peak, FIXED),))
     at, last = int(steps[begin]), int(steps[end - 1])
     text = (
         f"lr is {values[begin]:.2g}, from a peak of {peak:.3g}, in {end - begin:,} of {len(values):,} rows, from step "
     )
     text += f"{at:,} to {last:,} (limit {min_share:.0%} of them)"
     evidence = (Evidence(text, "lr", (at, last), rows, min_share),)
-    long = rows >= min_share and last - at >= min_share * (int(steps[-1]) - int(steps[0]))
+    steps_share = (last - at) / max(int(steps[-1]) - int(steps[0]), 1)
     trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
-    gone = float(values[begin:end].max()) == 0 or values[begin - 1] >= sudden * peak
-    if not (long and trained and gone) or resolution(values) > digits * peak:
-        return Answer(NO, evidence)
-    return Answer(YES, evidence, onset_step=at, last_good_step=int(steps[begin - 1]))
+    exact = whether(float(values[begin:end].max()) == 0)
+    gone = strongest(exact, above(float(values[begin - 1]), shared.SHARE_SOME * peak))
+    strength = weakest(above(rows, min_share), above(steps_share, min_share), whether(trained), gone)
+    if resolution(values) > shared.SHARE_SOME * peak:
+        strength = weakest(strength, -TINY)  # near, and no more
+    return measured(strength, evidence, onset_step=at, last_good_step=int(steps[begin - 1]))
 
 
 @predicate(source="measured: schedules whose rate comes back above where it was", min_points=8)
-def lr_rises_late(run: Run, lr: Series, *, factor: float, first_share: float, warm_levels: Count) -> Answer:
+def lr_rises_late(
+    run: Run, lr: Series, *, first_share: float, factor: float = shared.FACTOR, warm_levels: Count = shared.ROWS_SHORT
+) -> Answer:
     """Does the learning rate rise far above its first peak, long after the start?
 
     Yes where it exceeds `factor` times the peak of the first `first_share` of the steps. One warm-up from the start is
@@ -138,17 +146,20 @@ def lr_rises_late(run: Run, lr: Series, *, factor: float, first_share: float, wa
     text = f"lr reaches {most:.3g} at step {int(steps[np.argmax(values)]):,}; in its first "
     text += f"{first_share:.0%} of the steps it peaks at {peak:.3g} (limit {factor:g}×)"
     evidence = (Evidence(text, "lr", (int(steps[np.argmax(values)]),), most / peak if peak > 0 else 0.0, factor),)
-    if peak <= 0 or most <= factor * peak or "cycl" in schedule:
+    if peak <= 0 or "cycl" in schedule:
         return Answer(NO, evidence)
-    above = int(np.argmax(values > factor * peak))
-    before = values[: above + 1]
-    if bool((np.diff(before) >= 0).all()) and len(np.unique(before)) > warm_levels:
+    strength = above(most / peak - 1, factor - 1)
+    top = int(np.argmax(values > min(factor * peak, most / 2)))
+    before = values[: top + 1]
+    if bool((np.diff(before) >= 0).all()) and len(set(before.tolist())) >= warm_levels:
         return Answer(NO, evidence)
+    if strength < 0:
+        return measured(strength, evidence)
     start = int(np.argmax(before[: int(first.sum())]))
-    at = above
-    if above > start:
-        at = start + 1 + int(np.flatnonzero(values[start:above] <= values[start:above].min())[-1])
-    return Answer(YES, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
+    at = top
+    if top > start:
+        at = start + 1 + int(np.flatnonzero(values[start:top] <= values[start:top].min())[-1])
+    return measured(strength, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
 
 
 @predicate(source="measured: warm-ups that never end", labels=(LIKELY, NO), min_points=8)
@@ -167,13 +178,13 @@ def climbs_past_plan(run: Run, lr: Series, spike: Spike | Absent | Unknown, *, f
     times = float(np.clip(before[-1] / planned, 0, 1e300))
     text = f"lr is {before[-1]:.3g} at step {at:,}, {times:.3g}× the {planned:.3g} that is configured (limit "
     text += f"{factor:g}×), though its warm-up of {warmup:,} steps is over"
-    climbs = float(before.max()) <= before[-1] and len(np.unique(before)) > len(before) // 2
+    climbs = float(before.max()) <= before[-1] and len(set(before.tolist())) > len(before) // 2
     past = at > warmup and times > factor and climbs
     return Answer(LIKELY if past else NO, (Evidence(text, "lr", (at,), times, factor),))
 
 
 @predicate(source="measured: resumed runs whose schedule began anew", min_points=8)
-def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float) -> Answer:
+def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = shared.SHARE_HALF) -> Answer:
     """Does the learning rate warm up again where the run was resumed?
 
     Yes where the first rate after a resume is below `low_share` of the last one before it, and later rows reach

@@ -8,18 +8,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median, stretches
+from stabtree.common.strength import above, below, weakest, whether
 from stabtree.facts.registry import finite
+from stabtree.predicates.cross_entropy import LARGEST_VOCABULARY
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
-
-LARGEST_VOCABULARY = 262_144  # of the language models in use in 2026
 
 
 def setting_matches(run: Run, key: str, value: str) -> bool | None:
@@ -83,14 +84,13 @@ def loss_zero_with_grad_nan(
     grad_norm: Series,
     lr: Series | None = None,
     *,
-    share: float,
-    good_rows: int,
+    share: float = shared.SHARE_HALF,
     lr_moves: str = "any",
 ) -> Answer:
     """Is the loss exactly 0 where grad_norm is not finite?
 
-    In at least `share` of the rows with such a grad_norm, the first of which is one of the first `good_rows` or comes
-    right after them: what breaks later has broken the weights, which leaves the same trace. transformers prints a NaN
+    In at least `share` of the rows with such a grad_norm, the first of which is one of the first rows of the log: what
+    breaks later has broken the weights, which leaves the same trace. transformers prints a NaN
     loss as 0. `lr_moves` is `moves` or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16
     it goes on. Asked is the loss as it was written, before such a 0 was taken for the NaN that it is.
     """
@@ -101,14 +101,15 @@ def loss_zero_with_grad_nan(
     text = f"loss is {how} in {int(zero.sum()):,} of the {int(broken.sum()):,} rows whose grad_norm is not finite"
     at = tuple(int(s) for s in steps[zero][:3])
     found = Evidence(text, "loss", at, float(zero.sum()), share * float(broken.sum()))
-    late = not broken.any() or int(np.argmax(broken)) > good_rows
-    if late or not zero.any() or zero.sum() < share * broken.sum():
-        return Answer(NO, (found,))
+    early = bool(broken.any()) and int(np.argmax(broken)) < shared.ROWS_SHORT
+    strength = weakest(above(float(zero.sum()), share * float(broken.sum())), whether(early))
+    if strength < 0:
+        return measured(strength, (found,), LIKELY)
     moved = _moved(lr, steps[zero]) if lr is not None else None
     if lr_moves != "any" and moved is not None:
         rate = Evidence(f"lr {'moves' if moved else 'is frozen'} over these rows", "lr", at)
         return Answer(LIKELY if moved == (lr_moves == "moves") else NO, (found, rate))
-    return Answer(LIKELY, (found,))
+    return measured(strength, (found,), LIKELY)
 
 
 def _moved(lr: Series, steps: Ints) -> bool | None:
@@ -128,7 +129,7 @@ def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
 
 
 @predicate(source="LlamaFactory#5660 and others", labels=("likely", "no"), min_points=1)
-def initial_loss_high(run: Run, loss: Series, context: Context, *, factor: float) -> Answer:
+def initial_loss_high(run: Run, loss: Series, context: Context, *, factor: float = shared.FACTOR) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
     Guessing costs ln(classes): above `factor` times that, or ln(262,144), the largest vocabulary, where neither
@@ -136,18 +137,18 @@ def initial_loss_high(run: Run, loss: Series, context: Context, *, factor: float
     """
     steps, values = finite(run.written.get("loss", loss))
     classes = context.classes.value
-    bar = factor * math.log(classes or LARGEST_VOCABULARY)
+    limit = factor * math.log(classes or LARGEST_VOCABULARY)
     first = float(values[0])
-    text = f"the first loss is {first:.4g}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {bar:.3g}"
-    found = Evidence(text, "loss", (int(steps[0]),), first, bar)
-    return Answer(LIKELY if first > bar and (values == 0).any() else NO, (found,))
+    text = f"the first loss is {first:.4g}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {limit:.3g}"
+    found = Evidence(text, "loss", (int(steps[0]),), first, limit)
+    return measured(weakest(above(first, limit), whether(bool((values == 0).any()))), (found,), LIKELY)
 
 
 @predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
-def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count, max_share: float) -> Answer:
+def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count) -> Answer:
     """Is a metric not finite in single rows only, with ordinary ones around them?
 
-    At most `longest` rows in a row, in fewer than `max_share` of all, and finite at the end.
+    At most `longest` rows in a row, in fewer than half of all, and finite at the end.
     """
     series = run.get(metric)
     if series is None:
@@ -156,27 +157,29 @@ def isolated_nonfinite(run: Run, *, metric: str = "loss", longest: Count, max_sh
     most = max((b - a for a, b in stretches(bad)), default=0)
     text = f"{metric} is not finite in {int(bad.sum()):,} of {len(series):,} rows, at most {most} in a row"
     found = Evidence(text, metric, tuple(int(s) for s in series.steps[bad][:5]), float(most), float(longest))
-    single = 0 < most <= longest and bad.sum() < max_share * len(bad) and not bad[-1]
+    single = 0 < most <= longest and bad.sum() < shared.SHARE_HALF * len(bad) and not bad[-1]
     return Answer(LIKELY if single else NO, (found,))
 
 
 @predicate(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
-def breaks_at_start(loss: Series, *, min_rows: int, rows: int, steps: int) -> Answer:
+def breaks_at_start(loss: Series, *, at_once: bool) -> Answer:
     """Is the loss not finite from its first rows on, up to the end?
 
-    After `min_rows` to `rows` finite ones, all within the first `steps` steps.
+    With `at_once` no row is finite, else a few of the first ones are.
     """
     good = np.flatnonzero(np.isfinite(loss.values))
     last = int(good[-1]) + 1 if len(good) else 0
     text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
     text += f", last at step {int(loss.steps[good[-1]]):,}" if len(good) else ""
-    found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), float(rows))
-    early = len(loss) > 1 and min_rows <= last <= rows and int(loss.steps[max(last - 1, 0)]) <= steps
+    found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), 0.0)
+    early = last == 0 if at_once else 0 < last <= shared.ROWS_SHORT
     return Answer(LIKELY if early and last < len(loss) else NO, (found,))
 
 
 @predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("likely", "no"))
-def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows: Count, min_rows: int) -> Answer:
+def loss_before_break(
+    loss: Series, *, climbs: bool = True, factor: float = shared.FACTOR_SMALL, rows: Count = shared.ROWS_LONG
+) -> Answer:
     """Did the loss climb before it broke?
 
     Compared is the last finite loss before the first that is not with the `rows` rows before it: more than `factor`
@@ -188,20 +191,22 @@ def loss_before_break(loss: Series, *, climbs: bool = True, factor: float, rows:
         return unknown("the loss is not logged at every step: the rows right before the break are not visible", "loss")
     bad = np.flatnonzero(~np.isfinite(loss.values))
     before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
-    needed = max(min_rows, 2)
-    if len(before) < needed:
-        return unknown(f"the loss has {len(before)} rows before it breaks, {needed} are needed", "loss")
+    if len(before) < 2:
+        return unknown("the loss has no two rows before it breaks", "loss")
     window, last = before[-rows - 1 : -1], float(before[-1])
     usual, top = median(window), float(window.max())
     ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
     text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (limit {factor:g})"
     text += f", which reached {top:.4g}" if last <= top else ""
     found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
-    return Answer(LIKELY if (ratio > factor and last > top) == climbs else NO, (found,))
+    strength = weakest(above(ratio, factor), whether(last > top))
+    return measured(strength if climbs else -strength, (found,), LIKELY)
 
 
 @predicate(source="gpt-neox#947")
-def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float, tiny: float, rows: Count) -> Answer:
+def jump_at_tiny_lr(
+    loss: Series, lr: Series, *, tiny: float, factor: float = shared.FACTOR, rows: Count = shared.ROWS_SHORT
+) -> Answer:
     """Does the loss jump in the first steps, at a learning rate that can't move anything?
 
     By more than `factor` times within the first `rows` rows, while lr stays below `tiny`.
@@ -217,23 +222,23 @@ def jump_at_tiny_lr(loss: Series, lr: Series, *, factor: float, tiny: float, row
     ratio = float(np.clip(early[at] / early[0], -1e300, 1e300))
     text = f"the loss goes from {early[0]:.4g} to {early[at]:.4g} by step {upto:,}, lr is at most {min(top, 1e300):.2g}"
     found = Evidence(text, "loss", (upto,), ratio, factor)
-    return Answer(YES if ratio > factor and top < tiny else NO, (found,))
+    return measured(weakest(above(ratio, factor), below(top, tiny)), (found,))
 
 
 @predicate(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)
-def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float) -> Answer:
+def falls_despite_scale(loss: Series, loss_scale: Series) -> Answer:
     """Does the loss go on falling although the loss scale is below 1?
 
     Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over
     many tokens is large, and its scale small: no collapse. Where every step is skipped the loss does not move.
     """
     at, scales = finite(loss_scale)
-    low = at[scales < tiny]
+    low = at[scales < 1]
     steps, values = finite(loss)
     after = values[steps >= low[0]] if len(low) else values[:0]
     if len(after) < 4 or not np.isfinite(loss.values).all():
-        text = f"the loss has {len(after):,} rows at a scale below {tiny:g}, or rows that are not finite"
-        return Answer(NO, (Evidence(text, "loss_scale", (), float(scales.min()) if len(scales) else None, tiny),))
+        text = f"the loss has {len(after):,} rows at a scale below 1, or rows that are not finite"
+        return Answer(NO, (Evidence(text, "loss_scale", (), float(scales.min()) if len(scales) else None, 1.0),))
     part = max(1, len(after) // 4)
     first, end = median(after[:part]), median(after[-part:])
     noise = median(np.abs(np.diff(after)))
@@ -242,7 +247,7 @@ def falls_despite_scale(loss: Series, loss_scale: Series, *, tiny: float) -> Ans
     )
     text += f"{float(scales.min()):.3g}"
     found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
-    return Answer(LIKELY if first - end > noise and end <= median(after) else NO, (found,))
+    return measured(weakest(above(first - end, noise), whether(end <= median(after))), (found,), LIKELY)
 
 
 @predicate(source="Pai-Megatron-Patch#587; BigScience chronicles", labels=("yes", "likely", "no"), min_points=4)
@@ -261,10 +266,9 @@ def grad_norm_off_scale(
     text = f"grad_norm has a median of {usual:.4g} (large from {level:g}), "
     text += f"and the loss {'falls' if falls else 'does not fall'}"
     found = Evidence(text, "grad_norm", (), usual, level)
-    if usual <= level or not falls:
-        return Answer(NO, (found,))
-    if not scaled:
-        return Answer(LIKELY, (found,))
+    strength = weakest(above(usual, level), whether(falls))
+    if strength < 0 or not scaled:
+        return measured(strength, (found,), LIKELY)
     scale = median(finite(loss_scale)[1]) if loss_scale is not None and len(finite(loss_scale)[1]) else 1.0
     true = usual / scale if scale > 1 else usual
     unscaled = Evidence(f"divided by the loss scale of {scale:,.6g} it is {true:.3g}", "loss_scale", (), true, level)

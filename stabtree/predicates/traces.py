@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median
+from stabtree.common.strength import above, weakest, whether
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.gradients import always_clipped
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 # What the model does itself, before a loss that other data would raise at once.
 OURS = ("grad_norm", "weight_norm", "update_ratio")
-BEGINNING = 20  # one of so many parts of a log is its first rows
 
 
 @predicate(source="convergence O7 and O22", labels=(LIKELY, POSSIBLE, NO))
@@ -44,7 +45,7 @@ def rate_too_low(rate: Rate) -> Answer:
 
 
 @predicate(source="convergence O8", labels=(LIKELY, NO), min_points=4)
-def rate_runs_out(lr: Series, *, share: float, rows_share: float) -> Answer:
+def rate_runs_out(lr: Series, *, share: float = shared.SHARE_SOME, rows_share: float = shared.SHARE_HALF) -> Answer:
     """Is the learning rate almost 0 for most of the run?
 
     Below `share` of its peak in at least `rows_share` of its rows, all of them after the peak.
@@ -55,11 +56,11 @@ def rate_runs_out(lr: Series, *, share: float, rows_share: float) -> Answer:
     part = float(gone.sum() / len(values))
     text = f"lr is below {share:g} of its peak of {values[peak]:.3g} in {part:.0%} of its rows"
     found = (Evidence(text, "lr", (int(steps[peak]),), part, rows_share),)
-    return Answer(LIKELY if part >= rows_share else NO, found)
+    return measured(above(part, rows_share), found, LIKELY)
 
 
 @predicate(source="convergence O4", labels=(LIKELY, NO))
-def norm_sums_up(grad_norm: Series, *, rows: Count, growth: float) -> Answer:
+def norm_sums_up(grad_norm: Series, *, rows: Count = shared.ROWS_SHORT, growth: float = shared.FACTOR) -> Answer:
     """Does grad_norm grow like a sum over the very first steps?
 
     A gradient that is never zeroed is the sum of the batches so far: the norms of the first `rows` steps rise one after
@@ -73,11 +74,11 @@ def norm_sums_up(grad_norm: Series, *, rows: Count, growth: float) -> Answer:
     times = float(np.clip(first[-1] / first[0], -1e300, 1e300))
     text = f"grad_norm goes from {first[0]:.3g} to {first[-1]:.3g} over its first {rows} steps"
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[rows - 1]),), times, growth),)
-    return Answer(LIKELY if times > growth and bool((np.diff(first) > 0).all()) else NO, found)
+    return measured(weakest(above(times, growth), whether(bool((np.diff(first) > 0).all()))), found, LIKELY)
 
 
 @predicate(source="phase19 Q2.4", labels=(LIKELY, POSSIBLE, NO))
-def heals_slowly(run: Run, spike: Spike, loss: Series, *, rows: Count) -> Answer:
+def heals_slowly(run: Run, spike: Spike, loss: Series, *, rows: Count = shared.ROWS_LONG) -> Answer:
     """Does the loss take many rows to come back from the spike?
 
     One bad batch is over with the next one; moments that hold a bad gradient fade over `rows` rows and more, and so
@@ -97,7 +98,11 @@ def heals_slowly(run: Run, spike: Spike, loss: Series, *, rows: Count) -> Answer
     row = int(np.searchsorted(loss.steps, top.step))
     since = int(loss.steps[max(row - rows, 0)])
     resumed = next((item.to_step for item in run.resumes if since <= item.to_step <= top.step), None)
-    if resumed is None and row < max(2 * rows, len(loss) // BEGINNING) and loss.steps[0] <= 2 * interval(loss.steps):
+    if (
+        resumed is None
+        and row < max(2 * rows, shared.SHARE_SOME * len(loss))
+        and loss.steps[0] <= 2 * interval(loss.steps)
+    ):
         found.append(Evidence(f"the run began {row:,} rows before, and the log shows no resume", "loss"))
         return Answer(NO, tuple(found))
     if resumed is None:
@@ -152,7 +157,7 @@ def data_changes(
 
 
 @predicate(source="phase19 Q2.3, third panel", labels=(LIKELY, NO))
-def batches_recur(batches: Batches, *, share: float) -> Answer:
+def batches_recur(batches: Batches, *, share: float = shared.SHARE_SOME) -> Answer:
     """Do batches come back early throughout the run?
 
     In at least `share` of the rows a batch comes back within a few steps, although many others had been seen.
@@ -177,18 +182,24 @@ def setting_above(run: Run, *, key: str = "weight_decay", level: float) -> Answe
     return Answer(LIKELY, (found,)) if value > level else Answer(NO, (found,), contrary=True)
 
 
-@predicate(source="precision P13", labels=(LIKELY, NO), min_points=50)
-def clipped_throughout(run: Run, grad_norm: Series, *, share: float, depth: float) -> Answer:
+@predicate(source="precision P13", labels=(LIKELY, NO), min_points=shared.ROWS_SHORT)
+def clipped_throughout(run: Run, grad_norm: Series) -> Answer:
     """Does clipping cut almost every update to a fraction?
 
     As `always_clipped`, of which it is no more than likely that it is what holds the run back.
     """
-    answer = always_clipped.func(run, grad_norm, share=share, depth=depth)
-    return Answer(LIKELY, answer.evidence) if answer.verdict == YES else answer
+    answer: Answer = always_clipped.func(run, grad_norm)
+    return Answer(LIKELY, answer.evidence, strength=answer.strength) if answer.verdict == YES else answer
 
 
 @predicate(source="transformers: a NaN in the mean of the logged loss", labels=(LIKELY, NO))
-def gradient_outlives(loss: Series, grad_norm: Series, *, outlive_rows: Count, outlive_share: float) -> Answer:
+def gradient_outlives(
+    loss: Series,
+    grad_norm: Series,
+    *,
+    outlive_rows: Count = shared.ROWS_SHORT,
+    outlive_share: float = shared.SHARE_MOST,
+) -> Answer:
     """Does the gradient stay finite after the loss no longer is?
 
     In at least `outlive_share` of the rows of grad_norm after the last finite loss, in `outlive_rows` of them at least,
@@ -208,7 +219,9 @@ def gradient_outlives(loss: Series, grad_norm: Series, *, outlive_rows: Count, o
 
 
 @predicate(source="public threads: a reward function that fails", labels=(LIKELY, NO), min_points=4)
-def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float) -> Answer:
+def zero_at_once(
+    run: Run, *, metric: str = "reward", rows: Count = shared.ROWS_SHORT, usual: float = shared.SHARE_HALF
+) -> Answer:
     """Does a metric go to exactly 0 from one row to the next, up to the end?
 
     In each of its last `rows` rows or more, while the row before them is at `usual` of its level before at least: a
@@ -233,12 +246,12 @@ def zero_at_once(run: Run, *, metric: str = "reward", rows: Count, usual: float)
 
 
 @predicate(source="SFT and RL guide", labels=(LIKELY, POSSIBLE, NO))
-def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float, share: float, rows: Count) -> Answer:
+def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float) -> Answer:
     """Does a metric stay at a level from the first row on?
 
     As `stays_above`; where the first row lies below the level it is possible at most: training brought it there.
     """
-    answer = stays_above.func(run, metric=metric, level=level, share=share, rows=rows, steps=0)
+    answer = stays_above.func(run, metric=metric, level=level)
     if answer.verdict != YES:
         return answer
     at, values = finite(run.series[metric])
@@ -249,18 +262,16 @@ def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float, s
 
 
 @predicate(source="SFT and RL guide")
-def rises_to(
-    run: Run, *, metric: str = "entropy", level: float, share: float, rows: Count, steps: int, growth: float
-) -> Answer:
+def rises_to(run: Run, *, metric: str = "entropy", level: float, growth: float = shared.FACTOR_SMALL) -> Answer:
     """Did a metric rise to a level and stay there?
 
     As `stays_above`, but a metric that was within `growth` of its end from the start did not rise: it is not the cause.
     """
-    answer = stays_above.func(run, metric=metric, level=level, share=share, rows=rows, steps=steps)
+    answer = stays_above.func(run, metric=metric, level=level)
     if answer.verdict != YES:
         return answer
     _, values = finite(run.series[metric])
-    first, last = median(values[: max(rows, len(values) // 10)]), median(values[-rows:])
+    first, last = median(values[: max(shared.ROWS_SHORT, len(values) // 10)]), median(values[-shared.ROWS_SHORT :])
     text = f"{metric} goes from {first:.3g} to {last:.3g} (limit {growth:g}×)"
     found = (Evidence(text, metric, (), last, growth * first),)
     return Answer(YES, (*found, *answer.evidence)) if last > growth * first else Answer(NO, found, contrary=True)

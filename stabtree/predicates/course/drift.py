@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
-from stabtree.common.stats import blocks, interval, kendall_z, median
+from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
+from stabtree.common.stats import NEARLY_ZERO, blocks, interval, kendall_z, median
+from stabtree.common.strength import beyond, weakest
 from stabtree.common.text import against
+from stabtree.facts.curve.rise import Rise
 from stabtree.facts.registry import Absent, Unknown, finite
-from stabtree.facts.rise import Rise
 from stabtree.predicates.registry import Count, Groups, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.facts.levels import Levels
+    from stabtree.facts.curve.levels import Levels
     from stabtree.facts.rate import Rate
     from stabtree.run import Run, Series
 
-TINY = 1e-300  # a ratio that can still be turned round
-CLIMB_BLOCKS = 40  # how finely it is looked at when a rise was made
+CLIMB_BLOCKS = 40  # no limit: how finely it is looked at when a rise was made
 
 
 def _stretch(loss: Series, rise: Rise | Absent | Unknown, window_steps: int, *, stretched: bool) -> tuple[int, int]:
@@ -46,7 +47,8 @@ def loss_rising(rise: Rise) -> Answer:
     1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one that is far higher
     counts without. Looked at is the whole run, and with higher limits its last 2, 4, 8, ... times `window_steps`.
     """
-    return Answer(YES, (rise.evidence,), onset_step=rise.low_step, last_good_step=rise.low_step)
+    low_step = rise.low_step
+    return Answer(YES, (rise.evidence,), onset_step=low_step, last_good_step=low_step, strength=rise.strength)
 
 
 def _ratio(begin: float, end: float) -> float:
@@ -82,23 +84,23 @@ def lr_rising(
     text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     text += f", medians of {part} rows" if part > 1 else ""
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, min_factor),)
-    return Answer(YES if ratio > min_factor else NO, found)
+    return measured(beyond(ratio - 1, min_factor - 1), found)
 
 
 @predicate(source="phase19 Q4.2", labels=(LIKELY, POSSIBLE, NO))
 def lr_climbs_along(
-    loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None, *, factor: float, share: float
+    loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None, *, factor: float = FACTOR_SMALL
 ) -> Answer:
     """Did the learning rate climb while the loss made its rise, whatever it did later?
 
-    Compared are the medians of its first and last tenth from the low of the loss to where `share` of the rise is made:
+    Compared are the medians of its first and last tenth from the low of the loss to where most of the rise is made:
     more than `factor` times. A schedule that warms up and decays ends lower than it began, and broke the run on its way
     up. Where it did not climb, it is as for `rate_too_high`.
     """
     if isinstance(rise, Rise) and lr is not None:
         steps, values = _within(loss, rise.low_step, rise.last_step)
         medians, starts = blocks(values, min(CLIMB_BLOCKS, len(values)))
-        up = int(starts[int(np.argmax(medians >= rise.low + share * (rise.end - rise.low)))])
+        up = int(starts[int(np.argmax(medians >= rise.low + SHARE_MOST * (rise.end - rise.low)))])
         at, rates = _within(lr, rise.low_step, int(steps[up]))
         part = max(1, len(rates) // 10)
         if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > factor:
@@ -153,19 +155,17 @@ def weight_norm_change(
             f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
         )
     ratio, at, to, name = best
-    bar = factor if ratio > 1 else 1 / max(factor, TINY)
+    bar = factor if ratio > 1 else 1 / max(factor, NEARLY_ZERO)
     text = f"{name}: {against(ratio, bar)}× from step {at:,} to {to:,}, "
     text += f"the largest change of a group within {window_steps} steps"
     found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
-    if ratio > 1 and ratio > bar:
-        return Answer("up", found)
-    if ratio < 1 and ratio < bar:
-        return Answer("down", found)
-    return Answer("no", found)
+    if ratio > 1:
+        return measured(beyond(ratio, bar), found, "up")
+    return measured(beyond(1 / ratio, 1 / bar), found, "down")
 
 
 def _size(ratio: float) -> float:
-    return abs(float(np.log(max(ratio, TINY))))
+    return abs(float(np.log(max(ratio, NEARLY_ZERO))))
 
 
 def _largest_change(steps: Ints, values: Floats, window_steps: int) -> tuple[float, int, int] | None:
@@ -173,7 +173,7 @@ def _largest_change(steps: Ints, values: Floats, window_steps: int) -> tuple[flo
     if len(steps) < 2 or interval(steps) > window_steps:
         return None
     first = np.searchsorted(steps, steps - window_steps)
-    ratio = np.clip(values / values[first], TINY, 1e300)
+    ratio = np.clip(values / values[first], NEARLY_ZERO, 1e300)
     at = int(np.argmax(np.abs(np.log(ratio))))
     return float(ratio[at]), int(steps[first[at]]), int(steps[at])
 
@@ -211,4 +211,4 @@ def grad_norm_rising(
     text += f"{int(steps[0]):,} to "
     text += f"{int(steps[-1]):,}, trend z {against(score, trend_z, '.1f')}"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
-    return Answer(YES if score > trend_z and ratio > min_factor else NO, found)
+    return measured(weakest(beyond(score, trend_z), beyond(ratio - 1, min_factor - 1)), found)

@@ -1,23 +1,68 @@
-"""Whether a loss still falls at the end, has settled, or is on its way up."""
+"""Whether a loss still falls at the end, has settled, is on its way up, or never showed that the run learned."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.answer import Answer, Evidence
-from stabtree.common.stats import median, span
-from stabtree.facts.levels import turned
-from stabtree.facts.registry import Absent, Unknown, finite
-from stabtree.facts.rise import Rise
+from stabtree.common.answer import Answer, Evidence, inapplicable, unknown
+from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT
+from stabtree.common.stats import MEDIAN_ERROR, change_noise, median, span
+from stabtree.common.strength import above, strongest
+from stabtree.facts.curve.rise import Rise
+from stabtree.facts.registry import Absent, Unknown, finite, per_series
+from stabtree.predicates.course.start import NATS
 from stabtree.predicates.registry import Groups, predicate
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats
+    from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
     from stabtree.run import Series
 
 
-@predicate(source="phase19 Q4.1 and Q4.4, closing lines", labels=("rising", "flat", "falling"), min_points=2)
+class Gain(NamedTuple):
+    """How far a series falls, with the error of the difference of both levels.
+
+    Attributes:
+        first: the level that it falls from.
+        last: the level at its end.
+        error: the standard error of their difference.
+        covered: the range of the whole series.
+    """
+
+    first: float
+    last: float
+    error: float
+    covered: float
+
+    @property
+    def fall(self) -> float:
+        """How far it falls."""
+        return self.first - self.last
+
+    @property
+    def share(self) -> float:
+        """The fall as a share of what the series covers."""
+        return self.fall / self.covered if self.covered > 0 else 0.0
+
+    @property
+    def turned(self) -> Gain:
+        """The same seen from the end."""
+        return self._replace(first=self.last, last=self.first)
+
+    @property
+    def seen(self) -> float:
+        """How strongly the fall exceeds its error."""
+        return above(self.fall, NOISE_TIMES * self.error)
+
+
+@predicate(
+    source="phase19 Q4.1 and Q4.4, closing lines",
+    labels=("rising", "flat", "falling", "noisy", "unbounded", "unmoved", "worse"),
+    min_points=3,
+)
 def settled(
+    context: Context,
     loss: Series,
     rise: Rise | Absent,
     batches: Batches | Unknown,
@@ -32,12 +77,14 @@ def settled(
 ) -> Answer:
     """Is the loss still falling, flat, or on its way up?
 
-    `rising` as in `loss_rising`. `falling`: the second half of the run lowers the loss, or the eval loss
-    where logged, by more than `still_falling_share` of the range it covers: a share that is seen on a plot and
-    above the scatter of the labelled plateaus. Otherwise `flat`: done training, or stuck. Where a reward is logged,
-    its rise counts instead of the loss's fall. With `strict`, the document's own rule, a run whose loss rises is at
-    a plateau when neither lr, nor the weights, nor grad_norm moves; where one of them was not logged it rises. Any
-    other is healthy.
+    `rising` as in `loss_rising`. `unmoved` where neither the loss nor the eval loss ends below its beginning by more
+    than its scatter explains, or a loss need not fall in this kind of run; `unbounded` where it falls below
+    any log-likelihood. `falling`: the second half of the run lowers the loss, or the eval loss where logged, by more
+    than `still_falling_share` of the range it covers and more than its scatter explains; `worse`: it raises one
+    of them as far instead. `flat`: it does neither, and the scatter would show a fall by that share; `noisy` where it
+    would not. Not asked of a run that learns from rewards, where a loss that has settled says nothing. With `strict`,
+    the document's own rule, a run whose loss rises is at a plateau when neither lr, nor the weights, nor grad_norm
+    moves; where one of them was not logged it rises. Any other is healthy.
     """
     if strict:
         if isinstance(rise, Absent):
@@ -47,35 +94,92 @@ def settled(
     if isinstance(rise, Rise) and rise.course:
         text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, at step {rise.low_step:,}"
         times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.limits.noise_factor)
-        return Answer("rising", (times,))
-    loss = loss if isinstance(batches, Unknown) else batches.fresh(loss)
-    gains = {"loss": _late_gain(loss), "eval_loss": _late_gain(eval_loss) if eval_loss is not None else None}
-    better = _late_gain(turned(reward)) if reward is not None else None
-    if better is not None:
-        gains = {"reward": better}
-    evidence = tuple(
-        Evidence(_gain_text(name, share), name, (), share, still_falling_share)
-        for name, share in gains.items()
-        if share is not None
+        return Answer("rising", (times,), strength=rise.strength)
+    if reward is not None or context.learns_from_rewards:
+        return inapplicable("the reward is what shows whether the run still learns, not its loss")
+    judged = _judged(loss if isinstance(batches, Unknown) else batches.fresh(loss), eval_loss)
+    if not judged:
+        return unknown("the loss has too few rows that were not repeated", "loss")
+    late = {name: _late(series) for name, series in judged.items()}
+    notes = tuple(
+        Evidence(_late_text(name, gain), name, (), gain.share, still_falling_share, _late_brief(name, gain))
+        for name, gain in late.items()
     )
-    fallen = any(share is not None and share > still_falling_share for share in gains.values())
-    return Answer("falling" if fallen else "flat", evidence)
+    if context.restless:
+        return Answer("unmoved", (Evidence(f"{context.restless} need not fall as it learns", "loss"), *notes))
+    if (fallen := _unbounded(loss)) is not None:
+        return Answer("unbounded", (fallen, *notes))
+    learned = {name: _learned(series) for name, series in judged.items()}
+    if strongest(*(gain.seen for gain in learned.values())) < 0:
+        return Answer("unmoved", (*(_learned_text(name, gain) for name, gain in learned.items()), *notes))
+    return Answer(_course(tuple(late.values()), still_falling_share), notes)
 
 
-def _gain_text(name: str, share: float) -> str:
+def _course(late: tuple[Gain, ...], share: float) -> str:
+    """Return what the second half of the run shows."""
+    if any(gain.share > share and gain.seen >= 0 for gain in late):
+        return "falling"
+    if any(-gain.share > share and gain.turned.seen >= 0 for gain in late):
+        return "worse"
+    return "flat" if all(gain.error <= share * gain.covered for gain in late) else "noisy"
+
+
+def _judged(loss: Series, eval_loss: Series | None) -> dict[str, Series]:
+    """Return the series that show learning, each lower the better."""
+    both = {"loss": loss, "eval_loss": eval_loss}
+    return {name: series for name, series in both.items() if series is not None and len(finite(series)[1]) > 2}
+
+
+def _unbounded(loss: Series) -> Evidence | None:
+    """Return evidence that the loss ends below what a likelihood can explain, and far below where it began."""
+    steps, values = finite(loss)
+    first, last = float(values[0]), float(values[-1])
+    if last > -NATS * max(1.0, abs(first)):
+        return None
+    text = f"the loss falls from {first:.4g} to {last:.4g}, without a floor"
+    return Evidence(text, "loss", (int(steps[0]), int(steps[-1])), last, brief=f"{first:.3g} to {last:.3g}")
+
+
+def _gain(before: Floats, after: Floats, values: Floats) -> Gain:
+    """Return the fall between the medians of two groups of rows of a series."""
+    error = MEDIAN_ERROR * change_noise(values) * (1 / len(before) + 1 / len(after)) ** 0.5
+    return Gain(median(before), median(after), error, span(values))
+
+
+@per_series
+def _late(series: Series) -> Gain:
+    """Return how far a series falls in the second half of the run."""
+    _, values = finite(series)
+    part, half = max(1, len(values) // 8), len(values) // 2
+    return _gain(values[half - part // 2 : half + part], values[-part:], values)
+
+
+@per_series
+def _learned(series: Series) -> Gain:
+    """Return how far a series falls from its first rows to its last; from so many as show it best."""
+    _, values = finite(series)
+    few, many = min(ROWS_SHORT, len(values) // 2), max(1, len(values) // 20)
+    gains = [_gain(values[:rows], values[-max(few, many) :], values) for rows in (few, many)]
+    return max(gains, key=lambda gain: gain.seen)
+
+
+def _late_brief(name: str, gain: Gain) -> str:
+    """Describe in a few words that a series got worse; empty where it did not."""
+    way = "falls" if name == "reward" else "rises"
+    return f"{name} {way} in the second half" if gain.share < 0 and gain.turned.seen >= 0 else ""
+
+
+def _late_text(name: str, gain: Gain) -> str:
+    share = gain.share
     if share == 0:
         return f"{name} does not change in the second half of the run"
-    way = "falls" if (share > 0) != (name == "reward") else "rises"
-    return f"{name} {way} by {abs(share):.1%} of its range in the second half of the run"
+    text = f"{name} {'falls' if share > 0 else 'rises'} by {abs(share):.1%} of its range in the second half of the run"
+    return f"{text} (error {gain.error / gain.covered:.1%})" if gain.covered > 0 else text
 
 
-def _late_gain(series: Series) -> float | None:
-    """Return the share of its range that a series loses in the second half of the run; None below 8 values."""
-    _, values = finite(series)
-    if len(values) < 8:
-        return None
-    part = max(1, len(values) // 8)
-    middle = median(values[len(values) // 2 - part // 2 : len(values) // 2 + part])
-    end = median(values[-part:])
-    covered = span(values)
-    return (middle - end) / covered if covered > 0 else 0.0
+def _learned_text(name: str, gain: Gain) -> Evidence:
+    """Describe that a series ends about where it began."""
+    text = f"{name} goes from a level of {gain.first:.4g} to one of {gain.last:.4g}, no gain by more than its scatter "
+    text += f"explains ({NOISE_TIMES * gain.error:.2g})"
+    brief = f"{gain.first:.3g} to {gain.last:.3g}"
+    return Evidence(text, name, (), gain.fall, NOISE_TIMES * gain.error, brief)

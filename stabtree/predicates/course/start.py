@@ -1,238 +1,256 @@
-"""Where the loss began, and whether it leaves that."""
+"""Whether the loss leaves the level at which it began."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common import shared
 from stabtree.common.answer import YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.lazy import np
-from stabtree.common.stats import blocks, change_noise, interval, kendall_z, median, row_medians
+from stabtree.common.stats import median
+from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.common.text import against
+from stabtree.context.model import (
+    CLASSIFICATION,
+    CONTINUED,
+    FINE_TUNE,
+    FROM_SCRATCH,
+    LANGUAGE,
+    LORA,
+    PREFERENCE,
+)
+from stabtree.context.phase import MIN_UNTRAINED
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import framework
-from stabtree.predicates.cross_entropy import guess
-from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.course.fall import Fall, begins_late, done_share, early_rows, fall_of, first_level
+from stabtree.predicates.cross_entropy import LARGEST_VOCABULARY, guess
+from stabtree.predicates.registry import predicate
+from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
-EPOCHS = ("epoch", "row number", "Epoch", "epochs")  # what steps were read from where a row is far more than a step
-
-
-def early_rows(count: int) -> int:
-    """Return how many of the rows make the first level: a twentieth, three to ten."""
-    return max(3, min(10, count // 20))
-
-
-def first_level(values: Floats, thrown: float) -> float:
-    """Return the level at which the loss began: the median of its first rows, a twentieth of them, three to ten.
-
-    Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
-    drove them up, and the first row is the level.
-    """
-    early, first = median(values[: early_rows(len(values))]), float(values[0])
-    return first if 0 < first * thrown < early else early
-
-
-def _read_from(values: Floats, level: float, apart: float) -> str:
-    """Describe the rows that the first level was read from, and the first row where it is that far from the level."""
-    rows, first = early_rows(len(values)), float(values[0])
-    if level != median(values[:rows]):
-        return "its first row: those after it were thrown up"
-    odd = abs(first - level) > apart * abs(level)
-    return f"the median of {rows} rows, the first at {first:.4g}" if odd else f"the median of {rows} rows"
-
+__all__ = ["NATS", "first_level", "leaves_start"]
 
 # No log-likelihood of a sample comes to so many nats, whatever constant is added: a loss above is in other units.
 NATS = 1e4
+MIN_EVALS = 3
+STILL = 1e-5  # no limit: of a held-out loss, by which it differs for the same weights: rounding
 
 
-class TooEarlyLimits(NamedTuple):
-    """When it is too early to call a run flat; see `leaves_start`."""
+class Opening(NamedTuple):
+    """The falls of the training and of the held-out loss, each None where it is not logged."""
 
-    min_rows: int
-    min_steps: int
-    min_progress: float
-    warm_share: float
-    late_start_steps: int
-    late_start_rows: int
+    loss: Fall
+    held_out: Fall | None
 
+    @property
+    def sharper(self) -> Fall:
+        """The one that leaves less room."""
+        return min((fall for fall in (self.loss, self.held_out) if fall), key=lambda fall: fall.at_most)
 
-def too_early(run: Run, context: Context, loss: Series, lr: Series | None, limits: TooEarlyLimits) -> str:
-    """Return why a run can't be called flat yet; empty where it can."""
-    steps, values = finite(loss)
-    min_steps, min_progress = limits.min_steps, limits.min_progress
-    if len(values) < limits.min_rows:
-        return f"the loss has {len(values):,} finite rows, {limits.min_rows} are needed to call it flat"
-    # One row of an attempt before a resume is not where this one begins: the rows of the first level decide.
-    inner = early_rows(len(values)) // 2
-    first, last = int(steps[inner] - inner * interval(steps)), int(steps[-1])
-    planned = run.setting("max_steps")
-    by_epoch = any(source.steps_from in EPOCHS for source in run.sources)
-    young = (last < min_steps and not by_epoch) or (isinstance(planned, int) and last < min_progress * planned)
-    warm = 0
-    if lr is not None and len(lr) > 2 and lr.values.max() > 0:
-        warm = int(lr.steps[int(np.argmax(lr.values >= limits.warm_share * lr.values.max()))])
-    late_start = first > max(limits.late_start_steps, limits.late_start_rows * interval(steps))
-    reasons = {
-        f"the log begins at step {first:,}: the loss before that is not known": late_start,
-        f"the log ends at step {last:,}, too early to call a loss flat": young,
-        f"the learning rate peaks only at step {warm:,}: too late to judge": last - warm < min_progress * last,
-        f"{context.restless} need not fall": bool(context.restless),
-    }
-    return next((reason for reason, applies in reasons.items() if applies), "")
+    def stays_within(self, limit: float, burst: float) -> float:
+        """Return the strength of the statement that neither fell by a share of the first level.
+
+        The sharper one has to rule it out; of the other it is enough not to show it beyond its error. Nor may the
+        first row alone lie by the share `burst` above all others.
+        """
+        others = [fall.share - fall.error for fall in (self.loss, self.held_out) if fall and fall is not self.sharper]
+        still = weakest(below(self.sharper.at_most, limit), *(below(share, limit) for share in others))
+        return weakest(still, below(self.loss.burst, burst))
+
+    @property
+    def falls(self) -> float:
+        """The strength of the statement that one of them falls, however little."""
+        return strongest(*(fall.falls for fall in (self.loss, self.held_out) if fall))
+
+    def wins(self, share: float) -> float:
+        """Return the strength of the statement that one of them surely falls, by a share of its first level."""
+        some = (fall for fall in (self.loss, self.held_out) if fall)
+        return strongest(*(weakest(fall.falls, above(fall.share, share)) for fall in some))
 
 
-@predicate(source="convergence O1 and O7", labels=("yes", "flat", "slow", "worse"), min_points=12)
+@predicate(source="convergence O1 and O7", labels=("yes", "flat", "slow", "worse"), min_points=5)
 def leaves_start(
     run: Run,
     loss: Series,
     context: Context,
+    eval_loss: Series | None = None,
     lr: Series | None = None,
-    token_accuracy: Series | None = None,
+    grad_norm: Series | None = None,
+    eval_quality: Series | None = None,
     *,
     min_share: float,
-    min_fall: float,
-    flat_noise: float,
-    min_steps: int,
-    min_progress: float,
-    worse_share: float,
-    min_rows: int,
-    levels: Count,
-    trend_z: float,
-    at_chance: float,
-    thrown: float,
-    noisy_share: float,
-    knows_share: float,
-    warm_share: float,
-    late_start_steps: int,
-    late_start_rows: int,
+    flat_share: float,
+    steps: int,
+    nats: float,
+    rise: float = shared.SHARE_SOME,
 ) -> Answer:
     """Does the loss fall clearly below the level at which it began?
 
-    `flat`: its lowest level lies less than `min_share` of the first one below it, and there is no trend; `slow`:
-    there is one; `worse`: even its lowest level since lies more than `worse_share` above, or above at all where another
-    lies more than `thrown` times the first one above it. Labelled runs that do not
-    learn lose at most 3.4% of their first loss, all others at least 11%. Asked of runs that are logged from the
-    beginning (by step `late_start_steps`, or `late_start_rows` rows), for `min_rows` rows, `min_steps` steps and
-    `min_progress` of the planned ones after lr has reached `warm_share` of its peak: healthy runs stay flat for up to
-    250 steps. A loss that begins below `at_chance` of ln(classes) is that of a trained model, from which a slow fall is
-    all that can be expected. One that begins as far above it, or whose classes are not known, may end anywhere above 0
-    or below, so that a share of it says little. There a fall by more than `min_fall`, in nats, is no slow one, nor
-    flat if it is also more than `flat_noise` times the scatter of the rows. The trend is that of `levels` block medians
-    against `trend_z`; for `thrown` see `first_level`. A loss that does not fall says nothing where its rows scatter by
-    more than `noisy_share` of the first level (labelled runs that do not learn: by at most a fifth), and is no failure
-    of a model that gets `knows_share` of its tokens right from the beginning: what was trained before may stay there.
+    `flat`: neither it nor the held-out loss can have fallen by `flat_share` of its first level, whatever the scatter of
+    the rows hides, and there is no trend; `slow`: the same, falling; or, of a model that was not trained before, by
+    `min_share`. A model that was trained before may win as little, so that only what does not fall at all is flat: one
+    that its settings call so, that of a trainer mostly used on such models, or a cross-entropy that begins below what
+    an untrained model has, `nats` where the tokens are not counted. In the first `steps` steps at the full rate less
+    can be expected, in proportion. `worse`: its lowest level lies more than `rise` above the first, or above at all
+    where the first updates threw it up, and it does not fall, nor does the held-out loss. A gradient of exactly 0 in
+    every row leaves it flat at any length.
     """
+    if context.restless:
+        return inapplicable(f"{context.restless} need not fall")
+    course = Opening(fall_of(loss), _held_out(eval_loss))
+    fall = course.loss
+    found = _evidence(loss, course, context, flat_share)
+    begin = int(finite(loss)[0][0])
+    frozen = _no_gradient(grad_norm)
+    if frozen and course.loss.at_least < min_share:
+        return Answer("flat", (found, frozen), onset_step=begin, strength=FARTHEST)
+    late = begins_late(run, loss)
+    if late:
+        return unknown(late)
+    worse = _is_worse(course, rise)
+    if worse >= 0:
+        return Answer("worse", (found,), onset_step=begin, strength=worse)
+    done = done_share(run, context, loss, lr, steps)
+    trained = trained_before(context, max(fall.first, fall.low), nats)
+    little = -course.wins(flat_share / shared.FACTOR_HUGE)
+    if trained:
+        limit = flat_share * done * shared.SHARE_HALF  # for a model that can win little, it takes twice the power
+        still = weakest(course.stays_within(limit, min_share), little, _held_out_still(eval_loss))
+        return _answer(loss, course, still, (found, Evidence(trained, "loss", (), fall.first)))
+    if context.phase.value == FROM_SCRATCH or context.task.value:
+        still = course.stays_within(min_share * done, min_share)
+    else:
+        still = weakest(course.stays_within(flat_share * done, min_share), max(little, _no_better(eval_quality)))
+    return _answer(loss, course, weakest(still, -_far(context, fall)), (found,))
+
+
+def _answer(loss: Series, course: Opening, strength: float, found: tuple[Evidence, ...]) -> Answer:
     steps, values = finite(loss)
-    first = first_level(values, thrown)
-    limits = TooEarlyLimits(max(min_rows, 12), min_steps, min_progress, warm_share, late_start_steps, late_start_rows)
-    early = too_early(run, context, loss, lr, limits)
-    if early:
-        return inapplicable(early) if context.restless else unknown(early)
-    medians, starts = blocks(values, min(max(levels, 4), len(values) // 3))
-    smooth = row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
-    low = float(min(smooth.min(), median(medians[-3:])))
-    share = _fallen_share(first, low)
-    noise = change_noise(values) if share <= min_share or first <= 0 else 0.0  # nothing rests on it where it falls
-    unmoved = abs(first - low) <= flat_noise * noise
-    # A Dice loss begins at 0: a share of that says nothing, but that it never leaves its own scatter does.
-    below = first <= 0 and unmoved and noise <= noisy_share * abs(first)
-    little = ""
-    if first <= 0 and abs(share) > min_share and not below:
-        little = "the loss begins at or below 0, where shares of it mean little"
-    elif share <= min_share and noise > noisy_share * abs(first):
-        little = f"the rows of the loss scatter by {noise:.3g} around a first level of {first:.3g}"
-    elif -worse_share <= share <= min_share:
-        little = _starts_good(token_accuracy, knows_share)
-    if not little and share <= min_share:
-        little = _fine_tunes(context, max(first, low), at_chance)
-    if little:
-        return inapplicable(little)
-    text = (
-        f"the loss goes from {first:.4g} at the beginning ({_read_from(values, first, min_share)}) to a lowest level "
-    )
-    text += f"of {low:.4g} ({3 * (len(values) // len(medians)):,} rows): "
-    text += f"{against(abs(share), min_share, '.1%')} {'lower' if share >= 0 else 'higher'} "
-    text += f"(limit {min_share:.0%} lower)"
-    lowest = int(steps[starts[int(np.argmin(medians))]])
-    brief = guess(median(medians), context.classes.value)
-    found = Evidence(text, "loss", (int(steps[0]), lowest), share, min_share, brief)
-    # A level that the first updates drove up, and that never comes down to the first one, has not "hardly fallen".
-    above = share < 0 and float(medians.max()) - first > thrown * abs(first)
-    if not below and (share > min_share or -share > worse_share or above):
-        return Answer(YES, (found,)) if share > 0 else Answer("worse", (found,), onset_step=int(steps[0]))
-    trend = kendall_z(medians)
-    falls = trend < -trend_z
-    why = _fell_enough(context.classes.value, first, first - low, at_chance, min_fall) if falls or not unmoved else None
-    why = why or (_trained_before(context.classes.value, first, at_chance) if falls else None)
-    if why:
-        return Answer(YES, (found, why))
-    if falls:
-        trend_evidence = Evidence(
-            f"it does fall, with a trend of z {against(trend, -trend_z, '.1f')}", "loss", (), trend, -trend_z
-        )
-        return Answer("slow", (found, trend_evidence), onset_step=_settles(loss, first, low))
-    trend_evidence = Evidence(
-        f"no trend: z {against(trend, -trend_z, '.1f')} (a fall needs less than {-trend_z:g})",
-        "loss",
-        (),
-        trend,
-        -trend_z,
-    )
-    return Answer("flat", (found, trend_evidence), onset_step=int(steps[0]))
+    fall = course.loss
+    limit = shared.TREND_Z
+    verdict = "flat"
+    if fall.trend < -limit:
+        verdict = "worse" if fall.share + fall.error < 0 else "slow"  # from where it had climbed to is no fall
+    text = f"a trend of z {against(fall.trend, -limit, '.1f')} (a fall has less than {-limit:g})"
+    found = (*found, Evidence(text, "loss", (), fall.trend, -limit))
+    if strength < 0:
+        surely = max(fall.at_least, fall.burst, course.held_out.at_least if course.held_out else -1.0)
+        if surely <= 0 and strength < -1:
+            return unknown(f"{found[0].text}: too little to call it flat, and too much to call it falling")
+        return Answer(YES, found, strength=strength, near=verdict)
+    half = int(steps[int(np.argmax(values <= (fall.first + fall.low) / 2))])
+    return Answer(verdict, found, onset_step=half if verdict == "slow" else int(steps[0]), strength=strength)
 
 
-def _fallen_share(first: float, low: float) -> float:
-    """Return the fall from the first level to the lowest as a share of the first, cut to ±1e9."""
-    if first:
-        return max(-1e9, min(1e9, (first - low) / abs(first)))  # a first loss of 5e-324 makes it infinite
-    return 0.0 if low == 0 else 1e9
+def _evidence(loss: Series, course: Opening, context: Context, limit: float) -> Evidence:
+    """Describe the first and the lowest level, and what the scatter leaves open."""
+    steps, values = finite(loss)
+    fall = course.loss
+    text = f"the loss goes from {fall.first:.4g} at the beginning ({_read_from(loss, fall, limit)}) to a lowest level "
+    text += f"of {fall.low:.4g}: {abs(fall.share):.1%} {'lower' if fall.share >= 0 else 'higher'}"
+    text += f", {_room(fall)}"
+    if course.held_out:
+        held = course.held_out
+        text += f"; the held-out loss from {held.first:.4g} to {held.low:.4g}, {_room(held)}"
+    brief = "" if speaks(context) and not context.classes.value else guess(median(values), context.classes.value)
+    return Evidence(text, "loss", (int(steps[0]), int(steps[fall.low_row])), fall.share, limit, brief)
 
 
-def _starts_good(token_accuracy: Series | None, knows_share: float) -> str:
-    """Return that the model gets much right from its first rows on; empty where it does not, or that is not known."""
-    _, right = finite(token_accuracy) if token_accuracy is not None else (None, np.zeros(0))
-    began = median(right[:3]) if len(right) else 0.0
-    if not len(right) or not knows_share <= began <= 1:
-        return ""
-    return f"the model gets {began:.0%} of its tokens right from the beginning, so its loss need not fall"
+def _room(fall: Fall) -> str:
+    if fall.share + fall.room <= 0:
+        return "and its scatter leaves room for no fall"
+    return f"at most {fall.at_most:.2g} of it lower by its scatter" if fall.at_most < 1 else "and it scatters as widely"
 
 
-def _fine_tunes(context: Context, high: float, at_chance: float) -> str:
-    """Return that a trainer which mostly fine-tunes stays below a guess between two classes; nothing where it does not.
+def _read_from(loss: Series, fall: Fall, apart: float) -> str:
+    """Describe the rows that the first level was read from, and the first row where it is that far from the level."""
+    values = finite(loss)[1]
+    rows, first = early_rows(len(values)), float(values[0])
+    if fall.thrown:
+        return "its first row: those after it were thrown up"
+    odd = abs(first - fall.first) > apart * abs(fall.first)
+    return f"the median of {rows} rows, the first at {first:.4g}" if odd else f"the median of {rows} rows"
 
-    What it trains is a cross-entropy as a rule, and a model that is so low from the beginning was trained before.
+
+def _held_out(eval_loss: Series | None) -> Fall | None:
+    if eval_loss is None or len(finite(eval_loss)[1]) < MIN_EVALS:
+        return None
+    return fall_of(eval_loss, rows=1)  # one evaluation is over many batches
+
+
+def _no_better(quality: Series | None) -> float:
+    """Return the strength of the statement that a quality on held-out data does not rise."""
+    if quality is None or len(finite(quality)[1]) < shared.ROWS_SHORT:
+        return -FARTHEST
+    return below(profile_of(quality).trend, shared.TREND_Z)
+
+
+def _far(context: Context, fall: Fall) -> float:
+    """Return the strength of the statement that a loss of an unknown floor falls far, whatever share of it that is.
+
+    Where anything may have been added to it, it is far if a likelihood multiplies.
     """
-    tunes = framework(context.framework.value or "").defaults.fine_tunes
-    if not tunes or context.classes.value or not 0 < high < at_chance * math.log(2):
+    guesses = context.classes.value and not beyond_guess(context, fall.first)
+    if guesses or not 0 < fall.first < NATS:
+        return -FARTHEST
+    return weakest(fall.falls, above(fall.at_least * fall.first, math.log(shared.FACTOR_SMALL)))
+
+
+def beyond_guess(context: Context, level: float) -> bool:
+    """Return whether a loss is too high for a guess among the classes: something else is in it, and no share counts."""
+    return level > shared.FACTOR_SMALL * math.log(context.classes.value or LARGEST_VOCABULARY)
+
+
+def _held_out_still(eval_loss: Series | None) -> float:
+    """Return the strength of the statement that held-out data see no other model at the end than at the beginning."""
+    values = finite(eval_loss)[1] if eval_loss is not None else np.zeros(0)
+    return whether(len(values) < MIN_EVALS or float(np.ptp(values)) <= STILL * abs(float(values[0])))
+
+
+def _no_gradient(grad_norm: Series | None) -> Evidence | None:
+    """Return evidence that the gradient is exactly 0 in every row; None where it is not, or not logged."""
+    if grad_norm is None or len(grad_norm) < shared.ROWS_SHORT or grad_norm.values.any():
+        return None
+    text = f"grad_norm is exactly 0 in each of its {len(grad_norm):,} rows: nothing is learned"
+    return Evidence(text, "grad_norm", (int(grad_norm.steps[0]), int(grad_norm.steps[-1])), 0.0, 0.0)
+
+
+def _is_worse(course: Opening, rise: float) -> float:
+    """Return the strength of the statement that the loss stays above its first level."""
+    fall = course.loss
+    if fall.first <= 0:
+        return -FARTHEST
+    stays = above(-fall.share - fall.error - fall.coarse, rise)
+    if fall.thrown and fall.share < 0:
+        stays = strongest(stays, above(fall.high / fall.first, 1 + shared.FACTOR_SMALL))
+    return weakest(stays, -course.falls)
+
+
+def speaks(context: Context) -> bool:
+    """Return whether a run that names no number of classes is likely one of a language model."""
+    return context.task.value == LANGUAGE or (mostly_tunes(context) and not context.task.value)
+
+
+def mostly_tunes(context: Context) -> bool:
+    """Return whether the trainer is mostly used on models that were trained before."""
+    return framework(context.framework.value or "").defaults.fine_tunes
+
+
+def trained_before(context: Context, level: float, nats: float) -> str:
+    """Return why a model whose loss began at a level was likely trained before; empty where that is not known."""
+    if context.phase.value in (FINE_TUNE, LORA, CONTINUED):
+        return f"the model was trained before ({context.phase.why or context.phase.value}): it may win little"
+    guesses = speaks(context) or context.task.value in (CLASSIFICATION, PREFERENCE)
+    if context.phase.value == FROM_SCRATCH or not guesses or level <= 0:
         return ""
-    return (
-        f"the loss stays below {high:.3g}, less than a guess between two classes: the model was likely trained before"
-    )
-
-
-def _fell_enough(classes: int | None, first: float, fall: float, at_chance: float, min_fall: float) -> Evidence | None:
-    """Return evidence that a loss which may end anywhere fell by enough nats; None if it ends near 0 or fell less."""
-    if (classes and first <= math.log(classes) / at_chance) or first >= NATS or fall <= min_fall:
-        return None
-    text = f"that is {against(fall, min_fall)}, more than {min_fall:g} nats, "
-    text += "and the loss is not known to end near 0"
-    return Evidence(text, "loss", (), fall, min_fall)
-
-
-def _trained_before(classes: int | None, first: float, at_chance: float) -> Evidence | None:
-    """Return evidence that the first loss is that of a trained model; None where it is not, or that is not known."""
-    if not classes or first >= at_chance * math.log(classes):
-        return None
-    text = f"the first loss lies below that of an untrained model, ln({classes:,}) = {math.log(classes):.3g}"
-    return Evidence(text, "loss", (), first, math.log(classes))
-
-
-def _settles(loss: Series, first: float, low: float) -> int:
-    """Return the first step by which half of the small fall has happened."""
-    steps, values = finite(loss)
-    return int(steps[int(np.argmax(values <= (first + low) / 2))])
+    classes = context.classes.value
+    if not classes and mostly_tunes(context):
+        return "its trainer is mostly used on models that were trained before, and nothing says that this one was not"
+    limit = nats if speaks(context) and not classes else MIN_UNTRAINED * math.log(classes or 2)
+    if level >= limit:
+        return ""
+    return f"the loss begins below {limit:.3g}, less than an untrained model has: it was likely trained before"

@@ -1,24 +1,27 @@
 """Questions about any one metric: does it stay on the wrong side of a level?
 
 The trees for fine-tuning and reinforcement learning ask them of many metrics. The tree states what a metric must do
-for how long: `rows` and `steps` are the stretch at the end of the log that is looked at, `share` is how much of
-it must be bad.
+for how long: `rows` and `steps` are the stretch at the end of the log that is looked at, `share` is how much of it
+must be bad. Where the log is shorter, the answer is weaker.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.common import shared
+from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
+from stabtree.common.strength import FARTHEST, above, weakest
 from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats
+    from stabtree.common.lazy import Floats
     from stabtree.run import Run
 
 GUIDE = "axolotl, Training Stability & Debugging"
@@ -35,32 +38,75 @@ def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | 
     return None
 
 
-def stays(
-    run: Run, metric: str, bad: Bools, description: str, *, level: float, share: float, rows: int, steps: int
-) -> Answer:
+class Side(NamedTuple):
+    """The wrong side of a level.
+
+    Attributes:
+        description: what is bad about a value there.
+        strengths: how far each finite value of the metric is on that side, (n,).
+        level: the level.
+    """
+
+    description: str
+    strengths: Floats
+    level: float
+
+
+def at_least(values: Floats, level: float) -> Side:
+    """Return the side of the values that are too high."""
+    return Side(f"at least {level:g}", _above(values, level), level)
+
+
+def at_most(values: Floats, level: float) -> Side:
+    """Return the side of the values that are too low."""
+    strengths = -_above(values, level) if level > 0 else np.where(values <= level, FARTHEST, -FARTHEST)
+    return Side(f"at most {level:g}", strengths, level)
+
+
+def within(values: Floats, level: float) -> Side:
+    """Return the side of the values that are too close to 0."""
+    if level <= 0:
+        return Side("exactly 0", np.where(values == 0, FARTHEST, -FARTHEST), 0.0)
+    return Side(f"within {level:g} of 0", -_above(np.abs(values), level), level)
+
+
+def _above(values: Floats, level: float) -> Floats:
+    """Return how far above a level each value is, as `strength.above` has it of one."""
+    strengths = np.log2(np.maximum(values, 1e-300)) - np.log2(level)
+    return np.clip(np.where(values > 0, strengths, -FARTHEST), -FARTHEST, FARTHEST)
+
+
+def stays(run: Run, metric: str, side: Side, *, share: float, rows: int, steps: int = 0) -> Answer:
     """Answer yes where `share` of the last rows are bad: `rows` of them, or more so that they cover `steps` steps.
 
-    `bad` (n,) belongs to the finite values of the metric; `description` says what is bad about them.
+    As strong as the row with which the share is reached; weaker where the log has fewer rows or steps.
     """
     at, values = finite(run.series[metric])
-    first = int(np.searchsorted(at, at[-1] - steps, side="right")) - 1 if len(at) else 0
-    begin = min(first, len(at) - rows)
-    if begin < 0:
-        covered = int(at[-1] - at[0]) if len(at) else 0
-        needed = f"{rows} rows over {steps} steps" if steps else f"{rows} rows"
-        return unknown(f"{metric} has {len(at):,} finite rows over {covered:,} steps; {needed} are needed", metric)
+    if not len(at):
+        return unknown(f"{metric} has no finite rows", metric)
+    first = int(np.searchsorted(at, at[-1] - steps, side="right")) - 1
+    begin = max(min(first, len(at) - rows), 0)
+    inside = np.sort(side.strengths[begin:])[::-1]
+    strength = float(inside[math.ceil(share * len(inside)) - 1])
+    long_enough = [above(len(inside), rows)]
+    if steps:
+        long_enough.append(above(int(at[-1] - at[begin]), steps))
+    bad = side.strengths >= 0
+    count = "all" if bad[begin:].all() else f"{int(bad[begin:].sum()):,}"
+    text = f"{metric} is {side.description} in {count} of its last {len(inside):,} rows"
     seen = float(np.mean(bad[begin:]))
-    count = "all" if seen == 1 else f"{int(bad[begin:].sum()):,}"
-    text = f"{metric} is {description} in {count} of its last {len(at) - begin:,} rows"
-    if seen < share:
+    if strength < 0:
         text += f" (limit {share:.0%}); median {median(values[begin:]):.3g}"
-        return Answer(NO, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
+        return measured(strength, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
     text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g}"
-    text += f" (limit {level:g})" if level else ""
-    found = Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share)
-    return Answer(YES, (found,), onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
+    text += f" (limit {side.level:g})" if side.level else ""
+    if min(long_enough) < 0:
+        text += f"; {rows} rows{f' over {steps} steps' if steps else ''} show it"
+    found = (Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share),)
+    before = int(at[onset - 1]) if onset else None
+    return measured(weakest(strength, *long_enough), found, onset_step=int(at[onset]), last_good_step=before)
 
 
 def ends_of(values: Floats, rows: int) -> tuple[float, float] | None:
@@ -75,28 +121,33 @@ def stays_above(
     *,
     metric: str = "kl",
     level: float,
-    share: float,
-    rows: Count,
-    steps: int,
+    share: float = shared.SHARE_MOST,
+    rows: Count = shared.ROWS_SHORT,
+    steps: int = 0,
     beside: str = "",
     harms: str = "",
-    gain_share: float = 0.5,
 ) -> Answer:
     """Does a metric stay at or above a level to the end?
 
     Yes where at least `share` of the last `rows` rows, or of as many as cover `steps` steps, are at or above `level`.
     Where `beside` names a metric that was not logged, the limit does not apply and the answer is no; so where what it
-    `harms` ends higher than it began by more than `gain_share` of all that it covered.
+    `harms` ends higher than it began by more than half of all that it covered.
     """
-    refused = not_asked(run, metric, beside) or (_unharmed(run, harms, gain_share) if harms else None)
+    refused = not_asked(run, metric, beside) or (_unharmed(run, harms) if harms else None)
     if refused:
         return refused
-    bad = finite(run.series[metric])[1] >= level
-    return stays(run, metric, bad, f"at least {level:g}", level=level, share=share, rows=rows, steps=steps)
+    return stays(run, metric, at_least(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
 
 
 @predicate(source=f"{GUIDE}; key metrics for SFT")
-def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: float, rows: Count) -> Answer:
+def stood_above(
+    run: Run,
+    *,
+    metric: str = "grad_norm",
+    level: float,
+    share: float = shared.SHARE_MOST,
+    rows: Count = shared.ROWS_SHORT,
+) -> Answer:
     """Was a metric at or above a level for a while, anywhere in the log?
 
     Yes where at least `share` of some `rows` rows in a row are at or above `level`.
@@ -105,38 +156,38 @@ def stood_above(run: Run, *, metric: str = "grad_norm", level: float, share: flo
     if refused:
         return refused
     at, values = finite(run.series[metric])
-    if len(values) < rows:
-        return unknown(f"{metric} has {len(values):,} finite rows, {rows} are needed", metric)
-    bad = values >= level
-    sums = np.concatenate(([0], np.cumsum(bad)))
-    shares = (sums[rows:] - sums[:-rows]) / rows
-    enough = shares >= share
-    index = int(np.argmax(enough if enough.any() else shares))
-    text = f"{metric} is at least {level:g} in {against(float(shares[index]), share, '.0%')} of the {rows} rows "
-    text += (
-        f"from step {int(at[index]):,} on (limit {share:.0%}), in {int(bad.sum()):,} of {len(bad):,} rows of the log"
-    )
-    found = (Evidence(text, metric, (int(at[index]), int(at[index + rows - 1])), float(shares[index]), share),)
-    if not enough.any():
-        return Answer(NO, found)
-    onset = index + int(np.argmax(bad[index : index + rows]))
-    return Answer(YES, found, onset_step=int(at[onset]), last_good_step=int(at[onset - 1]) if onset else None)
+    if not len(values):
+        return unknown(f"{metric} has no finite rows", metric)
+    size = min(rows, len(values))
+    strengths = at_least(values, level).strengths
+    # How far the row with which the share is reached is above the level, of each stretch.
+    reached = np.sort(np.lib.stride_tricks.sliding_window_view(strengths, size), axis=-1)[:, -math.ceil(share * size)]
+    index, bad = int(np.argmax(reached)), strengths >= 0
+    seen = float(np.mean(bad[index : index + size]))
+    text = f"{metric} is at least {level:g} in {against(seen, share, '.0%')} of the {size} rows "
+    text += f"from step {int(at[index]):,} on (limit {share:.0%}), in {int(bad.sum()):,} of {len(bad):,} rows in all"
+    found = (Evidence(text, metric, (int(at[index]), int(at[index + size - 1])), seen, share),)
+    onset = int(np.argmax(reached >= 0))
+    onset += int(np.argmax(bad[onset : onset + size]))
+    before = int(at[onset - 1]) if onset else None
+    strength = weakest(float(reached[index]), above(size, rows))
+    return measured(strength, found, onset_step=int(at[onset]), last_good_step=before)
 
 
-def _unharmed(run: Run, metric: str, gain_share: float) -> Answer | None:
+def _unharmed(run: Run, metric: str) -> Answer | None:
     """Answer no where a metric gains all the same; None where it does not, or that is not known."""
     if run.get(metric) is None:
         return None
     _, values = finite(run.series[metric])
-    ends = ends_of(values, 5)
+    ends = ends_of(values, shared.ROWS_SHORT)
     if ends is None:
         return None
     first, last = ends
     low, high = np.quantile(values, (0.05, 0.95))
-    if not last - first > gain_share * float(high - low) > 0:
+    if not last - first > shared.SHARE_HALF * float(high - low) > 0:
         return None
     text = f"{metric} goes from {first:.3g} to {last:.3g} nevertheless"
-    return Answer(NO, (Evidence(text, metric, (), last - first, gain_share * float(high - low)),))
+    return Answer(NO, (Evidence(text, metric, (), last - first, shared.SHARE_HALF * float(high - low)),))
 
 
 @predicate(source=GUIDE)
@@ -144,42 +195,39 @@ def stays_near_zero(
     run: Run,
     *,
     metric: str = "reward",
-    level: float,
-    share: float,
-    rows: Count,
-    steps: int,
+    level: float = 0.0,
+    share: float = shared.SHARE_MOST,
+    rows: Count = shared.ROWS_SHORT,
+    steps: int = 0,
     beside: str = "",
     unless: str = "",
 ) -> Answer:
     """Does a metric stay at zero, or within a level of it, to the end?
 
-    As `stays_above`, of the absolute value and from above: a reward or a differential entropy may well be negative.
-    Where `unless` names a metric that was logged, that one is asked instead and the answer is no.
+    As `stays_above`, of the absolute value and from above: a reward or a differential entropy may well be negative. The
+    last rows are as many more as cover `steps` steps. Where `unless` names a metric that was logged, that one is asked
+    instead and the answer is no.
     """
     refused = not_asked(run, metric, beside, unless)
     if refused:
         return refused
-    bad = np.abs(finite(run.series[metric])[1]) <= level
-    description = f"within {level:g} of 0" if level else "exactly 0"
-    return stays(run, metric, bad, description, level=level, share=share, rows=rows, steps=steps)
+    return stays(run, metric, within(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
 
 
 @predicate(source=f"{GUIDE}; key metrics for RL", labels=(YES, "one", NO))
-def never_pays(run: Run, reward_function: Groups, *, share: float, rows: Count, steps: int) -> Answer:
-    """Does one of the reward functions give 0 throughout?
+def never_pays(run: Run, reward_function: Groups, *, rows: Count = shared.ROWS_SHORT, steps: int) -> Answer:
+    """Does one of the reward functions give 0 in all of its last rows, over `steps` steps?
 
-    As `stays_near_zero`, of the mean of each function. `one`: of one of several, or the reward of all of them is
-    logged, which is asked on its own.
+    `one`: of one of several, or the reward of all of them is logged, which is asked on its own.
     """
     answers = {}
     for name, series in reward_function.items():
         metric = "reward_function" if name == UNGROUPED else f"reward_function/{name}"
-        zero = finite(series)[1] == 0
-        answers[name] = stays(run, metric, zero, "exactly 0", level=0.0, share=share, rows=rows, steps=steps)
+        answers[name] = stays(run, metric, within(finite(series)[1], 0.0), share=1.0, rows=rows, steps=steps)
     dead = {name: answer for name, answer in answers.items() if answer.verdict == YES}
     if not dead:
         known = [answer for answer in answers.values() if answer.verdict == NO]
-        return known[0] if known else next(iter(answers.values()))
+        return max(known, key=lambda answer: answer.strength or 0.0) if known else next(iter(answers.values()))
     first = min(dead.values(), key=lambda answer: answer.onset_step or 0)
     evidence = tuple(answer.evidence[0] for answer in dead.values())
     alone = len(dead) == len(answers) and run.get("reward") is None
@@ -188,7 +236,13 @@ def never_pays(run: Run, reward_function: Groups, *, share: float, rows: Count, 
 
 @predicate(source="public preference-tuning logs")
 def stays_below(
-    run: Run, *, metric: str = "preference_accuracy", level: float, share: float, rows: Count, steps: int
+    run: Run,
+    *,
+    metric: str = "preference_accuracy",
+    level: float,
+    share: float = shared.SHARE_MOST,
+    rows: Count = shared.ROWS_LONG,
+    steps: int = 0,
 ) -> Answer:
     """Does a metric stay at or below a level to the end?
 
@@ -197,5 +251,4 @@ def stays_below(
     refused = not_asked(run, metric, "")
     if refused:
         return refused
-    bad = finite(run.series[metric])[1] <= level
-    return stays(run, metric, bad, f"at most {level:g}", level=level, share=share, rows=rows, steps=steps)
+    return stays(run, metric, at_most(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)

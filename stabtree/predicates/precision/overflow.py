@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.answer import NO, YES, Answer, Evidence, unknown
+from stabtree.common import shared
+from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, is_counter, stretches, true_at_end
+from stabtree.common.strength import FARTHEST, above, beyond, weakest
 from stabtree.facts.loss_break import Break, storm_start
 from stabtree.facts.registry import Absent, Unknown, finite, seen
 from stabtree.facts.scale import FELL
@@ -35,15 +37,16 @@ def nonfinite_grad(
     if loss is not None and bad.any():
         step = int(loss.steps[bad][0])
         text = f"the loss is not finite at step {step:,}, so neither is its gradient"
-        return Answer(YES, (Evidence(text, "loss", (step,), float(bad.sum()), 0.0),), onset_step=step)
+        found = Evidence(text, "loss", (step,), float(bad.sum()), 0.0)
+        return Answer(YES, (found,), onset_step=step, strength=FARTHEST)
     if not isinstance(scale, Unknown) and scale.drops:
         text = f"the loss scale was lowered {scale.drops} times, first at step {scale.first_drop:,}: one overflow each"
         found = Evidence(text, "loss_scale", (scale.first_drop,), float(scale.drops), 0.0)
-        return Answer(YES, (found,), onset_step=scale.first_drop)
+        return Answer(YES, (found,), onset_step=scale.first_drop, strength=FARTHEST)
     if grad_norm is None:
         return unknown("grad_norm was not logged", "grad_norm")
     text = f"all {len(grad_norm):,} logged values of grad_norm are finite"
-    return Answer(NO, (Evidence(text, "grad_norm", (), 0.0, 0.0),))
+    return Answer(NO, (Evidence(text, "grad_norm", (), 0.0, 0.0),), strength=-FARTHEST)
 
 
 ONLY_OVERFLOWS = "only overflows are logged, not how many steps went well between them"
@@ -62,7 +65,7 @@ def _logged_overflow(grad_norm: Series) -> Answer:
     text += f"at most {max(b - a for a, b in stretches(bad)):,} in a row"
     good = int(grad_norm.steps[row - 1]) if row else None
     found = Evidence(text, "grad_norm", (step,), float(count), 0.0)
-    return Answer(YES, (found,), onset_step=step, last_good_step=good)
+    return Answer(YES, (found,), onset_step=step, last_good_step=good, strength=FARTHEST)
 
 
 class Overflows(NamedTuple):
@@ -96,8 +99,6 @@ def overflow_fingerprint(
     loss_scale: Series | None = None,
     *,
     max_in_row: int,
-    max_single: int,
-    single_share: float,
 ) -> Answer:
     """Do the signs point to fp16 overflow, or to a NaN that fp32 would have had as well?
 
@@ -108,13 +109,13 @@ def overflow_fingerprint(
     within one row that covers several steps is not seen. In bf16 and fp32 nothing can pass fp16's maximum:
     `fp32_nan`. `transient`: the loss never broke, or got over it; `isolated` in fp16, where single overflows are how a
     scaler works, and where nothing says that the run is not, if late in the run never more than `max_in_row` came in a
-    row and in all at most `single_share` of the steps (`max_single` in a short log).
+    row and in all at most a twentieth of the steps (`ROWS_SHORT` in a short log).
     """
     if isinstance(loss_break, Absent) or loss_break.healed:
         bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
         text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
         late = late_overflows(loss, grad_norm)
-        few = late.in_row <= max_in_row and late.total <= max(max_single, single_share * len(loss) / 2)
+        few = late.in_row <= max_in_row and late.total <= max(shared.ROWS_SHORT, shared.SHARE_SOME * len(loss) / 2)
         if run.setting("dtype") in ("fp16", None) and bad and few and isinstance(loss_break, Absent):
             text += f", in the second half of the run at {late.total:,}, at most {late.in_row:,} in a row"
             return Answer("isolated", (Evidence(text, "grad_norm", (), float(late.in_row), float(max_in_row)),))
@@ -198,8 +199,14 @@ def _scale_signal(loss_scale: Series, storm: Storm | None, loss_break: Break) ->
     return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
 
 
-@predicate(source="precision P14", min_points=20)
-def skips_rise(skipped_steps: Series, *, late_share: float, factor: float, least: int) -> Answer:
+@predicate(source="precision P14", min_points=2)
+def skips_rise(
+    skipped_steps: Series,
+    *,
+    late_share: float = shared.SHARE_SOME,
+    factor: float = shared.FACTOR,
+    least: int = shared.ROWS_SHORT,
+) -> Answer:
     """Are more and more steps skipped?
 
     The counter may be cumulative or per row; one that never falls is cumulative. Yes when the second half has at least
@@ -211,11 +218,11 @@ def skips_rise(skipped_steps: Series, *, late_share: float, factor: float, least
     if is_counter(values):
         counts = np.diff(values, prepend=values[0])
     counts = np.maximum(counts, 0.0)
-    half = max(1, int(np.searchsorted(steps, (steps[0] + steps[-1]) / 2)))
+    half = min(max(1, int(np.searchsorted(steps, (steps[0] + steps[-1]) / 2))), len(steps) - 1)
     first, second = float(counts[:half].sum()), float(counts[half:].sum())
     taken = float(steps[-1] - steps[half - 1])  # a row counts the steps since the one before
     share = min(second / taken, 1.0)  # a counter of micro-batches may count several a step
     text = f"{second:,.0f} steps skipped in the second half of the log ({share:.1%} of them), {first:,.0f} in the first"
     found = (Evidence(text, "skipped_steps", (int(steps[half]),), share, late_share),)
-    yes = second >= least and share > late_share and second > factor * first
-    return Answer(YES if yes else NO, found, onset_step=int(steps[half]) if yes else None)
+    strength = weakest(above(second, least), beyond(share, late_share), beyond(second, factor * first))
+    return measured(strength, found, onset_step=int(steps[half]))

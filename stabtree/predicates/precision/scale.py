@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.strength import FARTHEST, above, weakest
 from stabtree.facts.loss_break import Break
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.facts.scale import SMALLEST
@@ -28,15 +30,13 @@ def loss_scale_history(
     collapse_below: float,
     net_halvings: int,
     max_in_row: int,
-    floored_rows: int,
-    floored_halvings: int,
     forgiving: bool,
 ) -> Answer:
     """What does the loss scale's history show?
 
-    `collapsed`: ends below `collapse_below` (the document's), or ends in `floored_rows` and more overflows in a row
-    after `floored_halvings`: a scaler with a floor, since no scaler that finds its level makes so many. `constant`:
-    never moved although something overflows late in
+    `collapsed`: ends below `collapse_below` (the document's), or ends in `ROWS_SHORT` and more overflows in a row
+    after more than `net_halvings`: a scaler with a floor, since no scaler that finds its level makes so many.
+    `constant`: never moved although something overflows late in
     the run. `backoff`: over the second half of the run the scale lost at most `net_halvings` on balance, never
     more than `max_in_row` logged steps in a row overflowed, and the loss is finite at the end: healthy.
     `dynamic`: moves, and something is wrong all the same. The scale should double after N clean steps (N is
@@ -53,12 +53,13 @@ def loss_scale_history(
     evidence = _history_evidence(scale, late, collapse_below, max_in_row)
     fallen = scale.last if forgiving else scale.lowest
     sound = not isinstance(loss_break, Break) or loss_break.ends_finite
-    halved = scale.drops >= floored_halvings and scale.last <= scale.highest / 2**floored_halvings
-    floored = sound and halved and late.at_end >= floored_rows
+    halved = scale.drops > net_halvings and scale.last <= scale.highest / 2 ** (net_halvings + 1)
+    floored = sound and halved and late.at_end >= ROWS_SHORT
     if (fallen < collapse_below and scale.drops) or (forgiving and floored):
         before = loss_scale.steps[loss_scale.steps < scale.fall_step]
         good = int(before[-1]) if len(before) else None
-        return Answer("collapsed", evidence, onset_step=scale.fall_step, last_good_step=good)
+        strength = above(collapse_below, fallen) if fallen < collapse_below else 0.0
+        return Answer("collapsed", evidence, onset_step=scale.fall_step, last_good_step=good, strength=strength)
     if not scale.drops and not scale.rises:
         return Answer("backoff" if sound and forgiving and not late.total else "constant", evidence)
     healthy = sound and late.in_row <= max_in_row and scale.net_halvings <= net_halvings
@@ -120,7 +121,7 @@ def no_scale_helps(
     return Answer(POSSIBLE if broken else LIKELY, found)
 
 
-@predicate(source="convergence O24; precision P10", min_points=20)
+@predicate(source="convergence O24; precision P10", min_points=2)
 def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int) -> Answer:
     """Does the loss scale keep falling?
 
@@ -131,12 +132,12 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     if values.min() <= 0 or (values == values[0]).all():
         still = (values == values[0]).all()
         text = f"the loss scale is {values[0]:,.6g} throughout" if still else "the loss scale is 0 in places: no drift"
-        return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),))
+        return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),), strength=-FARTHEST)
     logs = np.log2(values)
     below, late = float(logs.max() - logs[-1]), float(logs[len(logs) // 2] - logs[-1])
     text = f"the loss scale ends at {values[-1]:,.4g}, {below:.0f} halvings below its highest; "
     text += f"{late:.0f} of them in the second half of the run"
     found = (Evidence(text, "loss_scale", (int(steps[-1]),), below, octaves),)
-    yes = below >= octaves and late >= late_halvings
+    strength = weakest(above(below, octaves), above(late, late_halvings))
     top = int(steps[len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))])
-    return Answer(YES if yes else NO, found, onset_step=top if yes else None)
+    return measured(strength, found, onset_step=top)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_SHORT, SHARE_SOME
 from stabtree.common.stats import median
+from stabtree.common.strength import above
 from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spikes.rarity import rarity
@@ -19,18 +21,11 @@ if TYPE_CHECKING:
     from stabtree.facts.spikes.excursions import Excursion
     from stabtree.run import Run, Series
 
+USUAL_FACTOR = 5.0
+"""How many times its usual change a rate must jump: a steep warm-up logged coarsely does not."""
+
 # Names of schedules that raise the rate in jumps by design.
 CYCLIC = ("restart", "cycl", "triang", "warm_restart", "sgdr")
-
-
-class LrJumpLimits(NamedTuple):
-    """Limits of a jump of the learning rate at a spike; see `lr_jumps_at_spike`."""
-
-    factor: float
-    falls: bool
-    usual_factor: float
-    back_factor: float
-    nearby_rows: int
 
 
 class NormPanelLimits(NamedTuple):
@@ -38,8 +33,6 @@ class NormPanelLimits(NamedTuple):
 
     factor: float
     likely_factor: float
-    chance: float
-    nearby_rows: int
 
 
 @predicate(source="phase19 Q2.3, learning rate")
@@ -50,19 +43,16 @@ def lr_jumps_at_spike(
     *,
     lr_factor: float,
     lr_falls: bool,
-    lr_usual_factor: float,
-    lr_back_factor: float,
-    nearby_rows: int,
 ) -> Answer:
     """Does the learning rate jump where the loss spikes?
 
     A jump is a rise (with `lr_falls` a fall as well) by more than `lr_factor` from one row to the next, within
-    `nearby_rows` of the spike, and more than `lr_usual_factor` times the usual change of the rows before, so that a
+    `ROWS_SHORT` rows of the spike, and more than `USUAL_FACTOR` times the usual change of the rows before, so that a
     steep warm-up logged coarsely is none. A schedule that jumps by design is no bug: by its name (restarts, cycles), or
-    because it goes back to a rate that the run had before, no more than `lr_back_factor` times above it.
+    because it goes back to a rate that the run had before, hardly above it.
     Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
-    return lr_panel(run, lr, spike.top, LrJumpLimits(lr_factor, lr_falls, lr_usual_factor, lr_back_factor, nearby_rows))
+    return lr_panel(run, lr, spike.top, lr_factor, falls=lr_falls)
 
 
 @predicate(source="phase19 Q2.3, batch", labels=("yes", "likely", "no"))
@@ -84,17 +74,15 @@ def grad_norm_at_spike(
     *,
     grad_norm_factor: float,
     grad_norm_likely_factor: float,
-    grad_norm_chance: float,
-    nearby_rows: int,
 ) -> Answer:
     """Is grad_norm before clipping far above its rolling mean at the spike?
 
     `grad_norm_factor` is the document's and confirms a bad batch. Measured on the labelled bad batches it
     catches about half. A grad_norm above `grad_norm_likely_factor` times its mean that its own noise does not
-    explain (fewer than `grad_norm_chance` such rows expected in the whole run) makes one likely: labelled bad batches
-    lie below 1e-4, spikes of healthy runs that reach twice the mean above 0.02.
+    explain (as `rare` as the spike must be) makes one likely: labelled bad batches lie below 1e-4, spikes of healthy
+    runs that reach twice the mean above 0.02. No where the loss takes long to come back: one batch is over at once.
     """
-    limits = NormPanelLimits(grad_norm_factor, grad_norm_likely_factor, grad_norm_chance, nearby_rows)
+    limits = NormPanelLimits(grad_norm_factor, grad_norm_likely_factor)
     return grad_norm_panel(run, grad_norm, spike, limits)
 
 
@@ -121,46 +109,48 @@ def batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
     text += f"{found.rows:,} of the {found.window_rows:,} rows around the spike are early repeats"
     evidence = (Evidence(text, "batch_id", (since, step), float(found.rows), 1.0),)
     good = since - int(batches.since_steps[found.first])
-    return Answer(YES if found.stuck else LIKELY, evidence, onset_step=step, last_good_step=good)
+    strength = above(found.rows, found.stuck_rows)
+    verdict = YES if strength >= 0 else LIKELY
+    return Answer(verdict, evidence, onset_step=step, last_good_step=good, strength=max(strength, 0.0))
 
 
-def _rows_at(steps: Ints, top: Excursion, rows: int) -> tuple[int, int]:
+def _rows_at(steps: Ints, top: Excursion) -> tuple[int, int]:
     """Return the rows around the onset of a spike as a half-open range: what comes long after it is not its cause."""
     start = int(np.searchsorted(steps, top.step))
-    return max(start - rows, 0), min(start + rows, len(steps))
+    return max(start - ROWS_SHORT, 0), min(start + ROWS_SHORT, len(steps))
 
 
-def lr_panel(run: Run, lr: Series | None, top: Excursion, limits: LrJumpLimits) -> Answer:
+def lr_panel(run: Run, lr: Series | None, top: Excursion, factor: float, *, falls: bool) -> Answer:
     """Answer `lr_jumps_at_spike`; unknown also where no rate was logged."""
     if lr is None:
         return unknown("lr was not logged", "lr")
     steps, values = finite(lr)
-    start, end = _rows_at(steps, top, limits.nearby_rows)
-    factor = limits.factor
+    start, end = _rows_at(steps, top)
     if start < 1 or end - start < 2 or steps[-1] < top.step:
         return _same_on_both_sides(steps, values, top, factor)
     changes = np.diff(np.log(np.maximum(values, 1e-300)))
-    sizes = np.abs(changes) if limits.falls else changes
+    sizes = np.abs(changes) if falls else changes
     near, before = sizes[start - 1 : end - 1], changes[: start - 1]
     usual = median(np.abs(before)) if len(before) else 0.0
     at = int(np.argmax(near))
     row = start + at
     jump = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0)))
     step = int(steps[row])
-    limit = max(float(np.log(max(factor, 1e-300))), limits.usual_factor * usual)
+    limit = max(float(np.log(max(factor, 1e-300))), USUAL_FACTOR * usual)
     if near[at] <= limit:
         text = _continuous(steps[start:end], changes[start - 1 : end - 1], jump, factor)
         allowed = float(np.exp(min(limit, 690.0)))
         return Answer(NO, (Evidence(text, "lr", (step,), jump, allowed),), contrary=_at_every_row(run, lr))
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
-    if planned or (not limits.falls and values[row] <= limits.back_factor * values[:row].max()):
+    if planned or (not falls and values[row] <= (1 + SHARE_SOME) * values[:row].max()):
         by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
         planned_text = f"lr jumps ×{jump:.3g} at step {step:,} as planned: {by}"
         return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
     text = f"lr jumps ×{against(jump, factor)} at step {step:,} ({values[row - 1]:.3g} → {values[row]:.3g})"
     found = (Evidence(text, "lr", (step,), jump, factor),)
-    return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]))
+    strength = above(jump, factor)
+    return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]), strength=abs(strength))
 
 
 def _same_on_both_sides(steps: Ints, values: Floats, top: Excursion, factor: float) -> Answer:
@@ -198,7 +188,7 @@ def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: No
     if grad_norm is None:
         return unknown("grad_norm was not logged", "grad_norm")
     top, factor = spike.top, limits.factor
-    _, end = _rows_at(grad_norm.steps, top, limits.nearby_rows)
+    _, end = _rows_at(grad_norm.steps, top)
     inside = (grad_norm.steps >= top.step - spike.params.window_steps) & (grad_norm.steps < top.step)
     before = grad_norm.values[inside & np.isfinite(grad_norm.values)]
     if grad_norm.steps[-1] < top.step or not len(before) or float(before.mean()) <= 0:
@@ -218,6 +208,11 @@ def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: No
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > limits.likely_factor:
         expected = rarity(grad_norm, step, spike.params)
-        verdict = LIKELY if expected < limits.chance else NO
-        text += f"; by chance {expected:.1g} such steps are expected, below {limits.chance:g} makes one likely"
+        verdict = LIKELY if expected < spike.params.rare else NO
+        text += f"; by chance {expected:.1g} such steps are expected, below {spike.params.rare:g} makes one likely"
+    loss = run.get("loss")
+    slow = top.recovered_step is not None and loss is not None and spike.took(loss) > spike.quick(loss)
+    if spike.params.guarded and loss is not None and slow:
+        text += f"; a single batch is over at once, the loss took {spike.took(loss):,} steps"
+        verdict = NO
     return Answer(verdict, (Evidence(f"{text})", "grad_norm", (step,), ratio, factor),))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common import shared
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import NORMAL_MAD, interval, median, row_medians
+from stabtree.common.strength import FARTHEST, above, weakest, whether
 from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from stabtree.facts.spikes.excursions import Excursion
     from stabtree.run import Run, Series
 
-LISTED = 8  # spikes listed one by one; the rest are counted
+LISTED = 8  # no limit: spikes listed one by one; the rest are counted
 
 
 def _describe(spike: Excursion) -> str:
@@ -43,7 +46,7 @@ def spike(spike: Spike) -> Answer:
     Document: loss[t] > mean + `sigma` sigma of the `window_steps` steps before t. On pure noise that fires by
     chance, on the labelled healthy runs in more than half of them, so a step must also be so high that the upper tail
     of the run's own scores makes fewer than `chance` such steps expected in the whole run. A level that shifts counts
-    as well, however high the tail of single rows is: the median of `shift_rows` rows above `shift_sigma`, and by
+    as well, however high the tail of single rows is: the median of `level_rows` rows above `shift_sigma`, and by
     `shift_share` of all that the loss covers. A chance of 1 is the document's own rule. Where a reward is logged, the
     loss of reinforcement learning bursts by nature, and the reward decides.
     """
@@ -53,7 +56,7 @@ def spike(spike: Spike) -> Answer:
     height, bar = top.height_sigma, search.bar
     if top.shift_sigma:
         height, bar = top.shift_sigma, spike.params.shift_bar(search.rows)
-        text += f"; the level shifts: the median of {spike.params.shift_rows} rows is {height:.3g}σ higher"
+        text += f"; the level shifts: the median of {spike.params.level_rows} rows is {height:.3g}σ higher"
     first = Evidence(text, "loss", (top.step, top.peak_step), height, bar)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
     evidence = [
@@ -61,7 +64,11 @@ def spike(spike: Spike) -> Answer:
     ]
     if len(others) > LISTED:
         evidence.append(Evidence(f"and {len(others) - LISTED:,} smaller ones", "loss"))
-    return Answer(YES, (first, *evidence), onset_step=top.step, last_good_step=top.last_good_step)
+    strength = max(above(height, bar), 0.0)
+    if spike.params.guarded and not top.shift_sigma:
+        strength = max(above(spike.params.chance, top.expected), 0.0)
+    found = (first, *evidence)
+    return Answer(YES, found, onset_step=top.step, last_good_step=top.last_good_step, strength=strength)
 
 
 @predicate(source="phase19 Q2.2", labels=("yes", "no", "climbs", "open"), absent=UNKNOWN)
@@ -71,19 +78,18 @@ def spike_recovers(
     batches: Batches | Unknown,
     *,
     late_counts: bool,
-    open_share: float,
-    open_chance: float,
-    climb_rows: Count,
+    open_share: float = SHARE_HALF,
+    climb_rows: Count = 2,
 ) -> Answer:
     """Does the loss come back after the worst spike?
 
     Document: within mean + `back_sigma` sigma inside `horizon_steps`. One low point is no recovery (after an unclipped
-    gradient under Adam the loss can touch normal once and drift up again), so the median of `back_rows` rows must be
+    gradient under Adam the loss can touch normal once and drift up again), so the median of a few rows must be
     back. Many real recoveries take longer, so a later one counts, and so does a loss that stays up by no more than
     `lasting_share` of all that it ever moved. Where a stuck loader fed one batch before, the loss need only come back
     to its mean before that. Without `late_counts` the document's own rule decides instead of all these.
     `open`: the log ends too early to tell, after a rise by more than `open_share` of that range which chance does not
-    explain (fewer than `open_chance` such steps expected), and with its last rows still above; else it is unknown.
+    explain (fewer than `rare` such steps expected), and with its last rows still above; else it is unknown.
     `climbs`: the loss took longer than `window_steps`, and more than `climb_rows` rows, for the first half of its way
     up, so it is a divergence and no spike: a jump that is logged every 100 steps takes one row, or two where rows are
     means.
@@ -97,22 +103,23 @@ def spike_recovers(
         text = f"the loss is back at {level} after {took:,} step{'s' if took != 1 else ''}"
         text += "" if fast else f", later than the {horizon_steps} allowed"
         found = (Evidence(text, "loss", (top.step, top.recovered_step), float(took), float(horizon_steps)),)
-        return Answer(YES if fast or late_counts else NO, found)
+        return Answer(YES if fast or late_counts else NO, found, strength=FARTHEST)
     steps, values = finite(loss)
     last = int(steps[-1])
-    if last - top.step < horizon_steps or int((steps > top.step).sum()) < params.back_rows:
+    if last - top.step < horizon_steps or int((steps > top.step).sum()) < ROWS_SHORT:
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
         share, expected = spike.share(top.peak), rarest(loss, top, params)
         reason += f", after a rise by {share:.0%} of its range (limit {open_share:.0%}); by chance {expected:.1g} such "
         found = (Evidence(f"{reason}steps are expected", "loss", (top.step, last), share, open_share),)
-        still = median(values[steps > top.peak_step][-params.back_rows :]) > spike.back_level
-        wide = (
-            (still or steps[-1] == top.peak_step) and share > open_share and (expected < open_chance or not late_counts)
-        )
-        return Answer("open", found) if wide else unknown(f"{reason}steps are expected", "loss")
+        still = median(values[steps > top.peak_step][-ROWS_SHORT:]) > spike.back_level
+        rare = above(params.rare, expected) if late_counts else FARTHEST
+        strength = weakest(above(share, open_share), rare, whether(still or steps[-1] == top.peak_step))
+        if strength < 0:
+            return unknown(f"{reason}steps are expected", "loss")
+        return Answer("open", found, strength=strength)
     ends = end_level(spike, loss)
-    text = f"the loss is not back at {level}: it ends at a level of {ends:.4g} (median of the last quarter of the rows "
-    text += f"after it), {last - top.step:,} steps after the spike"
+    text = f"the loss is not back at {level}: it ends at {float(values[-1]):.4g}, at a level of {ends:.4g} (median of "
+    text += f"the last quarter of the rows after it), {last - top.step:,} steps after the spike"
     plain = Evidence(text, "loss", (top.step, last), ends, spike.back_level)
     return _stayed_up(loss, spike, batches, ends, plain, climb_rows) if late_counts else Answer(NO, (plain,))
 
@@ -125,10 +132,8 @@ def _stayed_up(
     top, params = spike.top, spike.params
     share = spike.share(ends)
     if share <= params.lasting_share:
-        text = (
-            f"the loss ends at {ends:.4g}, within {params.lasting_share:.0%} of its range of the mean before the spike "
-        )
-        text += f"({top.mean:.4g})"
+        text = f"the loss ends at {float(values[-1]):.4g}, at a level of {ends:.4g}, within {params.lasting_share:.0%} "
+        text += f"of its range of the mean before the spike ({top.mean:.4g})"
         return Answer(YES, (Evidence(text, "loss", plain.steps, share, params.lasting_share),))
     repeats = None if isinstance(batches, Unknown) else batches.around(top.step, params.window_steps)
     if repeats and repeats.stuck and not isinstance(batches, Unknown):
@@ -155,25 +160,22 @@ def grad_norm_leads(
     grad_norm: Series,
     *,
     sigma: float,
-    factor: float,
-    rows: Count,
-    lead_rows: Count,
-    min_rows: int,
     min_lead_rows: int,
+    factor: float = shared.FACTOR_SMALL,
+    lead_rows: Count = shared.ROWS_LONG,
 ) -> Answer:
     """Did grad_norm rise for some steps before the loss spiked?
 
-    Read are the `rows` rows before the spike, `min_rows` at least: but for the last `lead_rows` they give its usual
-    level, and yes takes at least `min_lead_rows` rows in a row, up to the spike, above `factor` times that level and
-    `sigma` robust deviations.
+    Its usual level is that of twice `lead_rows` rows before the last `lead_rows` before the spike, and yes takes at
+    least `min_lead_rows` rows in a row, up to the spike, above `factor` times that level and `sigma` robust deviations.
     """
     top = spike.top
     steps, values = finite(grad_norm)
     end = int(np.searchsorted(steps, top.step))
-    if end < max(min_rows, 1):
+    if end <= shared.ROWS_SHORT:
         return unknown("too few rows of grad_norm before the spike", "grad_norm")
-    before = values[max(0, end - rows) : end]
-    usual = before[: max(len(before) - lead_rows, lead_rows)] if lead_rows else before
+    before = values[max(0, end - 3 * lead_rows) : end]
+    usual = before[: max(len(before) - lead_rows, lead_rows, 1)]
     level = median(usual)
     scatter = NORMAL_MAD * median(np.abs(usual - level))
     bar = max(factor * level, level + sigma * scatter)
@@ -186,7 +188,7 @@ def grad_norm_leads(
         text = f"grad_norm did not rise above {bar:.3g} (usual {level:.3g}) right before the spike at step {top.step:,}"
     text += f", a lead of {lead:,} steps, up to {peak:.3g}" if led else ""
     found = (Evidence(text, "grad_norm", (top.step,), float(led), float(min_lead_rows)),)
-    return Answer(YES if led >= max(min_lead_rows, 1) else NO, found)
+    return measured(above(led, min_lead_rows), found)
 
 
 @predicate(source="measured: a batch that is drawn again and again", min_points=12)

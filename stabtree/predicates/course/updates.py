@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence
 from stabtree.common.lazy import np
 from stabtree.common.stats import is_counter, median
@@ -16,11 +17,11 @@ from stabtree.predicates.registry import predicate
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
-RESOLVED = 2.0**24  # from here on float32 has no whole numbers: a change by 1 is lost
+RESOLVED = 2.0**24  # no limit: from here on float32 has no whole numbers: a change by 1 is lost
 
 
 @predicate(source="DeepSpeed: skipped beside step", min_points=2)
-def all_skipped(run: Run, skipped_steps: Series, loss: Series, *, share: float) -> Answer:
+def all_skipped(run: Run, skipped_steps: Series, loss: Series, *, share: float = shared.SHARE_MOST) -> Answer:
     """Was nearly every update skipped?
 
     Yes where a counter that never falls reaches `share` of the steps of the log, or of the rows of the loss where rows

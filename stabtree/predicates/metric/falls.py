@@ -1,0 +1,143 @@
+"""Questions about a reward that ought to rise: is it constant, does it fall back, has it fallen through?"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree.common import shared
+from stabtree.common.answer import Answer, Evidence, measured, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
+from stabtree.common.strength import above, below, weakest, whether
+from stabtree.common.text import against
+from stabtree.facts.curve.fall import FallLimits, fall_of
+from stabtree.facts.registry import finite
+from stabtree.predicates.metric.stays import GUIDE, not_asked
+from stabtree.predicates.registry import Count, predicate
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+
+
+@predicate(source=f"{GUIDE}; reward collapse in public logs")
+def falls_back(
+    run: Run,
+    *,
+    metric: str = "reward",
+    share: float = shared.SHARE_HALF,
+    factor: float = shared.FACTOR,
+) -> Answer:
+    """Does a metric end far below the best level that it had reached?
+
+    Yes where it has lost more than `share` of all that it covered, and that is more than `factor` times the scatter of
+    its levels. It need not have gained anything before: a policy that ends worse than it began is no better than one
+    that forgets.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    found = fall_of(run.series[metric])
+    if found is None and len(values) > 1 and values[-1] >= values[0]:
+        text = f"{metric} goes from {values[0]:.3g} to {values[-1]:.3g}"
+        return measured(whether(False), (Evidence(text, metric, (int(at[0]), int(at[-1]))),))
+    if found is None:
+        return unknown(f"{metric} has too few finite rows to see a fall", metric)
+    limits = FallLimits(share, factor)
+    evidence, strength = (found.evidence(metric, limits),), found.strength(limits)
+    past = at[(at > found.best_step) & (values < (found.best + found.end) / 2)]
+    onset = int(past[0]) if len(past) else found.best_step
+    return measured(strength, evidence, onset_step=onset, last_good_step=found.best_step)
+
+
+@predicate(source="measured: rewards of public runs")
+def falls_through(
+    run: Run,
+    *,
+    metric: str = "reward",
+    rows: Count = 3,
+    before_rows: Count = shared.ROWS_LONG,
+    share: float = shared.SHARE_HALF,
+) -> Answer:
+    """Does a metric fall below all its earlier values in its last rows?
+
+    Yes where each of its last `rows` rows is below the lowest of all rows before, by more than the range of these, and
+    below their median by more than `share` of it: what has settled has next to no range. With fewer than `before_rows`
+    rows before, the range has to be exceeded by as much more.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    if len(values) < rows + 2:
+        return unknown(f"{metric} has {len(values):,} finite rows, {rows + 2} are needed", metric)
+    # The longest stretch at the end whose values are all below those before it.
+    lowest, highest = np.minimum.accumulate(values)[:-1], np.maximum.accumulate(values)[:-1]
+    last = np.maximum.accumulate(values[::-1])[::-1][1:]
+    known = np.minimum(np.arange(1, len(values)) / before_rows, 1.0)
+    gap = np.where(highest > lowest, known * (lowest - last) / np.maximum(highest - lowest, 1e-300), -1e9)
+    inside = gap[1 : len(values) - rows]
+    row = 2 + int(np.argmax(inside))
+    ranges = max(-1e9, min(float(inside.max()), 1e9))
+    text = f"the last {len(values) - row:,} rows of {metric} reach {last[row - 1]:.4g} at most; all before lie "
+    text += f"between {lowest[row - 1]:.4g} and {highest[row - 1]:.4g}: {against(ranges, 1.0)}× that range below "
+    text += "(limit 1×)"
+    found = (Evidence(text, metric, (int(at[row]), int(at[-1])), ranges, 1.0),)
+    usual = float(median(values[:row]))
+    strength = weakest(above(ranges, 1.0), above(usual - float(last[row - 1]), share * abs(usual)))
+    return measured(strength, found, onset_step=int(at[row]), last_good_step=int(at[row - 1]))
+
+
+@predicate(source="exact: a constant reward ranks no action above another")
+def never_varies(run: Run, *, metric: str = "reward", rows: Count = shared.ROWS_SHORT) -> Answer:
+    """Does a metric have one value in all rows, over `rows` rows or more?"""
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    if len(values) < 2:
+        return unknown(f"{metric} has {len(values):,} finite rows", metric)
+    lowest, highest = float(values.min()), float(values.max())
+    if highest > lowest:
+        text = f"{metric} lies between {lowest:.4g} and {highest:.4g}"
+        return measured(whether(False), (Evidence(text, metric, (int(at[0]), int(at[-1]))),))
+    text = f"{metric} is {lowest:.6g} in all of its {len(values):,} rows (limit {rows} rows)"
+    found = Evidence(text, metric, (int(at[0]), int(at[-1])), lowest)
+    return measured(above(len(values), rows), (found,), onset_step=int(at[0]))
+
+
+@predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")
+def no_trend(
+    run: Run,
+    *,
+    metric: str = "reward",
+    falls: bool = False,
+    rows: Count,
+    trend_z: float = shared.TREND_Z,
+    factor: float = shared.FACTOR,
+    beside: str = "",
+) -> Answer:
+    """Does a metric that should rise never rise?
+
+    Yes where the Mann-Kendall score of its block medians, over at least `rows` rows, stays below `trend_z`, and no
+    level, of three neighbours, is more than `factor` times their scatter above the beginning. With `falls` the metric
+    ought to fall.
+    """
+    refused = not_asked(run, metric, beside)
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    if len(values) < shared.ROWS_SHORT:
+        return unknown(f"{metric} has {len(values):,} finite rows, {rows} are needed", metric)
+    medians, _ = blocks(-values if falls else values, len(values) // math.ceil(len(values) / shared.LEVELS))
+    score, smooth = kendall_z(medians), row_medians(np.lib.stride_tricks.sliding_window_view(medians, 3))
+    scatter = NORMAL_MAD * median(np.abs(np.diff(medians))) / 2**0.5
+    gained = float(smooth.max() - smooth[0])
+    begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
+    text = f"{metric} goes from a level of {begin:.3g} to one of {end:.3g} over {len(values):,} rows: trend z "
+    text += f"{-score if falls else score:.1f} ({'a fall needs less' if falls else 'a rise needs more'} than "
+    text += f"{-trend_z if falls else trend_z:g}, over {rows} rows)"
+    found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
+    strength = weakest(below(score, trend_z), below(gained, factor * scatter), above(len(values), rows))
+    return measured(strength, (found,), onset_step=int(at[0]))

@@ -1,0 +1,139 @@
+"""Questions about a policy: has its entropy gone or multiplied, does it prefer what was rejected?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stabtree.common import shared
+from stabtree.common.answer import NO, UNKNOWN, Answer, Evidence, measured, unknown
+from stabtree.common.lazy import np
+from stabtree.common.stats import NORMAL_MAD, median, true_at_end
+from stabtree.common.strength import above, below, weakest, whether
+from stabtree.facts.registry import finite
+from stabtree.predicates.metric.stays import ends_of, not_asked, stays, within
+from stabtree.predicates.registry import Count, predicate
+
+if TYPE_CHECKING:
+    from stabtree.run import Run, Series
+
+GUESS = 0.5  # no limit: the accuracy of a guess between two answers
+
+
+def _no_gain(run: Run, beside: str) -> tuple[float, Evidence] | None:
+    """Return how surely a reward ends no higher than it began; None where it is not logged or too short."""
+    if run.get(beside) is None:
+        return None
+    ends = ends_of(finite(run.series[beside])[1], shared.ROWS_SHORT)
+    if ends is None:
+        return None
+    found = Evidence(f"{beside} goes from {ends[0]:.3g} to {ends[1]:.3g}", beside, (), ends[1], ends[0])
+    return whether(ends[1] <= ends[0]), found
+
+
+@predicate(source="stable-baselines3, PPO; public RL logs")
+def dies_without_gain(
+    run: Run,
+    *,
+    metric: str = "entropy_loss",
+    level: float,
+    share: float = shared.SHARE_MOST,
+    rows: Count = shared.ROWS_SHORT,
+    beside: str,
+) -> Answer:
+    """Does a metric go to 0 while another one has not risen?
+
+    As `stays_near_zero`, where the median of the last tenth of `beside` is no higher than that of its first: a policy
+    that is sure of what earns most has no entropy left either.
+    """
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    gained = _no_gain(run, beside)
+    if gained is None:
+        return unknown(f"{beside} was not logged, or in too few rows", beside)
+    answer = stays(run, metric, within(finite(run.series[metric])[1], level), share=share, rows=rows)
+    if answer.verdict == UNKNOWN or answer.strength is None:
+        return answer
+    evidence, strength = (*answer.evidence, gained[1]), weakest(answer.strength, gained[0])
+    if strength < 0:
+        return Answer(NO, evidence, strength=strength)
+    return replace(answer, evidence=evidence, strength=strength)
+
+
+@predicate(source="public preference-tuning and RL logs")
+def shrinks_away(run: Run, *, metric: str = "entropy", factor: float = shared.FACTOR_LARGE, beside: str) -> Answer:
+    """Does a metric end at a small part of what it began with, while another one has not risen?
+
+    Yes where its first level is more than `factor` times its last, and `beside`, where logged, ends no higher than it
+    began. What begins at or below 0 is a differential entropy, of which no multiple means anything.
+    """
+    return _changes(run, metric, factor, beside, up=False)
+
+
+@predicate(source="public preference-tuning and RL logs")
+def multiplies(
+    run: Run, *, metric: str = "entropy", factor: float = shared.FACTOR, min_level: float, beside: str
+) -> Answer:
+    """Does a metric end at a multiple of what it began with, and of `min_level`, while another one has not risen?"""
+    return _changes(run, metric, factor, beside, up=True, min_level=min_level)
+
+
+def _changes(run: Run, metric: str, factor: float, beside: str, *, up: bool, min_level: float = 0.0) -> Answer:
+    refused = not_asked(run, metric, "")
+    if refused:
+        return refused
+    at, values = finite(run.series[metric])
+    size = min(max(shared.ROWS_SHORT, len(values) // shared.LEVELS), len(values) // 2)
+    if size < 1 or (begin := median(values[:size])) <= 0 or float(values.min()) < 0:
+        return unknown(f"{metric} has too few finite rows above 0", metric)
+    end = median(values[-size:])
+    strength = above(end, factor * begin) if up else below(end, begin / factor)
+    limit = max(factor * begin, min_level) if up else begin / factor
+    text = f"{metric} goes from a level of {begin:.3g} to one of {end:.3g} (limit {limit:.3g}), its last value is "
+    found = [Evidence(f"{text}{values[-1]:.3g}", metric, (int(at[0]), int(at[-1])), end, limit)]
+    conditions = [strength, above(end, min_level)]
+    gained = _no_gain(run, beside)
+    if gained is not None:
+        conditions.append(gained[0])
+        found.append(gained[1])
+    past = np.flatnonzero(values < limit if not up else values > limit)
+    first = int(past[0]) if len(past) else 0
+    before = int(at[first - 1]) if first else None
+    return measured(weakest(*conditions), tuple(found), onset_step=int(at[first]), last_good_step=before)
+
+
+@predicate(source="https://huggingface.co/docs/trl/dpo_trainer")
+def prefers_rejected(
+    preference_accuracy: Series | None = None,
+    eval_preference_accuracy: Series | None = None,
+    *,
+    level: float,
+) -> Answer:
+    """Does the model prefer the rejected answers, in training or on held-out pairs?
+
+    Yes where the accuracy of pairs stays below `level`, by more than its scatter: overfitting sinks to one half, which
+    a guess has, and no further.
+    """
+    answers = [
+        _below_guess(series, level) for series in (eval_preference_accuracy, preference_accuracy) if series is not None
+    ]
+    known = [answer for answer in answers if answer.strength is not None]
+    if not known:
+        return answers[0] if answers else unknown("no accuracy of pairs was logged", "preference_accuracy")
+    return max(known, key=lambda answer: answer.strength or 0.0)
+
+
+def _below_guess(series: Series, level: float) -> Answer:
+    at, values = finite(series)
+    rows = values[-shared.ROWS_LONG :]
+    if len(rows) < 2:
+        return unknown(f"{series.metric} has {len(rows)} finite rows", series.metric)
+    scatter = NORMAL_MAD * median(np.abs(rows - median(rows)))
+    highest = median(rows) + shared.NOISE_TIMES * scatter / len(rows) ** 0.5
+    text = f"{series.metric} is {median(rows):.3g} in the median of its last {len(rows)} rows, {highest:.3g} at most "
+    text += f"by their scatter (limit {level:g}, a guess has {GUESS:g}), its last value is {values[-1]:.3g}"
+    found = Evidence(text, series.metric, (int(at[-len(rows)]), int(at[-1])), highest, level)
+    onset = len(values) - max(true_at_end(values < GUESS), 1)
+    strength = weakest(above(GUESS - highest, GUESS - level), above(len(rows), shared.ROWS_SHORT))
+    return measured(strength, (found,), onset_step=int(at[onset]))
