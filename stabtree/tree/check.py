@@ -187,7 +187,7 @@ def _params(tree: Tree, node: Asking, predicate: Predicate) -> Iterator[str]:
     if wrong:
         return
     for name in facts_behind(predicate):
-        if name not in tree.facts and FACTS[name].params:
+        if name not in tree.facts and any(item.default is None for item in FACTS[name].params.values()):
             yield f"asks for the fact {name}, of which nothing is stated under 'facts'"
 
 
@@ -261,8 +261,10 @@ def _links(tree: Tree, leaf: Leaf) -> Iterator[str]:
     """Yield the mistakes in the nodes that a leaf names."""
     if leaf.of not in tree.questions and leaf.of not in tree.groups:
         yield f"is of {leaf.of!r}, neither a question nor a group{near(leaf.of, [*tree.questions, *tree.groups])}"
-    if leaf.escalate and leaf.escalate not in tree.leaves:
-        yield f"escalates to {leaf.escalate!r}, which is not a leaf{near(leaf.escalate, tree.leaves)}"
+    for key in ("escalate", "near", "unproven"):
+        other = getattr(leaf, key)
+        if other and other not in tree.leaves:
+            yield f"has {key}: {other!r}, which is not a leaf{near(other, tree.leaves)}"
     for need in leaf.needs:
         if need not in tree.questions:
             yield f"needs {need!r}, which is not a question{near(need, tree.questions)}"

@@ -24,6 +24,7 @@ from stabtree.common.yaml12 import parse
 from stabtree.predicates import predicate_named
 from stabtree.run import CONFIG
 from stabtree.tree.build import Builder
+from stabtree.tree.calibration import with_limits
 from stabtree.tree.check import check
 from stabtree.tree.compose import compose
 from stabtree.tree.document import Part
@@ -235,15 +236,15 @@ def _refusal(mistakes: list[tuple[int, str]], where: str) -> StabtreeError:
 
 def _completed(tree: Tree, shipped_name: str) -> tuple[Tree, list[tuple[int, str]]]:
     """Return the tree with the trees that it uses and what it leaves out, and what prevents that."""
-    mistakes: list[tuple[int, str]] = []
-    if not shipped_name:
-        tree, mistakes = lift_fact_params(tree)
-    tree, missing = _with_used(tree)
-    if not shipped_name:
-        tree = _with_all_params(tree)
+    if shipped_name:
+        tree, mistakes = _with_used(with_limits(tree))
+    else:
+        tree, misplaced = lift_fact_params(tree)
+        tree, missing = _with_used(tree)
+        tree, mistakes = _with_all_params(tree), misplaced + missing
     if shipped_name != MAIN:
         tree = replace(tree, facts=merge_facts(tree.facts, load_tree(MAIN).facts))
-    return tree, mistakes + missing
+    return tree, mistakes
 
 
 def _with_used(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:

@@ -27,6 +27,11 @@ class Severity(StrEnum):
         """Index in the order, 0 for ok."""
         return list(Severity).index(self)
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is a warning or worse."""
+        return self.rank >= Severity.WARNING.rank
+
 
 class Take(StrEnum):
     """Which checkpoint a leaf advises."""
@@ -201,11 +206,11 @@ class Leaf:
         restart: whether to advise a checkpoint to restart from.
         take: which checkpoint that is.
         events: the kinds of event that it describes, words of `EVENTS`: findings of one event are merged.
-        lasting: whether what it describes goes on to the end of the log: two lasting leaves of one kind are the same
-            event, however much later one shows.
+        lasting: whether it goes on to the end of the log: two lasting leaves of one kind are the same event.
         escalate: the leaf to end at instead once the fixes of `of` were applied and failed.
-        needs: questions that must have been answered for this leaf to count as judged, as far as their section is
-            walked.
+        near: the leaf to end the path at instead where something came near to its limit.
+        unproven: the leaf to end the path at instead where nothing shows that the run made progress.
+        needs: questions that must have been answered for it to count as judged, as far as their section is walked.
         see: cross-references.
         source: where the leaf comes from.
         page: the address of a page on it, which findings link to; a tree's `pages` makes one for each of its leaves.
@@ -224,6 +229,8 @@ class Leaf:
     events: tuple[str, ...] = ()
     lasting: bool = False
     escalate: str = ""
+    near: str = ""
+    unproven: str = ""
     needs: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     source: str = ""

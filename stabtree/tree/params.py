@@ -99,6 +99,7 @@ def known(
     stated = fact_params(tree, literal=literal) if facts is None else facts
     found: dict[str, Param] = {}
     for name in reversed(facts_behind(predicate)):
+        found.update({key: item.default for key, item in FACTS[name].params.items() if item.default is not None})
         found.update(stated.get(name, {}))
     return {**found, **resolved(tree, node, literal=literal, facts=facts)}
 

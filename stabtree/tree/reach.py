@@ -41,4 +41,5 @@ def _circles(tree: Tree, entry: str, seen: set[str]) -> Iterator[list[str]]:
 def _next(tree: Tree, id_: str) -> tuple[str, ...]:
     if id_ in tree.questions:
         return tuple(tree.questions[id_].go.values())
-    return tuple(filter(None, [tree.leaves[id_].escalate]))
+    leaf = tree.leaves[id_]
+    return tuple(filter(None, [leaf.escalate, leaf.near, leaf.unproven]))

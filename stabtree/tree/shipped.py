@@ -17,6 +17,7 @@ DEFAULT = (MAIN, "convergence", "precision", "sft", "grpo", "signatures", "error
 PREFLIGHT = "preflight"
 KNOWN = (*DEFAULT, PREFLIGHT)
 """All that can be explained; a log is walked through the default ones, a configuration through the last."""
+CALIBRATION = "calibration.yaml"
 HEAD = 2000  # characters
 _HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
 _TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
@@ -24,11 +25,19 @@ _TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n
 
 def shipped() -> dict[str, Path]:
     """Return the files of the shipped trees, by name."""
+    files = sorted(_folder().glob("*.yaml"))
+    return {path.stem: path for path in files if path.name != CALIBRATION}
+
+
+def calibration_file() -> Path:
+    """Return the file of the fitted limits."""
+    return _folder() / CALIBRATION
+
+
+def _folder() -> Path:
     package = Path(__file__).parent.parent
     folder = package / "_trees"  # in a wheel; in a checkout the trees are beside the package
-    if not folder.is_dir():
-        folder = package.parent / "trees"
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return folder if folder.is_dir() else package.parent / "trees"
 
 
 @cache

@@ -11,7 +11,7 @@ from stabtree.common.text import clean
 from stabtree.facts import FACTS
 from stabtree.judging.accepted import Acceptance, KnownFindings
 from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
-from stabtree.report.json.machine import fingerprint
+from stabtree.report.json.fingerprint import fingerprint
 from stabtree.report.page import new_page
 from stabtree.tree.model import Severity
 from stabtree.tree.params import asking, fact_params, known

@@ -200,6 +200,10 @@ def _edges(tree: Tree) -> Iterator[Edge]:
     for leaf in tree.leaves.values():
         if leaf.escalate in tree.leaves:
             yield Edge(leaf.id, "fixes did not help", leaf.escalate)
+        if leaf.near in tree.leaves:
+            yield Edge(leaf.id, "something is near its limit", leaf.near)
+        if leaf.unproven in tree.leaves:
+            yield Edge(leaf.id, "no progress is shown", leaf.unproven)
     for item in tree.signatures:
         yield Edge(item.id, "may cause", ", ".join(item.of))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
+from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.document import Entry, Group
 from stabtree.tree.model import Leaf, Question, Signature, Tree
@@ -104,3 +105,17 @@ def _words(node: Node) -> str:
         return " ".join(texts).lower()
     causes = chain.from_iterable((cause.text, *cause.fixes) for cause in node.causes)
     return " ".join((node.id, node.title, node.why, *causes, *node.fixes)).lower()
+
+
+def how_to_ask(tree: Tree, node: Question | Leaf | Group) -> str:
+    """Return the command that asks a node."""
+    if _before_run(tree, node):
+        return "asked by: stabtree check CONFIG"
+    return f"ask it of a run: stabtree diagnose RUN --why-not {node.id}"
+
+
+def _before_run(tree: Tree, node: Question | Leaf | Group) -> bool:
+    """Whether a node is of a tree that waits for a configuration alone."""
+    question = node if isinstance(node, Question) else tree.questions.get(getattr(node, "of", ""))
+    home = tree.section(question.section).tree if question else ""
+    return CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.report.trees.fitted import fitted_texts
 from stabtree.report.trees.predicates import shown_value
 from stabtree.tree.model import Question
 from stabtree.tree.params import fine, known, settable
@@ -41,6 +42,7 @@ def add_params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, fu
     if hidden:
         rows.append([(f"and {hidden} {_kind_of_hidden(most)} (--full)", "dim")])
     page.listed("set", rows, indent=1, head_width=HEAD)
+    page.listed("limit", ([(text, "")] for text in fitted_texts(node.id)), indent=1, head_width=HEAD)
 
 
 def _able(node: Asking, predicate: Predicate) -> dict[str, str]:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.predicates import predicate_named
 from stabtree.report.page import Page
-from stabtree.report.trees.nodes import is_named
+from stabtree.report.trees.nodes import how_to_ask, is_named
 from stabtree.report.trees.params import HEAD, MANY, add_params
 from stabtree.report.trees.predicates import metrics_of, read_by
-from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.document import Entry, Group
 from stabtree.tree.fixes import plain
@@ -48,7 +47,7 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
         _others(page, first, others)
     page.line(("--full shows all of it", "dim"), indent=1)
     if not isinstance(first, Entry):
-        page.line((_how_to_ask(tree, first), "dim"), indent=1)
+        page.line((how_to_ask(tree, first), "dim"), indent=1)
     return text + page.text()
 
 
@@ -68,20 +67,6 @@ def _others(page: Page, first: Node, others: list[Node]) -> None:
     if all(isinstance(node, Leaf) for node in others):
         head = "leaves"
     _field(page, head, ", ".join(names))
-
-
-def _how_to_ask(tree: Tree, node: Question | Leaf | Group) -> str:
-    """Return the command that asks a node."""
-    if _before_run(tree, node):
-        return "asked by: stabtree check CONFIG"
-    return f"ask it of a run: stabtree diagnose RUN --why-not {node.id}"
-
-
-def _before_run(tree: Tree, node: Question | Leaf | Group) -> bool:
-    """Whether a node is of a tree that waits for a configuration alone."""
-    question = node if isinstance(node, Question) else tree.questions.get(getattr(node, "of", ""))
-    home = tree.section(question.section).tree if question else ""
-    return CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when)
 
 
 def explain(
@@ -247,8 +232,17 @@ def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool, brief: bool) -> Non
     if node.escalate:
         end = f"{node.escalate}: {tree.leaves[node.escalate].title}"
         _field(page, "if not", f"when these fixes did not help, --applied {node.of} ends at {end}")
+    _instead(page, tree, node)
     _field(page, "see", *_links(tree, node.see))
     _field(page, "page", node.page)
+
+
+def _instead(page: Page, tree: Tree, node: Leaf) -> None:
+    """Show the leaves that a reassuring one gives way to."""
+    reasons = {node.unproven: "without progress in the log", node.near: "where something came near its limit"}
+    for id_, reason in reasons.items():
+        if id_:
+            _field(page, "but", f"{reason} the path ends at {id_}: {tree.leaves[id_].title}")
 
 
 def _causes_in_short(page: Page, node: Leaf) -> None:

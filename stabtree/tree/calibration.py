@@ -1,0 +1,122 @@
+"""The fitted limits of questions, and how likely an engineer calls a run faulty at a given strength.
+
+`make fit` writes `trees/calibration.yaml`. A limit is the value of a question's own parameter at which that likelihood
+reaches the level of an alarm, so a strength of 0 is an alarm, and below it the fitted slope decides how fast it falls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from stabtree.common.yaml12 import parse
+from stabtree.tree.shipped import calibration_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stabtree.facts.registry import Param
+    from stabtree.tree.model import Question, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What was fitted for one question.
+
+    Attributes:
+        slope: how much the log-odds of a fault grow with each doubling of what was measured.
+        family: the family whose slope it shares; empty where it has its own.
+        limit: the fitted parameters, by name; empty where the limit is a document's or simulated.
+        positives: how many failing runs it rests on.
+        repositories: of how many repositories they are.
+        unseen: rates on repositories that had no part in the fit, each with its 95% interval, by name.
+    """
+
+    slope: float
+    family: str = ""
+    limit: Mapping[str, Param] = field(default_factory=dict)
+    positives: int = 0
+    repositories: int = 0
+    unseen: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrations:
+    """The calibrations of all questions.
+
+    Attributes:
+        alarm: the likelihood from which on a finding is an alarm.
+        near: the likelihood from which on a fact is worth a note.
+        slope: the slope of questions in no family.
+        questions: what was fitted, by question.
+    """
+
+    alarm: float
+    near: float
+    slope: float
+    questions: Mapping[str, Fit]
+
+    def of(self, id_: str) -> Fit:
+        """Return what is known of a question; the shared slope where nothing was fitted."""
+        return self.questions.get(id_) or Fit(self.slope, "default")
+
+    def likelihood(self, id_: str, strength: float) -> float:
+        """Return how likely an engineer would call the run faulty in the way that a question asks for.
+
+        Args:
+            id_: the question.
+            strength: how far its answer stands from the limit, in doublings.
+        """
+        odds = math.log(self.alarm / (1 - self.alarm)) + self.of(id_).slope * strength
+        return 1 / (1 + math.exp(-odds))
+
+
+_USED: list[Calibrations] = []
+
+
+def calibrations() -> Calibrations:
+    """Return the calibrations that are used: the shipped ones, unless others were chosen."""
+    return _USED[-1] if _USED else _shipped()
+
+
+def use(other: Calibrations) -> None:
+    """Judge with other calibrations from now on: to measure them. Trees that were loaded keep their limits."""
+    _USED[:] = [other]
+
+
+@cache
+def _shipped() -> Calibrations:
+    path = calibration_file()
+    data = parse(path.read_text(encoding="utf-8"), path.name).value
+    questions = {id_: _calibration(found) for id_, found in data["questions"].items()}
+    slope = data["families"]["default"]["slope"]
+    return Calibrations(data["levels"]["alarm"], data["levels"]["near"], slope, questions)
+
+
+def _calibration(found: Mapping[str, Any]) -> Fit:
+    unseen = {name: tuple(rates) for name, rates in found.get("unseen", {}).items()}
+    return Fit(
+        found["slope"],
+        found.get("family", ""),
+        limit=found.get("limit", {}),
+        positives=found.get("positives", 0),
+        repositories=found.get("repositories", 0),
+        unseen=unseen,
+    )
+
+
+def with_limits(tree: Tree) -> Tree:
+    """Return a shipped tree with the fitted limits in place of those that its questions state."""
+    known = calibrations().questions
+    questions = {
+        id_: _with(question, known[id_].limit) if id_ in known else question for id_, question in tree.questions.items()
+    }
+    return replace(tree, questions=questions)
+
+
+def _with(question: Question, limit: Mapping[str, Param]) -> Question:
+    advanced = {name: limit.get(name, value) for name, value in question.advanced.items()}
+    own = {name: value for name, value in limit.items() if name not in advanced}
+    return replace(question, params={**question.params, **own}, advanced=advanced)
