@@ -1,106 +1,85 @@
-"""One event is one finding: merges the findings of several leaves, and takes restarts from before all trouble."""
+"""One event is one incident: merges what several leaves found of it, and says from when on it was bad."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.diagnosis.causes import by_strength
-from stabtree.diagnosis.fixes import leaf_fixes, ranked_fixes
-from stabtree.diagnosis.restart import FROM_THE_START, advise
+from stabtree.diagnosis.fixes import FixFormatter, leaf_fixes, ranked_fixes
+from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.timeline import precursors
-from stabtree.facts import facts_of
+from stabtree.facts.rate import Rate
 from stabtree.facts.registry import finite
-from stabtree.facts.rise import Rise
+from stabtree.profile.onset import left_level
 from stabtree.tree.model import Severity, Take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stabtree.common.answer import Evidence
-    from stabtree.diagnosis.fixes import FixFormatter
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Finding
-    from stabtree.facts.checkpoints import Checkpoints
+    from stabtree.diagnosis.result import Incident
+    from stabtree.facts.movers import Move
     from stabtree.facts.registry import Facts
 
 
-class FindingWithContext(NamedTuple):
-    """The finding of one walk, with what it takes to merge it with others.
-
-    Attributes:
-        finding: the finding.
-        storm: whether the loss went NaN.
-        by_levels: whether its onset is that of a level and not of a row.
-        formatter: fills in its fixes.
-        reasons: the evidence that speaks for its own fixes.
-    """
-
-    finding: Finding
-    storm: bool
-    by_levels: bool
-    formatter: FixFormatter
-    reasons: tuple[Evidence, ...]
+HARMED = ("grad_norm", "update_ratio", "weight_norm")  # where these moved first, the weights were no longer sound
 
 
-def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by severity; equally severe ones keep their order."""
-    return sorted(findings, key=lambda finding: -finding.leaf.severity.rank)
+class Beginning(NamedTuple):
+    """When an event began."""
+
+    onset_step: int | None
+    last_good_step: int | None
 
 
-def merge_events(found: Iterable[FindingWithContext], facts: Facts) -> list[Finding]:
-    """Merge the findings of the same event; return one finding for each event, worst first.
+def merge_events(found: Iterable[Incident], facts: Facts) -> list[Incident]:
+    """Merge what was found of the same event; return one incident for each event, worst first.
 
-    Findings are of one event if their leaves share a kind of it, and both last to the end of the log, or both begin
+    Two are of one event if their leaves share a kind of it, and both last to the end of the log, or both begin
     at the same time (within one level of the loss, or with no row between them that could separate them), or both
     name the highest row of the loss.
 
     Args:
-        found: all findings; of equally bad ones the first gives the event its leaf.
+        found: what each walk found; of equally bad ones the first gives the event its leaf.
         facts: the facts of the run.
     """
-    groups: list[list[FindingWithContext]] = []
-    for item in sorted(found, key=lambda item: -item.finding.leaf.severity.rank):
-        merged: list[FindingWithContext] = []
-        apart = []
-        for group in groups:
-            if not any(_is_one_event(item, other, facts) for other in group):
-                apart.append(group)
-            elif merged:
-                merged += group
-            else:
-                merged = group
-                apart.append(merged)
-        merged.append(item)
-        groups = apart if len(merged) > 1 else [*apart, merged]
+    groups: list[list[Incident]] = []
+    for item in sorted(found, key=lambda item: -item.leaf.severity.rank):
+        same = [any(_is_one_event(item, other, facts) for other in group) for group in groups]
+        merged = [*chain.from_iterable(compress(groups, same)), item]
+        apart = [group for group, joins in zip(groups, same, strict=True) if not joins]
+        apart.insert(same.index(True) if any(same) else len(apart), merged)
+        groups = apart
     return [_merge(group, facts) for group in groups]
 
 
-def _is_one_event(one: FindingWithContext, other: FindingWithContext, facts: Facts) -> bool:
-    if not set(one.finding.leaf.events) & set(other.finding.leaf.events):
+def _is_one_event(one: Incident, other: Incident, facts: Facts) -> bool:
+    if not set(one.leaf.events) & set(other.leaf.events):
         return False
-    if one.finding.leaf.lasting and other.finding.leaf.lasting:
+    if one.leaf.lasting and other.leaf.lasting:
         return True
     if _holds_peak(one, facts) and _holds_peak(other, facts):
         return True
-    return not (one.by_levels or other.by_levels) and _begin_together(one.finding, other.finding, facts)
+    return not (one.by_levels or other.by_levels) and _begin_together(one, other, facts)
 
 
-def _holds_peak(item: FindingWithContext, facts: Facts) -> bool:
+def _holds_peak(item: Incident, facts: Facts) -> bool:
     """Return whether the highest row of the loss is what was found, or is part of a rise that no earlier row shows."""
-    loss, onset = facts.run.get("loss"), item.finding.onset_step
+    loss, onset = facts.run.get("loss"), item.onset_step
     if loss is None or onset is None:
         return False
     steps, values = finite(loss)
     peak = int(steps[np.argmax(values)]) if len(steps) else onset - 1
-    if item.finding.leaf.lasting and "rise" in item.finding.leaf.events:
+    if item.leaf.lasting and "rise" in item.leaf.events:
         return onset <= peak
-    return any(evidence.metric == "loss" and peak in evidence.steps[1:2] for evidence in item.finding.evidence)
+    return any(evidence.metric == "loss" and peak in evidence.steps[1:2] for evidence in item.evidence)
 
 
-def _begin_together(one: Finding, other: Finding, facts: Facts) -> bool:
+def _begin_together(one: Incident, other: Incident, facts: Facts) -> bool:
     """Return whether two onsets are within one level of the loss, or no row of a series that shows them is between."""
     if one.onset_step is None or other.onset_step is None:
         return False
@@ -108,143 +87,123 @@ def _begin_together(one: Finding, other: Finding, facts: Facts) -> bool:
     loss = facts.run.get("loss")
     if loss is not None and late - early <= facts.sure("levels").length(loss):
         return True
-    for finding in (one, other):
-        series = facts.run.get(finding.metric)
+    for incident in (one, other):
+        series = facts.run.get(incident.metric)
         if series is not None and not ((series.steps > early) & (series.steps < late)).any():
             return True
     return False
 
 
-def _merge(group: Sequence[FindingWithContext], facts: Facts) -> Finding:
-    """Merge the findings of one event: the leaf of the first, the earliest onset, and the evidence of all."""
-    if len(group) == 1:
-        return group[0].finding
-    findings = [item.finding for item in group]
+def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
+    """Merge what was found of one event: the leaf of the first, the interval of all, and the evidence of all."""
     head, *others = group
-    grave = _as_grave(head, others)
-    begins = _earliest(group, facts)
-    onset, restart = begins.onset_step, _restart(group, begins, facts)
-    start = onset if any(item.leaf.restart for item in findings) else None
-    causes = by_strength(head.finding.causes, chain.from_iterable(item.finding.causes for item in grave))
-    formatter = replace(head.formatter, has_older=restart is None or restart.checkpoint_step is not None)
-    more = chain.from_iterable(leaf_fixes(item.finding.leaf, item.reasons, item.formatter) for item in grave)
-    return replace(
-        head.finding,
-        onset_step=onset,
+    begins = _beginning(group, facts)
+    if not others and begins == (head.onset_step, head.last_good_step):
+        return head
+    whole = replace(
+        head,
+        onset_step=begins.onset_step,
         last_good_step=begins.last_good_step,
-        evidence=tuple(dict.fromkeys(chain.from_iterable(item.evidence for item in findings))),
+        evidence=tuple(dict.fromkeys(chain.from_iterable(item.evidence for item in group))),
+        storm=any(item.storm for item in group),
+        seen_as=tuple(group),
+    )
+    whole = replace(whole, restart=_restart(whole, facts))
+    grave = _as_grave(head, others)
+    causes = by_strength(head.causes, chain.from_iterable(item.causes for item in grave))
+    more = chain.from_iterable(leaf_fixes(item.leaf, item.reasons, formatter_of(facts, item)) for item in grave)
+    start = whole.onset_step if any(item.leaf.restart for item in group) else None
+    return replace(
+        whole,
         causes=causes,
-        advice=ranked_fixes(head.finding.leaf, causes, head.reasons, formatter, more),
+        advice=ranked_fixes(head.leaf, causes, head.reasons, formatter_of(facts, whole), more),
         precursors=precursors(facts, start),
-        restart=restart,
-        seen_as=tuple(findings),
     )
 
 
-def _as_grave(head: FindingWithContext, others: Sequence[FindingWithContext]) -> list[FindingWithContext]:
+def _as_grave(head: Incident, others: Sequence[Incident]) -> list[Incident]:
     """Return the others but the notes of a failure: their "nothing to do" is not to be read under it."""
-    min_rank = min(Severity.WARNING.rank, head.finding.leaf.severity.rank)
-    return [item for item in others if item.finding.leaf.severity.rank >= min_rank]
+    min_rank = min(Severity.WARNING.rank, head.leaf.severity.rank)
+    return [item for item in others if item.leaf.severity.rank >= min_rank]
 
 
-def _restart(group: Sequence[FindingWithContext], begins: Finding, facts: Facts) -> Restart | None:
-    """Return the restart from before the whole event, as the leaf that it begins with asks for it."""
-    takes = {item.finding.leaf.take for item in group if item.finding.restart}
-    if not takes or begins.onset_step is None:
+def _restart(whole: Incident, facts: Facts) -> Restart | None:
+    """Return the restart from before a whole event: one of its leaves asks for it, the first of all if it does."""
+    takes = {item.leaf.take for item in whole.seen_as if item.restart}
+    if not takes:
         return None
-    take = Take.BEFORE
-    if begins.restart:
-        take = begins.leaf.take
-    elif len(takes) == 1:
-        take = takes.pop()
-    storm = any(item.storm for item in group)
-    return advise(facts.sure("checkpoints"), begins.onset_step, begins.last_good_step, storm=storm, take=take)
+    take = takes.pop() if len(takes) == 1 else Take.BEFORE
+    return restart_of(facts, whole, take)
 
 
-def _earliest(group: Sequence[FindingWithContext], facts: Facts) -> Finding:
-    """Return the finding with the earliest onset; the first one if none has an onset.
+def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
+    """Return when an event began: when the loss left its level where it rose for good, or what else was found first.
 
-    The lowest level of a loss that jumped is anywhere before the jump. It is the onset only if the loss had risen by
-    then: if the rise would have been found had the log ended before the jump.
+    A rise is sure to be there by the first row that is known to be bad, or by its end; how far it goes back is seen in
+    the loss.
     """
-    known = [item for item in group if item.finding.onset_step is not None]
-    sure = [item for item in known if item is group[0] or not _may_pass(item.finding)]
-    dated = sorted(sure or known, key=_onset)
-    if not dated:
-        return group[0].finding
-    exact = min(dated, key=lambda item: item.by_levels)
-    if dated[0] is exact or _had_risen(_onset(exact), facts):
-        return dated[0].finding
-    return exact.finding
+    rises = [item for item in group if _rises(item)]
+    known = [item for item in group if item.onset_step is not None]
+    sure = [item for item in known if item is group[0] or not _may_pass(item)] or known
+    dated = [_own(item) for item in sure if not _rises(item)]
+    if rises:
+        dated.append(_left(rises, sure, facts))
+    first = min(dated or [_own(group[0])], key=lambda item: item.onset_step or 0)
+    goods = [item.last_good_step for item in dated if item.last_good_step is not None]
+    return first if first.last_good_step is None else Beginning(first.onset_step, min(goods))
 
 
-def _may_pass(finding: Finding) -> bool:
-    """Return whether a finding may be dated by a row that the rise only passes: a leaf that knows has a restart."""
-    return "rise" in finding.leaf.events and not finding.leaf.restart
+def _own(item: Incident) -> Beginning:
+    return Beginning(item.onset_step, item.last_good_step)
 
 
-def _had_risen(step: int, facts: Facts) -> bool:
-    """Return whether a rise is found in the log up to a step."""
-    before = {name: series.before(step) for name, series in facts.run.series.items()}
-    return isinstance(facts_of(replace(facts.run, series=before), facts.params, facts.faults).get("rise"), Rise)
+def _rises(item: Incident) -> bool:
+    """Return whether an incident is a rise of the loss that went on, whose first rows may be hidden in its noise."""
+    return "rise" in item.leaf.events and item.leaf.restart and item.leaf.take in (Take.BEFORE, Take.LOW)
 
 
-def _onset(item: FindingWithContext) -> int:
-    return item.finding.onset_step or 0
+def _may_pass(item: Incident) -> bool:
+    """Return whether an incident may be dated by a row that the rise only passes: a leaf that knows has a restart."""
+    return "rise" in item.leaf.events and not item.leaf.restart
 
 
-def before_all_trouble(findings: Sequence[Finding], known: Checkpoints) -> list[Finding]:
-    """Replace each restart from inside the trouble of an earlier finding by one from before it.
-
-    That finding is a critical one, or one of the same kind of event that the loss had not recovered from.
-    """
-    return [_before_its_beginning(finding, findings, known) for finding in _before_critical(findings)]
-
-
-def _before_its_beginning(finding: Finding, findings: Sequence[Finding], known: Checkpoints) -> Finding:
-    own = finding.restart
-    if own is None or own.nothing or own.take in (Take.BEST, Take.NEWEST):
-        return finding
-    open_ = [step for step in _onsets_of_kind(finding, findings) if _is_open(step, own, known)]
-    if not open_:
-        return finding
-    first = min(open_)
-    restart = advise(known, first, None, storm=False)
-    if restart is not None and restart.nothing == FROM_THE_START:
-        restart = replace(restart, nothing=f"the loss is up from step {first:,} on")
-    return replace(finding, restart=restart)
+def _left(rises: Sequence[Incident], sure: Iterable[Incident], facts: Facts) -> Beginning:
+    """Return when the loss left its level: at its turn where it only rises slowly."""
+    first = min(rises, key=lambda item: item.onset_step or 0)
+    in_loss = [item for item in sure if item.metric == "loss" and not item.by_levels]
+    exact = [item.onset_step for item in in_loss if item.onset_step is not None]
+    loss = facts.run.get("loss")
+    if loss is None or not len(loss):
+        return _own(first)
+    steps, values = finite(loss)
+    found = left_level(steps, values, min(exact, default=int(steps[-1])))
+    if found is None:
+        return _own(first)
+    if not exact:
+        return Beginning(first.onset_step, min(found.last_good_step, first.onset_step or 0))
+    moved = [move.step - 1 for move in facts.sure("movers").by(found.first_bad_step) if _group(move) in HARMED]
+    return Beginning(found.first_bad_step, min([found.last_good_step, *moved]))
 
 
-def _onsets_of_kind(finding: Finding, findings: Sequence[Finding]) -> list[int]:
-    """Return the onsets of all that is no note and shares a kind of event with a finding."""
-    kinds = {kind for part in finding.parts for kind in part.leaf.events}
-    onsets = []
-    for part in (part for other in findings for part in other.parts):
-        is_note = part.leaf.severity.rank < Severity.WARNING.rank
-        if part.onset_step is not None and not is_note and kinds.intersection(part.leaf.events):
-            onsets.append(part.onset_step)
-    return onsets
+def _group(move: Move) -> str:
+    return move.metric.partition("/")[0]
 
 
-def _is_open(onset_step: int, restart: Restart, known: Checkpoints) -> bool:
-    """Return whether trouble that began earlier was not over where a restart goes back to."""
-    return onset_step < restart.before_step and not known.is_back(onset_step, restart.before_step)
-
-
-def _before_critical(findings: Sequence[Finding]) -> list[Finding]:
-    critical = [
-        finding.restart
-        for finding in findings
-        if finding.leaf.severity is Severity.CRITICAL and finding.onset_step is not None and finding.restart
-    ]
-    return [replace(finding, restart=_oldest(finding.restart, critical)) for finding in findings]
-
-
-def _oldest(own: Restart | None, critical: Sequence[Restart]) -> Restart | None:
-    """Return the restart with the oldest checkpoint: the own one, or one from before earlier critical trouble."""
-    if own is None:
+def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
+    """Return where to restart; None where nothing is to be gone back for, or where that can't be found out."""
+    onset = found.onset_step
+    if onset is None:
         return None
-    # A checkpoint from after the onset may be inside what came later.
-    end = max(own.before_step, (own.checkpoint_step or 0) + 1)
-    earlier = [other for other in critical if own.take is Take.NEWEST or other.before_step < end]
-    return min([own, *earlier], key=lambda restart: restart.checkpoint_step or 0)
+
+    def advice() -> Restart | None:
+        return advise(facts.sure("checkpoints"), onset, found.last_good_step, storm=found.storm, take=take)
+
+    return facts.faults.attempt("part", f"restart of {found.leaf.id}", advice, lambda _fault: None)
+
+
+def formatter_of(facts: Facts, found: Incident) -> FixFormatter:
+    """Return what fills in the fixes of an incident."""
+    rate = facts.get("rate")
+    max_lr = rate.bar if isinstance(rate, Rate) else math.inf
+    has_older = found.restart is None or found.restart.has_older
+    return FixFormatter(facts.run, found.onset_step, found.last_good_step, max_lr, has_older)

@@ -18,7 +18,7 @@ from stabtree.run import UNSCALED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from stabtree.diagnosis.result import Finding
+    from stabtree.diagnosis.result import Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf, Question, Tree
@@ -117,7 +117,7 @@ def log_next(
     visits: Mapping[str, Visit],
     missing: tuple[Missing, ...],
     lacking: tuple[Missing, ...],
-    findings: list[Finding],
+    findings: list[Incident],
     deciding: Mapping[str, str],
 ) -> tuple[LogNext, ...]:
     """Return what to log, the most useful first.
@@ -157,7 +157,7 @@ def _entry(names: list[str], unlocks: tuple[str, ...], settles: Mapping[str, lis
     return LogNext(tuple(names), "; ".join(map(how_to_log, names)), unlocks, tuple(texts))
 
 
-def _unchecked(findings: Iterable[Finding]) -> Iterator[tuple[str, Cause]]:
+def _unchecked(findings: Iterable[Incident]) -> Iterator[tuple[str, Cause]]:
     """Yield each metric that a cause which may be lacks, with the cause."""
     for finding in findings:
         for judged in finding.causes:
@@ -165,7 +165,7 @@ def _unchecked(findings: Iterable[Finding]) -> Iterator[tuple[str, Cause]]:
                 yield from ((name, judged.cause) for name in judged.missing)
 
 
-def _between(tree: Tree, visit: Visit, findings: list[Finding]) -> str:
+def _between(tree: Tree, visit: Visit, findings: list[Incident]) -> str:
     """Return between which leaves an unanswered question would decide, if one of them was found without its answer."""
     question, verdict = visit.question, visit.answer.verdict
     leaf = tree.leaves.get(question.go.get(verdict, ""))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stabtree.facts.checkpoints import ASSUMED
+from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
-    from stabtree.facts.checkpoints import Checkpoints, CheckpointSource
+    from stabtree.facts.checkpoints import Checkpoints
 
 FROM_THE_START = "the trouble is there from the first rows"
 
@@ -19,9 +19,10 @@ class Restart:
     """Where to restart.
 
     Attributes:
-        checkpoint_step: the checkpoint to restart from; None when there is none.
+        checkpoint_step: the checkpoint to restart from; None when there is none, or none is known.
+        up_to_step: any checkpoint up to this step will do; for the best one, where the run was at its best.
         source: how it is known where the checkpoints are.
-        every: steps between checkpoints.
+        every: steps between checkpoints; 0 where that is not known.
         lost_steps: steps of the log that are run again.
         fresh_step: the newest checkpoint, if it was written right before a NaN storm: passed over, or the same as
             `checkpoint_step` if no other is older than the trouble.
@@ -42,6 +43,7 @@ class Restart:
     every: int
     lost_steps: int
     before_step: int
+    up_to_step: int | None = None
     fresh_step: int | None = None
     path: str = ""
     lost_hours: float | None = None
@@ -55,8 +57,13 @@ class Restart:
 
     @property
     def assumed(self) -> bool:
-        """Whether it is only assumed where the checkpoints are."""
-        return self.source in ASSUMED
+        """Whether nothing says where the checkpoints are."""
+        return self.source is CheckpointSource.UNKNOWN
+
+    @property
+    def has_older(self) -> bool:
+        """Whether there is a checkpoint to take, or may be one."""
+        return self.checkpoint_step is not None or (self.assumed and self.up_to_step is not None)
 
 
 def advise(
@@ -76,27 +83,29 @@ def advise(
         return _best(known, onset_step)
     if take is Take.UNLESS_OVER and known.is_over(onset_step - 1 if last_good_step is None else last_good_step):
         return None
-    found = _last_good(known, onset_step, last_good_step, storm=storm, take=take)
-    nothing = _why_nothing(known, found, take)
+    good = _last_good(known, onset_step, last_good_step, storm=storm, take=take)
+    nothing = _why_nothing(known, good, take)
     if nothing:
-        return replace(_restart(known, None, onset_step), nothing=nothing)
-    good = found or 0
+        return _restart(known, None, onset_step, nothing=nothing)
+    good = good or 0
     newest, trouble = _newest_sound(known, onset_step, good, take)
-    if newest is None and known.begins_by(onset_step):
-        return replace(_restart(known, None, trouble), nothing=FROM_THE_START)
+    guessed = known.steps_unknown and known.begins_late is None
+    if known.begins_by(onset_step) and (newest is None or guessed):
+        return _restart(known, None, trouble, nothing=FROM_THE_START)
     if not storm:
-        return _restart(known, newest, trouble, take)
+        return _restart(known, newest, trouble, take, good)
     return _restart_before_storm(known, newest, good, trouble, take)
 
 
 def _restart_before_storm(known: Checkpoints, newest: int | None, good: int, trouble: int, take: Take) -> Restart:
     """Return the newest checkpoint that is not too fresh, as long as there is one."""
-    older = known.newest(good - known.fresh_steps)
-    if older == newest:
-        return _restart(known, newest, trouble, take)
+    limit = good - known.fresh_steps
+    older = known.newest(limit)
+    if older == newest or known.steps_unknown:
+        return _restart(known, older, trouble, take, good if older is None else limit)
     if older is None:
         older = newest
-    return replace(_restart(known, older, trouble, take), fresh_step=newest)
+    return replace(_restart(known, older, trouble, take, good), fresh_step=newest)
 
 
 def _last_good(
@@ -104,11 +113,9 @@ def _last_good(
 ) -> int | None:
     """Return the last step at which the run was sound; None if the log has none."""
     good = last_good_step
-    if take is Take.NEWEST and storm:
-        good = known.last_finite
-    elif take is Take.NEWEST:
-        good = known.last_step
-    elif good is None or good == onset_step:  # a rise begins at the lowest level of the loss, which is sound itself
+    if take is Take.NEWEST:
+        good = known.last_finite if storm or known.ends_broken else known.last_step
+    elif good is None or good == onset_step:  # a turn is sound itself: the row before it surely is
         good = known.step_before(onset_step)
     if good is None:
         return known.begins_late
@@ -129,16 +136,12 @@ def _why_nothing(known: Checkpoints, good: int | None, take: Take) -> str:
 def _newest_sound(known: Checkpoints, onset_step: int, good: int, take: Take) -> tuple[int | None, int]:
     """Return the newest checkpoint that is sound, None without one, and the step that it must be older than."""
     newest = known.newest(good)
-    at_onset = good == known.step_before(onset_step)
-    if newest is None and (take is Take.LOW or at_onset):
-        end = onset_step
-        if not at_onset:  # between the best and the trouble a run may have lost most of it already
-            end = (good + onset_step) // 2 + 1
+    if newest is None:
         later = known.oldest(good)
-        if later is not None and later < end:
-            return later, onset_step
-        return None, onset_step
-    if take not in (Take.NEWEST, Take.LOW) and newest != known.newest(onset_step - 1):
+        if good == known.step_before(onset_step) and later is not None and later < onset_step:
+            newest = later  # between two rows, of which the second is the first bad one
+        return newest, onset_step
+    if take is not Take.NEWEST and newest != known.newest(onset_step - 1):
         return newest, known.step_after(good) or onset_step
     return newest, onset_step
 
@@ -146,22 +149,32 @@ def _newest_sound(known: Checkpoints, onset_step: int, good: int, take: Take) ->
 def _best(known: Checkpoints, best_step: int) -> Restart:
     """Return the checkpoint nearest to where the run was at its best; none if most of that is lost in it."""
     chosen = known.best(best_step)
-    if chosen is None:
-        return _restart(known, None, best_step, Take.BEST)
-    useless = known.useless(chosen, best_step)
+    useless = None if chosen is None else known.useless(chosen, best_step)
     if useless is not None:
         chosen = None
-    return replace(_restart(known, chosen, best_step, Take.BEST), useless=useless)
+    return replace(_restart(known, chosen, best_step, Take.BEST, best_step), useless=useless)
 
 
-def _restart(known: Checkpoints, chosen: int | None, trouble: int, take: Take = Take.BEFORE) -> Restart:
+def _restart(
+    known: Checkpoints,
+    chosen: int | None,
+    trouble: int,
+    take: Take = Take.BEFORE,
+    up_to: int | None = None,
+    nothing: str = "",
+) -> Restart:
     """Return the advice to take a checkpoint, with all that is known of it."""
+    if known.steps_unknown:
+        chosen, back = None, up_to or 0
+    else:
+        back = chosen or 0
     lost_steps, lost_hours = 0, None
     if take is not Take.BEST:
-        lost_steps = (known.last_step or trouble) - (chosen or 0)
-        lost_hours = known.hours_since(chosen or 0)
+        lost_steps = (known.last_step or trouble) - back
+        lost_hours = known.hours_since(back)
     return Restart(
         checkpoint_step=chosen,
+        up_to_step=up_to,
         source=known.source,
         every=known.every,
         lost_steps=lost_steps,
@@ -169,8 +182,9 @@ def _restart(known: Checkpoints, chosen: int | None, trouble: int, take: Take = 
         before_step=trouble,
         lost_hours=lost_hours,
         take=take if take in (Take.BEST, Take.NEWEST) else Take.BEFORE,
-        listed=None if known.source in ASSUMED else known.steps,
+        listed=None if known.steps_unknown else known.steps,
         unit=known.unit,
         epoch=known.epochs.get(chosen or 0),
         line=known.lines.get(chosen or 0),
+        nothing=nothing,
     )

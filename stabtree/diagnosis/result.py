@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.ignored import Accepted
     from stabtree.diagnosis.restart import Restart
     from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
+    from stabtree.diagnosis.whole.near import Near
     from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay
     from stabtree.run import Run
-    from stabtree.tree.model import Cause, Leaf, Section, Tree
+    from stabtree.tree.model import Cause, Leaf, Section, Severity, Tree
 
 MAX_FIXES = 3
 FRAME_STYLE = "width:100%;height:44rem;border:1px solid #8884;border-radius:6px"
@@ -66,69 +67,6 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A leaf that was reached, with the evidence that led there.
-
-    Attributes:
-        leaf: the leaf.
-        section: the id of the section whose walk ended there.
-        onset_step: the first step of what was found.
-        last_good_step: the last logged step before it.
-        evidence: what the questions on the way saw.
-        causes: judged causes, strongest first.
-        restart: where to restart, for leaves that call for it.
-        precursors: what had left its normal course before the onset, with its lead.
-        advice: the fixes in order: of causes that the log shows, of the leaf, of causes that may be.
-        seen_as: if several leaves describe one event, the finding of each by itself, the own leaf's first.
-        unit: what the steps count: `step`, or `row` where the log holds none.
-        accepted: why it does not count, if it is known and accepted; else None.
-    """
-
-    leaf: Leaf
-    section: str
-    onset_step: int | None
-    last_good_step: int | None
-    evidence: tuple[Evidence, ...]
-    causes: tuple[JudgedCause, ...]
-    restart: Restart | None
-    precursors: Sequence[Evidence] = ()
-    advice: tuple[Fix, ...] = ()
-    seen_as: tuple[Finding, ...] = ()
-    unit: str = "step"
-    accepted: Accepted | None = None
-
-    @property
-    def also(self) -> tuple[Finding, ...]:
-        """The findings of other leaves that describe the same event."""
-        return self.seen_as[1:]
-
-    @property
-    def parts(self) -> tuple[Finding, ...]:
-        """The finding of each leaf by itself."""
-        return self.seen_as or (self,)
-
-    @property
-    def own_onset_step(self) -> int | None:
-        """The onset of its own leaf; the event may have begun earlier."""
-        return self.parts[0].onset_step
-
-    @property
-    def metric(self) -> str:
-        """The series that shows it."""
-        return next((item.metric for item in self.evidence if item.metric), "loss")
-
-    @property
-    def fixes(self) -> tuple[str, ...]:
-        """All fixes, in the order in which to try them."""
-        return tuple(fix.text for fix in self.advice)
-
-    @property
-    def first_fixes(self) -> tuple[Fix, ...]:
-        """The fixes to try first; nobody reads more than a few when it matters."""
-        return self.advice[:MAX_FIXES]
-
-
-@dataclass(frozen=True, slots=True)
 class Happening:
     """One thing that happened around the onset of the worst finding.
 
@@ -155,6 +93,110 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotedRow:
+    """A row of the log that shows an incident.
+
+    Attributes:
+        step: its step.
+        what: `last good`, `onset`, `worst` or `end`.
+        values: what was logged there, by metric; None for a NaN.
+    """
+
+    step: int
+    what: str
+    values: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One event of a run, from the last good step on; all that is said of it anywhere is read from here.
+
+    Attributes:
+        leaf: the leaf that names it.
+        section: the id of the section whose walk ended there.
+        onset_step: the first bad step.
+        last_good_step: the last logged step at which everything was still at its level.
+        evidence: what the questions on the way saw.
+        reasons: the evidence that speaks for the leaf's own fixes.
+        causes: judged causes, strongest first.
+        restart: where to restart, for leaves that call for it.
+        precursors: what had left its normal course before the onset, with its lead.
+        advice: the fixes in order: of causes that the log shows, of the leaf, of causes that may be.
+        seen_as: if several leaves describe one event, what each found by itself, the own leaf's first.
+        consequences: the incidents that followed from this one.
+        departures: what moved around the onset, by step.
+        rows: the rows that show it.
+        open: whether it lasts to the end of the log.
+        storm: whether the loss went NaN.
+        by_levels: whether its onset is that of a level and not of a row.
+        p: how likely an engineer would call this run faulty in this way; None where that was not fitted.
+        unit: what the steps count: `step`, or `row` where the log holds none.
+        accepted: why it does not count, if it is known and accepted; else None.
+    """
+
+    leaf: Leaf
+    section: str
+    onset_step: int | None
+    last_good_step: int | None
+    evidence: tuple[Evidence, ...]
+    reasons: tuple[Evidence, ...] = ()
+    causes: tuple[JudgedCause, ...] = ()
+    restart: Restart | None = None
+    precursors: Sequence[Evidence] = ()
+    advice: tuple[Fix, ...] = ()
+    seen_as: tuple[Incident, ...] = ()
+    consequences: tuple[Incident, ...] = ()
+    departures: Sequence[Happening] = ()
+    rows: tuple[QuotedRow, ...] = ()
+    open: bool = True
+    storm: bool = False
+    by_levels: bool = False
+    p: float | None = None
+    unit: str = "step"
+    accepted: Accepted | None = None
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is more than a note."""
+        return self.leaf.severity.is_alarm
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is, with all that followed from it."""
+        return max((item.leaf.severity for item in (self, *self.consequences)), key=lambda severity: severity.rank)
+
+    @property
+    def also(self) -> tuple[Incident, ...]:
+        """What other leaves found of the same event."""
+        return self.seen_as[1:]
+
+    @property
+    def parts(self) -> tuple[Incident, ...]:
+        """What each leaf found by itself."""
+        return self.seen_as or (self,)
+
+    @property
+    def own_onset_step(self) -> int | None:
+        """The onset of its own leaf; the event may have begun earlier."""
+        return self.parts[0].onset_step
+
+    @property
+    def metric(self) -> str:
+        """The series that shows it."""
+        return next((item.metric for item in self.evidence if item.metric), "loss")
+
+    @property
+    def fixes(self) -> tuple[str, ...]:
+        """All fixes, in the order in which to try them."""
+        return tuple(fix.text for fix in self.advice)
+
+    @property
+    def first_fixes(self) -> tuple[Fix, ...]:
+        """The fixes to try first; nobody reads more than a few when it matters."""
+        return self.advice[:MAX_FIXES]
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The result.
 
@@ -167,13 +209,13 @@ class Diagnosis:
         sections: every section of the tree, and why it was walked or not.
         trees: the trees that the sections come from, and what of each was walked.
         findings: what was found, worst first, one for each event.
-        timeline: what happened around the onset of the worst finding, by step.
         missing: what could not be checked, of all that applies to the run.
         log_next: what to log next time, the most useful first.
         lacking: those of them without which nothing can be called ok.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
         answer_notes: notes on a person's answers: those that the log contradicts, and those that were not needed.
         misread: why the values that were read are not those of the run; empty if they are.
+        near: what came near to an alarm without reaching it, likeliest first.
         monitor: what the NaN monitor would have done; None if the loss is finite throughout.
         literal: whether the document's rules were applied literally.
         overrides: what was set of the tree's parameters, by node.
@@ -190,8 +232,7 @@ class Diagnosis:
     further: tuple[tuple[Visit, ...], ...]
     sections: tuple[Walked, ...]
     trees: tuple[WalkedTree, ...]
-    findings: tuple[Finding, ...]
-    timeline: Sequence[Happening]
+    findings: tuple[Incident, ...]
     missing: tuple[Missing, ...]
     log_next: tuple[LogNext, ...]
     lacking: tuple[Missing, ...]
@@ -199,9 +240,10 @@ class Diagnosis:
     answer_notes: tuple[str, ...]
     misread: str
     monitor: Replay | None
+    near: tuple[Near, ...] = ()
     literal: bool = False
     overrides: Mapping[str, Mapping[str, Param]] = field(default_factory=dict)
-    ignored: tuple[Finding, ...] = ()
+    ignored: tuple[Incident, ...] = ()
     acceptance_notes: tuple[str, ...] = ()
     why_not: AddedSection | None = None
     faults: tuple[Fault, ...] = ()
@@ -212,8 +254,7 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain values, as `--json` writes them."""
-        found: dict[str, Any] = _rendered("json.machine", "to_dict")(self)
-        return found
+        return dict(_rendered("json.machine", "to_dict")(self))
 
     def to_text(self) -> str:
         """Return the diagnosis on one screen, as the command line prints it."""
@@ -225,12 +266,17 @@ class Diagnosis:
         return f'<iframe sandbox="allow-scripts" style="{FRAME_STYLE}" srcdoc="{page}"></iframe>'
 
     @property
+    def timeline(self) -> Sequence[Happening]:
+        """What happened around the onset of the worst finding, by step."""
+        return self.findings[0].departures if self.findings else ()
+
+    @property
     def before_run(self) -> bool:
         """Whether it judges a configuration alone, before its run."""
         return CONFIG in self.tree.when
 
     @property
-    def reached(self) -> tuple[Finding, ...]:
+    def reached(self) -> tuple[Incident, ...]:
         """All findings of leaves that are not ok, each followed by the others of its event."""
         return tuple(chain.from_iterable((finding, *finding.also) for finding in self.findings))
 

@@ -1,26 +1,32 @@
-"""What happened around the onset of a finding, in order, and what moved first."""
+"""What happened around the onset of a finding, in order, what moved first, and the rows that show it."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.common.later import Later
+from stabtree.common.lazy import np
 from stabtree.common.text import counting
-from stabtree.diagnosis.result import STRONG, Happening
+from stabtree.diagnosis.later import Later
+from stabtree.diagnosis.result import STRONG, Happening, QuotedRow
 from stabtree.facts.movers import LOST
+from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
-    from stabtree.diagnosis.result import Finding
+    from stabtree.common.lazy import Ints
+    from stabtree.diagnosis.result import Incident
     from stabtree.facts.movers import Move, Movers
     from stabtree.facts.registry import Facts
+    from stabtree.run import Run, Series
 
 RATE = "lr"  # a schedule moves it, none of the other series
+MAX_SERIES = 4  # of a quoted row
 FOLLOWS = frozenset({"loss_scale", "update_ratio"})  # what the gradient, the rate and the weights make of these
 
 
@@ -37,7 +43,7 @@ def precursors(facts: Facts, onset_step: int | None) -> Sequence[Evidence]:
     return Later(lambda: facts.faults.attempt("fact", "movers", made, lambda _fault: ()))
 
 
-def timeline(facts: Facts, finding: Finding) -> Later[Happening]:
+def timeline(facts: Facts, finding: Incident) -> Later[Happening]:
     """Return the onset of a finding, what moved before and right after it, and what shows its causes, by step."""
 
     def made() -> tuple[Happening, ...]:
@@ -55,7 +61,7 @@ def timeline(facts: Facts, finding: Finding) -> Later[Happening]:
     return Later(lambda: facts.faults.attempt("fact", "movers", made, onset_alone))
 
 
-def _timeline(movers: Movers, finding: Finding, onset: int) -> tuple[Happening, ...]:
+def _timeline(movers: Movers, finding: Incident, onset: int) -> tuple[Happening, ...]:
     events = _with_causes(_moves_around(movers, finding, onset), finding, onset)
     earliest = {event.metric: event.step for event in reversed(events)}
     marked = _mark_first(events)
@@ -67,7 +73,7 @@ def _timeline(movers: Movers, finding: Finding, onset: int) -> tuple[Happening, 
     return _insert(marked, shown) if shown else marked
 
 
-def _onset(finding: Finding, onset: int, earliest: Mapping[str, int]) -> Happening | None:
+def _onset(finding: Incident, onset: int, earliest: Mapping[str, int]) -> Happening | None:
     """Return the onset as an entry of its own; None if a move of its series shows it."""
     seen = next((item for item in finding.evidence if item.metric and item.steps[:1] == (onset,)), None)
     if seen and earliest.get(seen.metric, onset + 1) > onset:
@@ -78,7 +84,7 @@ def _onset(finding: Finding, onset: int, earliest: Mapping[str, int]) -> Happeni
     return Happening(onset, begins.metric, f"onset of: {begins.leaf.title}")
 
 
-def _with_causes(events: list[Happening], finding: Finding, onset: int) -> list[Happening]:
+def _with_causes(events: list[Happening], finding: Incident, onset: int) -> list[Happening]:
     """Add the evidence of causes that reaches back to where no course was yet known that a series could leave."""
     found = list(events)
     earliest = {event.metric: event.step for event in reversed(events)}
@@ -89,7 +95,7 @@ def _with_causes(events: list[Happening], finding: Finding, onset: int) -> list[
     return _by_step(found)
 
 
-def _moves_around(movers: Movers, finding: Finding, onset: int) -> list[Happening]:
+def _moves_around(movers: Movers, finding: Incident, onset: int) -> list[Happening]:
     """Return the moves around both the onset of the event and that of the finding's own leaf, by step."""
     moves: dict[str, Move] = {}
     for step in (finding.own_onset_step, onset):
@@ -104,7 +110,7 @@ def _by_step(events: Iterable[Happening]) -> list[Happening]:
     return sorted(events, key=lambda event: event.step)
 
 
-def _date_loss(event: Happening, movers: Movers, finding: Finding) -> Happening:
+def _date_loss(event: Happening, movers: Movers, finding: Incident) -> Happening:
     """Move the loss of a series for good to the row at which the finding says that it broke."""
     if event.text != LOST:
         return event
@@ -129,7 +135,7 @@ def _insert(events: Sequence[Happening], event: Happening) -> tuple[Happening, .
     return (*events[:index], event, *later)
 
 
-def _is_by_rate(finding: Finding) -> bool:
+def _is_by_rate(finding: Incident) -> bool:
     """Return whether the finding is a rate that rises, or the log shows that the rate is its cause."""
     for item in finding.evidence:
         if item.metric != RATE or item.observed is None or item.threshold is None:
@@ -139,7 +145,7 @@ def _is_by_rate(finding: Finding) -> bool:
     return any("learning rate" in item.cause.text for item in finding.causes if item.state in STRONG)
 
 
-def _evidence_of_causes(finding: Finding) -> Iterator[Evidence]:
+def _evidence_of_causes(finding: Incident) -> Iterator[Evidence]:
     """Yield the evidence of the causes that the log confirms or makes likely."""
     for judged in finding.causes:
         if judged.state in STRONG:
@@ -162,3 +168,48 @@ def _mark_first(events: Sequence[Happening]) -> tuple[Happening, ...]:
     others = list(events)
     first = others.pop(others.index(leading[0]))
     return (replace(first, first=True), *others)
+
+
+def quoted_rows(run: Run, item: Incident) -> tuple[QuotedRow, ...]:
+    """Return the rows that show an incident, by step, each with what was logged there of the series that show it."""
+    shown = [series for name in dict.fromkeys(_names(item)) if (series := run.find(name)) is not None and len(series)]
+    if not shown or item.onset_step is None:
+        return ()
+    shown = shown[:MAX_SERIES]
+    steps = _steps(shown[0], item.onset_step, item.last_good_step)
+    return tuple(QuotedRow(step, what, _values(shown, step)) for step, what in sorted(steps.items()))
+
+
+def _names(item: Incident) -> list[str]:
+    return [item.metric, *(evidence.metric for evidence in item.evidence if evidence.metric)]
+
+
+def _steps(series: Series, onset_step: int, last_good_step: int | None) -> dict[int, str]:
+    """Return the steps of a series to quote, each with what it shows; what comes first here names a step."""
+    steps = series.steps
+    found: dict[int, str] = {}
+    good = steps[steps <= (onset_step - 1 if last_good_step is None else last_good_step)]
+    bad = steps[steps >= onset_step]
+    if len(bad):
+        found[int(bad[0])] = "onset"
+        found.setdefault(int(bad[_worst(series, bad)]), "worst")
+    if len(good):
+        found.setdefault(int(good[-1]), "last good")
+    found.setdefault(int(steps[-1]), "end")
+    return found
+
+
+def _worst(series: Series, bad: Ints) -> int:
+    """Return the index of the worst value among the last rows of a series: the first that is not finite, if any."""
+    values = series.values[len(series) - len(bad) :]
+    broken = np.flatnonzero(~np.isfinite(values))
+    if len(broken):
+        return int(broken[0])
+    return int(np.argmin(values) if describe_name(series.metric).better == "higher" else np.argmax(values))
+
+
+def _values(shown: list[Series], step: int) -> dict[str, float | None]:
+    """Return what was logged at a step; None for a NaN, which equals nothing."""
+    found = {series.metric: series.values[series.steps == step] for series in shown}
+    logged = {metric: float(values[0]) for metric, values in found.items() if len(values)}
+    return {metric: None if math.isnan(value) else value for metric, value in logged.items()}

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
-from stabtree.diagnosis.coverage import lacking_for_ok, walked, walked_trees, with_faults
-from stabtree.diagnosis.events import before_all_trouble, merge_events, worst_first
-from stabtree.diagnosis.finding import build_finding
+from stabtree.diagnosis.incidents import build_incident, described, incidents_of, worst_first
 from stabtree.diagnosis.missing import deciding_settings, log_next, unanswered
-from stabtree.diagnosis.ranks import with_worst_rank
-from stabtree.diagnosis.result import Diagnosis, Finding
-from stabtree.diagnosis.timeline import timeline
+from stabtree.diagnosis.result import Diagnosis, Incident
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
+from stabtree.diagnosis.whole.coverage import lacking_for_ok, walked, walked_trees, with_faults
+from stabtree.diagnosis.whole.earned import earned, worth_saying
+from stabtree.diagnosis.whole.near import near_facts
+from stabtree.diagnosis.whole.ranks import with_worst_rank
 from stabtree.facts.reading import Reading
 from stabtree.facts.replay import Replay
 from stabtree.run import Run
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stabtree.common.faults import Fault
-    from stabtree.diagnosis.events import FindingWithContext
-    from stabtree.diagnosis.visits import Missing, Visit
+    from stabtree.diagnosis.visits import LogNext, Missing, Visit
     from stabtree.diagnosis.walker import Ask, Overrides
     from stabtree.facts.registry import Facts
     from stabtree.tree.model import Leaf, Question, Tree
@@ -116,13 +115,16 @@ def _diagnosis(walk: Walker) -> Diagnosis:
     further = list(walk.walk_further(sections[1:]))
     run, facts = walk.run, walk.facts  # with what a person answered on the way
     ends = [(path, end), *((visits, leaf) for visits, leaf in further if leaf is not None)]
-    found, ignored = _found(walk, ends)
-    findings = _merged(found, facts)
     unknown = unanswered(run, walk.seen.values())
     lacking = lacking_for_ok(run, tree, ends, walk.seen.values(), unknown)
+    near = near_facts(tree, walk.seen.values())
+    misread = _misread(facts)
+    if not (lacking or misread):
+        ends[0] = earned(walk, ends, near)
+        end = ends[0][1]
+    found, ignored = _found(walk, worth_saying(tree, ends))
+    findings = _merged(found, facts)
     missing = tuple(item for item in unknown if item.applies)
-    own = worst_first(item.finding for item in found)
-    monitor = facts.get("monitor")
     diagnosis = Diagnosis(
         run=run,
         tree=tree,
@@ -133,30 +135,48 @@ def _diagnosis(walk: Walker) -> Diagnosis:
         trees=walked_trees(tree, sections),
         findings=tuple(findings),
         ignored=tuple(ignored),
-        timeline=timeline(facts, findings[0]) if findings else (),
         missing=missing,
-        log_next=log_next(tree, walk.seen, missing, lacking, own, deciding_settings(path, walk.leaf_after)),
+        log_next=_log_next(walk, path, missing, lacking, found),
         lacking=lacking,
         verdict=_verdict(walk, end, findings, lacking),
         answer_notes=tuple(walk.answer_notes()),
-        misread=_misread(facts),
-        monitor=monitor if isinstance(monitor, Replay) else None,
+        misread=misread,
+        near=near,
+        monitor=_replay(facts),
         literal=walk.options.literal,
         overrides=walk.options.overrides,
     )
     return with_faults(diagnosis, facts.faults)
 
 
-def _merged(found: Sequence[FindingWithContext], facts: Facts) -> list[Finding]:
-    """Return one finding for each event, worst first; each leaf's own where they can't be merged."""
+def _log_next(
+    walk: Walker,
+    path: tuple[Visit, ...],
+    missing: tuple[Missing, ...],
+    lacking: tuple[Missing, ...],
+    found: list[Incident],
+) -> tuple[LogNext, ...]:
+    """Return what to log next time, the most useful first."""
+    settings = deciding_settings(path, walk.leaf_after)
+    return log_next(walk.tree, walk.seen, missing, lacking, worst_first(found), settings)
 
-    def merged() -> list[Finding]:
-        return before_all_trouble(merge_events(found, facts), facts.sure("checkpoints"))
 
-    def separate(_fault: Fault | None) -> list[Finding]:
-        return worst_first(item.finding for item in found)
+def _merged(found: Sequence[Incident], facts: Facts) -> list[Incident]:
+    """Return one incident for each event, worst first; each leaf's own where they can't be merged."""
+
+    def merged() -> list[Incident]:
+        return incidents_of(found, facts)
+
+    def separate(_fault: Fault | None) -> list[Incident]:
+        return [described(item, facts) for item in worst_first(found)]
 
     return facts.faults.attempt("part", "events", merged, separate)
+
+
+def _replay(facts: Facts) -> Replay | None:
+    """Return what the NaN monitor would have done; None where the loss is finite, or that can't be found out."""
+    monitor = facts.get("monitor")
+    return monitor if isinstance(monitor, Replay) else None
 
 
 def _misread(facts: Facts) -> str:
@@ -167,25 +187,23 @@ def _misread(facts: Facts) -> str:
     return ""
 
 
-def _found(
-    walk: Walker, ends: Iterable[tuple[tuple[Visit, ...], Leaf]]
-) -> tuple[list[FindingWithContext], list[Finding]]:
-    """Return the finding of each leaf that is not ok, and apart the ignored ones; the first walk to a leaf has it."""
-    found: dict[str, FindingWithContext] = {}
+def _found(walk: Walker, ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> tuple[list[Incident], list[Incident]]:
+    """Return what was found at each leaf that is not ok, and apart what is ignored; the first walk to a leaf has it."""
+    found: dict[str, Incident] = {}
     for visits, leaf in ends:
         if leaf.severity is not Severity.OK and leaf.id not in found:
-            found[leaf.id] = build_finding(walk.facts, walk.params, visits, leaf)
-    ignored = [found.pop(id_).finding for id_ in list(found) if id_ in walk.options.ignore]
+            found[leaf.id] = build_incident(walk.facts, walk.params, visits, leaf)
+    ignored = [found.pop(id_) for id_ in list(found) if id_ in walk.options.ignore]
     return list(found.values()), worst_first(ignored)
 
 
-def _verdict(walk: Walker, end: Leaf, findings: list[Finding], lacking: tuple[Missing, ...]) -> str:
+def _verdict(walk: Walker, end: Leaf, findings: list[Incident], lacking: tuple[Missing, ...]) -> str:
     """Return the severity of the worst finding, else of the path's leaf; unknown if too little could be judged."""
     worst = end.severity
     if findings:
-        worst = findings[0].leaf.severity
+        worst = findings[0].severity
     elif end.id in walk.options.ignore:
         worst = Severity.OK
-    if worst.rank < Severity.WARNING.rank and (lacking or _misread(walk.facts)):
+    if not worst.is_alarm and (lacking or _misread(walk.facts)):
         return UNKNOWN
     return worst

@@ -13,7 +13,7 @@ from stabtree.diagnosis.ignored import Accepted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.run import Run
 
 FindingKey = tuple[str, str, str]
@@ -66,7 +66,7 @@ class KnownFindings(Protocol):
     def count(self) -> int:
         """The number of known findings."""
 
-    def why(self, diagnosis: Diagnosis, finding: Finding) -> Accepted | None:
+    def why(self, diagnosis: Diagnosis, finding: Incident) -> Accepted | None:
         """Return why a finding is accepted; None if it is not."""
 
     def of(self, run: Run) -> tuple[KnownFinding, ...]:
@@ -89,7 +89,7 @@ class Acceptance:
     run: str = "*"
     since: str = ""
 
-    def covers(self, run: Run, finding: Finding) -> bool:
+    def covers(self, run: Run, finding: Incident) -> bool:
         """Return whether this finding is accepted."""
         names = [run.name, *(source.path for source in run.sources)]
         return finding.leaf.id == self.leaf and any(fnmatchcase(name, self.run) for name in names)
@@ -143,7 +143,7 @@ class Accepting:
                 accepted[finding.leaf.id] = why
         return accepted
 
-    def why(self, diagnosis: Diagnosis, finding: Finding) -> Accepted | None:
+    def why(self, diagnosis: Diagnosis, finding: Incident) -> Accepted | None:
         """Return why a finding is accepted; None if it is not."""
         for item in self.project:
             if item.covers(diagnosis.run, finding):
@@ -173,6 +173,6 @@ class Accepting:
             yield f"{gone} accepted findings no longer occur: {UPDATE} them"
 
 
-def unaccepted_findings(diagnosis: Diagnosis) -> list[Finding]:
+def unaccepted_findings(diagnosis: Diagnosis) -> list[Incident]:
     """Return the findings that count, each leaf on its own."""
     return list(chain.from_iterable(finding.parts for finding in diagnosis.findings))

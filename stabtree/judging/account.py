@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from stabtree.common.answer import NO
 from stabtree.common.lazy import np
 from stabtree.common.text import first_few
 from stabtree.metrics.metric import Role
+from stabtree.predicates.metric.breaks import ASKED, broken_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from stabtree.run import ColumnUse, FileUse, Run
 
-# A question asks whether these are finite; of any other series nobody does.
-_ASKED_FINITE = frozenset(("loss", "eval_loss", "grad_norm", "step"))
 _HARMLESS = frozenset((Role.CLOCK, Role.COUNTER, Role.SETTING, Role.LABEL))
 _MAX_NAMED = 3
 
@@ -98,7 +98,7 @@ def _of_file(source: FileUse, run: Run) -> Iterator[AccountEntry]:
 def _of_column(use: ColumnUse, path: str, run: Run) -> Iterator[AccountEntry]:
     fate, reason = _fate(use)
     yield AccountEntry("series", use.name, fate, use.logged or 0, reason, None, path)
-    if use.nonfinite and use.metric not in _ASKED_FINITE and use.role != Role.LABEL:
+    if use.nonfinite and use.role != Role.LABEL and not _is_judged(use, run):
         first = _first_nonfinite(use, run)
         yield AccountEntry("values", use.name, Fate.UNEXPLAINED, use.nonfinite, "not finite", first, path)
     if use.misread:
@@ -113,6 +113,13 @@ def _fate(use: ColumnUse) -> tuple[Fate, str]:
     if use.role in _HARMLESS:
         return Fate.HARMLESS, f"a {use.role}"
     return Fate.UNEXPLAINED, use.why
+
+
+def _is_judged(use: ColumnUse, run: Run) -> bool:
+    """Return whether a question asks whether a column is finite, and does not leave it at that."""
+    name = use.metric or use.name
+    series = run.find(name)
+    return name in (*ASKED, "step") or (series is not None and broken_as(name, series) != NO)
 
 
 def _skipped(source: FileUse) -> AccountEntry:
@@ -143,7 +150,7 @@ def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
         where = f", the first at {unit} {ordered[0].first:,}"
     if len(names) == 1:
         verb = "holds"
-    yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}, and no question reads them."
+    yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}, which no question judges."
 
 
 def _cells(entries: list[AccountEntry]) -> Iterator[str]:

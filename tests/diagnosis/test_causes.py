@@ -90,9 +90,9 @@ def test_up_to_a_break_each_rate_counts() -> None:
 
 
 def test_a_rate_inside_its_bar_is_no_more_than_possible() -> None:
-    """Adam above 0.01 is likely too high, below it possible down to a share of 0.03, and then not confirmed."""
+    """Adam above 0.01 is likely too high, below it possible down to a twentieth of it, and then not confirmed."""
     states = []
-    for lr in (0.0112, 0.0088, 3.3e-4, 2.7e-4):
+    for lr in (0.0112, 0.0088, 5.5e-4, 4.5e-4):
         run = make_run({"loss": noisy(2.3, sigma=0.005)}, lr=lr, optimizer="adamw_torch")
         states.append(str(causes(run, "flat-from-start")["O22.high"].state))
     assert states == ["likely", "possible", "possible", "not confirmed"]
@@ -300,7 +300,7 @@ def test_a_loss_that_was_thrown_up_has_not_hardly_fallen() -> None:
 
 
 def test_an_eval_loss_that_never_fell_is_said_so() -> None:
-    """No share of nothing."""
+    """Its best is its very first value."""
     evals = np.linspace(1.0, 4.0, 30)
     loss = {"loss": np.linspace(1.0, 0.2, ROWS)}
     run = make_run(loss)
@@ -308,4 +308,6 @@ def test_an_eval_loss_that_never_fell_is_said_so() -> None:
         run, series={**run.series, "eval_loss": make_run({"eval_loss": evals}, 20 * np.arange(30)).series["eval_loss"]}
     )
     finding = next(item for item in diagnose(run, TREES).findings if item.leaf.id == "overfitting")
-    assert "and it never fell" in finding.evidence[0].text
+    assert "eval_loss is best at 1 (step 0) and is 4 now" in finding.evidence[0].text
+    assert finding.restart is not None
+    assert finding.last_good_step == 0

@@ -11,9 +11,9 @@ import pytest
 
 from stabtree import Recorder, TrainingStoppedError
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.ranks import with_worst_rank
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
+from stabtree.diagnosis.whole.ranks import with_worst_rank
 from stabtree.facts import FACTS
 from stabtree.loaders import load_run
 from stabtree.predicates import PREDICATES

@@ -115,7 +115,7 @@ def test_what_is_set_so_already_is_not_advised() -> None:
 
 @pytest.mark.parametrize(("at", "told"), [(450, True), (150, False)])
 def test_no_checkpoint_is_reloaded_that_is_not_there(at: int, told: bool) -> None:
-    """A fix that takes a checkpoint from before the trouble is told only where one is as old, at every 200 steps."""
+    """A fix that takes a checkpoint from before the trouble is told only where one is as old."""
     loss = falling(600) + np.where(np.arange(600) >= at, 3.0, 0.0)
     found = diagnose(make_run({"loss": loss}, checkpoint_every=200))
     finding = next(finding for finding in found.findings if finding.leaf.id == "spike-persistent")

@@ -45,7 +45,6 @@ def dead_at(step: int, **config: Any) -> Diagnosis:
         (5, {"checkpoint_every": 200}, None, None),
         (650, {"checkpoints": (100, 333, 641, 645, 649, 650)}, 333, 649),
         (650, {"checkpoints": (645,)}, 645, 645),
-        (405, {}, 200, 400),  # every 200 steps, assumed
     ],
 )
 def test_a_checkpoint_from_right_before_the_storm_is_passed_over(
@@ -133,11 +132,13 @@ def broken_at(step: int, rows: int = 1000, **config: Any) -> Run:
     return make_run({"loss": np.where(np.arange(rows) < step, falling(rows), np.nan)}, **config)
 
 
-def test_an_assumption_is_said_as_one() -> None:
-    """Only where nothing says when checkpoints are written."""
-    assert "assuming one every 200 steps, since none was found" in words(broken_at(650))
+def test_no_checkpoint_is_invented() -> None:
+    """Where nothing says when they are written, any that is old enough will do."""
+    assert words(broken_at(650)).startswith("Restart from any checkpoint up to step 639; at least 360 steps are run")
     assert "the configuration writes one every 100 steps; if it was kept" in words(broken_at(650, checkpoint_every=100))
-    assert "assuming" not in words(broken_at(650, checkpoints=(600,)))
+    assert "any checkpoint" not in words(broken_at(650, checkpoints=(600,)))
+    restart = to_dict(diagnose(broken_at(650)))["findings"][0]["restart"]
+    assert (restart["checkpoint_step"], restart["up_to_step"], restart["assumed"]) == (None, 639, True)
 
 
 def test_a_checkpoint_that_was_seen_is_named_by_its_path() -> None:
@@ -180,12 +181,10 @@ def test_what_is_lost_is_told_in_hours_where_time_is_logged() -> None:
 
 
 def test_epochs_are_called_epochs() -> None:
-    """A log that counts them has no steps to restart from, and a checkpoint after each is assumed."""
+    """A log that counts them has no steps to restart from."""
     source = FileUse("log.csv", "csv", 40, steps_from="epoch")
     run = replace(broken_at(20, 40), sources=(source,))
-    assert "the checkpoint of epoch 18, before epoch 20; 21 epochs are run again (assuming one every epoch" in words(
-        run
-    )
+    assert "any checkpoint up to epoch 18; at least 21 epochs are run again" in words(run)
 
 
 def test_overfitting_keeps_the_checkpoint_of_the_lowest_eval_loss() -> None:
@@ -209,7 +208,7 @@ def test_a_checkpoint_that_has_lost_what_the_best_one_knew_is_not_advised() -> N
     columns = {"loss": 3 * np.exp(-at / 300), "eval_loss": 2 + ((at - 300) / 300.0) ** 2 + 0.01 * np.sin(at)}
     told = words(make_run(columns, checkpoints=(700, 900)))
     assert told.startswith("No checkpoint that was kept is of use: at the nearest, of step 700, the eval loss is 3.78")
-    assert "train again and stop at step 306" in told
+    assert "train again and stop at step 300" in told
 
 
 def test_a_run_that_got_over_it_is_not_sent_back() -> None:
@@ -225,17 +224,12 @@ def test_a_run_that_got_over_it_is_not_sent_back() -> None:
     assert higher.restart.checkpoint_step == 400
 
 
-def test_what_the_log_tells_goes_before_what_is_assumed() -> None:
-    """Lines that say so, then the configuration, then evaluations, then the ends of epochs, then every 200 steps."""
-    run = broken_at(650)
-    assert "step 600, before" in words(run)
-    run = replace(run, epoch_ends={250: 0, 500: 1})
-    assert "step 500, the end of epoch 1, before step 650" in words(run)
-    assert "assuming one every epoch" in words(run)
+def test_what_the_log_tells_goes_before_what_is_configured() -> None:
+    """Lines that say so, then the configuration; where the run was evaluated or an epoch ended says nothing."""
+    run = replace(broken_at(650), epoch_ends={250: 0, 500: 1})
     evals = make_run({"eval_loss": [2.0, 1.5, 1.2]}, steps=[300, 450, 750]).series["eval_loss"]
     run = replace(run, series={**run.series, "eval_loss": evals})
-    assert "step 450, before" in words(run)
-    assert "assuming one at each evaluation" in words(run)
+    assert "any checkpoint up to step 639" in words(run)
     config = make_run({"loss": [1.0]}, always_save_checkpoint=False).config
     assert "step 450, before" in words(replace(run, config=config))
     assert "the configuration writes one" in words(replace(run, config=config))
@@ -244,9 +238,9 @@ def test_what_the_log_tells_goes_before_what_is_assumed() -> None:
     )
 
 
-def test_no_run_is_lost_on_an_assumption() -> None:
-    """Where nothing says where the checkpoints are there may be one that is old enough."""
-    assert "Restart from the beginning, unless a checkpoint older than step 150 was kept" in words(broken_at(150))
+def test_no_run_is_lost_where_nothing_is_known_of_checkpoints() -> None:
+    """There may be one that is old enough."""
+    assert "Restart from any checkpoint up to step 139" in words(broken_at(150))
     assert "the whole run is lost" in words(broken_at(150, checkpoint_every=200))
 
 
@@ -302,9 +296,9 @@ def test_what_never_came_back_from_its_first_trouble_has_nothing_to_go_back_to(
     restart = diagnose(make_run({"loss": trained_on(np.arange(1000), start)}, checkpoint_every=250)).findings[0].restart
     assert restart is not None
     assert restart.checkpoint_step == checkpoint
-    assert ("Nothing to go back to: the loss is up from step" in "".join(t for t, _ in restart_line(restart))) == (
-        checkpoint is None
-    )
+    assert (
+        "Nothing to go back to: loss is off its level from step" in "".join(t for t, _ in restart_line(restart))
+    ) == (checkpoint is None)
 
 
 def test_trouble_from_the_first_rows_leaves_nothing_to_go_back_to() -> None:

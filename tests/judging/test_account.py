@@ -46,22 +46,22 @@ def test_every_column_has_a_fate(tmp_path: Path) -> None:
 
 
 def test_values_that_are_not_finite_are_never_silent(tmp_path: Path) -> None:
-    """Also in a column that no question reads: with its name and the step from which on."""
-    own: list[object] = [1.0] * 30 + ["nan"] * 30
+    """Also where they are none of its end: with its name and the first step."""
+    own: list[object] = [*[1.0] * 30, *["nan"] * 10, *[1.0] * 20]
     path = csv(tmp_path, {"my_own": own})
     run = load_run(path)
     assert entries(run, "values")["my_own"] == AccountEntry(
-        "values", "my_own", Fate.UNEXPLAINED, 30, "not finite", 30, str(path)
+        "values", "my_own", Fate.UNEXPLAINED, 10, "not finite", 30, str(path)
     )
     assert unexplained(run) == (
-        "my_own holds values that are not finite, the first at step 30, and no question reads them.",
+        "my_own holds values that are not finite, the first at step 30, which no question judges.",
     )
     assert "my_own holds values that are not finite, the first at step 30" in command("diagnose", str(path)).stdout
 
 
-@pytest.mark.parametrize("metric", ["loss", "grad_norm"])
+@pytest.mark.parametrize("metric", ["loss", "grad_norm", "my_own"])
 def test_what_a_question_asks_is_not_listed_again(tmp_path: Path, metric: str) -> None:
-    """Section 1 asks whether the loss and the gradient are finite."""
+    """Questions ask whether the loss, the gradient and the end of any other series are finite."""
     path = csv(tmp_path, {metric: [1.0] * (ROWS - 1) + ["nan"]})
     assert not entries(load_run(path), "values")
 
@@ -93,5 +93,5 @@ def test_inspect_and_json_hold_it(tmp_path: Path) -> None:
 
 def test_a_name_that_quotes_our_words_hides_nothing(tmp_path: Path) -> None:
     """Sentences are chosen by what they are about, not by their words."""
-    path = csv(tmp_path, {"stabtree inspect": [1.0] * 30 + ["nan"] * 30})
+    path = csv(tmp_path, {"stabtree inspect": ["nan"] * 30 + [1.0] * 30})
     assert "stabtree inspect holds values that are not finite" in " ".join(command("inspect", str(path)).stdout.split())

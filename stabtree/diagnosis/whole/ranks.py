@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN, Evidence
-from stabtree.diagnosis.coverage import with_faults
-from stabtree.diagnosis.events import worst_first
+from stabtree.diagnosis.incidents import worst_first
+from stabtree.diagnosis.whole.coverage import with_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,4 +53,4 @@ def _badness(diagnosis: Diagnosis) -> int:
         return -1
     if not diagnosis.findings:
         return 0
-    return diagnosis.findings[0].leaf.severity.rank
+    return diagnosis.findings[0].severity.rank

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
+from stabtree.context.find import context_of
 from stabtree.diagnosis.visits import Missing, Walked, WalkedTree
 from stabtree.run import CONFIG, PLANNED
 from stabtree.tree.document import Part
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Section, Tree
 
+REWARD = "reward"
 # What a section may wait for besides metrics: what to say where it is absent, and where it is there.
 _PRESENCE = {
     "lines": ("the log is no text log, or has no such lines", "the log is a text log with lines to read"),
@@ -27,6 +29,9 @@ _PRESENCE = {
     PLANNED: ("it is not known how long the run was to be", "it is known how long the run was to be"),
     "rerun": ("no rerun was given (--rerun)", "a rerun was given"),
 }
+
+HELD_OUT = {"nonfinite_eval", "overfits"}
+"""What is asked of an eval loss, as other questions of a training loss."""
 
 
 def walked(run: Run, section: Section) -> Walked:
@@ -67,8 +72,9 @@ def lacking_for_ok(
     """Return the questions without an answer that keep a run from being called ok.
 
     Those are the questions that the leaves which say ok need, whichever of them was reached, as far as their section
-    applies to the run; all of them if none applies. A tree whose leaves need none judges a run by any answer at all.
-    Questions for a person count where a walk went past them to an ok with no answer at all.
+    applies to the run; all of them if none applies. Where a reward leads, what is asked of the loss is not needed, nor
+    where no training loss is logged and the eval loss was judged. A tree whose leaves need none judges a run by any
+    answer at all. Questions for a person count where a walk went past them to an ok with no answer at all.
 
     Args:
         run: the run.
@@ -80,11 +86,25 @@ def lacking_for_ok(
     needs = _needs(tree, ends[0][1])
     if needs:
         applying = {id_ for id_ in needs if walked(run, tree.section(tree.questions[id_].section)).walked}
-        needed = applying or needs
+        needed = _led_by_reward(run, tree, applying) or applying or needs
     else:
         needed = {item.id for item in missing} if _all_unknown(visits) else set()
     needed |= _skipped_to_ok(ends)
-    return tuple(item for item in missing if item.id in needed)
+    spared = "loss" if _judged_held_out(run, visits) else None
+    return tuple(item for item in missing if item.id in needed and spared not in item.metrics)
+
+
+def _judged_held_out(run: Run, visits: Iterable[Visit]) -> bool:
+    """Return whether a run without a training loss was judged by its eval loss instead."""
+    answered = {visit.question.test for visit in visits if visit.answer.verdict != UNKNOWN}
+    return not run.has("loss") and answered >= HELD_OUT
+
+
+def _led_by_reward(run: Run, tree: Tree, needed: set[str]) -> set[str]:
+    """Return those questions that ask about the reward, where that is the run's outcome."""
+    if context_of(run).outcome.value != REWARD:
+        return set()
+    return {id_ for id_ in needed if REWARD in tree.section(tree.questions[id_].section).when}
 
 
 def _needs(tree: Tree, end: Leaf) -> set[str]:
