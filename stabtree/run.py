@@ -131,7 +131,7 @@ class Setting:
     spelled: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Run:
     """A training run.
 

@@ -17,7 +17,6 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.metrics.load import table
 from stabtree.metrics.metric import Role
-from stabtree.metrics.metric import names as names_in
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import MAX_NAME, axis, by_name, is_time, match, normalize, with_role, words
 from stabtree.metrics.vocabulary import TRAIN
@@ -27,13 +26,6 @@ if TYPE_CHECKING:
 
 STEP, EPOCH, RANK, RUN, PHASE = "step", "epoch", "rank", "run", "phase"
 AXES = frozenset((STEP, EPOCH, RANK, RUN, PHASE))  # roles that are no metrics: they say which row it is
-# Words in the name of a column of steps by which it counts something else than optimizer steps.
-_OTHER_COUNTS = frozenset(
-    names_in(
-        "token tokens sample samples example examples sequence sequences seq seqs image images img kimg frame frames "
-        "byte bytes word words consumed seen episode episodes epoch epochs ep env timestep timesteps interacts"
-    )
-)
 # Ultralytics logs the parts of its loss only, and they carry their weights already.
 _PART = re.compile(r"\s*(train|val)/(box|obj|cls|dfl|seg|sem|pose|kobj|rle|angle)_(?:loss|om)\s*")
 _PART_OF = {"train": "loss", "val": "eval_loss"}
@@ -194,15 +186,6 @@ def known_names() -> Iterator[str]:
     """Return all names of metrics and of the columns that say which row it is."""
     yield from chain.from_iterable(metric.names for metric in by_name().values())
     yield from chain.from_iterable(table().axes.values())
-
-
-def counts_optimizer_steps(column: str) -> bool:
-    """Return whether a column of steps counts optimizer steps, judged by its name.
-
-    >>> counts_optimizer_steps("train/global_step"), counts_optimizer_steps("consumed_tokens")
-    (True, False)
-    """
-    return normalize(column) not in table().axes[EPOCH] and _OTHER_COUNTS.isdisjoint(words(column))
 
 
 def part_of(column: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import median
 from stabtree.metrics.table import is_time
 from stabtree.run import Gap
@@ -26,12 +27,11 @@ if TYPE_CHECKING:
 WATCHED = ("loss", "grad_norm", "lr", "loss_scale")
 # What a trainer may write once more when it is done.
 EVALUATED = frozenset(("eval_loss", "eval_quality"))
-MIN_POINTS = 5
+MIN_POINTS = ROWS_SHORT
 MIN_ROWS = 3
-FACTOR = 3.0
-DENSITY = 0.5
-AROUND = 5
-ALWAYS = 20
+DENSITY = SHARE_HALF
+AROUND = ROWS_SHORT
+ALWAYS = ROWS_LONG
 # How often single missing values may come together so by chance: anywhere in the log, or right at its end.
 BY_CHANCE = 0.001
 AT_END_BY_CHANCE = 0.01

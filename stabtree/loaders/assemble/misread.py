@@ -10,28 +10,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, SHARE_HALF, SHARE_MOST, SHARE_SOME
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
     from stabtree.loaders.table import Column
 
 # Fewer of them are left to the search for spikes.
-MIN_SHARE = 0.05
+MIN_SHARE = SHARE_SOME
 BLOCK = 50
 # A point that is lost makes a number so many times as large, at least.
-LOST_FACTOR = 100.0
+LOST_FACTOR = FACTOR_HUGE
 WHOLE_FLOAT32 = 2.0**23
 # And those that lost it are apart from all others by such a factor.
-APART = 10.0
+APART = FACTOR_LARGE
 # Within this share of the usual distance from 0, a value is as far from it as the others.
-ALIKE = 0.5
+ALIKE = SHARE_HALF
 # Chance changes from one kind of value to the other at least so often for each value of the rarer kind.
-SCATTERED = 0.8
+SCATTERED = SHARE_MOST
 # So many, and no more than this share of all, go so far below 0 as the others go above: of normal noise with a third
 # below 0 their median goes 0.6 times as far, of a Laplace's 0.8 times.
-MIRRORED_ROWS = 50
+MIRRORED_ROWS = BLOCK
 MIRRORED_SHARE = 0.35
-MIRRORED = 0.9
+MIRRORED = SHARE_MOST
 CHECKED = ("loss", "eval_loss", "grad_norm")
 
 

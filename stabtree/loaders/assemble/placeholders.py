@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import median, true_at_end
 from stabtree.common.text import clean
 from stabtree.metrics.names import AXES
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     from stabtree.run import Series, Setting
 
 PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no scaler is in use
-MOVED = 0.05  # relative change of a loss that no run has without a gradient
+MOVED = SHARE_SOME  # relative change of a loss that no run has without a gradient
 MASKED_ROWS = 2  # rows to the end with a gradient of 0; one is enough where it is NaN
 RL_SIGNS = frozenset(("reward_std", "frac_reward_zero_std"))  # a policy's loss moves without a gradient, too
-MIN_ROWS = 8
-MIN_RANGE = 4.0  # a scale that moved by two halvings at least
+MIN_ROWS = ROWS_SHORT
+MIN_RANGE = FACTOR  # a scale that moved by two halvings at least
 SLOPE = (0.75, 1.25)  # of log grad_norm over log loss_scale: 1 when the norm is multiplied by the scale
-EXPLAINED = 0.8  # share of the norm's variance that the scale must explain
+EXPLAINED = SHARE_MOST  # share of the norm's variance that the scale must explain
 
 MIN_BEFORE = 3  # numbers in a row before a word for nothing: a column that is logged at intervals has fewer
-DENSE = 0.5  # of the rows of a column: another one with fewer numbers there is measured at times of its own
+DENSE = SHARE_HALF  # of the rows of a column: another one with fewer numbers there is measured at times of its own
 
 SeriesByName = dict[str, "Series"]
 

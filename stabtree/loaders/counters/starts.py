@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR_SMALL
 from stabtree.common.stats import median
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.counters.levels import Level
 
 # A run from scratch logs its first row at step 0, at 1, or after one interval; a later first row is a resume's.
-LATE = 1.5
+LATE = FACTOR_SMALL
 # An epoch may come twice where a run was begun anew; where more do, rows are no epochs.
 MAX_REPEATED = 0.1
 # An interval is known from so many rows.

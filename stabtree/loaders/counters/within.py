@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_MOST
 from stabtree.common.stats import median
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 MIN_ROWS = 3
 # Nearly all epochs are alike; the first and the last may not be.
-MIN_SHARE = 0.9
+MIN_SHARE = SHARE_MOST
 # Steps that repeat or go back in more of the rows are no count, where so many rows are counted otherwise.
 LENGTH_ROWS, LENGTH_SHARE = 8, 0.2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import replace
@@ -33,14 +34,28 @@ def parse(line: str) -> Any:
     """
     try:
         try:
-            return json.loads(line)
+            return _loads(line)
         except ValueError:
             spelled = _BARE.sub(lambda m: m[1].strip("+") + ("NaN" if m[2][0] in "nN" else "Infinity"), line)
-            return json.loads(spelled.replace("-NaN", "NaN"))
+            return _loads(spelled.replace("-NaN", "NaN"))
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"is not valid JSON ({error.msg} at column {error.colno})") from None
+
+
+def _loads(text: str) -> Any:
+    if "NaN" in text or "Infinity" in text:
+        return json.loads(text, object_pairs_hook=_with_broken)
+    return json.loads(text)
+
+
+def _with_broken(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; of a key that occurs twice the value that is not finite, which must not be hidden."""
+    kept = dict(pairs)
+    if len(kept) < len(pairs):
+        kept.update((name, value) for name, value in pairs if isinstance(value, float) and not math.isfinite(value))
+    return kept
 
 
 def parse_object(text: str) -> dict[str, Any] | None:

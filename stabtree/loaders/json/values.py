@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
+from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean
 from stabtree.loaders.json.columns import columns_table
 from stabtree.loaders.json.frame import kept_in, within
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
-DENSE = 0.5  # of the rows: a column with fewer values is one that is not logged at every row
+DENSE = SHARE_HALF  # of the rows: a column with fewer values is one that is not logged at every row
 KINDS = "a DataFrame, a mapping of column to values, a list of records, or a Run"
 
 

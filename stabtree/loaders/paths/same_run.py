@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_LONG, SHARE_SOME
 from stabtree.common.stats import median
 from stabtree.loaders.assemble.ranks import RANK_NAME
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.run import Run, Series
 
-PROVING_ROWS = 20  # rows in which two logs of one gradient norm are the same; in 20 rows no two runs are by chance
+PROVING_ROWS = ROWS_LONG  # rows in which two logs of one gradient norm are the same; no two runs are by chance
 # What the name of a rank adds to that of rank 0: `run.rank1.jsonl` beside `run.jsonl`.
 _RANK_SUFFIX = re.compile(r"\.rank\d+(?=(?:\.[^./\\]*)?$)")
 # Settings that differ between the ranks of one run, or say nothing of it.
@@ -30,7 +31,7 @@ DISTINCTIVE = ("loss", "reward", "eval_loss", "grad_norm")
 """What two runs never have in common row for row; a learning rate they may."""
 CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
 """What each logger measures, or numbers, on its own."""
-OVERLAP = 0.05  # the share of a part's steps that the next one may leave out, and must not have begun in
+OVERLAP = SHARE_SOME  # the share of a part's steps that the next one may leave out, and must not have begun in
 
 
 class RunLog(NamedTuple):

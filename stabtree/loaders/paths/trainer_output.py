@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.config import of_model, read_config
@@ -26,9 +27,9 @@ EVENTS = "runs"  # where the trainer writes events if nobody says otherwise
 # Events hold single precision.
 SAME = 1e-5
 # The share of rows in which the events of the run and its state are the same; the rest was trained again.
-SAME_SHARE = 0.5
+SAME_SHARE = SHARE_HALF
 # A loss that begins below this share of ln(vocabulary), but not at 0, is that of a model which was trained before.
-UNTRAINED = 0.5
+UNTRAINED = SHARE_HALF
 
 
 def whole(folder: Path, state: Table, names: Names) -> tuple[Table, ...]:

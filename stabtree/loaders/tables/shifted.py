@@ -13,6 +13,7 @@ from itertools import chain, pairwise, product
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR_SMALL, NOISE_TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 # Rows on each side that are compared.
 AROUND = 10
 # Usual values are alike within the first of these factors, and far apart beyond the second.
-ALIKE = 1.5
-FAR = 2.0
+ALIKE = FACTOR_SMALL
+FAR = NOISE_TIMES
 # A column with values in so large a share of the rows is logged in each, one in so small a share is not.
 DENSE = 0.8
 SPARSE = 0.3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR_SMALL
 from stabtree.common.stats import median
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.points import Points
 
 # A run from scratch logs its first row at step 0, at 1, or after one interval; a later first row is a resume's.
-LATE = 1.5
+LATE = FACTOR_SMALL
 # What a resume may change: how far it goes; the precision is that of the weights, which only a checkpoint shows.
 CHANGES = frozenset({"name", "max_steps", "dtype", "checkpoints"})
 

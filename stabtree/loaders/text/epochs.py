@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.loaders.counters.levels import Level
 from stabtree.loaders.counters.runs import Runs, divide
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.text.rows import LogRows
 
 # Nearly all gaps are alike; the first and the last may not be.
-MIN_SHARE = 0.9
+MIN_SHARE = SHARE_MOST
 # Batches have so many times as many rows as the lines that sum up an epoch.
 DENSER = 3
 # PyTorch's examples count samples, in batches of a multiple of this.

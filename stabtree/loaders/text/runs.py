@@ -124,6 +124,8 @@ def _parts(source: Source, reader: LogReader, log: _Log, runs: Runs) -> list[Tab
         table = _table(source, reader, log, begin, end)
         parts.append(replace(table, notes=own, run=str(number) if count > 1 else "", restarts=runs.meaning))
         before = []
+    # What ended a run did not end the training if another run of the log follows.
+    parts[:-1] = [replace(part, lines=tuple(replace(line, at_end=False) for line in part.lines)) for part in parts[:-1]]
     return parts
 
 

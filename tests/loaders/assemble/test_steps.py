@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
-from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.loaders import load_run
 from stabtree.loaders.assemble.history import history
 from stabtree.report.markdown.page import markdown
@@ -304,21 +303,8 @@ def test_a_log_without_steps_is_told_in_rows(tmp_path: Path, first: float) -> No
     found = diagnose(run)
     restart = found.findings[0].restart
     assert restart is not None
-    assert (restart.checkpoint_step, restart.unit, restart.source) == (None, "row", CheckpointSource.UNCOUNTED)
+    assert (restart.checkpoint_step, restart.unit, restart.assumed) == (None, "row", True)
     for draw in (screen, markdown):
         shown = draw(found)
         assert "ow 200" in shown
         assert not re.search(r"\bsteps? \d|\d steps", shown)
-
-
-@pytest.mark.parametrize(
-    ("column", "assumed"), [("global_step", 200), ("tokens", None), ("consumed_samples", None), ("num_timesteps", None)]
-)
-def test_no_checkpoint_is_assumed_where_steps_are_not_counted(tmp_path: Path, column: str, assumed: int | None) -> None:
-    """No trainer saves every 200 tokens, samples or steps of an environment."""
-    rows = [f"{row * 10},{'nan' if row >= 30 else 4 - row / 60},1.0" for row in range(60)]
-    run = load(tmp_path, f"{column},loss,grad_norm", *rows, step_column=column)
-    restart = diagnose(run).findings[0].restart
-    assert restart is not None
-    assert restart.checkpoint_step == assumed
-    assert (restart.source is CheckpointSource.UNCOUNTED) == (assumed is None)

@@ -125,7 +125,7 @@ def test_more_columns_than_any_logger_writes_are_refused(kind: str, tmp_path: Pa
     begin = process_time()
     with pytest.raises(StabtreeError, match=r"has more than 20,000 columns"):
         load_run(file)
-    assert process_time() - begin < 3.0
+    assert process_time() - begin < 6.0
 
 
 def test_a_file_that_a_manifest_names_often_is_read_once(tmp_path: Path) -> None:
@@ -148,4 +148,4 @@ def test_a_folder_of_many_files_is_told_within_seconds(tmp_path: Path) -> None:
     begin = process_time()
     with pytest.raises(StabtreeError, match=r"holds at least \d+ runs: 1\.csv"):
         load_run(tmp_path)
-    assert process_time() - begin < 3.0
+    assert process_time() - begin < 6.0

@@ -135,7 +135,7 @@ def test_a_run_folder(tmp_path: Path) -> None:
     ("code", "leaf"),
     [
         (b"", ""),
-        (varint(1 << 3) + varint(1), "exit-status"),
+        (varint(1 << 3) + varint(1), "exit-status-recorded"),
         (varint(1 << 3) + varint(255), "interrupted"),
         (varint(1 << 3) + varint(137), "host-memory"),
     ],

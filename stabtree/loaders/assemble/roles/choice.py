@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_MOST
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.roles.evidence import is_constant, readings
 from stabtree.loaders.assemble.roles.nameless import MIN_ROWS, one_series
@@ -31,7 +32,7 @@ CLOCKS = frozenset(("time", "wall_time", "walltime", "timestamp", "elapsed", "ti
 ALIKE = 1e-2
 # A sum of printed numbers differs from the printed total by their rounding.
 ROUNDING = 5e-3
-SUMMED_SHARE = 0.95
+SUMMED_SHARE = SHARE_MOST
 # More gradient norms than this are those of layers.
 MAX_NORMS = 3
 

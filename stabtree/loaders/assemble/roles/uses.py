@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
+from stabtree.loaders.assemble.steps import MAX_STEP
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import PHASE, RUN, SHOWN, Names
 from stabtree.metrics.ranking import FAR_MORE
@@ -153,4 +154,4 @@ def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
 def _no_steps(values: Floats) -> int:
     """Count the values that can be no step: part by part, since copying a long column takes longer than checking it."""
     parts = (values[start : start + PART] for start in range(0, len(values), PART))
-    return sum(int(np.count_nonzero((part < 0) | (part != np.floor(part)))) for part in parts)
+    return sum(int(np.count_nonzero((part < 0) | (part >= MAX_STEP) | (part != np.floor(part)))) for part in parts)

@@ -63,11 +63,13 @@ def test_its_eval_loss_goes_with_it(tmp_path: Path) -> None:
 
 
 def test_an_eval_loss_alone_is_no_training_loss(tmp_path: Path) -> None:
-    """What asks for the training loss has no answer, and a note says so."""
+    """What asks for the training loss has no answer, and a note says so; the run is judged by what it has."""
     run = load_run(write(tmp_path, table(step=AT, val_loss=FALLING)))
     assert list(run.series) == ["eval_loss"]
     assert "No training loss is logged: the run is judged by eval_loss." in run.notes
-    assert diagnose(run, TREES).verdict == "unknown"
+    found = diagnose(run, TREES)
+    assert found.verdict == "ok"
+    assert {"Q1.1", "Q2.1"} <= {miss.id for miss in found.missing if miss.metrics == ("loss",)}
 
 
 def test_a_run_by_its_reward_alone(tmp_path: Path) -> None:
