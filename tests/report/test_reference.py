@@ -53,9 +53,9 @@ def test_explain_tells_of_an_id_in_whatever_case() -> None:
 
 def test_what_is_taken_over_to_fine_tune_a_guard_is_told_on_request() -> None:
     """`like` brings parameters along; those that fine-tune a guard are counted, and shown with --full."""
-    nodes, _ = find(TREE, "O27")
-    assert "O27.thrown" not in reference.explain(TREE, nodes)
-    assert re.search(r"O27\.thrown += 1\.3", reference.explain(TREE, nodes, full=True))
+    nodes, _ = find(TREE, "O14.batch")
+    assert "O14.batch.thrown" not in reference.explain(TREE, nodes)
+    assert re.search(r"O14\.batch\.thrown += 1\.3", reference.explain(TREE, nodes, full=True))
 
 
 def test_what_a_group_holds_is_named_once() -> None:

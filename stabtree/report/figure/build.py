@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.run import Gap, Run, Series
 
 MAX_STRIPS = 4
@@ -40,7 +40,7 @@ class Frame:
         return column_of(steps, self.first, self.last, self.columns)
 
 
-def figure(diagnosis: Diagnosis, finding: Finding | None, columns: int) -> Figure | None:
+def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figure | None:
     """Return the series that a diagnosis rests on over one axis of steps; None where there is nothing to draw.
 
     Args:
@@ -79,7 +79,7 @@ def _leader(diagnosis: Diagnosis) -> str:
     return next((event.metric for event in diagnosis.timeline if event.first), "")
 
 
-def chosen_series(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]:
+def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series]:
     """Return the series that moved and those that the finding rests on, with the loss."""
     held = _held(diagnosis.run, _wanted(diagnosis, finding))
     drawn = [series for series in held if _shows(series)]
@@ -89,7 +89,7 @@ def chosen_series(diagnosis: Diagnosis, finding: Finding | None) -> list[Series]
     return [*loss, *drawn][:MAX_STRIPS]
 
 
-def _wanted(diagnosis: Diagnosis, finding: Finding | None) -> list[str]:
+def _wanted(diagnosis: Diagnosis, finding: Incident | None) -> list[str]:
     """Return the names of the series to draw: what moved first, the finding's own, what moved then.
 
     The loss leads them where it is one of them, and else comes last: a loss that did not move shows nothing.
@@ -102,7 +102,7 @@ def _wanted(diagnosis: Diagnosis, finding: Finding | None) -> list[str]:
     return [*names[: MAX_STRIPS - 1], "loss", *names]
 
 
-def _named(diagnosis: Diagnosis, finding: Finding | None) -> dict[str, None]:
+def _named(diagnosis: Diagnosis, finding: Incident | None) -> dict[str, None]:
     """Return the series that the timeline and the finding name, in the order in which to draw them."""
     names = [event.metric for event in diagnosis.timeline if event.first]
     if finding:
@@ -135,7 +135,7 @@ def _shows(series: Series) -> bool:
     return len(series) > 1 or not np.isfinite(series.values).all()
 
 
-def _marks(diagnosis: Diagnosis, finding: Finding | None) -> list[Mark]:
+def _marks(diagnosis: Diagnosis, finding: Incident | None) -> list[Mark]:
     found = [Mark(event.step, "first", f"{event.step:,}") for event in diagnosis.timeline if event.first]
     if finding and finding.restart and finding.restart.checkpoint_step is not None:
         step = finding.restart.checkpoint_step

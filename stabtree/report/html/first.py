@@ -14,7 +14,7 @@ from stabtree.report.verdicts import BADGES, CAUSE_SIGNS, TICK_SIGNS, Tick
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.result import Finding, Fix, Happening
+    from stabtree.diagnosis.result import Fix, Happening, Incident
     from stabtree.report.model.report import Action, CauseRow, Open, Report
 
 MAX_EVENTS = 8
@@ -161,7 +161,7 @@ def also(report: Report) -> Markup:
     return headed("Also found", *map(_also, report.also), _paragraph(notes, "quiet"), name="also")
 
 
-def _also(finding: Finding) -> Markup:
+def _also(finding: Incident) -> Markup:
     leaf = finding.leaf
     ids = tag("span", f"{leaf.of} · {leaf.id}", class_="id")
     head = joined([badge(leaf.severity), " ", f"{step_prefix(finding)}{leaf.title}", " ", ids])

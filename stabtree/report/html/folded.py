@@ -14,7 +14,7 @@ from stabtree.report.model.run_facts import steps_around, value_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model.report import Report
     from stabtree.run import FileUse, Run
 
@@ -64,7 +64,7 @@ def _first_rows(heads: list[str], rows: list[list[str]]) -> Iterator[Markup]:
         yield tag("p", f"and {len(rows) - MAX_ROWS:,} more", class_="quiet")
 
 
-def _all_fixes(finding: Finding | None) -> Markup:
+def _all_fixes(finding: Incident | None) -> Markup:
     if finding is None or not finding.advice:
         return NOTHING
     return folded(f"All fixes, in the order in which to try them ({len(finding.advice)})", fixes(finding.advice))

@@ -8,7 +8,14 @@ from __future__ import annotations
 from stabtree.common import extensions
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
-from stabtree.report.json.run_contract import account_entry, context_parts, run_parts
+from stabtree.report.json.run_contract import (
+    account_entry,
+    context_parts,
+    log_next_parts,
+    missing_parts,
+    near_parts,
+    run_parts,
+)
 from stabtree.report.json.shapes import (
     SCALAR,
     Schema,
@@ -97,8 +104,11 @@ def _diagnosis() -> dict[str, Schema]:
         "findings": each("finding", "What was found, worst first."),
         "timeline": many("What happened around the onset of the first finding.", record("An event.", _event())),
         "further": many("The walks of the later sections, past the first leaf.", each("visit", "A walk, as the path.")),
-        "missing": many("Questions that the log could not answer.", record("A question.", _missing())),
-        "log_next": many("What to log next time, the most useful first.", record("A thing to log.", _log_next())),
+        "near": many(
+            "What came near to an alarm without reaching it, likeliest first.", record("A fact.", near_parts())
+        ),
+        "missing": many("Questions that the log could not answer.", record("A question.", missing_parts())),
+        "log_next": many("What to log next time, the most useful first.", record("A thing to log.", log_next_parts())),
         "notes": texts("Notes on a person's answers and on accepted findings, and all that reading the log changed."),
         "account": many("What became of all that the files hold.", record("An entry.", account_entry())),
         "monitor": {
@@ -133,6 +143,7 @@ def _visit() -> dict[str, Schema]:
         "by": word("Who gave the answer.", ["data", "person"]),
         "evidence": each("evidence", "What decided it; empty where it is unknown."),
         "reason": text("Why it is unknown; empty where it is not."),
+        "strength": number("How far the evidence is from the limit, in doublings; null where it has no degrees."),
     }
 
 
@@ -164,24 +175,6 @@ def _event() -> dict[str, Schema]:
     }
 
 
-def _missing() -> dict[str, Schema]:
-    return {
-        "id": text("The question's id."),
-        "reason": text("Why it has no answer."),
-        "metric": texts("What the run lacks for it; empty where nothing to log would help."),
-        "log": text("How to log it."),
-    }
-
-
-def _log_next() -> dict[str, Schema]:
-    return {
-        "metric": texts("Metrics to log, or settings to name."),
-        "log": text("How to log them."),
-        "unlocks": texts("Ids of the questions and causes that they would answer."),
-        "decides": texts("What of the findings they would settle."),
-    }
-
-
 def _leaf() -> dict[str, Schema]:
     return {
         "id": text("The leaf."),
@@ -198,7 +191,7 @@ def _finding() -> dict[str, Schema]:
         "section": text("The section whose walk ended there."),
         "why": text("What it means."),
         "onset_time": maybe(text("When that was, in UTC as of ISO 8601; null where the log has no date.")),
-        "last_good_step": maybe(count("The last logged step before it.")),
+        "last_good_step": maybe(count("The last logged step at which everything was at its level.")),
         "evidence": each("evidence", "What the questions on the way saw."),
         "precursors": each("evidence", "What had left its normal course before."),
         "causes": many("Judged causes, strongest first.", record("A cause.", _cause())),
@@ -217,6 +210,18 @@ def _finding() -> dict[str, Schema]:
             "anyOf": [record("The acceptance.", _accepted()), {"type": "null"}],
         },
         "also": many("Other findings of the same event.", record("A leaf.", _leaf())),
+        "consequences": many("Findings that followed from it.", record("A leaf.", _leaf())),
+        "rows": many("The rows that show it, by step.", record("A row.", _row())),
+        "open": flag("Whether it lasts to the end of the log."),
+        "p": number("How likely an engineer would call the run faulty in this way; null where that was not fitted."),
+    }
+
+
+def _row() -> dict[str, Schema]:
+    return {
+        "step": count("Its step."),
+        "what": word("What it shows.", ["last good", "onset", "worst", "end"]),
+        "values": mapping("What was logged there, by metric.", {"type": ["number", "null"]}),
     }
 
 
@@ -241,8 +246,9 @@ def _cause() -> dict[str, Schema]:
 
 def _restart() -> dict[str, Schema]:
     return {
-        "checkpoint_step": maybe(count("The checkpoint to take; null where there is none.")),
-        "checkpoint_every": count("Steps between checkpoints; 0 where none is known or assumed."),
+        "checkpoint_step": maybe(count("The checkpoint to take; null where there is none, or none is known.")),
+        "up_to_step": maybe(count("Any checkpoint up to this step will do; the best one is nearest to it.")),
+        "checkpoint_every": count("Steps between checkpoints; 0 where that is not known."),
         "assumed": flag("Whether nothing says where the checkpoints are."),
         "lost_steps": count("Steps that are run again."),
         "fresh_step": maybe(count("A newer checkpoint that was passed over: it may hold what broke the run.")),

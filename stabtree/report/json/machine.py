@@ -5,13 +5,9 @@ Steps are integers, a number that is not finite is null, and within a schema num
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
-from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +19,21 @@ from stabtree.common.text import masked
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.judging.account import account, unexplained
+from stabtree.report.json.fingerprint import fingerprint
 from stabtree.report.model.run_facts import logged_at
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.common.answer import Evidence
     from stabtree.common.errors import StabtreeError
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Diagnosis, Finding, JudgedCause
+    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, QuotedRow
     from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.whole.near import Near
     from stabtree.facts.replay import Replay, Watch
     from stabtree.run import Run
-    from stabtree.tree.model import Tree
 
 SCHEMA = 1
 _HIDDEN = re.compile(
@@ -60,6 +59,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "findings": _findings(diagnosis),
         "timeline": [picked(event, "step", "metric", "text", "first") for event in diagnosis.timeline],
         "further": [[visit_dict(visit) for visit in visits] for visits in diagnosis.further],
+        "near": [_near(near) for near in diagnosis.near],
         "missing": _missing(diagnosis),
         "log_next": _log_next(diagnosis),
         "notes": [*diagnosis.answer_notes, *diagnosis.acceptance_notes, *unexplained(run), *run.notes],
@@ -79,6 +79,12 @@ def _findings(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     found = [finding_dict(finding, diagnosis.run) for finding in diagnosis.findings]
     ignored = [finding_dict(finding, diagnosis.run, ignored=True) for finding in diagnosis.ignored]
     return [*found, *ignored]
+
+
+def _near(near: Near) -> dict[str, Any]:
+    """Return a fact that came near to its limit."""
+    text = near.visit.answer.evidence[0].text
+    return {"id": near.visit.question.id, "leaf": near.leaf.id, "p": near.p, "strength": near.strength, "text": text}
 
 
 def _missing(diagnosis: Diagnosis) -> list[dict[str, Any]]:
@@ -167,34 +173,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-_HASHED: deque[tuple[Tree, str]] = deque(maxlen=8)
 """The last trees with their hashes: many runs are judged by one tree, and hashing takes as long as judging."""
-
-
-def fingerprint(tree: Tree) -> str:
-    """Return a hash of all that a tree says; its version alone changes nothing."""
-    for known, hashed in [*_HASHED]:
-        if known is tree:
-            return hashed
-    hashed = _hash(tree)
-    _HASHED.append((tree, hashed))
-    return hashed
-
-
-def _hash(tree: Tree) -> str:
-    content = json.dumps(_content(replace(tree, version="")), sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _content(value: Any) -> Any:
-    """Return a tree, or a part of it, as plain values."""
-    if is_dataclass(value):
-        return {item.name: _content(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _content(held) for key, held in value.items()}
-    if isinstance(value, tuple):
-        return [_content(held) for held in value]
-    return value
 
 
 def _evidence(items: Sequence[Evidence]) -> list[dict[str, Any]]:
@@ -220,10 +199,11 @@ def visit_dict(visit: Visit) -> dict[str, Any]:
         "by": visit.given_by,
         "evidence": _evidence(answer.evidence),
         "reason": answer.reason if answer.verdict == UNKNOWN else "",
+        "strength": answer.strength,
     }
 
 
-def finding_dict(finding: Finding, run: Run, *, ignored: bool = False) -> dict[str, Any]:
+def finding_dict(finding: Incident, run: Run, *, ignored: bool = False) -> dict[str, Any]:
     """Return a finding as plain values; `ignored` says whether it is ignored or accepted."""
     leaf, accepted = finding.leaf, finding.accepted
     return {
@@ -247,7 +227,18 @@ def finding_dict(finding: Finding, run: Run, *, ignored: bool = False) -> dict[s
         "also": [
             {**picked(item.leaf, "id", "title", "severity"), "onset_step": item.onset_step} for item in finding.also
         ],
+        "consequences": [
+            {**picked(item.leaf, "id", "title", "severity"), "onset_step": item.onset_step}
+            for item in finding.consequences
+        ],
+        "rows": [_row(row) for row in finding.rows],
+        **picked(finding, "open", "p"),
     }
+
+
+def _row(row: QuotedRow) -> dict[str, Any]:
+    values = {metric: plain(value) for metric, value in row.values.items()}
+    return {**picked(row, "step", "what"), "values": values}
 
 
 def _cause(judged: JudgedCause) -> dict[str, Any]:
@@ -261,7 +252,7 @@ def _cause(judged: JudgedCause) -> dict[str, Any]:
     }
 
 
-def _onset_time(finding: Finding, run: Run) -> str | None:
+def _onset_time(finding: Incident, run: Run) -> str | None:
     if finding.onset_step is None:
         return None
     time = logged_at(run, finding.onset_step)
@@ -274,7 +265,7 @@ def _restart(restart: Restart | None) -> dict[str, Any] | None:
     if restart is None:
         return None
     return {
-        "checkpoint_step": restart.checkpoint_step,
+        **picked(restart, "checkpoint_step", "up_to_step"),
         "checkpoint_every": restart.every,
         **picked(restart, "assumed", "lost_steps", "fresh_step"),
         "path": None if restart.checkpoint_step is None else restart.path or None,

@@ -1,4 +1,4 @@
-"""The JSON Schema of a run: its files and configuration, its context, and what became of all that was read."""
+"""The JSON Schema of a run: its files and configuration, its context, what was read, and what stays open."""
 
 from __future__ import annotations
 
@@ -74,3 +74,34 @@ def context_parts() -> dict[str, Schema]:
 
 def _one_of(about: str, words: Sequence[str]) -> Schema:
     return word(about, [*words, None]) if words else maybe(text(about))
+
+
+def near_parts() -> dict[str, Schema]:
+    """Return the parts of a fact that came near to an alarm."""
+    return {
+        "id": text("The question's id."),
+        "leaf": text("The leaf that it would have led to."),
+        "p": number("How likely an engineer would call the run faulty in this way."),
+        "strength": number("How far it is from the limit, in doublings; below 0."),
+        "text": text("What was seen, in words."),
+    }
+
+
+def missing_parts() -> dict[str, Schema]:
+    """Return the parts of a question that the log could not answer."""
+    return {
+        "id": text("The question's id."),
+        "reason": text("Why it has no answer."),
+        "metric": texts("What the run lacks for it; empty where nothing to log would help."),
+        "log": text("How to log it."),
+    }
+
+
+def log_next_parts() -> dict[str, Schema]:
+    """Return the parts of a thing to log next time."""
+    return {
+        "metric": texts("Metrics to log, or settings to name."),
+        "log": text("How to log them."),
+        "unlocks": texts("Ids of the questions and causes that they would answer."),
+        "decides": texts("What of the findings they would settle."),
+    }

@@ -13,7 +13,7 @@ from stabtree.report.verdicts import BADGES, TICK_SIGNS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Finding, Happening
+    from stabtree.diagnosis.result import Diagnosis, Happening, Incident
     from stabtree.report.model.report import Action, CauseRow, Open, Report, Walk
 
 MAX_CAUSES = 6  # beside their fixes; the rest is folded
@@ -94,7 +94,7 @@ def walk(item: Walk) -> str:
     return f"{questions}\n\n→ {escape(item.ends)} ({escape(item.leaf)})"
 
 
-def other(finding: Finding) -> str:
+def other(finding: Incident) -> str:
     """Return a further finding in a line."""
     severity = BADGES[finding.leaf.severity].word.lower()
     text = f"{severity}: {step_prefix(finding)}{finding.leaf.title} ({finding.leaf.id})"

@@ -108,7 +108,7 @@ def _prevention(report: Report) -> Iterator[str]:
     for sentence in report.monitor[:1]:
         yield escape(f"The NaN monitor {sentence}.")
     if finding and finding.restart and finding.restart.assumed:
-        yield "Say in the run's manifest where its checkpoints are: here it had to be assumed."
+        yield "Say in the run's manifest where its checkpoints are: here nothing does."
     yield f"{MARK} the change, the alert or the test that keeps it from happening again"
 
 

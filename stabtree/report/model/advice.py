@@ -10,7 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import STRONG
-from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.report.model.report import Action
 from stabtree.report.model.restart import AT_BEST, restart_line
 from stabtree.tree.model import Take
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Finding, Happening
+    from stabtree.diagnosis.result import Happening, Incident
 
 MAX_TO_DO = 3
 SAME_SHARE = 0.7  # of the words of the shorter of two fixes: with so many in both, they say the same
@@ -47,17 +46,16 @@ _ENDS_BACK = re.compile(r"(?:,? and|;) restart from (?:before|a checkpoint befor
 _FURTHER_BACK = re.compile(r"Go back to before [^,;.]*, not only [^;.]*\.$")
 
 
-def do_now(finding: Finding, events: Sequence[Happening], *, doubtful: bool = False) -> tuple[Action, ...]:
+def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
     """Return what to do about a finding, nothing of it twice, and at most `MAX_TO_DO` actions.
 
     Args:
         finding: the finding.
-        events: what happened around its onset, in order.
         doubtful: whether the best checkpoint may not be the best.
     """
     restart = finding.restart
     shown = set(chain.from_iterable(judged.cause.fixes for judged in finding.causes if judged.state in STRONG))
-    actions = list(_unique(_ordered(_fixes(finding, events), shown)))
+    actions = list(_unique(_ordered(_fixes(finding), shown)))
     if restart is None:
         return tuple(actions[:MAX_TO_DO])
     pieces = restart_line(restart)
@@ -77,23 +75,22 @@ def do_now(finding: Finding, events: Sequence[Happening], *, doubtful: bool = Fa
 
 def _from_the_start(restart: Restart) -> bool:
     """Whether no checkpoint is left to go back to."""
-    known = restart.source is not CheckpointSource.UNCOUNTED
-    return restart.checkpoint_step is None and restart.take is not Take.BEST and known
+    return not restart.has_older and restart.take is not Take.BEST
 
 
-def _fixes(finding: Finding, events: Sequence[Happening]) -> list[Action]:
+def _fixes(finding: Incident) -> list[Action]:
     """Return the fixes as actions, without what the restart says."""
     restart = finding.restart
     if restart is None:
         return [Action(fix.text, fix.reason, fix=fix.text) for fix in finding.advice if fix.text]
-    far = _before_all(restart, events)
+    far = _before_all(restart, finding.departures)
     actions = [Action(_without_restart(fix.text, far=far), fix.reason, fix=fix.text) for fix in finding.advice]
     return [action for action in actions if action.text]
 
 
 def _before_all(restart: Restart, events: Sequence[Happening]) -> bool:
     """Whether the restart goes back to before whatever moved first."""
-    step = restart.checkpoint_step
+    step = restart.up_to_step if restart.checkpoint_step is None else restart.checkpoint_step
     return step is None or restart.take is not Take.BEFORE or all(step < event.step for event in events)
 
 

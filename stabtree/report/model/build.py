@@ -11,7 +11,7 @@ from stabtree.judging.account import unexplained
 from stabtree.report.model.advice import MAX_TO_DO, do_now
 from stabtree.report.model.events import event_groups
 from stabtree.report.model.monitor import sentences
-from stabtree.report.model.plainly import doubts, recovered, unlogged
+from stabtree.report.model.plainly import doubts, led_to, recovered, unlogged
 from stabtree.report.model.report import Action, CauseRow, Open, Report, Turn, Walk
 from stabtree.report.model.run_facts import facts
 from stabtree.report.model.words import (
@@ -31,7 +31,7 @@ from stabtree.tree.model import Leaf, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.visits import Missing, Visit
 
 FIX_OF_MISREAD = (
@@ -88,20 +88,21 @@ def _min_severity(diagnosis: Diagnosis) -> Severity:
     return Severity.NOTE
 
 
-def _actions(diagnosis: Diagnosis, finding: Finding | None, also: tuple[Finding, ...]) -> tuple[Action, ...]:
+def _actions(diagnosis: Diagnosis, finding: Incident | None, also: tuple[Incident, ...]) -> tuple[Action, ...]:
     """Return what to do now; nothing where nothing was found."""
     if finding is None:
         return ()
     doubtful = bool(doubts(diagnosis.run, finding))
-    return _with_second(do_now(finding, diagnosis.timeline, doubtful=doubtful), finding, also)
+    return _with_second(do_now(finding, doubtful=doubtful), finding, also)
 
 
-def _plainly(diagnosis: Diagnosis, finding: Finding | None) -> str:
+def _plainly(diagnosis: Diagnosis, finding: Incident | None) -> str:
     """Return what must be known of the finding beside its leaf; empty where there is nothing."""
     if finding is None:
         return ""
     run = diagnosis.run
-    return recovered(run, finding) or unlogged(run, finding) or doubts(run, finding)
+    own = recovered(run, finding) or unlogged(run, finding) or doubts(run, finding)
+    return " ".join(filter(None, (own, led_to(finding))))
 
 
 def _misread(diagnosis: Diagnosis) -> str:
@@ -111,7 +112,7 @@ def _misread(diagnosis: Diagnosis) -> str:
     return f"{diagnosis.misread}. {FIX_OF_MISREAD}"
 
 
-def _with_second(actions: tuple[Action, ...], finding: Finding, also: tuple[Finding, ...]) -> tuple[Action, ...]:
+def _with_second(actions: tuple[Action, ...], finding: Incident, also: tuple[Incident, ...]) -> tuple[Action, ...]:
     """Put last what else must be fixed: what a crash hides, or a critical finding that was first."""
     crashed = finding.leaf.of.startswith("E.")
     second = next((item for item in also if crashed or _was_first(item, finding)), None)
@@ -124,7 +125,7 @@ def _with_second(actions: tuple[Action, ...], finding: Finding, also: tuple[Find
     return (*kept[: len(kept) - len(last)], Action(text, reason=fix.reason, fix=fix.text), *last)
 
 
-def _was_first(other: Finding, finding: Finding) -> bool:
+def _was_first(other: Incident, finding: Incident) -> bool:
     """Whether another critical finding began before the main one, and so is not what that led to."""
     begun = other.onset_step is not None and finding.onset_step is not None and other.onset_step < finding.onset_step
     return begun and other.leaf.severity is Severity.CRITICAL
@@ -137,7 +138,7 @@ def _monitor(diagnosis: Diagnosis) -> tuple[str, ...]:
     return tuple(sentences(diagnosis.monitor, diagnosis.run.unit))
 
 
-def _seen_as(finding: Finding | None) -> Iterator[str]:
+def _seen_as(finding: Incident | None) -> Iterator[str]:
     """Yield what shows the event in other series, or dates it, and where; notes only of a note."""
     if finding is None:
         return
@@ -150,13 +151,13 @@ def _seen_as(finding: Finding | None) -> Iterator[str]:
             yield f"{item.leaf.id}{_at(item)}"
 
 
-def _at(finding: Finding) -> str:
+def _at(finding: Incident) -> str:
     if finding.onset_step is None:
         return ""
     return f" at {finding.unit} {finding.onset_step:,}"
 
 
-def _causes(finding: Finding | None, actions: tuple[Action, ...]) -> Iterator[CauseRow]:
+def _causes(finding: Incident | None, actions: tuple[Action, ...]) -> Iterator[CauseRow]:
     if finding is None:
         return
     numbers = {action.fix: number for number, action in reversed([*enumerate(actions, 1)]) if action.fix}
@@ -168,7 +169,7 @@ def _causes(finding: Finding | None, actions: tuple[Action, ...]) -> Iterator[Ca
         yield CauseRow(judged, why, judged.cause.fixes, numbers.get(first_fix, 0))
 
 
-def _walks(diagnosis: Diagnosis, finding: Finding | None) -> Iterator[Walk]:
+def _walks(diagnosis: Diagnosis, finding: Incident | None) -> Iterator[Walk]:
     """Yield the path, and the walk that the verdict rests on where that is another."""
     yield _walk(diagnosis, diagnosis.path, diagnosis.end)
     if finding and finding.leaf is not diagnosis.end:
@@ -269,19 +270,21 @@ def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
 def _sections_found(diagnosis: Diagnosis) -> set[str]:
     """Return the sections in which something is wrong."""
     bad = (*diagnosis.findings, *diagnosis.ignored)
-    found = {finding.section for finding in bad if finding.leaf.severity.rank >= Severity.WARNING.rank}
-    if diagnosis.end.severity.rank >= Severity.WARNING.rank:
+    found = {finding.section for finding in bad if finding.leaf.severity.is_alarm}
+    if diagnosis.end.severity.is_alarm:
         # The path may cross sections: what leads on to the finding did not pass.
         found |= {visit.question.section for visit in diagnosis.path if visit.answer.verdict == YES}
     return found
 
 
-def _closing(diagnosis: Diagnosis, finding: Finding | None, exit_code: int | None) -> str:
+def _closing(diagnosis: Diagnosis, finding: Incident | None, exit_code: int | None) -> str:
     parts = [BADGES[badge(diagnosis)].word.lower()]
     if finding:
         parts[0] += f": {finding.leaf.id}{_at(finding)}"
         if finding.restart and finding.restart.checkpoint_step is not None:
             parts.append(f"restart from {finding.restart.checkpoint_step:,}")
+        elif finding.restart and finding.restart.has_older:
+            parts.append(f"restart from {finding.restart.up_to_step:,} or before")
     if diagnosis.ignored:
         parts.append(ignored_counts(diagnosis))
     if exit_code is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.common.lazy import Floats
-    from stabtree.diagnosis.result import Finding
+    from stabtree.diagnosis.result import Incident
     from stabtree.run import Run
 
 CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from
@@ -28,7 +28,7 @@ LEVEL_SHARE = 20  # a level is one of so many parts of the rows
 NEAR_CHANCE = 0.03
 
 
-def recovered(run: Run, finding: Finding) -> str:
+def recovered(run: Run, finding: Incident) -> str:
     """Describe how a loss ends that came back from a spike; empty where nothing came back."""
     series, onset = run.get("loss"), finding.onset_step
     if finding.leaf.of != CAME_BACK or series is None or onset is None:
@@ -37,16 +37,23 @@ def recovered(run: Run, finding: Finding) -> str:
     rows = max(MIN_ROWS, len(values) // LEVEL_SHARE)
     if len(values) < 2 * rows:
         return ""
-    before = values[steps < onset][-rows:]
+    before, last = values[steps < onset][-rows:], float(values[-1])
     begins, ends = median(values[:rows]), median(values[-rows:])
-    if len(before) and ends <= before.max():
-        over = "; nothing to restart" if finding.restart is None else ""
-        return f"It came back: the loss ends at {ends:.4g}{over}."
-    before_that = f"the {begins:.4g} of its first rows" if ends > begins else "where it was before"
-    return f"It came back from its top, but the loss ends at {ends:.4g}, above {before_that}."
+    if finding.restart is None and len(before) and max(ends, last) <= before.max():
+        return f"It came back: the loss ends at {last:.4g}; nothing to restart."
+    before_that = f"the {begins:.4g} of its first rows" if last > begins else "where it was before"
+    if last >= values[steps >= onset].max():
+        return f"The loss ends at {last:.4g}, above {before_that}."
+    return f"It came back from its top, but the loss ends at {last:.4g}, above {before_that}."
 
 
-def unlogged(run: Run, finding: Finding) -> str:
+def led_to(finding: Incident) -> str:
+    """Name what followed from a finding; empty where nothing did."""
+    followed = [f"{item.leaf.title} ({item.unit} {item.onset_step:,})" for item in finding.consequences]
+    return f"What followed: {'; '.join(followed)}." if followed else ""
+
+
+def unlogged(run: Run, finding: Incident) -> str:
     """Name what would separate the causes of a rise and was not logged; empty where all of it was."""
     if finding.leaf.of != RISES:
         return ""
@@ -57,7 +64,7 @@ def unlogged(run: Run, finding: Finding) -> str:
     return f"{in_words(names)} {verb} not logged."
 
 
-def doubts(run: Run, finding: Finding) -> str:
+def doubts(run: Run, finding: Incident) -> str:
     """Say why the lowest eval loss may not be the best of a run; empty where nothing speaks against it."""
     values = _values(run, "eval_loss")
     if finding.leaf.take is not Take.BEST or len(values) < MIN_ROWS:
@@ -65,7 +72,7 @@ def doubts(run: Run, finding: Finding) -> str:
     return " ".join(_doubts(values, context_of(run).classes.value, finding))
 
 
-def _doubts(values: Floats, classes: object, finding: Finding) -> Iterator[str]:
+def _doubts(values: Floats, classes: object, finding: Incident) -> Iterator[str]:
     lowest = float(values.min())
     rise = median(values[-max(MIN_ROWS, len(values) // 3) :]) - lowest
     at = int(values.argmin())
@@ -74,14 +81,19 @@ def _doubts(values: Floats, classes: object, finding: Finding) -> Iterator[str]:
         yield "The eval loss is lowest at its very first evaluation: it never got better."
     elif swing > rise:
         yield f"The eval loss swings by up to {swing:.3g} between evaluations, its rise at the end is {rise:.3g}."
+    yield from _no_better_than_a_guess(lowest, classes)
+    likely = next((judged.cause for judged in finding.causes if judged.state in STRONG), None)
+    if likely is not None:
+        yield f"The same picture comes from another cause, rule it out first: {likely.short or likely.text}."
+
+
+def _no_better_than_a_guess(lowest: float, classes: object) -> Iterator[str]:
+    """Say that the lowest eval loss is that of a guess, among so many classes or else between two."""
     if isinstance(classes, int) and classes > 1:
         if lowest >= math.log(classes):
             yield f"It never was below {math.log(classes):.3g}, the loss of a guess."
     elif abs(lowest / math.log(2) - 1) < NEAR_CHANCE:
         yield f"Its lowest, {lowest:.3g}, is about ln 2, the loss of a guess between two."
-    likely = next((judged.cause for judged in finding.causes if judged.state in STRONG), None)
-    if likely is not None:
-        yield f"The same picture comes from another cause, rule it out first: {likely.short or likely.text}."
 
 
 def _values(run: Run, metric: str) -> Floats:

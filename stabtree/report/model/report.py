@@ -12,7 +12,7 @@ from stabtree.diagnosis.result import SILENT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.result import CauseState, Diagnosis, Finding, Happening, JudgedCause
+    from stabtree.diagnosis.result import CauseState, Diagnosis, Happening, Incident, JudgedCause
     from stabtree.report.verdicts import Tick
 
 
@@ -168,7 +168,7 @@ class Report:
     verdict: str
     badge: str
     title: str
-    finding: Finding | None
+    finding: Incident | None
     facts: str
     why: str
     earlier: str
@@ -180,7 +180,7 @@ class Report:
     event_groups: tuple[tuple[Happening, int], ...]
     causes: tuple[CauseRow, ...]
     walks: tuple[Walk, ...]
-    also: tuple[Finding, ...]
+    also: tuple[Incident, ...]
     notes: int
     unexplained: tuple[str, ...]
     unchecked: str

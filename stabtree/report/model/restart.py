@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 OPTION = "; --checkpoints DIR names their folder"
 AT_BEST = ", where the run was at its best"
+NO_MORE = "; don't train on with the same settings"
 MIN_HOURS = 0.1  # less is shown in minutes
 
 
 def restart_line(restart: Restart) -> list[Piece]:
     """Return the advice as a line of pieces: what to do, the checkpoint, and why."""
-    if restart.checkpoint_step is None:
+    if not restart.has_older:
         return _no_checkpoint(restart)
+    if restart.checkpoint_step is None:
+        return _any_checkpoint(restart)
     named = f"the checkpoint of {restart.unit} {restart.checkpoint_step:,}"
     if restart.epoch is not None:
         named += f", the end of epoch {restart.epoch:,}"
@@ -40,6 +43,15 @@ def restart_line(restart: Restart) -> list[Piece]:
     ]
 
 
+def _any_checkpoint(restart: Restart) -> list[Piece]:
+    """Say up to where any checkpoint will do, where nothing says which there are."""
+    step = f"{restart.unit} {restart.up_to_step:,}"
+    if restart.take is Take.BEST:
+        return [("Use ", ""), (f"the checkpoint nearest to {step}", "number"), (f"{AT_BEST}{NO_MORE}{OPTION}", "")]
+    lost = f"; at least {_lost(restart)} run again{OPTION}"
+    return [("Restart from ", ""), (f"any checkpoint up to {step}", "number"), (lost, "")]
+
+
 def _trouble(restart: Restart) -> str:
     """Name the step that the checkpoint must be older than."""
     return f"{restart.unit} {restart.before_step:,}"
@@ -55,27 +67,20 @@ def _best(restart: Restart) -> str:
     """Describe the checkpoint that is nearest to where the run was at its best."""
     late = (restart.checkpoint_step or 0) - restart.before_step
     if late == 0:
-        return f"{AT_BEST}; don't train on with the same settings"
+        return f"{AT_BEST}{NO_MORE}"
     if late < 0:
-        return f", the last one up to {_trouble(restart)}{AT_BEST}; don't train on with the same settings"
+        return f", the last one up to {_trouble(restart)}{AT_BEST}{NO_MORE}"
     past = f"{counted(late, restart.unit)} past its best, at {_trouble(restart)}"
     return f", the nearest that was kept: it is {past}; keep more of them next time"
 
 
 def _no_checkpoint(restart: Restart) -> list[Piece]:
     """Say what to do where no checkpoint will do."""
-    trouble = _trouble(restart)
     if restart.take is Take.BEST:
         return _train_again(restart)
     if restart.nothing:
         return [("Nothing to go back to", "number"), (f": {restart.nothing}. Fix the cause and start again", "")]
-    if restart.source is CheckpointSource.UNCOUNTED:
-        text = ", or from the beginning if none was kept: the log does not count optimizer steps, so none is assumed"
-        return [("Restart from ", ""), (f"the newest checkpoint older than {trouble}", "number"), (text, "")]
-    if restart.assumed:
-        text = f", unless a checkpoint older than {trouble} was kept: none was found with the log{OPTION}"
-    else:
-        text = f": {_too_young(restart)}; the whole run is lost"
+    text = f": {_too_young(restart)}; the whole run is lost"
     return [("Restart from ", ""), ("the beginning", "number"), (text, "")]
 
 
@@ -109,17 +114,11 @@ def _source(restart: Restart) -> str:
         return f" (saved there by line {restart.line:,} of the log; if no later one was written over it)"
     if restart.path or restart.source is CheckpointSource.LISTED:
         return ""
-    if restart.assumed:
-        return f" (assuming one {_period(restart)}, since none was found with the log{OPTION})"
     return f" (the configuration writes one {_period(restart)}; if it was kept)"
 
 
 def _period(restart: Restart) -> str:
     """Say how often checkpoints are written."""
-    if restart.source is CheckpointSource.EVALS:
-        return "at each evaluation"
-    if restart.source is CheckpointSource.EPOCHS:
-        return "every epoch"
     if restart.every > 1:
         return f"every {restart.every:,} {restart.unit}s"
     return f"every {restart.unit}"

@@ -15,7 +15,7 @@ from stabtree.tree.model import BRIEF, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Finding, Fix
+    from stabtree.diagnosis.result import Diagnosis, Fix, Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.report.model.report import Action, CauseRow
 
@@ -30,7 +30,7 @@ TOO_LITTLE = "Too little was logged to judge this run"
 NOTHING_SAID = "No rule could be judged by what it says"
 
 
-def main_finding(diagnosis: Diagnosis) -> Finding | None:
+def main_finding(diagnosis: Diagnosis) -> Incident | None:
     """Return the finding that the verdict rests on; None where the run could not be judged.
 
     A note beside an ignored problem does not count: "The loss has settled" does not describe a loss that went NaN.
@@ -40,14 +40,14 @@ def main_finding(diagnosis: Diagnosis) -> Finding | None:
     return next(iter(diagnosis.findings), None)
 
 
-def step_prefix(finding: Finding | None) -> str:
+def step_prefix(finding: Incident | None) -> str:
     """Return the prefix of a finding's title: the step at which it begins."""
     if finding and finding.onset_step is not None:
         return f"{finding.unit.capitalize()} {finding.onset_step:,}: "
     return ""
 
 
-def earlier(diagnosis: Diagnosis, finding: Finding) -> str:
+def earlier(diagnosis: Diagnosis, finding: Incident) -> str:
     """Describe the first thing that came before a finding and is no symptom of it; empty where nothing did.
 
     That is the rate, which no other series moves, or something else that was found, in another series than the loss.
@@ -55,18 +55,18 @@ def earlier(diagnosis: Diagnosis, finding: Finding) -> str:
     seen = list(_before(diagnosis, finding))
     step, text = min(seen, default=(0, ""))
     if finding.onset_step is not None and seen and step < finding.onset_step:
-        return f"Before it, at step {step:,}: {text}"
+        return f"Before it, at {finding.unit} {step:,}: {text}"
     return ""
 
 
-def _before(diagnosis: Diagnosis, finding: Finding) -> Iterator[tuple[int, str]]:
+def _before(diagnosis: Diagnosis, finding: Incident) -> Iterator[tuple[int, str]]:
     """Yield what may have come before a finding: its step, and what it was."""
     own = {item.metric for item in finding.evidence}
     for event in diagnosis.timeline:
         if event.metric == "lr" and event.first and event.metric not in own:
             yield event.step, event.sentence
     for other in diagnosis.findings[1:]:
-        grave = other.leaf.severity.rank >= Severity.WARNING.rank
+        grave = other.leaf.severity.is_alarm
         if other.onset_step is not None and grave and other.metric.partition("/")[0] not in SYMPTOMS:
             yield other.onset_step, other.leaf.title
 
@@ -122,12 +122,12 @@ def accepted_notes(diagnosis: Diagnosis, *, most: int | None = None) -> list[str
     if len(accepted) > len(lines):
         lines.append(f"Accepted: {len(accepted) - len(lines):,} more (--full names them)")
     worst = max((item.leaf.severity for item in accepted), key=lambda severity: severity.rank, default=Severity.OK)
-    if worst.rank >= Severity.WARNING.rank and diagnosis.verdict in (Severity.OK, Severity.NOTE, UNKNOWN):
+    if worst.is_alarm and diagnosis.verdict in (Severity.OK, Severity.NOTE, UNKNOWN):
         lines.append(f"But for what is accepted the verdict would be {worst}.")
     return [*lines, *diagnosis.acceptance_notes]
 
 
-def _id_at_step(finding: Finding) -> str:
+def _id_at_step(finding: Incident) -> str:
     if finding.onset_step is None:
         return finding.leaf.id
     return f"{finding.leaf.id} at step {finding.onset_step:,}"
@@ -165,7 +165,7 @@ def _more_before_run(diagnosis: Diagnosis) -> str:
     return f" (and {more} more)"
 
 
-def finding_title(finding: Finding) -> str:
+def finding_title(finding: Incident) -> str:
     """Return the leaf's headline with what was seen, where both are known; else its title."""
     brief = next((item.brief for item in finding.parts[0].evidence if item.brief), "")
     if not brief or not finding.leaf.headline:
@@ -180,14 +180,14 @@ def all_clear(diagnosis: Diagnosis) -> bool:
     return bool(ignored_problems(diagnosis)) or all(map(_needs_nothing, diagnosis.reached))
 
 
-def _needs_nothing(finding: Finding) -> bool:
+def _needs_nothing(finding: Incident) -> bool:
     leaf = finding.leaf
     return leaf.severity is Severity.NOTE and bool(leaf.fixes) and leaf.fixes[0].startswith(NOTHING)
 
 
-def ignored_problems(diagnosis: Diagnosis) -> list[Finding]:
+def ignored_problems(diagnosis: Diagnosis) -> list[Incident]:
     """Return the ignored findings without which the run would not be called healthy."""
-    return [item for item in diagnosis.ignored if item.leaf.severity.rank >= Severity.WARNING.rank]
+    return [item for item in diagnosis.ignored if item.leaf.severity.is_alarm]
 
 
 def unchecked(diagnosis: Diagnosis) -> str:

@@ -22,7 +22,7 @@ from stabtree.report.verdicts import BADGES, CAUSE_SIGNS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Finding, Happening
+    from stabtree.diagnosis.result import Diagnosis, Happening, Incident
     from stabtree.report.model.report import CauseRow, Open, Report, Turn, Walk
     from stabtree.report.page import Page
     from stabtree.run import Run
@@ -164,7 +164,7 @@ def _causes(page: Page, rows: tuple[CauseRow, ...]) -> None:
         page.line((f"and {state_counts(rows[MAX_CAUSES:], ' more')}; --json lists all", "dim"), indent=1)
 
 
-def _fixes(page: Page, tree: Tree, finding: Finding) -> None:
+def _fixes(page: Page, tree: Tree, finding: Incident) -> None:
     page.heading("Fix")
     fixes = finding.first_fixes
     for number, (fix, reason) in enumerate(zip(fixes, because(fixes), strict=True), 1):
@@ -178,7 +178,7 @@ def _fixes(page: Page, tree: Tree, finding: Finding) -> None:
         page.line(("see ", "dim"), page.link(reference_to(tree, link), link), indent=4)
 
 
-def _others(page: Page, others: tuple[Finding, ...]) -> None:
+def _others(page: Page, others: tuple[Incident, ...]) -> None:
     if others:
         page.heading("Also found")
     for finding in others:

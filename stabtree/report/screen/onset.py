@@ -11,7 +11,7 @@ from stabtree.report.model.run_facts import steps_around, value_at
 from stabtree.report.page import styled
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.page import Page
     from stabtree.report.text import Line
     from stabtree.run import Series
@@ -21,7 +21,7 @@ ROWS_BEFORE, ROWS_AFTER = 2, 2
 COLUMN = 14  # at the least; a longer name takes its own room
 
 
-def plots(page: Page, diagnosis: Diagnosis, finding: Finding | None) -> None:
+def plots(page: Page, diagnosis: Diagnosis, finding: Incident | None) -> None:
     """Add the loss and up to three more series over the same steps, side by side where there is room."""
     chosen = chosen_series(diagnosis, finding)
     if not chosen:
@@ -51,8 +51,8 @@ def _side_by_side(left: list[Line], right: list[Line], width: int) -> list[Line]
     return [[*one, (" " * max(0, width - styled(one).cell_len), ""), *other] for one, other in pairs]
 
 
-def rows_around(page: Page, diagnosis: Diagnosis, finding: Finding | None) -> None:
-    """Add the rows around the onset of a finding: the steps, and the series of its figure."""
+def rows_around(page: Page, diagnosis: Diagnosis, finding: Incident | None) -> None:
+    """Add the rows around the onset of a finding and those that show it: the steps, and the series of its figure."""
     if finding is None or finding.onset_step is None:
         return
     chosen = chosen_series(diagnosis, finding)
@@ -62,7 +62,8 @@ def rows_around(page: Page, diagnosis: Diagnosis, finding: Finding | None) -> No
     widths = _fitting_widths(page, chosen)
     heads = [(f"{name:>{width}}", "dim") for name, width in widths.items()]
     page.lines([[(f"{diagnosis.run.unit:>{COLUMN}}", "dim"), *heads]], indent=1)
-    for step in steps_around(chosen[0], finding.onset_step, ROWS_BEFORE, ROWS_AFTER).tolist():
+    around = steps_around(chosen[0], finding.onset_step, ROWS_BEFORE, ROWS_AFTER).tolist()
+    for step in sorted({*around, *(row.step for row in finding.rows)}):
         style = ""
         if step == finding.onset_step:
             style = "number"

@@ -13,7 +13,7 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.diagnosis.result import Finding
+    from stabtree.diagnosis.result import Incident
     from stabtree.report.model.report import Open, Report
     from stabtree.report.page import Page
     from stabtree.report.text import Line, Piece
@@ -44,7 +44,7 @@ def _also(report: Report, *, named: bool) -> Iterator[Line]:
     """Yield the parts, each after a piece in the style of the dot before it."""
     critical = [finding for finding in report.also if finding.leaf.severity is Severity.CRITICAL]
     others = [finding for finding in report.also if finding.leaf.severity is not Severity.CRITICAL]
-    shown: Sequence[Finding] = critical
+    shown: Sequence[Incident] = critical
     if named:
         shown = report.also
     for finding in shown:
@@ -55,7 +55,7 @@ def _also(report: Report, *, named: bool) -> Iterator[Line]:
         yield [("", ""), (f"the same event as {', '.join(report.seen_as)}", "")]
 
 
-def _not_named(findings: Sequence[Finding], *, after_others: bool) -> str:
+def _not_named(findings: Sequence[Incident], *, after_others: bool) -> str:
     """Count the findings of each severity."""
     severities = Counter(str(finding.leaf.severity) for finding in findings)
     text = ", ".join(counted(count, word) for word, count in severities.items())
@@ -64,7 +64,7 @@ def _not_named(findings: Sequence[Finding], *, after_others: bool) -> str:
     return f"{text} (--full names them)"
 
 
-def _finding(finding: Finding, *, named: bool) -> Line:
+def _finding(finding: Incident, *, named: bool) -> Line:
     severity, at = finding.leaf.severity, ""
     if finding.onset_step is not None:
         at = f" at {finding.onset_step:,}"

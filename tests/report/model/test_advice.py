@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.diagnosis.result import Finding, Fix, Happening, JudgedCause
+from stabtree.diagnosis.result import Fix, Happening, Incident, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.model.advice import do_now
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def found(name: str) -> tuple[Finding, Sequence[Happening]]:
+def found(name: str) -> tuple[Incident, Sequence[Happening]]:
     """The main finding of a fixture, and what happened around it."""
     run = load_run(FIXTURES / "phase19" / name)
     diagnosis = diagnose(run, load_trees(run))
@@ -33,7 +33,7 @@ def told(*fixes: str, restart: bool = True, before: int = 0, causes: tuple[Judge
     events = (Happening(finding.restart.checkpoint_step - before, "weight_norm/a", "grows"),) if before else ()
     kept = finding.restart if restart else None
     made = replace(finding, advice=tuple(map(Fix, fixes)), restart=kept, causes=causes)
-    return [action.text for action in do_now(made, events) if action.fix]
+    return [action.text for action in do_now(replace(made, departures=events)) if action.fix]
 
 
 def test_what_mends_comes_before_what_tests_and_that_before_what_to_log() -> None:
@@ -90,10 +90,10 @@ def test_before_a_start_from_nothing_the_batch_is_looked_at(nothing: str) -> Non
     finding, _ = found("nan-forward")
     assert finding.restart is not None
     back = replace(finding.restart, checkpoint_step=None, nothing=nothing)
-    actions = do_now(replace(finding, restart=back), ())
+    actions = do_now(replace(finding, restart=back, departures=()))
     assert "isfinite on its inputs, its logits and its loss" in actions[0].text
     assert [action.fix == "" for action in actions] == [False, False, True]
-    assert do_now(finding, ())[0].fix == ""
+    assert do_now(replace(finding, departures=()))[0].fix == ""
 
 
 def test_to_go_back_further_is_told_where_the_restart_does_not() -> None:

@@ -11,6 +11,7 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.model.build import report
+from stabtree.report.model.plainly import recovered
 from stabtree.report.screen.screen import screen
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
@@ -49,17 +50,16 @@ def test_a_spike_that_is_over_asks_for_no_restart() -> None:
 def test_a_loss_that_ends_above_its_old_level_is_said_to() -> None:
     """The top of a spike is over; where the loss then stays above its first rows, that is not called back."""
     loss = noisy(1.0, 600, 0.01) + np.where(AT >= 300, 9.0 * np.exp(-(AT - 300) / 8), 0.0) + np.where(AT > 360, 0.2, 0)
-    found = told(loss)
-    assert found.finding is not None
-    assert found.finding.leaf.of == "Q2.3"
-    assert "but the loss ends at 1.197, above the 1 of its first rows" in found.plainly
+    run = make_run({"loss": loss})
+    spiked = next(item for item in diagnose(run, TREES).findings if item.leaf.of == "Q2.3")
+    assert "but the loss ends at 1.184, above the 1 of its first rows" in recovered(run, spiked)
 
 
 @pytest.mark.parametrize(
     ("evals", "said"),
     [
         (np.append(1.5, 1.9 + np.arange(19) / 10), "lowest at its very first evaluation"),
-        (np.append([20.0, 4.0], np.tile([30.0, 8.0], 9)), "swings by up to 26 between evaluations"),
+        (np.append([5.0, 4.0], np.tile([7.0, 6.0, 6.0], 6)), "swings by up to 3 between evaluations"),
         (np.append([3.0, 2.5], 2.6 + np.arange(18) / 10), ""),
     ],
 )
