@@ -14,7 +14,7 @@ from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
     from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, unknown
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.walk import diagnose
     from stabtree.loaders import load_run, load_runs
     from stabtree.predicates.registry import predicate
@@ -36,8 +36,8 @@ __all__ = [
     "Comparison",
     "Diagnosis",
     "Evidence",
-    "Finding",
     "Fleet",
+    "Incident",
     "NaNMonitor",
     "NonFiniteError",
     "Recorder",
@@ -70,7 +70,7 @@ _HOMES = {
     "predicate": "stabtree.predicates.registry",
     "Comparison": "stabtree.tools.compare.result",
     "Diagnosis": "stabtree.diagnosis.result",
-    "Finding": "stabtree.diagnosis.result",
+    "Incident": "stabtree.diagnosis.result",
     "Run": "stabtree.run",
     "Series": "stabtree.run",
     "NaNMonitor": "stabtree.tools.live.monitor",

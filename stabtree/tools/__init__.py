@@ -31,7 +31,7 @@ FUNCTIONS = {
     "fetched_runs": "stabtree.tools.fleet.remote.runs:fetched_runs",
     "why_not": "stabtree.tools.tune.why.section:why_not_section",
     "why_not_contract": "stabtree.tools.tune.why.contract:why_not",
-    "why_not_nodes": "stabtree.tools.tune.why.not_reached:nodes_by_name",
+    "why_not_nodes": "stabtree.tools.tune.why.ways:nodes_by_name",
     "watch_contract": "stabtree.tools.live.watch.events:event_schemas",
 }
 """Functions that the core calls where they are there."""

@@ -17,7 +17,7 @@ from stabtree.report.verdicts import BADGES
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
 
 LINE = re.compile(r":(\d+)(?:,|$)")  # in a source such as `config.yaml:12, optimizer.lr`
 
@@ -57,21 +57,21 @@ def items(diagnosis: Diagnosis) -> list[Item]:
     return [_item(finding) for finding in diagnosis.findings]
 
 
-def _item(finding: Finding) -> Item:
+def _item(finding: Incident) -> Item:
     leaf = finding.leaf
     return Item(
         leaf.severity, leaf.id, finding_title(finding), _decisive(finding), leaf.why, finding.fixes, leaf.source
     )
 
 
-def _decisive(finding: Finding) -> str:
+def _decisive(finding: Incident) -> str:
     """Return the text of the evidence that decided: that of the walk's last question."""
     if finding.evidence:
         return finding.evidence[-1].text
     return ""
 
 
-def location_of(diagnosis: Diagnosis, finding: Finding) -> tuple[str, int | None]:
+def location_of(diagnosis: Diagnosis, finding: Incident) -> tuple[str, int | None]:
     """Return the file and the line of the first setting that decided; no line if the format has none."""
     text = _decisive(finding)
     quoted = sorted((text.find(f"({item.source})"), item.source) for item in diagnosis.run.config.values())

@@ -22,7 +22,7 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.run import Run
 
 VERSION = 1
@@ -47,7 +47,7 @@ class Baseline:
     known: Mapping[str, KnownFinding]
     runs: Mapping[tuple[str, str], tuple[KnownFinding, ...]]
 
-    def why(self, diagnosis: Diagnosis, finding: Finding) -> Accepted | None:
+    def why(self, diagnosis: Diagnosis, finding: Incident) -> Accepted | None:
         """Return why a finding is accepted; None if it is new, or worse than it was."""
         if not self.known:
             return None
@@ -86,7 +86,7 @@ class BaselineWriter:
     levels: frozenset[str]
     found: dict[FindingKey, KnownFinding] = field(default_factory=dict)
 
-    def why(self, diagnosis: Diagnosis, finding: Finding) -> Accepted | None:
+    def why(self, diagnosis: Diagnosis, finding: Incident) -> Accepted | None:
         """Record and accept a finding that is bad enough; None for any other."""
         if not fails(finding.leaf.severity, self.levels):
             return None
@@ -162,7 +162,7 @@ def baseline_of(source: str, entries: Iterable[KnownFinding]) -> Baseline:
     return Baseline(source, folder_of(source), known, runs)
 
 
-def entry_of(diagnosis: Diagnosis, finding: Finding, folder: str) -> KnownFinding:
+def entry_of(diagnosis: Diagnosis, finding: Incident, folder: str) -> KnownFinding:
     """Return a finding as a baseline in that folder keeps it."""
     return KnownFinding(
         path=placed(diagnosis.run, folder),

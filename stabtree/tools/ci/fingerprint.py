@@ -10,14 +10,14 @@ from stabtree.common.lazy import np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.run import Run
 
 VERSION = "stabtree/v1"
 """The version of what is hashed; change it with the recipe, so that no old fingerprint equals a new one."""
 
 
-def fingerprint(diagnosis: Diagnosis, finding: Finding) -> str:
+def fingerprint(diagnosis: Diagnosis, finding: Incident) -> str:
     """Return the SHA-256, in hex, of the leaf, the run's name, and everything logged up to the onset.
 
     It stays the same when the log grows, also by new columns. It changes with another NaN in the same file, and with

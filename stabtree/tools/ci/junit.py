@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stabtree.common.answer import Answer
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.visits import Walked
 
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
@@ -78,7 +78,7 @@ def _section(diagnosis: Diagnosis, item: Walked, answer: Answer | None, look: Re
     reached = [finding for finding in diagnosis.reached if finding.section == id_]
     ignored = [finding for finding in diagnosis.ignored if finding.section == id_]
     for finding in reached:
-        yield _found(diagnosis, finding, f"{heading}: {finding.leaf.id}", look)
+        yield _found(finding, f"{heading}: {finding.leaf.id}", look)
     for finding in ignored:
         why = accepted(finding)
         message = f"{'accepted' if why else 'ignored'}: {describe(finding)}"
@@ -91,8 +91,8 @@ def _section(diagnosis: Diagnosis, item: Walked, answer: Answer | None, look: Re
         yield _case(heading)
 
 
-def _found(diagnosis: Diagnosis, finding: Finding, name: str, look: RenderOptions) -> ET.Element:
-    text = "\n".join(actions(diagnosis, finding))
+def _found(finding: Incident, name: str, look: RenderOptions) -> ET.Element:
+    text = "\n".join(actions(finding))
     if fails(finding.leaf.severity, look.fail_on):
         return _case(name, "failure", str(finding.leaf.severity), describe(finding), text)
     case = _case(name)

@@ -17,7 +17,7 @@ from stabtree.tools.ci.fingerprint import fingerprint
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.tree.model import Leaf
 
 MAX_PATH = 1000
@@ -90,7 +90,7 @@ def problems(outcomes: Sequence[Outcome], *, ignored: bool = False) -> Iterator[
             yield from (_problem(outcome.name, found, finding, ignored=True) for finding in found.ignored)
 
 
-def _problem(name: str, diagnosis: Diagnosis, finding: Finding, *, ignored: bool = False) -> Problem:
+def _problem(name: str, diagnosis: Diagnosis, finding: Incident, *, ignored: bool = False) -> Problem:
     file, line = _log_of(name, diagnosis), None
     if diagnosis.before_run:  # a configuration may be of several files
         path, line = location_of(diagnosis, finding)
@@ -104,7 +104,7 @@ def _problem(name: str, diagnosis: Diagnosis, finding: Finding, *, ignored: bool
         rule=clean(finding.leaf.id),
         severity=str(finding.leaf.severity),
         title=describe(finding),
-        actions=actions(diagnosis, finding),
+        actions=actions(finding),
         fingerprint=fingerprint(diagnosis, finding),
         leaf=finding.leaf,
         ignored=ignored,
@@ -112,21 +112,21 @@ def _problem(name: str, diagnosis: Diagnosis, finding: Finding, *, ignored: bool
     )
 
 
-def describe(finding: Finding) -> str:
+def describe(finding: Incident) -> str:
     """Return what was found, and from which step on."""
     return clean(step_prefix(finding) + finding_title(finding), MAX_TITLE)
 
 
-def accepted(finding: Finding) -> str:
+def accepted(finding: Incident) -> str:
     """Return why a finding is accepted; empty if it is not."""
     if finding.accepted:
         return clean(finding.accepted.text, MAX_TEXT)
     return ""
 
 
-def actions(diagnosis: Diagnosis, finding: Finding) -> tuple[str, ...]:
+def actions(finding: Incident) -> tuple[str, ...]:
     """Return the restart, and what to do first."""
-    return _texts([action.text for action in do_now(finding, diagnosis.timeline)[:MAX_ACTIONS]])
+    return _texts([action.text for action in do_now(finding)[:MAX_ACTIONS]])
 
 
 def _log_of(name: str, diagnosis: Diagnosis) -> str:

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import Tail, change_noise, median, span, trailing_moments, upper_tail
+from stabtree.common.shared import NOISE_TIMES, SHARE_HALF
+from stabtree.common.stats import change_noise, median, span, trailing_moments
+from stabtree.common.tails import Tail, upper_tail
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.tools.compare.seed import parting
@@ -29,13 +31,13 @@ OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in m
 MIN_ROWS = 40  # common rows needed to measure noise
 MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
 QUARTER = 4
-MIN_TAIL_SCORES = 40  # healthy scores needed to estimate their tail
+MIN_TAIL_SCORES = MIN_ROWS  # healthy scores needed to estimate their tail
 MIN_SCORE = 7.0  # deviations of a parting, however thin the tail looks
-LEVEL = 0.5  # share of the good run's range: a mean so far off is not noise
+LEVEL = SHARE_HALF  # share of the good run's range: a mean so far off is not noise
 LEVEL_NOISES = 8.0  # times the noise of a mean that it must be off as well
 LEVEL_ROWS = 32
 LEVEL_MEANS = 2  # consecutive means that must be off
-CALM = 2.0  # times the noise of a mean within which two runs are alike
+CALM = NOISE_TIMES  # times the noise of a mean within which two runs are alike
 FLOOR = 0.3  # times the good run's own noise: the smallest deviation of the differences
 REFIT_GROWTH = 1.1  # factor by which the rows grow before the tail is estimated again
 STRETCH = 3  # longest stretch of non-finite values that does not count if the good run has some too

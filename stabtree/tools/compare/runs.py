@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR
 from stabtree.tools.compare import noise
 from stabtree.tools.compare.align import CLOCK, side_by_side
 from stabtree.tools.compare.result import Axis, Comparison, Method, Parted, Unlike
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from stabtree.tools.compare.align import Rows
     from stabtree.tools.compare.result import Parting
 
-ROUNDING_NOISES = 3.0  # times its own noise that a series may move if nothing but rounding differs
+ROUNDING_NOISES = FACTOR  # times its own noise that a series may move if nothing but rounding differs
 
 
 def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: Axis = Axis.STEP) -> Comparison:

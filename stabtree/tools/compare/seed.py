@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_LONG
 from stabtree.common.stats import change_noise, quantiles
 from stabtree.tools.compare.digits import alike, unit
 from stabtree.tools.compare.result import Parting
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from stabtree.tools.compare.align import Rows
 
 CHANCE = 1e-3  # that runs of two seeds begin with the same digits
-MAX_ROWS = 20  # rows of a series that count towards that
+MAX_ROWS = ROWS_LONG  # rows of a series that count towards that
 NOISE_ROWS = 50  # first rows that show how much a series moves by itself
 MIN_ROWS = 3  # rows needed to measure that
 

@@ -15,7 +15,7 @@ from stabtree.diagnosis.result import STRONG
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Finding
+    from stabtree.diagnosis.result import Incident
     from stabtree.run import Run
 
 SHARE = 0.2
@@ -27,7 +27,7 @@ WINDOW_ROWS = 100
 """The document knows a spike only beside as many steps before it (phase19, Q2.1)."""
 
 
-def rows_to_hold(finding: Finding, run: Run, age: int, min_rows: int) -> int:
+def rows_to_hold(finding: Incident, run: Run, age: int, min_rows: int) -> int:
     """For how many rows a finding must have been found at every judgement.
 
     Args:
@@ -48,7 +48,7 @@ def rows_to_hold(finding: Finding, run: Run, age: int, min_rows: int) -> int:
     return rows
 
 
-def is_doubtful(finding: Finding, before: int) -> bool:
+def is_doubtful(finding: Incident, before: int) -> bool:
     """Return whether an event has passed, left nothing to go back for, and nothing else in the log bears it out.
 
     A cause that points at no step of the log holds from the start: it bears out what begins there, and no later event.
@@ -59,7 +59,7 @@ def is_doubtful(finding: Finding, before: int) -> bool:
     return passed and not any(before < MIN_ROWS or any(e.steps for e in cause.evidence) for cause in strong)
 
 
-def rows_before(finding: Finding, run: Run) -> int:
+def rows_before(finding: Incident, run: Run) -> int:
     """Return how many rows a run has before a finding begins; none where that is not known."""
     series = run.series.get(finding.metric) or max(run.series.values(), key=len, default=None)
     if series is None or finding.onset_step is None:

@@ -13,7 +13,7 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stabtree.diagnosis.result import Finding
+    from stabtree.diagnosis.result import Incident
     from stabtree.judging.outcome import Outcome
     from stabtree.run import Run
 
@@ -37,7 +37,7 @@ class News:
     """
 
     run: str
-    finding: Finding
+    finding: Incident
     diagnosis: Diagnosis
     rows: int
     first_rows: int
@@ -175,7 +175,7 @@ class Announcer:
 
     def _seen(
         self, key: str, diagnosis: Diagnosis, before: Mapping[int, dict[str, int]]
-    ) -> Iterator[tuple[_Event, Finding]]:
+    ) -> Iterator[tuple[_Event, Incident]]:
         """Take in the findings of a run one by one; yield those that wait to be reported, with their events."""
         for finding in self._reportable(diagnosis):
             event = self._event(key, finding, diagnosis.run)
@@ -183,7 +183,7 @@ class Announcer:
             if finding.leaf.id in event.due_rows:
                 yield event, finding
 
-    def _reportable(self, diagnosis: Diagnosis) -> list[Finding]:
+    def _reportable(self, diagnosis: Diagnosis) -> list[Incident]:
         """Return the findings that are severe enough, and that nobody has accepted."""
         lowest = self.told_from.rank
         return [item for item in diagnosis.findings if item.leaf.severity.rank >= lowest and not item.accepted]
@@ -232,7 +232,7 @@ class Announcer:
         self._keys |= dict.fromkeys([(name,), *files], key)
         return key
 
-    def _event(self, name: str, finding: Finding, run: Run) -> _Event:
+    def _event(self, name: str, finding: Incident, run: Run) -> _Event:
         """Return the event that a finding belongs to: one that was found before, or a new one."""
         kinds: set[str] = set()
         for part in finding.parts:
@@ -251,7 +251,7 @@ class Announcer:
         self._events.append(event)
         return event
 
-    def _see(self, event: _Event, finding: Finding, run: Run, leaves: Mapping[str, int]) -> None:
+    def _see(self, event: _Event, finding: Incident, run: Run, leaves: Mapping[str, int]) -> None:
         """Take in that a leaf reports an event, which `leaves` reported before."""
         leaf, rows = finding.leaf.id, self._logs[event.run].rows
         event.leaves[leaf] = leaves.get(leaf, rows)
@@ -261,7 +261,7 @@ class Announcer:
         age = max(0, first - (rows - rows_of(run)) - rows_before(finding, run) - 1)
         event.due_rows[leaf] = first + rows_to_hold(finding, run, age, self.hold_rows)
 
-    def _announce(self, event: _Event, name: str, finding: Finding, diagnosis: Diagnosis) -> News:
+    def _announce(self, event: _Event, name: str, finding: Incident, diagnosis: Diagnosis) -> News:
         leaf = finding.leaf.id
         again = bool(event.announced) or any(leaf in item.announced for item in self._events if item.run == event.run)
         first = event.since(leaf)

@@ -90,7 +90,7 @@ def test_every_leaf_and_every_answer_has_a_configuration() -> None:
     wanted = {(question.id, verdict) for question in TREE.questions.values() for verdict in question.go}
     open_ = wanted - given
     one_bar = {
-        id_ for id_, node in TREE.questions.items() if node.test == "setting_outside" and "factor" not in node.params
+        id_ for id_, node in TREE.questions.items() if node.test == "setting_outside" and "graded" not in node.params
     }
     assert {(id_, word) for id_, word in open_ if word != UNKNOWN} == {(id_, "outside") for id_ in one_bar}
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from stabtree.common.answer import Evidence
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
 
 HOSTILE = (
     "::error file=x::pwned",
@@ -91,18 +91,18 @@ def holding(evil: str) -> Diagnosis:
         found,
         run=run,
         findings=tuple(_finding(finding, evil) for finding in found.findings),
-        timeline=tuple(replace(one, metric=f"m/{evil}", text=f"{one.text} {evil}") for one in found.timeline),
         missing=tuple(replace(one, reason=f"{one.reason} {evil}") for one in found.missing),
         answer_notes=(f"A person said {evil}",),
     )
 
 
-def _finding(finding: Finding, evil: str) -> Finding:
+def _finding(finding: Incident, evil: str) -> Incident:
     causes = tuple(replace(one, evidence=_evidence(one.evidence, evil), reason=evil) for one in finding.causes)
     advice = tuple(replace(fix, reason=f"{fix.reason} {evil}") for fix in finding.advice)
     restart = replace(finding.restart, path=f"ckpt/{evil}") if finding.restart else None
     evidence = _evidence(finding.evidence, evil)
-    return replace(finding, evidence=evidence, causes=causes, advice=advice, restart=restart)
+    moved = tuple(replace(one, metric=f"m/{evil}", text=f"{one.text} {evil}") for one in finding.departures)
+    return replace(finding, evidence=evidence, causes=causes, advice=advice, restart=restart, departures=moved)
 
 
 def _evidence(items: Iterable[Evidence], evil: str) -> tuple[Evidence, ...]:

@@ -39,7 +39,7 @@ def test_what_fails_it_can_be_said() -> None:
 
 def test_a_run_that_was_not_judged_is_no_pass() -> None:
     """It fails, unless what could be judged is enough."""
-    blind = make_run({"eval_loss": falling(100)}, dtype="fp16")
+    blind = make_run({"grad_norm": falling(100)}, dtype="fp16")
     with pytest.raises(AssertionError, match="not stable"):
         assert_stable(blind)
     assert assert_stable(blind, accept_partial=True).partial
@@ -72,7 +72,7 @@ def test_a_baseline_and_what_else_the_settings_accept_counts(tmp_path: Path, mon
     assert assert_stable(SPIKE, baseline="base.json").verdict == "ok"
     Path("stabtree.toml").write_text('baseline = "base.json"\naccept_partial = true\n', encoding="utf-8")
     assert assert_stable(SPIKE).verdict == "ok"
-    assert assert_stable(make_run({"eval_loss": falling(100)}, dtype="fp16")).partial
+    assert assert_stable(make_run({"grad_norm": falling(100)}, dtype="fp16")).partial
     Path("empty.json").write_text('{"stabtree_baseline": 1, "findings": []}', encoding="utf-8")
     with pytest.raises(AssertionError):
         assert_stable(SPIKE, baseline="empty.json")

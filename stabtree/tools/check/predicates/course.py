@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.predicates.registry import predicate
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
@@ -48,7 +49,7 @@ def starts_at_peak(run: Run, *, gentle_lr: float) -> Answer:
 
 
 @predicate(source="precision P12", rule="the warm-up takes more than {share:.0%} of the run")
-def warms_up_beyond(run: Run, *, share: float) -> Answer:
+def warms_up_beyond(run: Run, *, share: float = shared.SHARE_MOST) -> Answer:
     """Does the warm-up take a larger share of the run than this?"""
     known = _warmup_share(run)
     if known is None:
@@ -59,7 +60,7 @@ def warms_up_beyond(run: Run, *, share: float) -> Answer:
 
 
 @predicate(source="precision P12", rule="a warm-up below {share:.0%} of the run, and below {enough_steps} steps")
-def warms_up_briefly(run: Run, *, share: float, enough_steps: int) -> Answer:
+def warms_up_briefly(run: Run, *, share: float, enough_steps: int = shared.ROWS_LONG) -> Answer:
     """Is the warm-up a smaller share of the run than this, and short?"""
     refused = not_applicable(run, "optimizer", ADAM)
     known, total = _warmup_share(run), number(run, "max_steps")
@@ -85,9 +86,9 @@ def _warmup_share(run: Run) -> float | None:
 @predicate(
     source="convergence O8",
     labels=(YES, ABOVE_ZERO, NO),
-    rule="max_steps is more than {factor:g} times schedule_steps; above-zero where min_lr is",
+    rule="max_steps is more than schedule_steps, by a twentieth; above-zero where min_lr is",
 )
-def outlasts_schedule(run: Run, *, factor: float) -> Answer:
+def outlasts_schedule(run: Run) -> Answer:
     """Does the run go on after the schedule of its rate?
 
     `above-zero` where the schedule ends at a rate above 0, which trains on.
@@ -96,7 +97,7 @@ def outlasts_schedule(run: Run, *, factor: float) -> Answer:
     total, steps, lowest = (number(run, key) for key in keys)
     if total is None or steps is None:
         return not_given(run, *keys[:2])
-    limit = factor * steps
+    limit = (1 + shared.SHARE_SOME) * steps
     if total <= limit:
         found = NO
     elif lowest and lowest > 0:

@@ -10,6 +10,7 @@ import math
 import re
 from fnmatch import fnmatchcase
 
+from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer
 from stabtree.predicates.registry import Pattern, predicate
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
@@ -55,22 +56,22 @@ def setting_is_said(run: Run, *, key: str) -> Answer:
 @predicate(
     source="the documents that a tree names",
     labels=(YES, OUTSIDE, NO),
-    rule="{key} is not between {low:g} and {high:g}; it is far off beyond {factor:g} times either",
+    rule="{key} is not between {low:g} and {high:g}",
 )
 def setting_outside(
-    run: Run, *, key: str, low: float = 0.0, high: float = 1e12, factor: float = 1.0, where: str = "", being: str = ""
+    run: Run, *, key: str, low: float = 0.0, high: float = 1e12, graded: bool = False, where: str = "", being: str = ""
 ) -> Answer:
     """Is a setting outside of its range?
 
-    Yes from `factor` times `high` or a `factor`th of `low` on; `outside` where it is outside by less. A `low` of 0
-    is no limit.
+    With `graded` it is `outside` up to ten times `high` or a tenth of `low`, and yes beyond. A `low` of 0 is no limit.
     """
     refused = not_applicable(run, where, being)
     value = number(run, key)
     if refused or value is None:
         return refused or not_given(run, key)
     least = low if low > 0 else -math.inf
-    far = value > high * factor or value < least / max(factor, 1.0)
+    factor = shared.FACTOR_LARGE if graded else 1.0
+    far = value > high * factor or value < least / factor
     near = value > high or value < least
     limit = high if value > high or low <= 0 else low
     if low > 0:
@@ -100,17 +101,17 @@ def setting_matches(run: Run, *, key: str, pattern: Pattern, where: str = "", be
     return decided(run, _keys(key, where), "" if found else f"looked for: {pattern}", found=found)
 
 
-@predicate(source="the documents that a tree names", rule="{key} is more than {factor:g} times {other}")
-def setting_exceeds(run: Run, *, key: str, other: str, factor: float = 1.0, where: str = "", being: str = "") -> Answer:
+@predicate(source="the documents that a tree names", rule="{key} is more than {other}, by a twentieth")
+def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: str = "") -> Answer:
     """Is a setting larger than another one?
 
-    More than `factor` times it.
+    By more than a twentieth: a schedule may be a few steps longer than a run.
     """
     refused = not_applicable(run, where, being)
     value, against = number(run, key), number(run, other)
     if refused or value is None or against is None:
         return refused or not_given(run, key, other)
-    limit = factor * against
+    limit = (1 + shared.SHARE_SOME) * against
     bar = f"more than {format_value(limit)} is too much"
     return decided(run, (key, other), bar, found=value > limit, observed=value, limit=limit)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.common.stats import LARGEST
 from stabtree.predicates.registry import Count, predicate
@@ -9,7 +10,7 @@ from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 from stabtree.tools.check.predicates.answers import decided, describe, not_given, number, word
 
 OFF, BY_STEPS = "no", ("", "steps")
-FEW, COARSE, ONCE = "few", "coarse", "once"
+FEW, ONCE = "few", "once"
 REWARDED = ("grpo", "ppo")
 SAVES = ("save_strategy", "checkpoint_every", "max_steps")
 LOGS = ("log_strategy", "log_interval", "max_steps")
@@ -111,9 +112,11 @@ def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
 
 
 @predicate(
-    source="the windows of the trees: 40 rows", labels=(YES, FEW, NO), rule="no row at all, or fewer than {rows} rows"
+    source="stabtree: the rows that show a lasting state",
+    labels=(YES, FEW, NO),
+    rule="no row at all, or fewer than {rows} rows",
 )
-def logs_too_little(run: Run, *, rows: Count) -> Answer:
+def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
     """Will the log have too few rows to judge the run by?
 
     Yes where it has none; `few` below `rows` ones, unless every step is logged.
@@ -133,34 +136,21 @@ def logs_too_little(run: Run, *, rows: Count) -> Answer:
         found = FEW
     else:
         found = NO
-    bar = f"{count:g} rows; windows take {rows}"
+    bar = f"{count:g} rows; a lasting state takes {rows}"
     return decided(run, LOGS, bar, found=found, observed=count, limit=float(rows))
 
 
-@predicate(
-    source="Phase-19 Q2.1 and Q2.2",
-    labels=(YES, COARSE, NO),
-    rule="more than {recovery_steps} steps between rows; coarse above {fine_steps}",
-)
-def logs_too_rarely(run: Run, *, recovery_steps: int, fine_steps: int) -> Answer:
-    """Are the rows of the log too far apart for what the trees look for?
-
-    Yes where a spike is over before the next row; `coarse` where a window of 100 steps has fewer than ten rows.
-    """
+@predicate(source="Phase-19 Q2.1 and Q2.2", rule="more than {recovery_steps} steps between rows")
+def logs_too_rarely(run: Run, *, recovery_steps: int) -> Answer:
+    """Are the rows of the log so far apart that a spike may be over before the next one?"""
     every = number(run, LOGS[1])
     refused = _not_by_steps(run)
     if refused:
         return refused
     if every is None:
         return not_given(run, LOGS[1])
-    if every > recovery_steps:
-        found = YES
-    elif every > fine_steps:
-        found = COARSE
-    else:
-        found = NO
-    bar = f"a spike is over within {recovery_steps} steps; {fine_steps} or fewer show it"
-    limit = float(recovery_steps if found == YES else fine_steps)
+    bar = f"a spike is over within {recovery_steps} steps"
+    found, limit = every > recovery_steps, float(recovery_steps)
     return decided(run, LOGS[:2], bar, found=found, observed=every, limit=limit)
 
 

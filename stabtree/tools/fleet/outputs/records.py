@@ -19,7 +19,7 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stabtree.diagnosis.result import Finding
+    from stabtree.diagnosis.result import Incident
     from stabtree.judging.outcome import Outcome
     from stabtree.run import Run
 
@@ -65,7 +65,7 @@ def record(outcome: Outcome, path: str, *, seconds: float = 0.0, whole: bool = T
     )
 
 
-def _of_main(found: Diagnosis, main: Finding) -> dict[str, Any]:
+def _of_main(found: Diagnosis, main: Incident) -> dict[str, Any]:
     """Return what a record says of the main finding."""
     values: dict[str, Any] = {
         "leaf": main.leaf.id,
@@ -107,7 +107,7 @@ def _first(found: Diagnosis) -> str:
         if found.log_next and not found.findings:
             return f"Log {in_words(found.log_next[0].names)}"
         return ""
-    return next((action.text for action in do_now(main, found.timeline) if action.fix), "")
+    return next((action.text for action in do_now(main) if action.fix), "")
 
 
 def spark(run: Run, onset: int | None = None) -> tuple[tuple[float | None, ...], int | None]:

@@ -71,7 +71,7 @@ def _steps_to_take(news: News) -> Iterator[Line]:
     if finding.restart is not None:
         back = restart_line(finding.restart)
     restart = "".join(text for text, _ in back)
-    for action in do_now(finding, news.diagnosis.timeline):
+    for action in do_now(finding):
         if action.text != restart:
             yield [(action.text, "")]
             break

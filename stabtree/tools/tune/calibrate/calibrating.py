@@ -13,6 +13,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.tools.tune.calibrate.faults import NAN
 from stabtree.tools.tune.calibrate.knobs import knobs_of, way_to
 from stabtree.tools.tune.calibrate.least import away, smallest_change
+from stabtree.tools.tune.calibrate.refit import Strengths, strengths_of
 from stabtree.tools.tune.calibrate.result import BROKEN, Calibration, Change, Left, typed
 from stabtree.tools.tune.calibrate.share import Share
 from stabtree.tree.model import Severity
@@ -45,12 +46,14 @@ class Shift:
         up: whether it grows.
         needs: the value nearest to the one in force at which a run is silent, by the run's index.
         leaves: the findings that it is moved for.
+        strengths: what its question measured, as far as its answers have degrees.
     """
 
     knob: Tunable
     up: bool
     needs: dict[int, float] = field(default_factory=dict)
     leaves: dict[str, None] = field(default_factory=dict)
+    strengths: Strengths = field(default_factory=Strengths)
 
     def far(self, value: float) -> float:
         """Return how far a value is from the one in force, in its logarithm, as a part of how far it may go."""
@@ -76,7 +79,8 @@ class Shift:
             return None
         factor = self.knob.factor ** self.margin(count, without)
         value = self.knob.moved(self.needs[index], factor, up=self.up)
-        return typed(self.knob, away(self.knob, value, up=self.up))
+        fitted = self.knob.moved(self.knob.base, 2 ** self.strengths.shift(without), up=self.up)
+        return typed(self.knob, away(self.knob, max(value, fitted, key=self.far), up=self.up))
 
 
 @dataclass(slots=True)
@@ -138,6 +142,7 @@ class _Calibrating:
         chosen = options[min(costs)[1]]
         key = chosen.knob.key
         known = self.moves.setdefault(key, chosen)
+        known.strengths = strengths_of(self.walks, self.runs, self.faults, known.knob.question)
         for index, value in chosen.needs.items():
             known.needs[index] = max(value, known.needs.get(index, value), key=known.far)
         known.leaves[leaf] = None

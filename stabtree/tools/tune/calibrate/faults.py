@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LEVEL = Severity.WARNING
 NAN = "nan"  # of `stabtree.tree.model.EVENTS`
 GROUPS = ("phase19", "convergence")
-HARMLESS = ("healthy", "normal-backoff", "plateau", "spike-minor", "grad-skipped")
+HARMLESS = ("healthy", "normal-backoff", "plateau", "spike-minor", "grad-skipped", "near-limit", "not-shown")
 """Of the runs that come with stabtree, those that have no finding, or a note."""
 
 

@@ -15,7 +15,7 @@ from stabtree.diagnosis.visits import Visit
 from stabtree.diagnosis.walk import answering, diagnose
 from stabtree.tools.tune.why.flips import flips, setting
 from stabtree.tools.tune.why.model import Margin, NodeStatus, Stage, WhyNot
-from stabtree.tools.tune.why.ways import end_of, nearest_way, target
+from stabtree.tools.tune.why.ways import end_of, nearest_way, nodes_by_name, target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,10 @@ def why_not(diagnosis: Diagnosis, word: str) -> WhyNot:
     if reached:
         return _came_to(diagnosis, result, reached)
     return (
-        _turned(diagnosis, result, nodes) or _behind(diagnosis, result, nodes) or _not_walked(diagnosis, result, nodes)
+        _turned(diagnosis, result, nodes)
+        or _behind(diagnosis, result, nodes)
+        or _in_place_of_another(diagnosis, result, nodes)
+        or _not_walked(diagnosis, result, nodes)
     )
 
 
@@ -103,6 +106,18 @@ def _behind(diagnosis: Diagnosis, result: WhyNot, nodes: frozenset[str]) -> WhyN
     return replace(found or result, status=NodeStatus.DIVERTED, why=why, settings=())
 
 
+def _in_place_of_another(diagnosis: Diagnosis, result: WhyNot, nodes: frozenset[str]) -> WhyNot | None:
+    """Return when a path ends at a leaf in place of one that reassures; None for any other leaf."""
+    leaves = diagnosis.tree.leaves.values()
+    near = [leaf.id for leaf in leaves if leaf.near in nodes]
+    unproven = [leaf.id for leaf in leaves if leaf.unproven in nodes]
+    if not near and not unproven:
+        return None
+    when = "something came near its limit" if near else "nothing in the log shows progress"
+    names = " or ".join(near or unproven)
+    return replace(result, status=NodeStatus.DIVERTED, why=f"a path that would end at {names} ends here where {when}")
+
+
 def _not_walked(diagnosis: Diagnosis, result: WhyNot, nodes: frozenset[str]) -> WhyNot:
     """Return why the section of a node was not walked."""
 
@@ -133,21 +148,6 @@ def _meant(tree: Tree, word: str) -> tuple[str, frozenset[str]]:
             return id_, nodes
     hint = f"`stabtree tree show {tree.name}` lists the nodes"
     raise StabtreeError(f"no node is called {clean(word, 60)!r}{near(word, held)}", where=OPTION, hint=hint)
-
-
-def nodes_by_name(tree: Tree) -> dict[str, frozenset[str]]:
-    """Return all that can be asked about, each with the nodes of walks that it names; none for what no log shows."""
-    held = {id_: frozenset([id_]) for id_ in (*tree.questions, *tree.leaves)}
-    for group in tree.groups:
-        held.setdefault(group, frozenset(leaf.id for leaf in tree.leaves.values() if leaf.of == group))
-    causes: dict[str, set[str]] = {}
-    for leaf in tree.leaves.values():
-        for cause in leaf.causes:
-            causes.setdefault(cause.id, set()).add(leaf.id)
-    held = {id_: frozenset(leaves) for id_, leaves in causes.items()} | held
-    for section in tree.sections:
-        held.setdefault(section.id, frozenset([section.entry]))
-    return {entry: frozenset() for entry in tree.entries} | held
 
 
 def _reached(diagnosis: Diagnosis) -> frozenset[str]:

@@ -67,3 +67,18 @@ def nearest_way(
                 order += 1
                 heappush(waiting, (wrong + (other != chosen), length + 1, order, home, other, (*way, (id_, other))))
     return None
+
+
+def nodes_by_name(tree: Tree) -> dict[str, frozenset[str]]:
+    """Return all that can be asked about, each with the nodes of walks that it names; none for what no log shows."""
+    held = {id_: frozenset([id_]) for id_ in (*tree.questions, *tree.leaves)}
+    for group in tree.groups:
+        held.setdefault(group, frozenset(leaf.id for leaf in tree.leaves.values() if leaf.of == group))
+    causes: dict[str, set[str]] = {}
+    for leaf in tree.leaves.values():
+        for cause in leaf.causes:
+            causes.setdefault(cause.id, set()).add(leaf.id)
+    held = {id_: frozenset(leaves) for id_, leaves in causes.items()} | held
+    for section in tree.sections:
+        held.setdefault(section.id, frozenset([section.entry]))
+    return {entry: frozenset() for entry in tree.entries} | held

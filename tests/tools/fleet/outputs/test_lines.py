@@ -57,7 +57,7 @@ def test_a_run_is_a_row_of_the_csv() -> None:
         "verdict": "critical",
         "leaf": "fp16-overflow",
         "section": "3",
-        "more": "2",
+        "more": "1",
         "onset_step": "730",
         "restart_step": "600",
         "rows": "790",

@@ -36,7 +36,7 @@ questions:
     why: It has always come before a divergence.
     rule: "grad_norm at or above {level:g} in {share:.0%} of the last {rows} rows"
     test: stays_above
-    params: {metric: grad_norm, level: 5.0, share: 0.9, rows: 50, steps: 50}
+    params: {metric: grad_norm, level: 5.0, share: 0.9, rows: 50}
     go: {yes: too-large, no: Q1.1}
     source: the house
 leaves:

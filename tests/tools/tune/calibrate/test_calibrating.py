@@ -179,7 +179,7 @@ def test_a_spike_that_is_usual_here_is_taught() -> None:
     runs = {}
     for seed in range(3):
         loss = falling(600, seed=seed)
-        loss[300 + 20 * seed] += 0.8
+        loss[300 + 20 * seed] += 2.6
         runs[f"run-{seed}"] = make_run({"loss": loss, "lr": np.full(600, 1e-3)}, dtype="fp32")
     assert any(alarms(Judging(), run) for run in runs.values())
     found = calibrated(Judging(), runs)

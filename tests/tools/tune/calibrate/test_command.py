@@ -67,10 +67,10 @@ def test_faults_of_ones_own_are_counted_too(team: Path) -> None:
     """That which would be missed is named with its question and both verdicts; the other is not."""
     found = json.loads(calibrate(team, "--faults", str(team / "bad"), "--json"))
     missed = [one for one in found["faults"]["missed"] if one["name"] in ("low", "high")]
-    assert missed == [{"name": "low", "leaf": "too-large", "question": "H1", "before": "warning", "after": "ok"}]
+    assert missed == [{"name": "low", "leaf": "too-large", "question": "H1", "before": "warning", "after": "note"}]
     assert found["alarmed"] == 2
     screen = calibrate(team, "--faults", str(team / "bad"))
-    assert "low (H1 warning -> ok)" in " ".join(screen.split())
+    assert "low (H1 warning -> note)" in " ".join(screen.split())
 
 
 def test_nothing_to_calibrate_from_is_no_success() -> None:

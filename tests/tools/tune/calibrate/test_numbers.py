@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from stabtree.tools.tune.calibrate.knobs import Tunable
 from stabtree.tools.tune.calibrate.least import CLOSE, away, smallest_change
+from stabtree.tools.tune.calibrate.refit import Strengths
 from stabtree.tools.tune.calibrate.share import Share
 
 
@@ -54,3 +55,12 @@ def test_a_share_is_told_with_what_it_may_be() -> None:
     assert Share(5, 10).high == pytest.approx(0.813, abs=5e-4)
     assert Share(4, 4).high == 1
     assert Share(900, 2000).high == pytest.approx(0.4721, abs=1e-3)
+
+
+def test_many_healthy_runs_beyond_a_limit_move_it_farther_than_few() -> None:
+    """Few leave the shipped limit where it is; many raise it, the more the farther they are; and never lower it."""
+    few, many = (Strengths("", dict.fromkeys(range(count), 0.5)) for count in (1, 30))
+    assert few.shift() < many.shift()
+    assert many.shift() > 0.5
+    assert Strengths("", dict.fromkeys(range(30), -2.0), (1.0, 2.0)).shift() == 0
+    assert Strengths().shift() == 0

@@ -40,10 +40,10 @@ def folder(tmp_path: Path) -> Path:
     spiked = falling(400)
     spiked[200:] += 3
     logs = {
-        "good": (falling(400), np.ones(400)),
+        "good": (falling(400), falling(400)),
         "bad": (falling(400), np.full(400, np.nan)),
         "spiked": (spiked, np.ones(400)),
-        "short": (falling(5), np.ones(5)),
+        "short": (falling(2), np.ones(2)),
     }
     for name, (loss, eval_loss) in logs.items():
         rows = [f"{step},{x:.6f},{y}" for step, (x, y) in enumerate(zip(loss, eval_loss, strict=True))]
