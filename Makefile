@@ -11,7 +11,7 @@ PYTHONS ?= $(wildcard $(foreach v,3.12 3.13 3.14,$(HOME)/.pyenv/versions/$(v).*/
 # On all processors; each takes half of what is left of another, so that neighbours that share a run stay together.
 PYTEST := pytest -q -n auto --dist worksteal
 
-.PHONY: demo test lint lint-platforms test-of test-floors test-integrations test-pythons bench mutate golden gates peers docs readme dist release clean
+.PHONY: demo test lint lint-platforms test-of test-floors test-integrations test-pythons bench fit mutate golden gates peers docs readme dist release clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -79,8 +79,12 @@ bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/jsonl.py
 
-mutate: .venv/.dev  ## which thresholds no test holds
-	$(BIN)/python -m benchmarks.mutate
+# The labelled logs are read once; remove .venv/logs after they change, or after the readers of logs do.
+fit: .venv/.dev  ## trees/calibration.yaml: limits and slopes, and what they are worth on unseen repositories
+	$(BIN)/python -m benchmarks.fit --cache .venv/logs
+
+mutate: .venv/.dev  ## which numbers of the trees no real run feels
+	$(BIN)/python -m benchmarks.mutate --cache .venv/logs
 
 golden: .venv/.dev  ## every run at hand against its golden record
 	$(BIN)/python -m benchmarks.golden

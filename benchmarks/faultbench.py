@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import stabtree
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
 
 LEAVES = {
     "nan-skipped": "s2.spike",
@@ -44,6 +44,7 @@ LEAVES = {
     "plateau": "s4.plateau",
     "flat-from-start": "other.flat_from_start",
     "weights-still": "other.flat_from_start",
+    "ends-at-start": "other.flat_from_start",
     "no-gradient": "other.flat_from_start",
     "lr-too-low": "other.lr_too_low",
     "slow-learning": "other.slow_learning",
@@ -94,7 +95,7 @@ CAUSE_KINDS = {
 }
 
 
-def kinds_of(leaf: str, finding: Finding) -> list[str]:
+def kinds_of(leaf: str, finding: Incident) -> list[str]:
     """The faults that a finding names: its leaf's own, the causes that the log bears out, else those it leaves open."""
     known = [c for c in finding.causes if c.cause.id in CAUSE_KINDS]
     strong = [c for c in known if c.state in ("confirmed", "likely")]
@@ -102,7 +103,7 @@ def kinds_of(leaf: str, finding: Finding) -> list[str]:
     return [*CAUSES.get(leaf, []), *dict.fromkeys(CAUSE_KINDS[c.cause.id] for c in strong or weak)]
 
 
-def leaf_of(diagnosis: Diagnosis, finding: Finding) -> str:
+def leaf_of(diagnosis: Diagnosis, finding: Incident) -> str:
     """The benchmark's name for our leaf."""
     id_ = finding.leaf.id
     if id_ == "spike-persistent":
