@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -57,5 +58,16 @@ def test_the_words_are_in_lower_case() -> None:
 
 def test_every_ending_has_its_question() -> None:
     """But for failures that other questions name by their message, and the planned end."""
-    asked = {question.params.get("ending") for question in load_tree("errors").questions.values()} - {None}
-    assert asked == table().patterns.keys() - {"failure", "finished"}
+    questions = load_tree("errors").questions
+    asked = {question.params.get("ending") for question in questions.values()} - {None}
+    assert questions["E.exit-status"].test == "failed_without_reason"
+    assert asked | {"exit-status"} == table().patterns.keys() - {"failure", "finished"}
+
+
+def test_many_empty_lines_are_searched_once() -> None:
+    """What may stand before a word is looked for in its line, not from each empty line to the end of all."""
+    empty = "hello\n" + "\n" * 20_000
+    began = time.process_time()
+    assert table().any.search(empty) is None
+    assert table().any.search(f"{empty}  Killed\n") is not None
+    assert time.process_time() - began < 20

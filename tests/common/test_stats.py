@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabtree.common import stats
+from stabtree.common import stats, tails
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60), st.integers(1, 59))
@@ -36,7 +36,7 @@ def test_trailing_moments_leave_out_the_value_itself() -> None:
 
 def test_the_tail_of_normal_noise_allows_what_theory_does() -> None:
     """For normal scores the height allowed once is the normal quantile or, the tail being thicker, more."""
-    tail = stats.upper_tail(np.random.default_rng(0).normal(size=100_000), 1000)
+    tail = tails.upper_tail(np.random.default_rng(0).normal(size=100_000), 1000)
     assert 4.2 < tail.height(1.0) < 5.6
     assert tail.expected(tail.height(0.01)) == pytest.approx(0.01)
 
@@ -44,7 +44,7 @@ def test_the_tail_of_normal_noise_allows_what_theory_does() -> None:
 def test_a_short_window_knows_its_deviation_badly() -> None:
     """Ten rows a window give Student's t: a height that 1,000 rows rule out is allowed."""
     scores = np.random.default_rng(3).normal(size=100)
-    assert stats.upper_tail(scores, 10).height(0.1) > stats.upper_tail(scores, 1000).height(0.1)
+    assert tails.upper_tail(scores, 10).height(0.1) > tails.upper_tail(scores, 1000).height(0.1)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_short_window_knows_its_deviation_badly() -> None:
 )
 def test_the_t_tail_is_that_of_the_tables(height: float, dof: int, tail: float) -> None:
     """Student's t, odd and even degrees of freedom, and the normal limit."""
-    assert stats.t_tail(height, dof) == pytest.approx(tail, rel=2e-3)
+    assert tails.t_tail(height, dof) == pytest.approx(tail, rel=2e-3)
 
 
 @pytest.mark.parametrize("rows", [3, 10, 37, 100])
@@ -71,9 +71,9 @@ def test_detrended_moments_are_those_of_a_straight_line_fit(rows: int) -> None:
 def test_one_outlier_does_not_raise_its_own_bar() -> None:
     """In 60 rows the highest score is judged by the other 59."""
     scores = np.random.default_rng(1).normal(size=60)
-    before = stats.upper_tail(scores, 100).height(0.1)
+    before = tails.upper_tail(scores, 100).height(0.1)
     scores[30] = 1000.0
-    assert stats.upper_tail(scores, 100).height(0.1) < before + 1
+    assert tails.upper_tail(scores, 100).height(0.1) < before + 1
 
 
 @pytest.mark.parametrize(
@@ -116,4 +116,14 @@ def test_the_tail_of_a_long_sample_leaves_the_highest_out() -> None:
     scores[70_001] = 50.0
     early = scores[: len(scores) - len(scores) // 20]
     others = np.delete(early, np.argmax(early))[:: 1 + len(early) // stats.SAMPLE]
-    assert stats.upper_tail(scores, 100).at90 == pytest.approx(np.quantile(others, 0.9))
+    assert tails.upper_tail(scores, 100).at90 == pytest.approx(np.quantile(others, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [([0, 0, 1, 5], True), ([0, 1, 0], False), ([], True), ([-np.inf] * 3, False), ([1, np.inf, np.inf], False)],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_counter_is_finite_and_only_rises(values: list[float], counts: bool) -> None:
+    """What is infinite counts nothing, and gives no warning of numpy."""
+    assert stats.is_counter(np.array(values, dtype=float)) == counts

@@ -37,5 +37,5 @@ def test_a_resume_is_judged_at_its_seam(tmp_path: Path, change: float, leaf: str
 def test_a_rate_that_is_not_restored_is_told(tmp_path: Path) -> None:
     """The jump comes with what else changed at the seam."""
     found = resumed(tmp_path, 1.0, lr=3e-3)
-    texts = [item.text for finding in found.findings for item in finding.evidence if finding.leaf.id == "resume-jump"]
+    texts = [item.text for finding in found.reached for item in finding.evidence if finding.leaf.id == "resume-jump"]
     assert any("lr goes from 0.001 to 0.003" in text for text in texts)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RUNS: dict[str, Maker] = {**phase19.RUNS, **convergence.RUNS, **precision.RUNS, **sft.RUNS, **grpo.RUNS, **errors.RUNS}
 """By leaf, a run that ends there."""
 
-EDGE: dict[str, Maker] = {**phase19.EDGE, **convergence.EDGE, **precision.EDGE, **sft.EDGE, **grpo.EDGE}
+EDGE: dict[str, Maker] = {**phase19.EDGE, **convergence.EDGE, **sft.EDGE, **grpo.EDGE}
 """By leaf and bar, another run that ends there."""
 
 NEAR: dict[str, Maker] = {**phase19.NEAR, **convergence.NEAR, **precision.NEAR, **sft.NEAR, **grpo.NEAR}

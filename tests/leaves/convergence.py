@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stabtree.run import Resume, Setting
+from stabtree.run import Resume, Series, Setting
 from tests.conftest import falling, make_run
 from tests.leaves.make import AT, ONES, ROWS, growing, healthy, noisy, with_rerun
 
@@ -37,7 +37,7 @@ def flat(gain: float = 0.05, rows: int = 345, **columns: Any) -> Run:
     """A loss that wins a share of its first level within twenty rows, and then nothing."""
     begin = 2.3 * (1 - gain * np.clip((np.arange(rows) - 10) / 10, 0, 1))
     loss = begin + np.random.default_rng(0).normal(0, 0.01, rows)
-    return make_run({"loss": loss, **{name: np.resize(values, rows) for name, values in columns.items()}})
+    return make_run({"loss": loss, **{name: np.resize(values, rows) for name, values in columns.items()}}, n_classes=10)
 
 
 def asked(memorises: str, *ids: str, word: str = "yes") -> Made:
@@ -48,9 +48,9 @@ def asked(memorises: str, *ids: str, word: str = "yes") -> Made:
 def moving(level: str, ratio: float, noise: float = 0.05, **columns: Any) -> Run:
     """A loss that does not learn, in one of three ways, under updates of one size."""
     scatter = np.random.default_rng(5).normal(0, noise, ROWS)
-    loss = {"flat": 2.5 + scatter, "slow": 2.4 + 0.03 * falling(ROWS, 0.2), "worse": 3.4 + scatter}[level]
+    loss = {"flat": 2.5 + scatter, "slow": 2.4 + 0.03 * falling(ROWS, 0.2), "worse": 4.0 + scatter}[level]
     loss[0] = 2.5
-    return make_run({"loss": loss, "update_ratio": np.full(ROWS, ratio), **columns})
+    return make_run({"loss": loss, "update_ratio": np.full(ROWS, ratio), **columns}, task="regression")
 
 
 def resumed(change: float, noise: float = 0.02) -> Run:
@@ -111,11 +111,40 @@ def overfitted(share: float) -> Run:
     return make_run({"loss": noisy(8 * np.exp(-AT / 150), sigma=0.01), "eval_loss": eval_loss})
 
 
+def worsened(share: float) -> Run:
+    """An eval loss that rises by a share of its first level, beside a training loss that does not fall."""
+    return make_run({"loss": noisy(2.0, sigma=0.01), "eval_loss": 2 * (1 + share * np.clip((AT - 20) / 300, 0, 1))})
+
+
 def overconfident(gain: float) -> Run:
-    """An eval loss that rises for good, beside an accuracy that rises by so many times its scatter of 0.01."""
+    """An eval loss that rises to the end, beside an accuracy that rises by a share of itself."""
     evals = 0.5 + 7.5 * np.exp(-AT / 20) + np.clip((AT - 200) / 300, 0, 1)
-    right = 0.6 + 0.01 * gain * np.clip((AT - 200) / 150, 0, 1) + noisy(1.0, sigma=0.01, seed=5) - 1
+    right = 0.5 * (1 + gain * np.clip((AT - 200) / 400, 0, 1)) + noisy(1.0, sigma=0.01, seed=5) - 1
     return make_run({"loss": noisy(8 * np.exp(-AT / 150), sigma=0.01), "eval_loss": evals, "eval_quality": right})
+
+
+def worse_than_it_came(rise: float, fall: float = 0.0) -> Run:
+    """An eval loss that rises by a share of itself from its first evaluations on, beside a loss that falls."""
+    evals = noisy(2.0 * (1 + rise * np.clip((AT - 100) / 400, 0, 1)), sigma=0.001)
+    return make_run({"loss": noisy(2.0 * (1 - fall * AT / ROWS), sigma=0.01, seed=1), "eval_loss": evals})
+
+
+def less_right(share: float) -> Run:
+    """An accuracy that loses a share of its best, beside losses that fall."""
+    right = 0.8 * (1 - np.exp(-AT / 40)) * (1 - share * np.clip((AT - 300) / 100, 0, 1))
+    return make_run(healthy(eval_quality=noisy(right, sigma=0.01)))
+
+
+def unsided() -> Run:
+    """A measure that is 0, under a name that does not say on which data it was measured."""
+    dice = Series("mean_dice", AT, np.where(AT < 5, 0.001, 0.0), "mean_dice")
+    return replace(make_run(healthy()), others={"mean_dice": dice})
+
+
+def learned_by_heart(level: float) -> Run:
+    """An eval loss that stays at a share of where it began, while the training loss goes to almost nothing."""
+    evals = 3.0 * (level + (1 - level) * np.exp(-AT / 20))
+    return make_run(healthy(loss=3 * np.exp(-AT / 50), eval_loss=noisy(evals, sigma=0.005)))
 
 
 def dying(begin: float, end: float) -> Run:
@@ -181,12 +210,6 @@ def gone(factor: float) -> Run:
     return make_run(healthy(loss=np.where(AT < 400, 1.0, 1 / factor) * noisy(2 + 2 * np.exp(-AT / 20), sigma=0.01)))
 
 
-def evaluated(times: float, falls: float = 0.0) -> Run:
-    """Evaluations that begin at so many times the first training loss, and lose a share of it by their end."""
-    evals = times * 4 * (1 - falls * np.clip(AT / 400, 0, 1))
-    return make_run(healthy(eval_loss=evals, loss=1 + 3 * np.exp(-np.maximum(AT - 5, 0) / 60)))
-
-
 def climbing(times: float) -> Run:
     """A grad_norm that stays at its level for half of the run and then grows by a factor on a line of its logarithm."""
     return make_run(healthy(grad_norm=noisy(times ** np.clip((AT - 300) / 285, 0, 1), sigma=0.1)))
@@ -212,7 +235,7 @@ def thrown_to_chance(above: float) -> Run:
     """A loss that begins far up, and at once comes to rest a share above that of a guess among ten classes."""
     loss = (1 + above) * math.log(10) + np.random.default_rng(2).normal(0, 0.01, ROWS)
     loss[:5] = [50.0, 20.0, 8.0, 4.0, 3.0]
-    return make_run({"loss": loss})
+    return make_run({"loss": loss}, n_classes=10)
 
 
 def hardly_falls(share: float) -> Run:
@@ -237,6 +260,12 @@ def sound() -> Run:
     return with_rerun(made, make_run(healthy()))
 
 
+def won(level: float) -> Run:
+    """A generator whose discriminator comes down to a level."""
+    run = make_run({"loss": growing(1.0, 8.0)}, loss_kind="adversarial")
+    return replace(run, others={"d_loss": Series("d_loss", AT, growing(1.3, level))})
+
+
 RUNS: dict[str, Maker] = {
     "loop-broken": partial(asked, "no"),
     "learns-one-batch": partial(asked, "yes"),
@@ -245,35 +274,40 @@ RUNS: dict[str, Maker] = {
     "resume-jump": partial(resumed, 0.31),
     "resume-gain": partial(resumed, -0.335),
     "resume-ok": partial(resumed, 0.0),
-    "starts-above-chance": partial(begins, 1.45, 10),
+    "starts-above-chance": partial(begins, 1.6, 10),
     "accumulation-not-divided": partial(accumulated, 8.0),
-    "loss-follows-padding": partial(padded, 0.29),
+    "loss-follows-padding": partial(padded, 0.2),
     "starts-near-zero": partial(begins, 0.0045, 50257),
     "groups-apart": partial(apart, 1e-4, 0.0113),
     "scale-drifts-down": partial(sinking, 3, 3),
-    "overconfident": partial(overconfident, 3.0),
+    "overconfident": partial(overconfident, 0.4),
+    "eval-worse": partial(worse_than_it_came, 0.2),
+    "quality-falls": partial(less_right, 0.2),
+    "quality-collapsed": partial(less_right, 0.7),
+    "quality-zero": lambda: make_run(healthy(eval_quality=np.where(AT < 5, 0.001, 0.0))),
+    "quality-zero-note": unsided,
+    "memorised": partial(learned_by_heart, 0.8),
+    "memorised-alone": lambda: make_run(healthy(loss=8 * np.exp(-AT / 60)), vocab_size=50257),
     "lr-zero": partial(rate_ends_at, 0.3),
     "lr-rises-late": partial(rate_comes_back, 3.2),
     "lr-restarts": rate_restarts,
     "loss-zero": partial(zero_from, 0),
     "loss-zero-rows": partial(zero_rows, 5),
     "loss-repeats": partial(repeated, 220),
-    "climbs-far": partial(climbs, 3.2),
+    "climbs-far": partial(climbs, 3.5),
+    "discriminator-wins": partial(won, 0.005),
     "progress-lost": partial(swings, 0.6),
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
     "throughput-collapses": partial(slower, 2.3),
     "stalled": partial(paused, 1.13),
-    "eval-far-above": partial(evaluated, 4.5),
-    "eval-far-above-raised": partial(evaluated, 2.3),
-    "eval-far-above-scale": partial(evaluated, 8.0, 0.7),
     "grad-norm-climbs": partial(climbing, 25.0),
     "grad-norm-climbs-early": partial(climbing, 6.0),
     "ends-at-start": partial(hardly_falls, 0.09),
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
     **dict.fromkeys(
-        ("learning-ok", "schedule-ok", "eval-ok", "units-ok", "gradients-ok", "convergence-ok"),
+        ("learning-ok", "schedule-ok", "eval-ok", "quality-ok", "units-ok", "gradients-ok", "convergence-ok"),
         sound,
     ),
 }
@@ -287,9 +321,10 @@ EDGE: dict[str, Maker] = {
     "slow-learning: large updates": partial(moving, "slow", 1.12e-2),
     "worse-than-start: small updates": partial(moving, "worse", 0.89e-4),
     "no-gradient: under a rate": partial(flat, grad_norm=[0.0], lr=[1e-3]),
-    "double-softmax: end": partial(squashed, 0.17, 1.0176),
+    "double-softmax: end": partial(squashed, 0.09, 1.0176),
     "lr-ends-early: share of the peak": partial(ended, 0.00088, 0.44),
-    "overfitting: share of the fall": partial(overfitted, 0.057),
+    "eval-worse: rise": partial(worsened, 0.0225),
+    "overfitting: rise": partial(overfitted, 0.008),
     "dead-units: growth": partial(dying, 0.6 / 1.68, 0.6),
     "dead-units: share": partial(dying, 0.2, 0.56),
     "gradients-add-up: growth": partial(with_norm, 5.7, 0.046),
@@ -297,7 +332,6 @@ EDGE: dict[str, Maker] = {
 
 NEAR: dict[str, Maker] = {
     "flat-from-start: gain": partial(flat, 0.068),
-    "flat-from-start: steps": partial(flat, rows=265),
     "flat-from-start: progress": lambda: replace(flat(), config=make_run({}, max_steps=1560).config),
     "lr-too-low: updates": partial(moving, "flat", 1.12e-4),
     "lr-too-low: a slow fall": partial(moving, "slow", 1.12e-4),
@@ -308,8 +342,13 @@ NEAR: dict[str, Maker] = {
     "double-softmax: below the floor": partial(squashed, -0.08, 1.0),
     "lr-ends-early: share of the peak": partial(ended, 0.00112, 0.44),
     "lr-ends-early: share of the plan": partial(ended, 0.00088, 0.56),
-    "overfitting: share of the fall": partial(overfitted, 0.044),
-    "overconfident: scatter": partial(overconfident, 0.0),
+    "eval-worse: rise": partial(worsened, 0.0175),
+    "overfitting: rise": partial(overfitted, 0.003),
+    "overconfident: no gain": partial(overconfident, 0.0),
+    "eval-worse: share": partial(worse_than_it_came, 0.01),
+    "eval-worse: training loss": partial(worse_than_it_came, 0.2, 0.5),
+    "quality-falls: share": partial(less_right, 0.05),
+    "memorised: eval loss that fell": partial(learned_by_heart, 0.3),
     "dead-units: growth": partial(dying, 0.6 / 1.32, 0.6),
     "dead-units: share": partial(dying, 0.2, 0.44),
     "gradients-add-up: growth": partial(with_norm, 4.4, 0.046),
@@ -323,20 +362,17 @@ NEAR: dict[str, Maker] = {
     "scale-drifts-down: late halvings": partial(sinking, 5, 2),
     "lr-zero: share of the rows": partial(rate_ends_at, 0.22),
     "lr-rises-late: factor": partial(rate_comes_back, 2.8),
-    "loss-zero: share of the rows": partial(zero_from, 480),
     "loss-repeats: rows": partial(repeated, 180),
     "grad-never-finite: share of the rows": partial(infinite, 572),
     "grad-nonfinite-fp32: rows": partial(infinite, 598),
     "at-chance: above": partial(thrown_to_chance, 0.12),
     "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
+    "discriminator-wins: factor": partial(won, 0.01),
     "progress-lost: share": partial(swings, 0.4),
     "loss-collapses: factor": partial(gone, 18.0),
     "throughput-collapses: factor": partial(slower, 1.8),
     "stalled: hours": partial(paused, 0.88),
-    "eval-far-above: factor": partial(evaluated, 3.5),
-    "eval-far-above-raised: factor": partial(evaluated, 1.8),
-    "eval-far-above-scale: share of the fall": partial(evaluated, 8.0, 0.3),
     "grad-norm-climbs: factor": partial(climbing, 17.0),
     "grad-norm-climbs-early: factor": partial(climbing, 4.4),
     "resume-jump: range": partial(resumed, 0.25),
@@ -352,7 +388,7 @@ MORE: dict[str, Maker] = {
 
 def with_config(run: Run, **config: Any) -> Run:
     """The run with a configuration."""
-    return replace(run, config={key: Setting(value, "test") for key, value in config.items()})
+    return replace(run, config={**run.config, **{key: Setting(value, "test") for key, value in config.items()}})
 
 
 def still_loss() -> Run:
@@ -377,7 +413,7 @@ def held_out(gap: float) -> Run:
 TOLD: dict[str, Maker] = {
     "O27.eval": partial(held_out, 2.5),
     "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
-    "O15.padding": partial(padded, 0.29, 0.005),
+    "O15.padding": partial(padded, 0.2, 0.005),
     "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1.12, optimizer="sgd"),
     "O7.low: rate": lambda: with_config(still_loss(), lr=0.88e-6),
     "O1.one.high": lambda: (with_config(flat(), lr=1.12, optimizer="sgd"), {"answers": {"O1": "yes"}}),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stabtree.common.files import recorded
 from tests.conftest import falling, make_run
 from tests.leaves.make import logged
 
@@ -62,6 +64,7 @@ WARNINGS = ("scheduler-order", "overflow-lines", "amp-deprecated")
 RUNS: dict[str, Maker] = {
     **{leaf: partial(logged, line) for leaf, line in LINES.items()},
     **{f"{leaf}-survived": partial(logged, line, after=30) for leaf, line in LINES.items() if leaf not in WARNINGS},
+    "exit-status-recorded": lambda: replace(make_run({"loss": falling(40)}), lines=(recorded("exit code: 1 (W&B)"),)),
     "stops-short": partial(make_run, {"loss": falling(40)}, max_steps=900),
     "errors-ok": partial(logged, "WARNING: worker 3 is slow", rows=200),
 }

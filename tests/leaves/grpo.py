@@ -64,29 +64,28 @@ def learning(interval: int = 1, **changed: Any) -> Run:
 
 BARS = (
     Bar("reward-zero", "reward", 0.0, share=0.95, rows=5, steps=20, low=True),
-    Bar("reward-no-spread", "reward_std", 0.0, share=0.95, rows=5, steps=0, low=True, without="frac_reward_zero_std"),
+    Bar("reward-no-spread", "reward_std", 0.0, share=0.9, rows=5, steps=0, low=True, without="frac_reward_zero_std"),
     Bar("no-advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0),
-    Bar("rl-grad-norm-high", "grad_norm", 10.0, share=0.2, rows=20, steps=20),
-    Bar("rl-no-gradient", "grad_norm", 0.0, share=1.0, rows=20, steps=20, low=True),
-    Bar("entropy-collapse", "entropy", 0.01, share=0.9, rows=10, steps=10, low=True),
-    Bar("entropy-high", "entropy", 1.0, share=0.95, rows=20, steps=20),
-    Bar("kl-high", "kl", 2.0, share=0.9, rows=5, steps=5),
-    Bar("sampler-diverged", "logp_diff", 1.0, share=0.9, rows=5, steps=5),
-    Bar("importance-ratio-low", "importance_ratio_min", 0.01, share=0.9, rows=10, steps=10, low=True),
-    Bar("answers-cut-off", "clipped_ratio", 0.8, share=0.9, rows=10, steps=10, most=1.0),
-    Bar("little-advantage", "frac_reward_zero_std", 0.8, share=0.9, rows=10, steps=0, most=0.99),
-    Bar("rl-grad-norm-raised", "grad_norm", 1.0, share=0.9, rows=20, steps=20),
-    Bar("importance-ratio-below-usual", "importance_ratio_min", 0.1, share=0.9, rows=10, steps=10, low=True),
-    Bar("preferences-swapped", "preference_accuracy", 0.45, share=0.9, rows=20, steps=20, low=True),
-    Bar("ebft-alignment-low", "ebft_alignment", 0.3, share=0.9, rows=50, steps=100, low=True),
-    Bar("ebft-mode-collapse", "ebft_diversity", 1.0, share=0.9, rows=10, steps=10),
-    Bar("ebft-cfm-high", "cfm_loss", 10.0, share=0.9, rows=20, steps=50),
+    Bar("rl-grad-norm-high", "grad_norm", 10.0, share=0.2, rows=20, steps=0),
+    Bar("rl-no-gradient", "grad_norm", 0.0, share=1.0, rows=20, steps=0, low=True),
+    Bar("entropy-collapse", "entropy", 0.01, share=0.9, rows=5, steps=0, low=True),
+    Bar("entropy-high", "entropy", 1.0, share=0.9, rows=5, steps=0),
+    Bar("kl-high", "kl", 2.0, share=0.9, rows=5, steps=0),
+    Bar("sampler-diverged", "logp_diff", 1.0, share=0.9, rows=5, steps=0),
+    Bar("importance-ratio-low", "importance_ratio_min", 0.01, share=0.9, rows=5, steps=0, low=True),
+    Bar("answers-cut-off", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0),
+    Bar("little-advantage", "frac_reward_zero_std", 0.8, share=0.9, rows=5, steps=0, most=0.99),
+    Bar("rl-grad-norm-raised", "grad_norm", 1.0, share=0.9, rows=20, steps=0),
+    Bar("importance-ratio-below-usual", "importance_ratio_min", 0.1, share=0.9, rows=5, steps=0, low=True),
+    Bar("ebft-alignment-low", "ebft_alignment", 0.3, share=0.9, rows=5, steps=100, low=True),
+    Bar("ebft-mode-collapse", "ebft_diversity", 1.0, share=0.9, rows=5, steps=0),
+    Bar("ebft-cfm-high", "cfm_loss", 10.0, share=0.9, rows=20, steps=0),
 )
 
 # What does no harm where the reward rises all the same.
 HARMFUL = (
-    Bar("clipping-heavy", "clip_ratio", 0.3, share=0.9, rows=10, steps=10),
-    Bar("update-too-far", "approx_kl", 0.2, share=0.5, rows=10, steps=10),
+    Bar("clipping-heavy", "clip_ratio", 0.3, share=0.9, rows=5, steps=0),
+    Bar("update-too-far", "approx_kl", 0.2, share=0.9, rows=5, steps=0),
 )
 
 
@@ -97,18 +96,18 @@ def still(metric: str, level: float, width: float, trend: float, rows: int, seed
     return learning(**columns)
 
 
-# The seeds are of noise whose trend scores 1.5 with the smaller slope, 1.7 with the larger one; a rise takes 1.64.
+# The seeds are of noise whose trend scores below 2.33 with the smaller slope, and above it with the larger one.
 def reward_still(trend: float, rows: int = 112) -> Run:
     """A reward that does not rise."""
     return still("reward", 0.3, 0.06, trend, rows, seed=4)
 
 
-def alignment_still(trend: float, rows: int = 56) -> Run:
+def alignment_still(trend: float, rows: int = 112) -> Run:
     """An alignment that does not rise."""
     return still("ebft_alignment", 0.5, 0.03, trend, rows, seed=11)
 
 
-def cfm_still(trend: float, rows: int = 56) -> Run:
+def cfm_still(trend: float, rows: int = 112) -> Run:
     """A feature-matching loss that does not fall."""
     return still("cfm_loss", 8.0, 0.4, trend, rows, seed=5)
 
@@ -148,6 +147,12 @@ def exploded(times: float, **changed: Any) -> Run:
     """A value loss that grows so many times over, beside a reward that falls a little."""
     value_loss = np.exp(np.log(times) * np.clip((AT - 0.2) / 0.6, 0, 1))
     return learning(**{"value_loss": value_loss, "reward": 0.3 - 0.05 * AT + noise(0.01, 1), **changed})
+
+
+def exploded_once(times: float) -> Run:
+    """A value loss that grows so many times over, comes back, and leaves the reward where it was."""
+    value_loss = np.exp(np.log(times) * np.clip(1 - np.abs(AT - 0.5) / 0.2, 0, 1) ** 0.3)
+    return learning(value_loss=value_loss, reward=0.3 + 0.1 * AT + noise(0.03, 1))
 
 
 def sure(level: float, gain: float = -0.05) -> Run:
@@ -202,13 +207,18 @@ RUNS: dict[str, Maker] = {
     "reward-collapse": collapsed,
     "kl-jumps": partial(thrown, 1.35),
     "value-explodes": partial(exploded, 115.0),
+    "preferences-swapped": swapped,
+    "reward-constant": partial(learning, reward=ZERO + 0.3, reward_std=None),
+    "entropy-shrinks-away": partial(unrisen, entropy=0.3 * 0.04 ** np.minimum(2 * AT, 1)),
+    "entropy-explodes": partial(unrisen, entropy=0.25 * 3.5 ** np.minimum(2 * AT, 1)),
+    "value-exploded-once": partial(exploded_once, 140.0),
     "policy-collapse": partial(sure, 0.0088),
     "policy-std-grows": partial(spread, 11.3),
     "reward-falls-through": partial(dropped, 1.13),
     "reward-not-rising": partial(reward_still, 0.15),
-    "ebft-alignment-flat": partial(alignment_still, 0.075),
-    "ebft-cfm-flat": partial(cfm_still, -2.5),
-    "length-hacking": partial(capped, 0.99, 1.35),
+    "ebft-alignment-flat": partial(alignment_still, 0.01),
+    "ebft-cfm-flat": partial(cfm_still, 0.0),
+    "length-hacking": partial(capped, 0.99, 1.7),
     "grpo-ok": learning,
 }
 
@@ -232,6 +242,10 @@ NEAR: dict[str, Maker] = {
     "entropy-collapse: no answers": partial(learning, entropy=ZERO, completion_length=None),
     "reward-collapse: share": partial(collapsed, 0.42),
     "kl-jumps: factor": partial(thrown, 0.9),
+    "preferences-swapped: level": partial(swapped, preference_accuracy=ZERO + 0.47),
+    "entropy-shrinks-away: the reward rises": partial(learning, entropy=0.3 * 0.04 ** np.minimum(2 * AT, 1)),
+    "entropy-explodes: factor": partial(unrisen, entropy=0.25 * 2.6 ** np.minimum(2 * AT, 1)),
+    "value-exploded-once: factor": partial(exploded_once, 85.0),
     "value-explodes: factor": partial(exploded, 85.0),
     "policy-collapse: level": partial(sure, 0.0113),
     "policy-collapse: the reward rises": partial(sure, 0.0088, 0.3),
@@ -239,15 +253,15 @@ NEAR: dict[str, Maker] = {
     "reward-falls-through: factor": partial(dropped, 0.88),
     "reward-falls-through: rows": partial(dropped, 1.13, 2),
     "value-explodes: the reward rises": partial(exploded, 115.0, reward=0.1 + 0.5 * AT),
-    "reward-not-rising: trend": partial(reward_still, 0.18),
+    "reward-not-rising: trend": partial(reward_still, 0.4),
     "reward-not-rising: rows": partial(reward_still, 0.15, 88),
     "ebft-alignment-flat: trend": partial(alignment_still, 0.1575),
-    "ebft-alignment-flat: rows": partial(alignment_still, 0.075, 44),
+    "ebft-alignment-flat: rows": partial(alignment_still, 0.01, 88),
     "ebft-cfm-flat: trend": partial(cfm_still, -2.7),
-    "ebft-cfm-flat: rows": partial(cfm_still, -2.5, 44),
-    "length-hacking: cap": partial(capped, 0.88, 1.35),
-    "length-hacking: growth": partial(capped, 0.99, 1.08),
-    "length-hacking: longest answer": partial(capped, 0.99, 1.35, 4),
+    "ebft-cfm-flat: rows": partial(cfm_still, 0.0, 88),
+    "length-hacking: cap": partial(capped, 0.88, 1.7),
+    "length-hacking: growth": partial(capped, 0.99, 1.4),
+    "length-hacking: longest answer": partial(capped, 0.99, 1.7, 4),
 }
 
 
@@ -256,13 +270,13 @@ CUT: tuple[tuple[Bar, Build], ...] = (
     (Bar("G5.cut", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0), useless),
 )
 CAUSES: tuple[tuple[Bar, Build], ...] = (
-    (Bar("G2.kl", "kl", 2.0, share=0.5, rows=5, steps=0), collapsed),
-    (Bar("G2.entropy", "entropy", 1.0, share=0.5, rows=5, steps=0), loosened),
-    (Bar("G2.collapse", "entropy", 0.01, share=0.5, rows=5, steps=0, low=True), collapsed),
-    (Bar("G2.stale", "logp_diff", 0.1, share=0.5, rows=5, steps=0), collapsed),
-    (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.5, rows=10, steps=0, most=1.0), unrisen),
+    (Bar("G2.kl", "kl", 2.0, share=0.9, rows=5, steps=0), collapsed),
+    (Bar("G2.entropy", "entropy", 1.0, share=0.9, rows=5, steps=0), loosened),
+    (Bar("G2.collapse", "entropy", 0.01, share=0.9, rows=5, steps=0, low=True), collapsed),
+    (Bar("G2.stale", "logp_diff", 0.1, share=0.9, rows=5, steps=0), collapsed),
+    (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.9, rows=5, steps=0, most=1.0), unrisen),
     (Bar("G5.zero", "reward", 0.0, share=0.9, rows=5, steps=0, low=True), useless),
-    (Bar("G23.margin", "preference_margin", 0.0, share=0.9, rows=20, steps=20, low=True), swapped),
+    (Bar("G23.margin", "preference_margin", 0.0, share=0.9, rows=20, steps=0, low=True), swapped),
     (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
 )
 

@@ -85,7 +85,7 @@ def near(bar: Bar, sound: Mapping[str, Any], build: Build, *, sparsely: bool = T
     """Runs that lack one thing: the level, the share of rows, or a stretch that is long enough."""
     length = len(sound["loss"])
     always = np.ones(length, dtype=bool)
-    some = _last(sound, length, int(0.8 * bar.share * length))
+    some = _last(sound, length, int(0.75 * bar.share * length))  # the end of a spread holds one more than its share
     found: dict[str, Maker] = {
         f"{bar.leaf}: share of rows": partial(_run, bar, sound, build, bar.bad(BEYOND), some),
     }

@@ -21,6 +21,7 @@ DEAD: dict[str, Any] = {"loss": nan_from(450, falling(ROWS))}
 RISING = np.concatenate((falling(300), 1 + np.linspace(0, 2, 300)))
 JUMPED = falling(ROWS) + np.where(AT >= 400, 2.0, 0)
 STUCK = np.where((AT >= 340) & (AT < 399), 340, AT)  # batches of which one comes again and again before step 400
+SWINGS = 1.5 * (1 - np.cos(np.pi * AT / 400))  # so slowly that a window does not see it
 BEYOND, WITHIN = 73_000.0, 58_000.0  # of fp16's 65,504
 
 
@@ -187,7 +188,10 @@ def outlived(alive: int) -> Run:
     return dies({"grad_norm": nan_from(450 + alive, noisy(1.0))})
 
 
-RUNS: dict[str, Maker] = {"nan-logged": partial(outlived, 150)}
+RUNS: dict[str, Maker] = {
+    "nan-logged": partial(outlived, 150),
+    "loss-unbounded": lambda: make_run({"loss": 1.5 - 0.1 * AT**2.0}),
+}
 
 EDGE: dict[str, Maker] = {
     "nan-logged: share of the rows": partial(outlived, 136),
@@ -196,7 +200,8 @@ EDGE: dict[str, Maker] = {
     "spike-minor: chance": partial(spiking, 1.58, level=about(3.0, 1)),
     "spike-unexplained: deviations": partial(by_letter, 3.36),
     "spike-unexplained: slow to come back": partial(spiking, 0.7, 56),
-    "spike-unexplained: against the beginning": partial(spiking, 2.2, level=about(1.7, 3)),
+    "spike-unexplained: against the beginning": partial(spiking, 2.2, level=SWINGS + 5 + uniform()),
+    "spike-unexplained: against the range": partial(spiking, 2.2, level=about(4.2, 3)),
     "spike-persistent: half back": partial(half_back, 0.56),
     "spike-persistent: share of the range": partial(lasting, 0.48),
     "spike-open: end of the log": partial(late, 3.2, 45),
@@ -223,7 +228,8 @@ NEAR: dict[str, Maker] = {
     "spike-minor: chance": partial(spiking, 1.48, level=about(3.0, 1)),
     "spike-unexplained: deviations": partial(by_letter, 2.64),
     "spike-unexplained: slow to come back": partial(spiking, 0.7, 44),
-    "spike-unexplained: against the beginning": partial(spiking, 2.2, level=about(4.2, 3)),
+    "spike-unexplained: against the beginning": partial(spiking, 2.2, level=SWINGS + 9 + uniform()),
+    "spike-unexplained: against the range": partial(spiking, 2.2, level=SWINGS + 9 + uniform()),
     "spike-persistent: half back": partial(half_back, 0.44),
     "spike-persistent: share of the range": partial(lasting, 0.37),
     "spike-open: end of the log": partial(late, 3.2, 57),

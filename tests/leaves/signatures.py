@@ -112,11 +112,6 @@ def unlearned(**columns: Any) -> Run:
     return make_run({"loss": LOSS + 3 * rise, **columns})
 
 
-def late(first: int, rows: int, every: int = 1, **config: Any) -> Run:
-    """A log that begins at a step and whose loss is NaN from one of its first rows on."""
-    return make_run({"loss": nan_from(rows, LOSS)}, steps=first + every * AT, **config)
-
-
 def floored(lowest: float) -> Run:
     """A loss that falls on under a scale that goes down to a floor, and overflows there to the end."""
     norm = np.where(AT >= 188, np.nan, GRAD)
@@ -124,7 +119,7 @@ def floored(lowest: float) -> Run:
     return make_run({"loss": LOSS, "loss_scale": scale, "grad_norm": norm}, dtype="fp16")
 
 
-def leaping(row: int, times: float = 2.25) -> Run:
+def leaping(row: int, times: float = 3.4) -> Run:
     """A loss that leaps at a row under a rate of nothing, and rises later."""
     loss = noisy(np.where(row > AT, 2.3, 2.3 * times) + 3 * np.clip((AT - 120) / 80, 0, 1), ROWS, 0.005)
     return make_run({"loss": loss, "lr": 0.88e-7 * ONES})
@@ -193,7 +188,7 @@ def collecting(begun: int) -> Run:
 TOLD: dict[str, Maker] = {
     "T30": lambda: with_config(jumped(), lr=0.0112, optimizer="adamw"),
     "T30: another optimizer": lambda: with_config(jumped(), lr=1.12, optimizer="sgd"),
-    "T31": lambda: replace(healing(11), resumes=(Resume(299, 294, 5),)),
+    "T31": lambda: replace(healing(60), resumes=(Resume(299, 294, 5),)),
     "T50": partial(skipping, 0.94),
     "T51": partial(huge, 1.9e7),
     "T52": partial(collecting, 100),
@@ -203,10 +198,10 @@ TOLD: dict[str, Maker] = {
     "T38": partial(summed, 3.36),
     "T45": partial(decayed, 0.56),
     "T46": lambda: logged("ValueError: Expected parameter logits of distribution, but found invalid values:"),
-    "T1": partial(dead, 0.34, overlap_comm=True),
-    "T2": partial(dead, 0.34, dtype="bf16"),
+    "T1": partial(dead, 0.56, overlap_comm=True),
+    "T2": partial(dead, 0.56, dtype="bf16"),
     "T3": partial(dead, 0.98, vocab_size=32_000),
-    "T4": partial(dead, 0.34, ONES * 1e-4, dtype="fp16"),
+    "T4": partial(dead, 0.56, ONES * 1e-4, dtype="fp16"),
     "T5": partial(begins, 42.0),
     "T7": partial(early, 3, **PURE),
     "T8": partial(early, 0, **GTX),
@@ -222,7 +217,7 @@ TOLD: dict[str, Maker] = {
     "T20": partial(often, 2),
     "T21": partial(resumed, 0.46),
     "T22": partial(resumed, 0.46),
-    "T23": partial(thrown, 2.25, 0.88e-7),
+    "T23": partial(thrown, 3.4, 0.88e-7),
     "T24": lambda: still(grad_norm=0.0, lr=0.0),
     "T25": partial(tuned, 112.0),
     "T26": partial(tuned, 112.0, loss_scale=4.0 * ONES),
@@ -235,18 +230,15 @@ TOLD: dict[str, Maker] = {
     ),
     "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02), "token_accuracy": GRAD}),
     "T7: after one row": partial(early, 1, **PURE),
-    "T7: sparsely logged": partial(late, 0, 3, 22, **PURE),
-    "T8: a late beginning": partial(late, 44, 0, **GTX),
-    "T15: a late beginning": partial(late, 44, 0),
     "T17: lowest scale": partial(floored, 0.88),
-    "T23: late": partial(leaping, 8),
+    "T23: late": partial(leaping, 4),
 }
 
 
 NOT_TOLD: dict[str, Maker] = {
     "T30": lambda: with_config(jumped(), lr=2.64e-4, optimizer="adamw"),
     "T30: another optimizer": lambda: with_config(jumped(), lr=0.0264, optimizer="sgd"),
-    "T31": lambda: replace(healing(9), resumes=(Resume(299, 294, 5),)),
+    "T31": lambda: replace(healing(18), resumes=(Resume(299, 294, 5),)),
     "T50": partial(skipping, 0.86),
     "T51": partial(huge, 1.5e7),
     "T52": partial(collecting, 0),
@@ -256,21 +248,18 @@ NOT_TOLD: dict[str, Maker] = {
     "T38": partial(summed, 2.64),
     "T45": partial(decayed, 0.44),
     "T46": lambda: logged("ValueError: too many values to unpack"),
-    "T4: share of the rows": partial(dead, 0.26, ONES * 1e-4, dtype="fp16"),
+    "T4: share of the rows": partial(dead, 0.44, ONES * 1e-4, dtype="fp16"),
     "T7: from the first row on": partial(early, 0, **PURE),
-    "T7: sparsely logged": partial(late, 0, 3, 28, **PURE),
-    "T8: a later beginning": partial(late, 56, 0, **GTX),
-    "T15: a later beginning": partial(late, 56, 0),
     "T17: lowest scale": partial(floored, 1.12),
-    "T23: later": partial(leaping, 12),
-    "T23: height": partial(leaping, 8, 1.76),
+    "T23: later": partial(leaping, 6),
+    "T23: height": partial(leaping, 4, 2.64),
     "T26: level": partial(tuned, 88.0, loss_scale=4.0 * ONES),
-    "T1": partial(dead, 0.26, overlap_comm=True),
-    "T2": partial(dead, 0.26, dtype="bf16"),
+    "T1": partial(dead, 0.44, overlap_comm=True),
+    "T2": partial(dead, 0.44, dtype="bf16"),
     "T3": partial(dead, 0.84, vocab_size=32_000),
     "T4": partial(dead, dtype="fp16"),
     "T5": partial(begins, 33.0),
-    "T7": partial(early, 4, **PURE),
+    "T7": partial(early, 6, **PURE),
     "T8": partial(early, 1, **GTX),
     "T9": lambda: replace(climbing(1.32), config=fine(dtype="fp16").config),
     "T10": partial(climbing, 1.32),
@@ -284,7 +273,7 @@ NOT_TOLD: dict[str, Maker] = {
     "T20": partial(often, 3),
     "T21": partial(resumed, 0.37),
     "T22": partial(resumed, 0.46, seam=False),
-    "T23": partial(thrown, 2.25, 1.12e-7),
+    "T23": partial(thrown, 3.4, 1.12e-7),
     "T24": lambda: still(grad_norm=0.0, lr=1e-3),
     "T25": partial(tuned, 88.0),
     "T26": partial(tuned, 112.0, loss_scale=1.0 * ONES),
@@ -293,5 +282,5 @@ NOT_TOLD: dict[str, Maker] = {
     "T29": partial(early, 150, dtype="fp32"),
     "S20.samples": jumped,
     "S20.rank": lambda: make_run({"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100}),
-    "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02)}),
+    "S20.lr": lambda: make_run({"loss": noisy(1.0 + np.exp(-AT / 15), ROWS, 0.005)}),
 }

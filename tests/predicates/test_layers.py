@@ -39,7 +39,7 @@ def test_a_usual_update_ratio_rules_the_rate_out() -> None:
 
 def test_the_smallest_update_is_one() -> None:
     """An update ratio below float32's rounding, yet not 0, comes from a rate that is far too low."""
-    loss = 2.5 + np.random.default_rng(6).normal(0, 0.05, 600)
+    loss = 2.5 + np.random.default_rng(6).normal(0, 0.02, 600)
     for ratio, leaf in ((1e-8, "lr-too-low"), (0.0, "weights-still")):
         for columns in ({}, {"weight_norm": np.ones(600)}):
             run = make_run({"loss": loss, "update_ratio": np.full(600, ratio), **columns})
@@ -48,8 +48,8 @@ def test_the_smallest_update_is_one() -> None:
 
 def test_units_that_die_in_the_first_steps_have_died() -> None:
     """Compared is the first rows, not the first tenth of a long run; units that were dead from row 0 on are no news."""
-    for begin, wanted in ((0.0, True), (0.9, False)):
-        dead = np.full(1000, 0.9)
+    for begin, wanted in ((0.0, True), (0.8, False)):
+        dead = np.full(1000, 0.8)
         dead[:3] = begin
         found = diagnose(make_run({"loss": falling(1000), "dead_relu_frac": dead}), TREES)
         assert ("dead-units" in [finding.leaf.id for finding in found.findings]) == wanted

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from stabtree.diagnosis.walk import diagnose
+from stabtree.diagnosis.walk import answering, diagnose
 from stabtree.loaders import load_run
+from stabtree.predicates.metric.breaks import Finiteness, finiteness
 from tests.conftest import falling, make_run
 from tests.predicates.judged import AT, ONES, ROWS, TREE, Case, check, loss, lowered, nan_from
 
@@ -75,3 +76,46 @@ def test_what_a_last_row_without_a_loss_means(tmp_path: Path, last: str, config:
     )
     (tmp_path / "manifest.json").write_text(json.dumps({"metrics_file": "metrics.csv", **config}), encoding="utf-8")
     assert diagnose(load_run(tmp_path), TREE).verdict == verdict
+
+
+NAN = np.nan
+
+
+def series_verdict(**columns: Any) -> str:
+    """The answer of the check for a sound loss beside other columns."""
+    diagnosis = diagnose(make_run({"loss": falling(40), **columns}))
+    return answering(diagnosis)(diagnosis.tree.questions["P.finite"], {}).verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "course"),
+    [
+        ([1.0, 2.0, 3.0], Finiteness.FINITE),
+        ([NAN, 2.0, 3.0], Finiteness.UNDEFINED),
+        ([NAN, NAN, NAN], Finiteness.UNDEFINED),
+        ([1.0, NAN, 3.0], Finiteness.RETURNS),
+        ([1.0, 2.0, np.inf], Finiteness.LOST),
+        ([NAN, 2.0, NAN], Finiteness.RETURNS),
+        ([1.0, NAN, 2.0, NAN, NAN], Finiteness.LOST),
+    ],
+)
+def test_the_finiteness_a_series(values: list[float], course: Finiteness) -> None:
+    """A last row alone does not show a loss of what was undefined for as long before."""
+    series = make_run({"loss": falling(len(values)), "entropy": np.array(values)}).series["entropy"]
+    assert finiteness(series) is course
+
+
+def test_what_is_computed_is_worse_than_what_is_measured() -> None:
+    """A loss that breaks for a while is reported; a measure need not be defined in each row."""
+    lost = np.where(np.arange(40) >= 20, NAN, 1.0)
+    gap = np.where(np.arange(40) == 20, NAN, 1.0)
+    assert series_verdict(value_loss=lost) == "yes"
+    assert series_verdict(token_accuracy=lost) == "measured"
+    assert series_verdict(value_loss=gap) == "passing"
+    assert series_verdict(token_accuracy=gap) == "no"
+
+
+def test_a_loss_that_is_lost_itself_is_judged_by_section_1() -> None:
+    """Its parts break with it."""
+    lost = np.where(np.arange(40) >= 20, NAN, 1.0)
+    assert series_verdict(loss=falling(40) * lost, value_loss=lost) == "no"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.run import Series
 from stabtree.tree.load import load_trees
 from tests.conftest import ask, ask_node, falling, make_run
 from tests.leaves import diagnosed, grpo, sft
@@ -87,17 +84,39 @@ def test_a_metric_whose_fall_is_its_end_has_not_risen() -> None:
     assert ask("falls_back", run).verdict == "no"
 
 
-def test_what_chance_gave_at_the_start_is_no_gain_to_lose() -> None:
-    """A policy of random weights whose episodes earn less once it learns has not collapsed; one that had gained has.
+@pytest.mark.parametrize("rows", [12, 31, 120, ROWS])
+def test_a_reward_that_ends_below_its_start_has_collapsed_whatever_it_had_gained(rows: int) -> None:
+    """Nothing was gained before; a policy that earns less than an untrained one is no better for it."""
+    sinks = -90 - 100 * np.arange(rows) / rows + noise(4, 3)[:rows]
+    assert ask("falls_back", make_run({"reward": sinks})).verdict == "yes"
 
-    What answers prompts was trained before, and may lose what it began with; so was what a late log goes on with.
-    """
-    sinks = 22 - 10 * AT + noise(0.4, 3)
-    gained = np.where(AT < 0.4, 12 + 25 * AT, 22 - 15 * (AT - 0.4)) + noise(0.4, 3)
-    for reward, name, wanted in (
-        (sinks, "ep_rew_mean", "no"),
-        (gained, "ep_rew_mean", "yes"),
-        (sinks, "reward", "yes"),
-    ):
-        series = Series("reward", np.arange(ROWS), reward, f"rollout/{name}")
-        assert ask("falls_back", replace(make_run({"reward": reward}), series={"reward": series})).verdict == wanted
+
+def test_fewer_rows_make_the_same_fall_weaker() -> None:
+    """A bound widens as rows get fewer, down to a no."""
+    strengths = [
+        ask("falls_back", make_run({"reward": -90 - 40 * np.arange(n) / n + noise(4, 3)[:n]})).strength or 0.0
+        for n in (6, 12, 60)
+    ]
+    assert strengths == sorted(strengths)
+    assert strengths[0] < 0 < strengths[-1]
+
+
+def test_an_exploding_value_loss_is_a_finding_though_the_reward_rises_a_little() -> None:
+    """Only returns that grow as well explain larger errors."""
+    grows = 400 * 10 ** (6 * AT)
+    for reward, wanted in ((-110 + 3 * AT + noise(3), "yes"), (1 + 999 * AT, "no"), (0.1 + AT, "yes")):
+        run = make_run({"reward": reward, "value_loss": grows})
+        assert ask("outgrows", run, beside="reward").verdict == wanted
+
+
+def test_a_constant_reward_is_one_at_any_value_from_five_rows_on() -> None:
+    """A limit that every episode reaches teaches as little as a 0."""
+    assert [ask("never_varies", make_run({"reward": np.full(n, -200.0)})).verdict for n in (4, 5)] == ["no", "yes"]
+
+
+def test_pairs_that_are_swapped_on_one_side_only_are_found_there() -> None:
+    """Training prefers what is chosen there; the held-out pairs, of which half would be right by chance, disagree."""
+    held_out = np.array([0.16, 0.11, 0.15, 0.14, 0.13, 0.13])
+    run = make_run({"preference_accuracy": np.linspace(0.6, 0.9, 6), "eval_preference_accuracy": held_out})
+    found = ask("prefers_rejected", run, level=0.45)
+    assert (found.verdict, found.evidence[0].metric) == ("yes", "eval_preference_accuracy")

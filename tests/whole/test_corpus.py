@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import mutate
+from benchmarks.documents import STATED
 from benchmarks.faultbench import predict
 from stabtree.tree.overrides import declared
 from tests import corpus
 from tests.corpus import labelled, made
+from tests.corpus.made import documents
 
 if TYPE_CHECKING:
     from tests.corpus.made.hold import Pin
@@ -50,14 +51,16 @@ def test_a_run_close_to_a_threshold_is_told_what_its_side_says(pin: Pin) -> None
 
 def test_every_threshold_that_is_held_is_one() -> None:
     """The table of made runs names parameters of the trees, as `--set` spells them."""
-    for hold in made.HOLDS:
+    for hold in documents.HOLDS:
         id_, _, name = hold.threshold.rpartition(".")
         assert name in declared(corpus.trees(), id_), hold.threshold
 
 
-def test_every_document_s_own_number_is_moved_by_a_quarter() -> None:
-    """What `make mutate` takes for the documents' own numbers are parameters of the trees."""
-    assert {knob.id for knob in mutate.knobs(corpus.trees())} >= mutate.DOCUMENTS
+def test_every_documented_number_is_one_of_the_trees() -> None:
+    """What is never fitted, since a document gives it, are parameters of the trees."""
+    for key in STATED:
+        id_, _, name = key.rpartition(".")
+        assert name in declared(corpus.trees(), id_), key
 
 
 @pytest.mark.parametrize("id_", labelled.truth())

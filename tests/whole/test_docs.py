@@ -96,8 +96,8 @@ def test_the_tests_of_the_page_print_what_it_shows(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     Path("house.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
     Path("fixtures").mkdir()
-    for name, grad_norm, eval_loss in (("eval-nan", 1, np.nan), ("large-gradients", 9, 1), ("good", 1, 1)):
-        rows = [f"{step},{loss:.6f},{grad_norm},{eval_loss}" for step, loss in enumerate(falling(400))]
+    for name, grad_norm, above in (("eval-nan", 1, np.nan), ("large-gradients", 9, 1.1), ("good", 1, 1.1)):
+        rows = [f"{step},{loss:.6f},{grad_norm},{above * loss:.6f}" for step, loss in enumerate(falling(400))]
         text = "\n".join(["step,loss,grad_norm,eval_loss", *rows, ""])
         Path(f"fixtures/{name}.csv").write_text(text, encoding="utf-8")
     (block,) = blocks("console")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.run import Run
 
     Make = Callable[[], Run]
@@ -54,10 +54,14 @@ FALSE_ALARMS = {
     # Ordinary overflows of fp16 without the loss scale that would explain them.
     "healthy/fp16-backoffs": {"only loss, grad_norm", "without loss_scale"},
     "phase19/normal-backoff": {"only loss, grad_norm", "without loss_scale"},
+    # A warm-up of which the first three rows lie below the next four to ten by chance: the short log is told to rise.
+    "phase19/not-shown": {f"cut {step}" for step in range(7, 13)},
     # Five times as many steps to come back: longer than the horizon, which counts steps.
     "phase19/spike-minor": {"spaced 5"},
 }
 SILENCES = {
+    # Without the scale the overflows are a warning like the loss that rises beside them, which comes first.
+    "phase19/scale-collapse": {"only loss, grad_norm"},
     # The slow rise is told after a lasting spike at 606 to 570: one row above the bar, and a climb of under 100 steps.
     "phase19/grad-norm-rising": {"thin 2+0", "thin 5+1", "thin 5+4"},
     # A rise by 13 to 18% of the range: its trend scores 1.1 to 2.3 with fewer rows, 3.7 with all.
@@ -76,12 +80,12 @@ def fixture(name: str) -> Run:
     return corpus.given(f"fixtures/{name}")[0]
 
 
-def worst(run: Run) -> Finding | None:
+def worst(run: Run) -> Incident | None:
     """The alarm of a run, None where there is none."""
     return alarm(diagnose(run, TREE))
 
 
-def alarm(found: Diagnosis) -> Finding | None:
+def alarm(found: Diagnosis) -> Incident | None:
     """The worst finding that is a warning or worse, None where there is none."""
     return found.findings[0] if found.verdict in ALARMS else None
 
@@ -140,7 +144,7 @@ def test_a_healthy_run_raises_no_alarm_however_it_is_logged(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAULTED)
 def test_a_fault_keeps_its_alarm_and_its_section_while_its_evidence_is_logged(name: str) -> None:
-    """With the rows and the columns that show the fault, the worst finding lies in the same section."""
+    """With the rows and the columns that show the fault, the worst incident holds a finding of the same section."""
     run = fixture(name)
     before = alarm(whole(name))
     assert before is not None
@@ -149,12 +153,12 @@ def test_a_fault_keeps_its_alarm_and_its_section_while_its_evidence_is_logged(na
         variant = make()
         if shows(before, run, variant):
             now = worst(variant)
-            if now is None or now.section != before.section:
+            if now is None or before.section not in {part.section for part in now.parts}:
                 changed[label] = now.leaf.id if now else "no alarm"
     assert changed.keys() <= SILENCES.get(name, set()), changed
 
 
-def shows(finding: Finding, run: Run, variant: Run) -> bool:
+def shows(finding: Incident, run: Run, variant: Run) -> bool:
     """Whether a variant still holds what a finding of the whole run rests on."""
     loss, grad_norm, scaled = variant.series["loss"], variant.get("grad_norm"), variant.get("loss_scale") is not None
     onset, end, last = finding.onset_step, run.last_step, variant.last_step
@@ -178,7 +182,7 @@ def shows(finding: Finding, run: Run, variant: Run) -> bool:
     return needs.get(finding.leaf.id, bool(variant.gaps) or not np.isfinite(loss.values).all())
 
 
-def _shows_spike(finding: Finding, run: Run, variant: Run) -> bool:
+def _shows_spike(finding: Incident, run: Run, variant: Run) -> bool:
     """Whether the peak is logged, the log goes on until the loss was back, and a column names the cause."""
     loss = variant.series["loss"]
     top = facts_of(run).get("spike").top
@@ -202,11 +206,16 @@ def test_other_units_and_other_steps_change_nothing(name: str) -> None:
 
 
 def relative(found: Diagnosis, shift: int = 0) -> list[tuple[str, str, int | None]]:
-    """What a diagnosis says but for ln(classes), the first row of a log and the planned steps, which are absolute."""
+    """What a diagnosis says but for ln(classes), the first row of a log and the planned steps, which are absolute.
+
+    `not-shown` stands where none of these raises an alarm.
+    """
     return [
         item
         for item in told(found, shift)[1:]
-        if item[1] not in ("learning", "schedule") and not item[1].startswith("O") and item[0] != "loss-ends"
+        if item[1] not in ("learning", "schedule")
+        and not item[1].startswith("O")
+        and item[0] not in ("loss-ends", "not-shown")
     ]
 
 

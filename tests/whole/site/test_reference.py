@@ -12,12 +12,12 @@ import stabtree
 from docs.site.reference import api, commands, hints, schemas, shapes, tables
 from docs.site.reference.docstrings import about, attributes
 from stabtree.cli.program.commands import commands as all_commands
-from stabtree.diagnosis.result import Diagnosis, Finding
+from stabtree.diagnosis.result import Diagnosis, Incident
 from stabtree.judging.settings import KEYS
 from stabtree.loaders import LOADERS
 from stabtree.metrics.table import all_metrics
 from stabtree.report.json.contract import schema
-from stabtree.tree.model import Leaf
+from stabtree.tree.model import Section
 from tests.cli.command import run
 from tests.conftest import ROOT
 
@@ -142,6 +142,6 @@ def test_names_for_type_checkers_are_taken_from_where_they_are_imported() -> Non
 def test_docstrings_are_read_as_they_are_written() -> None:
     """First paragraphs, and attributes over several lines."""
     assert about(Diagnosis).endswith(".")
-    assert attributes(Finding)["restart"] == "where to restart, for leaves that call for it."
-    assert attributes(Leaf)["lasting"].endswith("are the same event, however much later one shows.")
+    assert attributes(Incident)["restart"] == "where to restart, for leaves that call for it."
+    assert attributes(Section)["when"].endswith("for it to be walked; none: always.")
     assert attributes(str) == {}
