@@ -24,8 +24,8 @@ DONE = "PLATEAU"
 """Trained to the end and flat: no fault, and no false alarm where it is called so. In no rate."""
 ALARMS = ("critical", "warning")
 NOT_JUDGED = ("unknown", "refused")
-NO_RATE = ("unclear", "not-a-log")
-"""Labels of public logs that are in no rate."""
+NO_RATE = ("unclear", "not-a-log", "disputed")
+"""Labels of public logs that are in no rate; of a disputed one two people say different things."""
 
 FALSE_ALARMS = "healthy runs called faulty"
 MISSED = "faults missed"

@@ -27,7 +27,7 @@ from tests.tools.check.preflights import GOOD, SIDES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stabtree.diagnosis.result import Diagnosis, Finding, JudgedCause
+    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause
     from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
@@ -73,13 +73,13 @@ class Example:
     told: Mapping[str, str] | None = None
 
     @property
-    def finding(self) -> Finding | None:
+    def finding(self) -> Incident | None:
         """What tells of the failure, also where it is told as a part of another one; None where all is well."""
         parts = (part for item in self.found.findings for part in item.parts)
         return next((part for part in parts if part.leaf.id == self.leaf.id), None)
 
     @property
-    def main(self) -> Finding | None:
+    def main(self) -> Incident | None:
         """The finding under which a report tells it."""
         held = (item for item in self.found.findings if any(part.leaf.id == self.leaf.id for part in item.parts))
         return next(held, None)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 SEEN = {
     "rise": ("The loss goes up", {"rise"}),
     "nan": ("NaN or inf", {"nan", "rerun"}),
-    "flat": ("It does not learn", {"flat", "zero", "learning", "units", "S1"}),
+    "flat": ("It does not learn", {"flat", "zero", "learning", "units", "S1", "not-shown"}),
     "odd": ("The loss looks odd", {"zero", "resume", "O1.start", "O15", "O14.rows", "O14.batch", "O14.repeat"}),
     "grad": ("Gradients look wrong", {"grad_norm", "gradients", "overflow"}),
     "scale": ("Loss scale, skipped steps", {"loss_scale", "skipped_steps", "3"}),
     "rate": ("Learning rate, schedule", {"schedule", "lr"}),
     "layers": ("Updates, weights, layers", {"update_ratio", "dead_relu_frac", "logsumexp", "attention_logits_max"}),
-    "eval": ("Evaluation parts from training", {"eval_loss", "eval_quality"}),
+    "eval": ("Evaluation parts from training", {"eval_loss", "eval_quality", "O27.memorised"}),
     "reward": ("Reward and policy", {"grpo"}),
     "slow": ("Slow, or standing still", {"slow"}),
     "message": ("An error message", {"message"}),
@@ -133,6 +133,6 @@ def seen(example: Example) -> list[str]:
     section = parts.section_of(example.leaf)
     series = {item.metric for item in example.visits[-1].answer.evidence}
     metrics = {name.partition("/")[0] for name in series}
-    words = {*example.leaf.events, *metrics, section.id, section.tree}
+    words = {example.leaf.id, *example.leaf.events, *metrics, section.id, section.tree}
     words |= {"nan"} if any(map(example.broken, series)) else set()
     return [name for name, (_, of) in SEEN.items() if of & words]

@@ -180,8 +180,7 @@ def _restart(example: Example) -> Markup:
     restart = example.main.restart if example.main else None
     if restart is None or restart.checkpoint_step is None:
         return Markup()
-    guessed = ", assuming one every" if restart.assumed else ", where one is written every"
-    every = f"{guessed} {restart.every:,} {restart.unit}s" if restart.every else ""
+    every = f", where one is written every {restart.every:,} {restart.unit}s" if restart.every else ""
     return tag("span", f"In the run above that is {restart.unit} {restart.checkpoint_step:,}{every}.")
 
 

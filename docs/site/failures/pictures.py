@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from docs.site.failures.examples import Example
-    from stabtree.diagnosis.result import Diagnosis, Finding
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.report.figure.model import Strip
     from stabtree.run import Gap, Run
@@ -89,7 +89,7 @@ def thumbnail(example: Example) -> str:
     return of(example.found, _drawn_of(example), telling(example.visits[-1])) or quoted(example)
 
 
-def of(found: Diagnosis, finding: Finding | None, first: Sequence[str] = ()) -> str:
+def of(found: Diagnosis, finding: Incident | None, first: Sequence[str] = ()) -> str:
     """The loss and what tells of a finding, these series first; empty where there is no curve."""
     drawn = _figure(found, finding, THUMB.columns, first)
     if drawn is None:
@@ -103,7 +103,7 @@ def of(found: Diagnosis, finding: Finding | None, first: Sequence[str] = ()) -> 
     return small(replace(drawn, strips=chosen), size)
 
 
-def _figure(found: Diagnosis, finding: Finding | None, columns: int, series: Sequence[str] = ()) -> Figure | None:
+def _figure(found: Diagnosis, finding: Incident | None, columns: int, series: Sequence[str] = ()) -> Figure | None:
     """The figure of a report, with what answered last where nothing is wrong.
 
     One series alone has another one beside it, which shows how long the run went on.
@@ -153,7 +153,7 @@ def telling(visit: Visit) -> list[str]:
     return [item.metric for item in visit.answer.evidence if item.metric not in ("", "loss")]
 
 
-def _drawn_of(example: Example) -> Finding | None:
+def _drawn_of(example: Example) -> Incident | None:
     """The finding whose marks are drawn: the failure's own, with the restart of the report that tells it."""
     own, main = example.finding, example.main
     return replace(own, restart=main.restart) if own and main else own
