@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.tree.calibration import calibrations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Leaf, Tree
 
 
-class Near(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Near:
     """A question whose answer came near to its limit.
 
     Attributes:
