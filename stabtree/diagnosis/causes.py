@@ -1,24 +1,27 @@
-"""The causes of a leaf: what the log says of each, and which of them are reported."""
+"""The causes of a leaf, weighed by what the log shows of each, and which of them are reported."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, UNKNOWN
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, UNKNOWN, Evidence
 from stabtree.context.conditions import Conditions
+from stabtree.context.kinds import how_usual
+from stabtree.context.model import Context
 from stabtree.diagnosis.missing import lacking
 from stabtree.diagnosis.result import SILENT, STRONG, WEAK, CauseState, JudgedCause
 from stabtree.diagnosis.timeline import first_mover
 from stabtree.predicates import predicate_named
+from stabtree.predicates.clues.conditions import condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
     from stabtree.facts.movers import Movers
     from stabtree.facts.registry import Facts, Param
+    from stabtree.predicates.clues.registry import Clues, Seen
     from stabtree.tree.model import Cause, Leaf
 
     Params = Callable[[Cause], Mapping[str, Param]]
@@ -29,19 +32,25 @@ _STATES = {
     LIKELY: CauseState.LIKELY,
     POSSIBLE: CauseState.POSSIBLE,
 }
+MIN_ODDS = 3.0  # against the next cause, to be called likely
+TESTED = {CauseState.LIKELY: 4.0, CauseState.NOT_CONFIRMED: 0.25}
+"""How many times likelier a cause is by the answer of its test."""
+MOVED_FIRST, MOVED_LATE = 4.0, 0.5
 
 
-def judged_causes(leaf: Leaf, facts: Facts, params: Params, onset_step: int | None = None) -> tuple[JudgedCause, ...]:
+def judged_causes(leaf: Leaf, clues: Clues, params: Params, onset_step: int | None = None) -> tuple[JudgedCause, ...]:
     """Judge the causes that a leaf names and that this run may have; return them strongest first.
 
     Args:
         leaf: the leaf.
-        facts: the facts of the run.
+        clues: what the log shows at the moment of the incident.
         params: returns the parameters of a cause's test.
         onset_step: the first step of the trouble.
     """
+    facts = clues.facts
     here = _conditions(facts)
-    judged = [_judged(cause, facts, params) for cause in leaf.causes if here.fit(cause.holds) is not False]
+    fitting = [cause for cause in leaf.causes if here.fit(cause.holds) is not False and _how_usual(cause, facts) > 0]
+    judged = [_judged(cause, clues, params) for cause in fitting]
 
     def ordered() -> list[JudgedCause]:
         return _weighed_by_movers(judged, facts, onset_step)
@@ -59,6 +68,14 @@ def _conditions(facts: Facts) -> Conditions:
     return found if isinstance(found, Conditions) else Conditions({})
 
 
+def _how_usual(cause: Cause, facts: Facts) -> float:
+    """Return the weight of a cause before the log is looked at."""
+    context = facts.get("context") if cause.usual else None
+    if not isinstance(context, Context):
+        return 1.0
+    return how_usual(cause.usual, context, resumed=bool(facts.run.resumes))
+
+
 def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = ()) -> tuple[JudgedCause, ...]:
     """Sort causes, strongest first. Next to a confirmed cause, which explains the same evidence, none is likely.
 
@@ -70,16 +87,31 @@ def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = (
     own = list(causes)
     known = {item.cause.id for item in own}
     more = {item.cause.id: _at_most_possible(item) for item in others if item.cause.id not in known}
-    judged = list(_without_consequences([*own, *more.values()]))
-    if any(item.state is CauseState.CONFIRMED for item in judged):
-        judged = [_at_most_possible(item) for item in judged]
+    judged = _likely_by_odds([*_without_consequences([*own, *more.values()])], set(more))
     return tuple(sorted(judged, key=lambda item: _rank(item, from_other=item.cause.id in more)))
 
 
-def _rank(judged: JudgedCause, *, from_other: bool) -> tuple[int, int, bool, bool]:
-    """Return the sort key: the state, then possible causes with unknown preconditions last."""
-    unknown = judged.state is CauseState.POSSIBLE and bool(judged.reason)
-    return _band(judged), list(CauseState).index(judged.state), unknown, from_other
+def _rank(judged: JudgedCause, *, from_other: bool) -> tuple[int, int, bool, float]:
+    """Return the sort key: the state, then those of other leaves last, then the odds."""
+    return _band(judged), list(CauseState).index(judged.state), from_other, -judged.odds
+
+
+def _likely_by_odds(judged: Sequence[JudgedCause], others: set[str]) -> list[JudgedCause]:
+    """Call likely what the log speaks for and what is likelier than the next cause by `MIN_ODDS`, and nothing else."""
+    confirmed = any(item.state is CauseState.CONFIRMED for item in judged)
+    found: list[JudgedCause] = []
+    for item in judged:
+        if item.state not in (CauseState.LIKELY, *WEAK):
+            found.append(item)
+            continue
+        rivals = [other.odds for other in judged if other is not item and other.state not in SILENT]
+        leads = item.odds >= MIN_ODDS * max(rivals, default=item.odds / MIN_ODDS)
+        supported = bool(item.evidence) and item.odds >= MIN_ODDS
+        if leads and supported and not confirmed and item.cause.id not in others and not item.reason:
+            found.append(replace(item, state=CauseState.LIKELY))
+        else:
+            found.append(_at_most_possible(item))
+    return found
 
 
 def _without_consequences(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]:
@@ -112,7 +144,34 @@ def _band(judged: JudgedCause) -> int:
     return next(index for index, band in enumerate((STRONG, WEAK, SILENT)) if judged.state in band)
 
 
-def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
+def _judged(cause: Cause, clues: Clues, params: Params) -> JudgedCause:
+    """Return a cause with its state by its test, and its odds by all that the log shows."""
+    tested = _tested(cause, clues.facts, params)
+    for name, text in cause.refuted_by.items():
+        against = clues.get(name)
+        if against is not None and condition(text).met(against):
+            return replace(tested, state=CauseState.RULED_OUT, evidence=(_evidence(against),), reason="")
+    odds = _how_usual(cause, clues.facts) * TESTED.get(tested.state, 1.0)
+    found = list(tested.evidence)
+    for item in cause.expects:
+        seen = clues.get(item.clue)
+        met = condition(item.when).met(seen)
+        if seen is None or met is None:
+            continue
+        odds *= item.weight if met else 1 / item.weight
+        if met:
+            found.append(_evidence(seen))
+    state = tested.state
+    if state is CauseState.NOT_CHECKABLE and len(found) > len(tested.evidence):
+        state = CauseState.POSSIBLE
+    return replace(tested, state=state, evidence=tuple(found), odds=odds)
+
+
+def _evidence(seen: Seen) -> Evidence:
+    return Evidence(seen.text, seen.metric, seen.steps, seen.value if isinstance(seen.value, float) else None)
+
+
+def _tested(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
     predicate = predicate_named(cause.test)
     open_ = _conditions(facts).unknown(cause.holds)
     lacks = f"not known: {open_}" if open_ else ""
@@ -132,7 +191,7 @@ def _judged(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
 def _weighed_by_movers(causes: Sequence[JudgedCause], facts: Facts, onset_step: int | None) -> list[JudgedCause]:
     """Promote the causes of the series that moved first; demote those of series that moved after the onset.
 
-    The promoted ones come first. A cause without a test is kept only if it explains the first mover.
+    A cause without a test is kept only if it explains the first mover.
     """
     others = list(filter(_is_kept, causes))
     if onset_step is None or not any(item.cause.moves for item in causes):
@@ -142,36 +201,27 @@ def _weighed_by_movers(causes: Sequence[JudgedCause], facts: Facts, onset_step: 
     leading = _explaining(causes, _group(metric))
     evidence = tuple(move.before(onset_step) for move in movers.by(onset_step) if move.metric == metric)
     late = _late_groups(movers, onset_step)
-    promoted = [_promoted(item, evidence) for item in leading]
-    return promoted + [_demoted(item, late) for item in others if item not in leading]
+    promoted = [replace(_weigh(item, MOVED_FIRST), evidence=(*evidence, *item.evidence)) for item in leading]
+    rest = [item for item in others if item not in leading]
+    return promoted + [_weigh(item, MOVED_LATE) if item.cause.moves in late else item for item in rest]
+
+
+def _weigh(judged: JudgedCause, factor: float) -> JudgedCause:
+    return replace(judged, odds=judged.odds * factor)
 
 
 def _is_kept(judged: JudgedCause) -> bool:
     """Return whether a cause is kept whichever series moved first."""
-    return bool(judged.cause.test) or not judged.cause.moves
+    return bool(judged.cause.test or judged.cause.expects) or not judged.cause.moves
 
 
 def _explaining(causes: Sequence[JudgedCause], group: str) -> list[JudgedCause]:
     """Return the causes that move a group of series; only the tested ones where a test found something."""
     found = [item for item in causes if item.cause.moves and item.cause.moves == group]
+    found = [item for item in found if item.state is not CauseState.RULED_OUT]
     if any(item.cause.test and item.state in STRONG for item in found):
         return [item for item in found if item.cause.test]
     return found
-
-
-def _promoted(judged: JudgedCause, evidence: tuple[Evidence, ...]) -> JudgedCause:
-    """Add the evidence of the first mover, and make a possible cause likely unless a precondition is unknown."""
-    state = judged.state
-    if state is CauseState.POSSIBLE and not judged.reason:
-        state = CauseState.LIKELY
-    return replace(judged, state=state, evidence=(*evidence, *judged.evidence))
-
-
-def _demoted(judged: JudgedCause, late: set[str]) -> JudgedCause:
-    """Make a likely cause possible if its series moved late."""
-    if judged.cause.moves in late:
-        return _at_most_possible(judged)
-    return judged
 
 
 def _late_groups(movers: Movers, onset_step: int) -> set[str]:

@@ -8,12 +8,16 @@ from itertools import chain, compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.context.conditions import Conditions
 from stabtree.diagnosis.causes import by_strength
+from stabtree.diagnosis.decide import decision
 from stabtree.diagnosis.fixes import FixFormatter, leaf_fixes, ranked_fixes
 from stabtree.diagnosis.restart import advise
 from stabtree.diagnosis.timeline import precursors
 from stabtree.facts.rate import Rate
 from stabtree.facts.registry import finite
+from stabtree.predicates.clues import CLUES
+from stabtree.predicates.clues.registry import Clues, Moment
 from stabtree.profile.onset import left_level
 from stabtree.tree.model import Severity, Take
 
@@ -111,12 +115,16 @@ def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
     whole = replace(whole, restart=_restart(whole, facts))
     grave = _as_grave(head, others)
     causes = by_strength(head.causes, chain.from_iterable(item.causes for item in grave))
-    more = chain.from_iterable(leaf_fixes(item.leaf, item.reasons, formatter_of(facts, item)) for item in grave)
+    more = chain.from_iterable(
+        leaf_fixes(item.leaf, item.reasons, formatter_of(clues_of(facts, item), item)) for item in grave
+    )
+    formatter = formatter_of(clues_of(facts, whole), whole)
     start = whole.onset_step if any(item.leaf.restart for item in group) else None
     return replace(
         whole,
         causes=causes,
-        advice=ranked_fixes(head.leaf, causes, head.reasons, formatter_of(facts, whole), more),
+        advice=ranked_fixes(head.leaf, causes, head.reasons, formatter, more),
+        decision=decision(head.leaf, causes, formatter),
         precursors=precursors(facts, start),
     )
 
@@ -201,9 +209,15 @@ def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
     return facts.faults.attempt("part", f"restart of {found.leaf.id}", advice, lambda _fault: None)
 
 
-def formatter_of(facts: Facts, found: Incident) -> FixFormatter:
+def formatter_of(clues: Clues, found: Incident) -> FixFormatter:
     """Return what fills in the fixes of an incident."""
-    rate = facts.get("rate")
+    facts = clues.facts
+    rate, conditions = facts.get("rate"), facts.get("conditions")
     max_lr = rate.bar if isinstance(rate, Rate) else math.inf
-    has_older = found.restart is None or found.restart.has_older
-    return FixFormatter(facts.run, found.onset_step, found.last_good_step, max_lr, has_older)
+    here = conditions if isinstance(conditions, Conditions) else Conditions({})
+    return FixFormatter(clues, here, max_lr, found.restart is None or found.restart.has_older)
+
+
+def clues_of(facts: Facts, found: Incident) -> Clues:
+    """Return the clues of an incident."""
+    return Clues(facts, Moment(found.onset_step, found.last_good_step, found.metric, found.unit), CLUES)

@@ -13,14 +13,29 @@ from stabtree.context.trainer import framework_of
 from stabtree.diagnosis.result import STRONG, WEAK, Fix
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import knobs, spelling
-from stabtree.tree.fixes import BATCHES, CHECKPOINT, Placeholder, fill, placeholders
+from stabtree.predicates.clues.conditions import condition
+from stabtree.tree.fixes import (
+    BATCHES,
+    CHECKPOINT,
+    Placeholder,
+    clues_of,
+    fill,
+    insert,
+    placeholders,
+    tags,
+    untagged,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.common.answer import Evidence
+    from stabtree.context.conditions import Conditions
     from stabtree.diagnosis.result import CauseState, JudgedCause
+    from stabtree.predicates.clues.registry import Clues
     from stabtree.run import Run
+    from stabtree.tree.fixes import Tag
     from stabtree.tree.model import Cause, Leaf
 
 MAX_BATCHES = 4
@@ -39,18 +54,21 @@ class FixFormatter:
     """Fills the placeholders of fixes with the values of a run.
 
     Attributes:
-        run: the run.
-        onset_step: the first step of the trouble, None where it has none.
-        last_good_step: the last step before it.
+        clues: what the log shows at the moment of the incident.
+        conditions: what kind of run it is.
         max_lr: a learning rate too high for the optimizer; no rate at or above it is advised.
         has_older: whether a checkpoint is older than the trouble, as far as is known.
     """
 
-    run: Run
-    onset_step: int | None
-    last_good_step: int | None
+    clues: Clues
+    conditions: Conditions
     max_lr: float = math.inf
     has_older: bool = True
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self.clues.facts.run
 
     @cached_property
     def framework(self) -> str:
@@ -59,13 +77,26 @@ class FixFormatter:
 
     def format(self, fix: str) -> str:
         """Return a fix with this run's numbers."""
-        return fill(fix, self._describe)
+        return fill(insert(untagged(fix), self._worked_out), self._describe)
+
+    def _worked_out(self, name: str) -> str:
+        seen = self.clues.get(name)
+        return seen.short if seen else "…"
 
     def is_pointless(self, fix: str) -> bool:
-        """Return whether all that a fix sets is set already, or it takes an older checkpoint and there is none."""
+        """Return whether a fix is not for this run, sets what is set already, or needs what is not there or known."""
+        if not all(map(self._applies, tags(fix))) or not all(map(self.clues.get, clues_of(fix))):
+            return True
         if not self.has_older and any(item.knob == CHECKPOINT for item in placeholders(fix)):
             return True
         return self.is_done(fix)
+
+    def _applies(self, tag: Tag) -> bool:
+        if tag.word in ("for", "not for"):
+            met = self.conditions.fit({tag.name: words_of(tag.text)})
+        else:
+            met = condition(tag.text).met(self.clues.get(tag.name))
+        return met is True if tag.word in ("for", "when") else met is not True
 
     def is_done(self, fix: str) -> bool:
         """Return whether a fix sets something, and all of it is set already."""
@@ -133,8 +164,8 @@ class FixFormatter:
             return known
         steps, values = finite(series)
         end = len(values)
-        if self.onset_step is not None:
-            end = int((steps <= self.onset_step).sum())
+        if self.clues.moment.onset_step is not None:
+            end = int((steps <= self.clues.moment.onset_step).sum())
         before = values[:end]
         if end < EARLY_ROWS or (before[-1] > before[0] and bool((before[1:] >= before[:-1]).all())):
             before = values[: max(end, EARLY_ROWS, len(values) // 4)]
@@ -145,20 +176,20 @@ class FixFormatter:
     def _batches(self) -> str:
         """Return the batches of the onset, those after the last good step; empty if unknown or too many."""
         series = self.run.get("batch_id")
-        if series is None or self.onset_step is None:
+        if series is None or self.clues.moment.onset_step is None:
             return ""
-        last_before = self.onset_step - 1
-        if self.last_good_step is not None:
-            last_before = min(self.last_good_step, last_before)
+        last_before = self.clues.moment.onset_step - 1
+        if self.clues.moment.last_good_step is not None:
+            last_before = min(self.clues.moment.last_good_step, last_before)
         steps, values = finite(series)
-        inside = values[(steps > last_before) & (steps <= self.onset_step)]
+        inside = values[(steps > last_before) & (steps <= self.clues.moment.onset_step)]
         ids = list(dict.fromkeys(series.labels.get(float(value)) or f"{value:.0f}" for value in inside))
         if not ids or len(ids) > MAX_BATCHES:
             return ""
         names = ", ".join(clean(name, MAX_NAME) for name in ids)
         if len(ids) == 1:
-            return f"batch {names}, step {self.onset_step:,}"
-        return f"batches {names}, up to step {self.onset_step:,}"
+            return f"batch {names}, step {self.clues.moment.onset_step:,}"
+        return f"batches {names}, up to step {self.clues.moment.onset_step:,}"
 
 
 def _changed(item: Placeholder, now: float) -> float:
@@ -247,7 +278,7 @@ def _of_causes(causes: Sequence[JudgedCause], states: tuple[CauseState, ...]) ->
             if judged.state in STRONG:
                 yield Fix(fix, reason)
             else:
-                yield Fix(f"If {_condition(judged.cause.text)}: {_lower_first(fix)}")
+                yield Fix(f"If {_condition(judged.cause.text)}: {_lower_first(fix)}", conditional=True)
 
 
 def _lower_first(fix: str) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.context.find import context_of
 from stabtree.diagnosis.causes import judged_causes
-from stabtree.diagnosis.events import formatter_of, merge_events, restart_of
+from stabtree.diagnosis.decide import decision
+from stabtree.diagnosis.events import clues_of, formatter_of, merge_events, restart_of
 from stabtree.diagnosis.fixes import ranked_fixes, with_run_values
 from stabtree.diagnosis.restart import FROM_THE_START, advise
 from stabtree.diagnosis.result import Incident
@@ -73,11 +74,16 @@ def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf
         unit=facts.run.unit,
     )
     found = replace(found, restart=restart_of(facts, found, leaf.take) if leaf.restart else None)
-    formatter = formatter_of(facts, found)
-    causes = with_run_values(judged_causes(leaf, facts, params, onset), formatter)
-    advice = ranked_fixes(leaf, causes, reasons, formatter)
-    before = precursors(facts, onset if leaf.restart else None)
-    return replace(found, causes=causes, advice=advice, precursors=before)
+    clues = clues_of(facts, found)
+    formatter = formatter_of(clues, found)
+    causes = with_run_values(judged_causes(leaf, clues, params, onset), formatter)
+    return replace(
+        found,
+        causes=causes,
+        advice=ranked_fixes(leaf, causes, reasons, formatter),
+        decision=decision(leaf, causes, formatter),
+        precursors=precursors(facts, onset if leaf.restart else None),
+    )
 
 
 def _is_by_levels(visit: Visit) -> bool:

@@ -49,21 +49,53 @@ SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)  # it was tested, and 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCause:
-    """A cause with what the log says of it."""
+    """A cause with what the log says of it.
+
+    Attributes:
+        cause: the cause, its fixes with the numbers of the run.
+        state: what the log says of it.
+        evidence: what speaks for it; of one that is ruled out, what speaks against it.
+        reason: why it was not tested, or not counted.
+        missing: the metrics that would test it.
+        odds: how many times likelier it is than a cause of which nothing is known.
+    """
 
     cause: Cause
     state: CauseState
     evidence: tuple[Evidence, ...] = ()
     reason: str = ""
     missing: tuple[str, ...] = ()
+    odds: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to find out first, since causes with different fixes remain.
+
+    Attributes:
+        ask: the question, or the trial to run.
+        branches: what may come out of it, each with what to do then.
+        causes: the ids of the causes between which it decides; empty where the leaf asks it.
+    """
+
+    ask: str
+    branches: tuple[tuple[str, str], ...]
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What to do, and the evidence that speaks for it; empty if none does beyond that of the finding itself."""
+    """One thing to do.
+
+    Attributes:
+        text: what to do.
+        reason: the evidence that speaks for it; empty if none does beyond that of the finding itself.
+        conditional: whether it is of use only if a merely possible cause holds.
+    """
 
     text: str
     reason: str = ""
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +154,7 @@ class Incident:
         restart: where to restart, for leaves that call for it.
         precursors: what had left its normal course before the onset, with its lead.
         advice: the fixes in order: of causes that the log shows, of the leaf, of causes that may be.
+        decision: what to find out first; None where the log decides.
         seen_as: if several leaves describe one event, what each found by itself, the own leaf's first.
         consequences: the incidents that followed from this one.
         departures: what moved around the onset, by step.
@@ -144,6 +177,7 @@ class Incident:
     restart: Restart | None = None
     precursors: Sequence[Evidence] = ()
     advice: tuple[Fix, ...] = ()
+    decision: Decision | None = None
     seen_as: tuple[Incident, ...] = ()
     consequences: tuple[Incident, ...] = ()
     departures: Sequence[Happening] = ()

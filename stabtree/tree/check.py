@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.text import near, stays_inside
-from stabtree.context.conditions import known_words
+from stabtree.context.kinds import USUAL, kinds_of_run
 from stabtree.facts import FACTS
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stabtree.tree.document import Case
 
 Mistake = tuple[int, str]
+MIN_BRANCHES = 2
 Where = TypeVar("Where", int, str)
 ADDRESS = re.compile(r"https?://[^\s\"'<>()\[\]\\`]+")  # it is written into pages and into Markdown
 
@@ -202,7 +203,8 @@ def _cause(tree: Tree, cause: Cause) -> Iterator[str]:
     if cause.moves and cause.moves not in by_name():
         yield f"moves {cause.moves!r}, which is no metric{near(cause.moves, by_name())}"
     for key, words in cause.holds.items():
-        yield from _circumstance(key, words)
+        yield from fixes.circumstance_mistakes(key, words)
+    yield from _weighing(cause)
     yield from chain.from_iterable(map(fixes.mistakes, cause.fixes))
     for key, text, limit in (("short", cause.short, SHORT_CAUSE), ("short_fix", cause.short_fix, SHORT_FIX)):
         if len(text) > limit:
@@ -211,17 +213,22 @@ def _cause(tree: Tree, cause: Cause) -> Iterator[str]:
         yield "has a short_fix, but no fix that it shortens"
 
 
-def _circumstance(key: str, words: tuple[str, ...]) -> Iterator[str]:
-    """Yield the mistakes in what a cause needs of a run."""
-    known = known_words()
-    if key not in known:
-        yield f"holds for {key!r}, which is not a circumstance{near(key, known)}; those are {', '.join(known)}"
-        return
-    for word in words:
-        if word not in known[key]:
-            yield f"holds for {key} {word!r}{near(word, known[key])}; known are {', '.join(known[key])}"
-    if not words:
-        yield f"holds for no {key} at all"
+def _weighing(cause: Cause) -> Iterator[str]:
+    """Yield the mistakes in what speaks for and against a cause."""
+    for item in cause.expects:
+        yield from fixes.clue_mistakes(item.clue, item.when)
+        if not item.weight > 1:
+            yield f"expects {item.clue} with the weight {item.weight:g}; it must be above 1"
+    for name, text in cause.refuted_by.items():
+        yield from fixes.clue_mistakes(name, text)
+    for key, kinds in cause.usual.items():
+        if key not in USUAL:
+            yield f"is usual {key!r}{near(key, USUAL)}; known are {', '.join(USUAL)}"
+        for word in kinds:
+            if word not in kinds_of_run():
+                yield f"is {key} for {word!r}, which is no kind of run{near(word, kinds_of_run())}"
+    if cause.ask and not cause.fixes:
+        yield "has a question, but no fix for its yes"
 
 
 def _fact(stated: FactParams) -> Iterator[str]:
@@ -243,6 +250,10 @@ def _leaf(tree: Tree, leaf: Leaf) -> Iterator[str]:
     if not leaf.fixes:
         yield "lacks a fix"
     yield from chain.from_iterable(map(fixes.mistakes, leaf.fixes))
+    if leaf.decide is not None:
+        yield from chain.from_iterable(map(fixes.mistakes, (leaf.decide.ask, *leaf.decide.branches.values())))
+        if len(leaf.decide.branches) < MIN_BRANCHES:
+            yield "has a question that decides, with fewer than two branches"
     if not leaf.source:
         yield "lacks a source"
     if leaf.headline and leaf.headline.count(BRIEF) != 1:

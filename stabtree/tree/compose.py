@@ -146,6 +146,7 @@ def _leaves(check: Check) -> list[Leaf]:
         why=check.means,
         causes=check.causes,
         fixes=check.fixes,
+        decide=check.decide,
         restart=check.restart,
         take=check.take,
         events=check.events,

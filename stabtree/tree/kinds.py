@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
+from numbers import Real
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -42,6 +43,8 @@ class Kind:
             return next(iter(self.of))
         if self.shape is list:
             return ()
+        if self.shape is Real:
+            return 1.0
         return self.shape()
 
 
@@ -75,6 +78,8 @@ def _kind(hint: Any) -> tuple[type, str, type | None]:
         return dict, "a mapping", hint
     if issubclass(hint, StrEnum):
         return str, f"one of {', '.join(hint)}", hint
+    if hint is float:
+        return Real, "a number", None
     if hint is bool:
         return bool, "true or false", None
     return str, "text", None

@@ -160,6 +160,37 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the log shows where a cause holds.
+
+    Attributes:
+        clue: the name of the clue.
+        when: the condition that it meets, as `"> 20"` or `fp16, bf16`.
+        weight: how many times likelier that is with this cause than with another one; where the log shows the contrary,
+            the cause is less likely by the same factor.
+        source: where the weight comes from: labelled runs, or the document.
+    """
+
+    clue: str
+    when: str
+    weight: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """One thing to find out that decides what to do.
+
+    Attributes:
+        ask: the question, or the trial to run.
+        branches: what may come out of it -> what to do then.
+    """
+
+    ask: str
+    branches: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """A possible cause, which a `test` looks for; a `quiet` one is reported only if something speaks for it.
 
@@ -188,6 +219,10 @@ class Cause:
     holds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     proof: bool = True
     moves: str = ""
+    usual: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    expects: tuple[Expectation, ...] = ()
+    refuted_by: Mapping[str, str] = field(default_factory=dict)
+    ask: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +238,7 @@ class Leaf:
         why: what the diagnosis means.
         causes: possible causes, likeliest first.
         fixes: what to do, in order.
+        decide: what decides between causes with different fixes, where no cause says what to ask.
         restart: whether to advise a checkpoint to restart from.
         take: which checkpoint that is.
         events: the kinds of event that it describes, words of `EVENTS`: findings of one event are merged.
@@ -224,6 +260,7 @@ class Leaf:
     why: str = ""
     causes: tuple[Cause, ...] = ()
     fixes: tuple[str, ...] = ()
+    decide: Decide | None = None
     restart: bool = False
     take: Take = Take.BEFORE
     events: tuple[str, ...] = ()

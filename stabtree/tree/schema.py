@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import is_dataclass
 from enum import StrEnum
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from stabtree.predicates import PREDICATES
 from stabtree.tree.document import Quick
 from stabtree.tree.kinds import kinds, lists
-from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX, Cause, Signature, Tree
+from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX, Cause, Decide, Expectation, Signature, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +28,7 @@ def schema(tests: Iterable[str] = PREDICATES) -> dict[str, Any]:
         tests: the names of predicates that a `test` may have.
     """
     test = {"enum": sorted(tests)}
-    classes = {kind.__name__: kind for kind in (*lists().values(), Cause, Quick)}
+    classes = {kind.__name__: kind for kind in (*lists().values(), Cause, Quick, Decide, Expectation)}
     top = _object(Tree, test)
     top["properties"] |= {key: _array(_of(kind)) for key, kind in lists().items()}
     top["required"] = ["name", "title"]  # what else is required depends on what a file holds
@@ -54,6 +55,8 @@ def _object(kind: type, test: dict[str, Any]) -> dict[str, Any]:
 def _property(kind: Kind) -> dict[str, Any]:
     if kind.shape is bool:
         return {"type": "boolean"}
+    if kind.shape is Real:
+        return {"type": "number"}
     if kind.shape is list:
         return _array(_of(kind.of))
     if kind.of is tuple:

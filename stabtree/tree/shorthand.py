@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 # `kinds` reads the hints: their classes must be there.
-from stabtree.tree.model import Cause, Severity, Take
+from stabtree.tree.model import Cause, Decide, Severity, Take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +53,7 @@ class Check:
     like: str = ""
     person: str = ""
     causes: tuple[Cause, ...] = ()
+    decide: Decide | None = None
     restart: bool = False
     take: Take = Take.BEFORE
     events: tuple[str, ...] = ()

@@ -24,13 +24,15 @@ class Action:
         text: what to do, with this run's numbers.
         reason: what in the log supports it; empty where only the finding itself does.
         strong: the part of the text that matters most, such as `the checkpoint of step 600`; may be empty.
-        fix: the fix of the finding, of which the text may leave out a part; empty for the restart.
+        fix: the fix of the finding; empty for the restart.
+        branches: where the text is a question, what may come out of it, each with what to do then.
     """
 
     text: str
     reason: str = ""
     strong: str = ""
     fix: str = ""
+    branches: tuple[tuple[str, str], ...] = ()
 
     def parts(self) -> tuple[str, str, str]:
         """Return the text before, in and after its strong part."""

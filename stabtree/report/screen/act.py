@@ -10,7 +10,7 @@ from stabtree.report.text import clipped, in_lines
 from stabtree.report.verdicts import BADGES
 
 if TYPE_CHECKING:
-    from stabtree.report.model.report import Report
+    from stabtree.report.model.report import Action, Report
     from stabtree.report.page import Page
     from stabtree.report.text import Piece
 
@@ -52,6 +52,10 @@ def do_now(page: Page, report: Report, *, room: bool) -> None:
     page.line(("Do now", "heading"))
     for number, action in enumerate(report.do_now, 1):
         head, strong = f"{number}.", action.strong
+        if action.branches:
+            page.item((head, "number"), [(action.text, "heading")], indent=2, head_width=3)
+            _branches(page, action)
+            continue
         if room or strong:
             before, strong, after = action.parts()
             page.item((head, "number"), [(before, ""), (strong, "number"), (after, "")], indent=2, head_width=3)
@@ -59,6 +63,13 @@ def do_now(page: Page, report: Report, *, room: bool) -> None:
         for text in in_lines(page.plain(action.text), page.width - 5, LINES_OF_A_FIX):
             page.item((head, "number"), [(text, "")], indent=2, head_width=3)
             head = ""
+
+
+def _branches(page: Page, action: Action) -> None:
+    """Add what may come out of a question, each with what to do then."""
+    width = max(len(page.plain(word)) for word, _ in action.branches)
+    for word, text in action.branches:
+        page.item((f"{page.plain(word):<{width}} →", "answer"), [(text, "")], indent=5, head_width=width + 3)
 
 
 def events(page: Page, report: Report, *, most: int) -> None:

@@ -1,0 +1,101 @@
+"""Clues: what the log shows that speaks for or against a cause, or decides whether a fix is of use.
+
+A clue is one function. Its first parameter is the `Moment` of the incident; the others are metrics, the run, or facts,
+by their names, as in a predicate. It returns what it saw, or None where the log can't show it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.facts.registry import Absent, Unknown, any_floats, declared, gather
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stabtree.common.faults import Fault
+    from stabtree.facts.registry import Facts, Need
+
+
+class Moment(NamedTuple):
+    """Which moment of a run a clue is looked for at.
+
+    Attributes:
+        onset_step: the first bad step; None where the incident has none.
+        last_good_step: the last logged step before it.
+        metric: the series that shows the incident.
+        unit: what the steps count: `step`, `epoch` or `row`.
+    """
+
+    onset_step: int | None
+    last_good_step: int | None
+    metric: str = "loss"
+    unit: str = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a clue shows.
+
+    Attributes:
+        value: what conditions are compared with: a number, or a word such as `yes`.
+        text: a sentence for a person, with its numbers.
+        short: the value as it stands within a fix: `0.6%`, `lr 3e-7 → 3e-6`; empty where there is nothing to insert.
+        metric: the series that it was seen in.
+        steps: where, at most a handful of steps.
+    """
+
+    value: float | str
+    text: str
+    short: str = ""
+    metric: str = ""
+    steps: tuple[int, ...] = ()
+
+
+class Clue(NamedTuple):
+    """A clue by its name, with what its function asks for."""
+
+    name: str
+    needs: tuple[Need, ...]
+    func: Callable[..., Seen | None]
+
+
+def clue(func: Callable[..., Seen | None]) -> Clue:
+    """Turn a function into a `Clue`."""
+    needs, _ = declared(func)
+    return Clue(func.__name__, needs[1:], func)
+
+
+class Clues:
+    """The clues of one incident; each is looked for when it is first asked for, and only once.
+
+    Args:
+        facts: the facts of the run.
+        moment: the moment of the incident.
+        table: the clues that there are, by name.
+    """
+
+    def __init__(self, facts: Facts, moment: Moment, table: Mapping[str, Clue]) -> None:
+        self.facts = facts
+        self.moment = moment
+        self._table = table
+        self._known: dict[str, Seen | None] = {}
+
+    def get(self, name: str) -> Seen | None:
+        """Return what a clue shows; None where the log can't show it, or the clue failed."""
+        if name not in self._known:
+            self._known[name] = self.facts.faults.attempt("clue", name, lambda: self._look(name), _nothing)
+        return self._known[name]
+
+    def _look(self, name: str) -> Seen | None:
+        item = self._table[name]
+        arguments, refused = gather(self.facts, item.needs, 0)
+        if isinstance(refused, Absent | Unknown):
+            return None
+        with any_floats(self.facts.run):
+            return item.func(self.moment, *arguments)
+
+
+def _nothing(_fault: Fault | None) -> Seen | None:
+    return None
