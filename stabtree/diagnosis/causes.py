@@ -36,6 +36,7 @@ MIN_ODDS = 3.0  # against the next cause, to be called likely
 TESTED = {CauseState.LIKELY: 4.0, CauseState.NOT_CONFIRMED: 0.25}
 """How many times likelier a cause is by the answer of its test."""
 MOVED_FIRST, MOVED_LATE = 4.0, 0.5
+UNKNOWN_KIND = 0.5  # where it is not known whether the run is of a kind that can have the cause
 
 
 def judged_causes(leaf: Leaf, clues: Clues, params: Params, onset_step: int | None = None) -> tuple[JudgedCause, ...]:
@@ -151,7 +152,7 @@ def _judged(cause: Cause, clues: Clues, params: Params) -> JudgedCause:
         against = clues.get(name)
         if against is not None and condition(text).met(against):
             return replace(tested, state=CauseState.RULED_OUT, evidence=(_evidence(against),), reason="")
-    odds = _how_usual(cause, clues.facts) * TESTED.get(tested.state, 1.0)
+    odds = tested.odds * _how_usual(cause, clues.facts) * TESTED.get(tested.state, 1.0)
     found = list(tested.evidence)
     for item in cause.expects:
         seen = clues.get(item.clue)
@@ -176,7 +177,7 @@ def _tested(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
     open_ = _conditions(facts).unknown(cause.holds)
     lacks = f"not known: {open_}" if open_ else ""
     if predicate is None:
-        return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks)
+        return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks, odds=_odds_of_kind(open_))
     answer = predicate.answer(facts, params(cause), "cause", cause.id)
     state = _STATES.get(answer.verdict, CauseState.CONFIRMED)
     if answer.verdict == NO and answer.contrary:
@@ -185,7 +186,12 @@ def _tested(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
         state = CauseState.LIKELY
     if lacks and state in STRONG:
         state = CauseState.POSSIBLE
-    return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, lacking(facts.run, answer.missing))
+    missing = lacking(facts.run, answer.missing)
+    return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, missing, _odds_of_kind(open_))
+
+
+def _odds_of_kind(unknown: str) -> float:
+    return UNKNOWN_KIND if unknown else 1.0
 
 
 def _weighed_by_movers(causes: Sequence[JudgedCause], facts: Facts, onset_step: int | None) -> list[JudgedCause]:

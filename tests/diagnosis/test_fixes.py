@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,11 @@ from stabtree.common.answer import Evidence
 from stabtree.diagnosis.fixes import FixFormatter, ranked_fixes, with_run_values
 from stabtree.diagnosis.result import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose
+from stabtree.facts import FACTS
+from stabtree.facts.registry import Facts
 from stabtree.loaders import load_run
+from stabtree.predicates.clues import CLUES
+from stabtree.predicates.clues.registry import Clues, Moment
 from stabtree.report.json.machine import to_dict
 from stabtree.report.options import RenderOptions
 from stabtree.report.screen.full import full
@@ -30,9 +35,15 @@ HF = (FileUse("out", "trainer_state", 1),)
 WHY = (Evidence("the loss rises"),)
 
 
+def of_run(run: Run, onset: int | None, good: int | None, max_lr: float = math.inf) -> FixFormatter:
+    """What fills in the fixes of an incident of a run."""
+    facts = Facts(run, FACTS, {})
+    return FixFormatter(Clues(facts, Moment(onset, good), CLUES), facts.get("conditions"), max_lr)
+
+
 def formatter(onset: int | None = 50, good: int | None = 49, **config: Any) -> FixFormatter:
     """What a run of 100 steps with a warm-up to 1e-3 says of its fixes."""
-    return FixFormatter(make_run({"loss": falling(100)}, **config), onset, good)
+    return of_run(make_run({"loss": falling(100)}, **config), onset, good)
 
 
 def leaf(*fixes: str) -> Leaf:
@@ -74,7 +85,7 @@ def test_a_fix_has_this_runs_numbers(fix: str, config: dict[str, Any], told: str
 def test_a_knob_is_called_as_the_framework_calls_it(fix: str, config: dict[str, Any], told: str) -> None:
     """Here Hugging Face's trainer; also where its value is not known."""
     found = formatter(**config)
-    assert FixFormatter(replace(found.run, sources=HF), 50, 49).format(fix) == told
+    assert of_run(replace(found.run, sources=HF), 50, 49).format(fix) == told
 
 
 def test_a_batch_is_named_as_the_log_writes_it(tmp_path: Path) -> None:
@@ -82,7 +93,7 @@ def test_a_batch_is_named_as_the_log_writes_it(tmp_path: Path) -> None:
     rows = [f"{step},{4 - step / 50},{'af5dd8' if step == 50 else step}" for step in range(100)]
     (tmp_path / "log.csv").write_text("\n".join(["step,loss,batch_id", *rows]) + "\n", encoding="utf-8")
     assert (
-        FixFormatter(load_run(tmp_path / "log.csv"), 50, 48).format("{batches}").strip()
+        of_run(load_run(tmp_path / "log.csv"), 50, 48).format("{batches}").strip()
         == "(batches 49, af5dd8, up to step 50)"
     )
 
@@ -90,16 +101,16 @@ def test_a_batch_is_named_as_the_log_writes_it(tmp_path: Path) -> None:
 def test_a_rate_that_is_not_configured_is_the_highest_one_logged_before_the_trouble() -> None:
     """What came after the onset is not what broke the run."""
     rate = np.where(np.arange(100) < 50, 2e-3, 9e-3)
-    assert FixFormatter(make_run({"lr": rate}), 40, 39).format("{lr/2}").strip() == "(lr 0.002 → 0.001)"
-    assert FixFormatter(make_run({"lr": [0.0] * 100}), 40, 39).format("Halve {lr/2}") == "Halve"
+    assert of_run(make_run({"lr": rate}), 40, 39).format("{lr/2}").strip() == "(lr 0.002 → 0.001)"
+    assert of_run(make_run({"lr": [0.0] * 100}), 40, 39).format("Halve {lr/2}") == "Halve"
 
 
 def test_the_batches_to_skip_are_those_since_the_last_good_step() -> None:
     """A few are named; many, or none that were logged, are not."""
     run = make_run({"batch_id": np.arange(1000, 1100)})
-    assert FixFormatter(run, 50, 48).format("Skip it {batches}.") == "Skip it (batches 1049, 1050, up to step 50)."
-    assert FixFormatter(run, 50, None).format("Skip it {batches}.") == "Skip it (batch 1050, step 50)."
-    assert FixFormatter(run, 50, 10).format("Skip it {batches}.") == "Skip it."
+    assert of_run(run, 50, 48).format("Skip it {batches}.") == "Skip it (batches 1049, 1050, up to step 50)."
+    assert of_run(run, 50, None).format("Skip it {batches}.") == "Skip it (batch 1050, step 50)."
+    assert of_run(run, 50, 10).format("Skip it {batches}.") == "Skip it."
     assert formatter().format("Skip it {batches}.") == "Skip it."
 
 
@@ -184,10 +195,10 @@ def test_three_are_on_the_screen_and_all_in_json() -> None:
 
 def test_a_rate_that_is_advised_is_below_what_is_far_too_high() -> None:
     """Where the change that a fix asks for would still be far too high, it goes down tenfold until it is not."""
-    told = FixFormatter(make_run({"loss": falling(100)}, lr=1.0), 50, 49, 0.01).format("Lower it {lr/10}.")
+    told = of_run(make_run({"loss": falling(100)}, lr=1.0), 50, 49, 0.01).format("Lower it {lr/10}.")
     assert told == "Lower it (lr 1.0 → 0.001; 0.1 is still far too high)."
     assert (
-        FixFormatter(make_run({"loss": falling(100)}, lr=0.05), 50, 49, 0.01).format("{lr/10}") == " (lr 0.05 → 0.005)"
+        of_run(make_run({"loss": falling(100)}, lr=0.05), 50, 49, 0.01).format("{lr/10}") == " (lr 0.05 → 0.005)"
     )
 
 
@@ -196,13 +207,13 @@ def test_a_row_of_the_warm_up_is_no_rate_to_change(onset: int, peak: str) -> Non
     """Trouble in the first rows is that of the peak that the warm-up leads to."""
     lr = np.interp(np.arange(400), [0, 60, 399], [2e-6, 2e-4, 1e-5])
     run = make_run({"loss": falling(400), "lr": lr})
-    assert FixFormatter(run, onset, None).format("Halve it {lr/2}.") == f"Halve it (lr {peak} → 0.0001)."
+    assert of_run(run, onset, None).format("Halve it {lr/2}.") == f"Halve it (lr {peak} → 0.0001)."
 
 
 def test_a_rate_that_jumps_with_the_trouble_is_not_the_one_to_change() -> None:
     """What the schedule did from the onset on is another matter than the rate that the run held."""
     run = make_run({"loss": falling(400), "lr": np.where(np.arange(400) < 300, 1e-3, 0.2)})
-    assert FixFormatter(run, 299, 298).format("Halve it {lr/2}.") == "Halve it (lr 0.001 → 0.0005)."
+    assert of_run(run, 299, 298).format("Halve it {lr/2}.") == "Halve it (lr 0.001 → 0.0005)."
 
 
 def test_the_number_format_is_the_reason_for_no_fix() -> None:
