@@ -12,7 +12,7 @@ from stabtree.context.conditions import Conditions
 from stabtree.diagnosis.causes import by_strength
 from stabtree.diagnosis.decide import decision
 from stabtree.diagnosis.fixes import FixFormatter, leaf_fixes, ranked_fixes
-from stabtree.diagnosis.restart import advise
+from stabtree.diagnosis.restart import advise, seen_by
 from stabtree.diagnosis.timeline import precursors
 from stabtree.facts.rate import Rate
 from stabtree.facts.registry import finite
@@ -204,7 +204,8 @@ def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
         return None
 
     def advice() -> Restart | None:
-        return advise(facts.sure("checkpoints"), onset, found.last_good_step, storm=found.storm, take=take)
+        known = seen_by(facts.sure("checkpoints"), found.metric)
+        return advise(known, onset, found.last_good_step, storm=found.storm, take=take)
 
     return facts.faults.attempt("part", f"restart of {found.leaf.id}", advice, lambda _fault: None)
 

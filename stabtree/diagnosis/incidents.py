@@ -12,7 +12,7 @@ from stabtree.diagnosis.causes import judged_causes
 from stabtree.diagnosis.decide import decision
 from stabtree.diagnosis.events import clues_of, formatter_of, merge_events, restart_of
 from stabtree.diagnosis.fixes import ranked_fixes, with_run_values
-from stabtree.diagnosis.restart import FROM_THE_START, advise
+from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
 from stabtree.diagnosis.result import Incident
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
 from stabtree.predicates import predicate_named
@@ -180,11 +180,12 @@ def _before_all_harm(item: Incident, incidents: Sequence[Incident], known: Check
     lasting = [other for other in others if other.leaf.lasting]
     passing = [other for other in (*others, *parts) if not known.is_back(other.onset_step or 0, goes_back_to)]
     harmful = [other for other in (*lasting, *passing) if _harms(other, item) and _good_until(other) < goes_back_to]
+    harmful = [other for other in harmful if not _healed(other, goes_back_to, known)]
     if not harmful:
         return item
     first = min(harmful, key=_good_until)
     onset = first.onset_step or 0
-    restart = advise(known, onset, first.last_good_step, storm=first.storm)
+    restart = advise(seen_by(known, first.metric), onset, first.last_good_step, storm=first.storm)
     if restart is not None and restart.nothing == FROM_THE_START:
         restart = replace(restart, nothing=f"{first.metric} is off its level from {first.unit} {onset:,} on")
     return replace(item, restart=restart)
@@ -196,6 +197,12 @@ def _harms(other: Incident, item: Incident) -> bool:
         return False
     harms = other.restart is not None and other.restart.take is Take.BEFORE
     return harms or any(set(part.leaf.events) & set(other.leaf.events) for part in item.parts)
+
+
+def _healed(item: Incident, by: int, known: Checkpoints) -> bool:
+    """Return whether the outcome became better than ever between an incident and a later step."""
+    seen = seen_by(known, item.metric)
+    return seen.better_after(item.onset_step or 0, _good_until(item), until=by) is not None
 
 
 def _good_until(item: Incident) -> int:

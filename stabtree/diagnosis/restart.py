@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from stabtree.facts.checkpoints import Checkpoints
 
 FROM_THE_START = "the trouble is there from the first rows"
+HEALED_BY_OUTCOME = frozenset(("loss", "eval_loss", "grad_norm"))
+"""Where these left their level and the outcome then became better than ever, the weights are sound."""
+UNTRAINED = "at its best the model was not trained yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,18 @@ class Restart:
         return self.checkpoint_step is not None or (self.assumed and self.up_to_step is not None)
 
 
+def seen_by(known: Checkpoints, metric: str) -> Checkpoints:
+    """Return the checkpoints as an incident of a series judges them: a critic's is not over because a reward rose."""
+    return known if metric.partition("/")[0] in HEALED_BY_OUTCOME else replace(known, outcome=None)
+
+
 def advise(
     known: Checkpoints, onset_step: int, last_good_step: int | None, *, storm: bool, take: Take = Take.BEFORE
 ) -> Restart | None:
     """Return the checkpoint that a leaf asks for; None if no restart is of use, since the run recovered.
+
+    Where the outcome became better after the trouble than it ever was before it, the weights were sound again: the best
+    checkpoint is worth more than an older one.
 
     Args:
         known: the checkpoints of the run.
@@ -84,6 +95,10 @@ def advise(
     if take is Take.UNLESS_OVER and known.is_over(onset_step - 1 if last_good_step is None else last_good_step):
         return None
     good = _last_good(known, onset_step, last_good_step, storm=storm, take=take)
+    if not storm and take is not Take.NEWEST and good is not None:
+        better = known.better_after(onset_step, good)
+        if better is not None:
+            return None if known.ends_at_best(onset_step) else _best(known, better)
     nothing = _why_nothing(known, good, take)
     if nothing:
         return _restart(known, None, onset_step, nothing=nothing)
@@ -129,7 +144,7 @@ def _why_nothing(known: Checkpoints, good: int | None, take: Take) -> str:
             return "the run is broken from its first row"
         return FROM_THE_START
     if good is not None and take is Take.LOW and known.untrained(good):
-        return "at its best the model was not trained yet"
+        return UNTRAINED
     return ""
 
 
@@ -148,6 +163,8 @@ def _newest_sound(known: Checkpoints, onset_step: int, good: int, take: Take) ->
 
 def _best(known: Checkpoints, best_step: int) -> Restart:
     """Return the checkpoint nearest to where the run was at its best; none if most of that is lost in it."""
+    if not known.by_epoch and (best_step <= 0 or known.untrained(best_step)):
+        return _restart(known, None, best_step, Take.BEST, nothing=UNTRAINED)
     chosen = known.best(best_step)
     useless = None if chosen is None else known.useless(chosen, best_step)
     if useless is not None:

@@ -7,13 +7,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import interval, median, row_medians
+from stabtree.common.stats import change_noise, interval, median, medians_of_three, row_medians
 from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stabtree.common.lazy import Floats, Ints
+    from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
 HOUR = 3600.0  # no limit
@@ -43,6 +44,8 @@ class Checkpoints:
         fresh_steps: a checkpoint from so few steps before the loss goes NaN has the state that was about to break it.
         loss: the loss, in which the last step before some other is looked up.
         eval_loss: the eval loss, which shows how good a checkpoint is.
+        outcome: the series that says how well the run does; None where only the training loss does.
+        higher_is_better: in which direction.
         last_step: the last step of the log.
         clock: wall-clock time in seconds, where it was logged.
         by_epoch: whether the log counts epochs.
@@ -58,6 +61,8 @@ class Checkpoints:
     fresh_steps: int
     loss: Series | None
     eval_loss: Series | None
+    outcome: Series | None
+    higher_is_better: bool
     last_step: int | None
     clock: Series | None
     by_epoch: bool
@@ -138,6 +143,41 @@ class Checkpoints:
         levels = row_medians(np.lib.stride_tricks.sliding_window_view(between, rows))
         return bool(levels.min() <= median(before))
 
+    def ends_at_best(self, onset_step: int) -> bool:
+        """Return whether the outcome of the last rows is the best since a step, but for its scatter."""
+        if self.outcome is None:
+            return False
+        values = self._smooth_outcome()
+        return bool(values[-1] >= values[finite(self.outcome)[0] > onset_step].max() - change_noise(values))
+
+    def _smooth_outcome(self) -> Floats:
+        """Return the medians of three rows of the outcome, higher for better."""
+        values = finite(self.outcome)[1] if self.outcome is not None else np.empty(0)
+        return medians_of_three(values if self.higher_is_better else -values)
+
+    def better_after(self, onset_step: int, good: int, until: int | None = None) -> int | None:
+        """Return the step of the best outcome after a trouble, if it is better than what the run had before it.
+
+        Single rows may be lucky: the medians of three are compared, and a difference inside their scatter is none.
+
+        Args:
+            onset_step: the first step of the trouble.
+            good: the last step before it.
+            until: the step at which the weights broke for good; None if they did not.
+        """
+        if self.outcome is None:
+            return None
+        steps, values = finite(self.outcome)
+        before, after = steps <= good, steps > onset_step
+        if until is not None:
+            after &= steps < until
+        if not before.any() or after.sum() < MIN_LEVEL_ROWS:
+            return None
+        smooth = self._smooth_outcome()
+        best = int(np.argmax(np.where(after, smooth, -np.inf)))
+        gained = float(smooth[best] - smooth[before].max())
+        return int(steps[best]) if gained > change_noise(values) else None
+
     @property
     def begins_late(self) -> int | None:
         """The first step of a log that begins in the middle of a run with older checkpoints; else None."""
@@ -196,6 +236,7 @@ class Checkpoints:
 @fact()
 def checkpoints(
     run: Run,
+    context: Context,
     loss: Series | None = None,
     eval_loss: Series | None = None,
     wall_time: Series | None = None,
@@ -207,6 +248,7 @@ def checkpoints(
     A trainer that keeps a few only has deleted the older ones.
     """
     unknown = CheckpointSource.UNKNOWN, None, 0
+    outcome = context.outcome.value
     source, steps, every = _recorded(run) or _configured(run, eval_loss) or unknown
     return Checkpoints(
         source=source,
@@ -218,6 +260,8 @@ def checkpoints(
         fresh_steps=min(fresh_steps, 1) if run.by_epoch else fresh_steps,
         loss=loss,
         eval_loss=eval_loss,
+        outcome=None if outcome in (None, "loss") else run.find(outcome),
+        higher_is_better=context.better == "higher",
         last_step=run.last_step,
         clock=wall_time,
         by_epoch=run.by_epoch,

@@ -197,9 +197,7 @@ def test_a_rate_that_is_advised_is_below_what_is_far_too_high() -> None:
     """Where the change that a fix asks for would still be far too high, it goes down tenfold until it is not."""
     told = of_run(make_run({"loss": falling(100)}, lr=1.0), 50, 49, 0.01).format("Lower it {lr/10}.")
     assert told == "Lower it (lr 1.0 → 0.001; 0.1 is still far too high)."
-    assert (
-        of_run(make_run({"loss": falling(100)}, lr=0.05), 50, 49, 0.01).format("{lr/10}") == " (lr 0.05 → 0.005)"
-    )
+    assert of_run(make_run({"loss": falling(100)}, lr=0.05), 50, 49, 0.01).format("{lr/10}") == " (lr 0.05 → 0.005)"
 
 
 @pytest.mark.parametrize(("onset", "peak"), [(0, "0.0002"), (10, "0.0002"), (300, "0.0002"), (390, "0.0002")])

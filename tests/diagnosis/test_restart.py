@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from stabtree.diagnosis.restart import advise
+from stabtree.diagnosis.restart import advise, seen_by
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.json.machine import to_dict
 from stabtree.report.model.restart import restart_line
@@ -134,7 +134,9 @@ def broken_at(step: int, rows: int = 1000, **config: Any) -> Run:
 
 def test_no_checkpoint_is_invented() -> None:
     """Where nothing says when they are written, any that is old enough will do."""
-    assert words(broken_at(650)).startswith("Restart from any checkpoint up to step 639; at least 360 steps are run")
+    assert words(broken_at(650)).startswith(
+        "Restart from any checkpoint up to step 639 with its optimizer state; at least 360 steps are run"
+    )
     assert "the configuration writes one every 100 steps; if it was kept" in words(broken_at(650, checkpoint_every=100))
     assert "any checkpoint" not in words(broken_at(650, checkpoints=(600,)))
     restart = to_dict(diagnose(broken_at(650)))["findings"][0]["restart"]
@@ -144,7 +146,9 @@ def test_no_checkpoint_is_invented() -> None:
 def test_a_checkpoint_that_was_seen_is_named_by_its_path() -> None:
     """Also where none is old enough: then the oldest."""
     run = replace(broken_at(650, checkpoints=(600, 700)), checkpoints={600: "out/checkpoint-600", 700: "out/x"})
-    assert words(run).startswith("Restart from the checkpoint of step 600 (out/checkpoint-600), before step 650;")
+    assert words(run).startswith(
+        "Restart from the checkpoint of step 600 (out/checkpoint-600) with its optimizer state, before step 650;"
+    )
     run = replace(broken_at(450, checkpoints=(600, 700)), checkpoints={600: "out/checkpoint-600", 700: "out/x"})
     assert "none of the 2 checkpoints is older than step 450, the oldest is of step 600 (out/checkpoint-600)" in words(
         run
@@ -184,7 +188,7 @@ def test_epochs_are_called_epochs() -> None:
     """A log that counts them has no steps to restart from."""
     source = FileUse("log.csv", "csv", 40, steps_from="epoch")
     run = replace(broken_at(20, 40), sources=(source,))
-    assert "any checkpoint up to epoch 18; at least 21 epochs are run again" in words(run)
+    assert "any checkpoint up to epoch 18 with its optimizer state; at least 21 epochs are run again" in words(run)
 
 
 def test_overfitting_keeps_the_checkpoint_of_the_lowest_eval_loss() -> None:
@@ -231,10 +235,11 @@ def test_what_the_log_tells_goes_before_what_is_configured() -> None:
     run = replace(run, series={**run.series, "eval_loss": evals})
     assert "any checkpoint up to step 639" in words(run)
     config = make_run({"loss": [1.0]}, always_save_checkpoint=False).config
-    assert "step 450, before" in words(replace(run, config=config))
+    assert "step 450 with its optimizer state, before" in words(replace(run, config=config))
     assert "the configuration writes one" in words(replace(run, config=config))
-    assert "step 620, before step 650; 379 steps are run again (saved there by line 93 of the log" in words(
-        replace(run, saved={300: 40, 620: 93})
+    assert (
+        "step 620 with its optimizer state, before step 650; 379 steps are run again (saved there by line 93 of the log"
+        in words(replace(run, saved={300: 40, 620: 93}))
     )
 
 
@@ -248,7 +253,7 @@ def test_a_checkpoint_between_the_last_good_row_and_the_trouble_will_do() -> Non
     """A log of every 50th step is broken at 650: nothing bad is known of the oldest checkpoint, of 620."""
     at = np.arange(0, 1000, 50)
     run = make_run({"loss": np.where(at < 650, falling(20), np.nan)}, steps=at.tolist(), checkpoints=(620, 700))
-    assert words(run).startswith("Restart from the checkpoint of step 620, before step 650")
+    assert words(run).startswith("Restart from the checkpoint of step 620 with its optimizer state, before step 650")
 
 
 def test_nothing_is_to_be_gone_back_to_where_the_run_is_broken_from_its_first_row() -> None:
@@ -336,3 +341,28 @@ def test_the_newest_checkpoint_is_not_one_from_inside_other_trouble() -> None:
     steps = {f.leaf.id: f.restart.checkpoint_step for f in found if f.restart is not None}
     assert steps.keys() & {"scale-collapse", "scale-drifts-down"}
     assert set(steps.values()) == {600}
+
+
+@pytest.mark.parametrize(("at_end", "best"), [(0.1, 699), (0.95, None)])
+def test_an_outcome_that_got_better_than_ever_shows_sound_weights(at_end: float, best: int | None) -> None:
+    """The best checkpoint is worth more than one from before the jump; where the run ends at its best, none is."""
+    steps = np.arange(1000)
+    jumped = np.where(steps < 400, 1.0, 3.0) + np.random.default_rng(1).normal(0, 0.02, 1000)
+    accuracy = np.select([steps < 400, steps < 600, steps <= 700], [0.5, 0.4, 0.9 + (steps - 600) / 2000], at_end)
+    run = make_run({"loss": jumped, "eval_quality": accuracy})
+    found = advise(facts_of(run).sure("checkpoints"), 400, 399, storm=False)
+    assert (found.before_step if found else None) == best
+    critic = seen_by(facts_of(run).sure("checkpoints"), "critic_loss")
+    before = advise(critic, 400, 399, storm=False)
+    assert before is not None
+    assert before.up_to_step == 399
+
+
+def test_a_model_that_was_best_before_training_leaves_no_checkpoint() -> None:
+    """What the first evaluation measured is the model as it was loaded."""
+    run = make_run({"loss": falling(100), "eval_loss": np.linspace(1.0, 3.0, 100)})
+    found = advise(facts_of(run).sure("checkpoints"), 0, None, storm=False, take=Take.BEST)
+    assert found is not None
+    assert "".join(text for text, _ in restart_line(found)) == (
+        "No checkpoint is worth keeping: at its best the model was not trained yet. Fix the cause and start again"
+    )

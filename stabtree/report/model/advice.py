@@ -50,15 +50,20 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
 def _unique(actions: Iterable[Action]) -> Iterator[Action]:
     """Yield the actions without those that repeat an earlier one, or give a setting another value than it did."""
     changed: dict[str, str] = {}
+    branches: set[str] = set()
     earlier: list[set[str]] = []
     for action in actions:
         said = " ".join((action.text, *(text for _, text in action.branches)))
         changes, words = dict(_CHANGE.findall(said)), _words(said)
-        if not changed.keys().isdisjoint(changes) or any(_same(words, other) for other in earlier):
+        if (
+            action.text in branches
+            or not changed.keys().isdisjoint(changes)
+            or any(_same(words, other) for other in earlier)
+        ):
             continue
         changed |= changes
         earlier.append(words)
-        earlier += [_words(text) for _, text in action.branches]
+        branches.update(text for _, text in action.branches)
         yield action
 
 

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.restart import Restart
     from stabtree.report.text import Piece
 
-OPTION = "; --checkpoints DIR names their folder"
 AT_BEST = ", where the run was at its best"
-NO_MORE = "; don't train on with the same settings"
 MIN_HOURS = 0.1  # less is shown in minutes
 
 
@@ -39,7 +37,7 @@ def restart_line(restart: Restart) -> list[Piece]:
     return [
         ("Restart from ", ""),
         (named, "number"),
-        (f"{_path(restart)}, {why}{_source(restart)}{_fresh(restart)}", ""),
+        (f"{_path(restart)} with its optimizer state, {why}{_source(restart)}{_fresh(restart)}", ""),
     ]
 
 
@@ -47,9 +45,9 @@ def _any_checkpoint(restart: Restart) -> list[Piece]:
     """Say up to where any checkpoint will do, where nothing says which there are."""
     step = f"{restart.unit} {restart.up_to_step:,}"
     if restart.take is Take.BEST:
-        return [("Use ", ""), (f"the checkpoint nearest to {step}", "number"), (f"{AT_BEST}{NO_MORE}{OPTION}", "")]
-    lost = f"; at least {_lost(restart)} run again{OPTION}"
-    return [("Restart from ", ""), (f"any checkpoint up to {step}", "number"), (lost, "")]
+        return [("Use ", ""), (f"the checkpoint nearest to {step}", "number"), (AT_BEST, "")]
+    after = f" with its optimizer state; at least {_lost(restart)} run again"
+    return [("Restart from ", ""), (f"any checkpoint up to {step}", "number"), (after, "")]
 
 
 def _trouble(restart: Restart) -> str:
@@ -67,9 +65,9 @@ def _best(restart: Restart) -> str:
     """Describe the checkpoint that is nearest to where the run was at its best."""
     late = (restart.checkpoint_step or 0) - restart.before_step
     if late == 0:
-        return f"{AT_BEST}{NO_MORE}"
+        return f"{AT_BEST}"
     if late < 0:
-        return f", the last one up to {_trouble(restart)}{AT_BEST}{NO_MORE}"
+        return f", the last one up to {_trouble(restart)}{AT_BEST}"
     past = f"{counted(late, restart.unit)} past its best, at {_trouble(restart)}"
     return f", the nearest that was kept: it is {past}; keep more of them next time"
 
@@ -99,6 +97,9 @@ def _too_young(restart: Restart) -> str:
 
 def _train_again(restart: Restart) -> list[Piece]:
     """Say what to do where no checkpoint is near to where the run was at its best."""
+    if restart.nothing:
+        why = f": {restart.nothing}. Fix the cause and start again"
+        return [("No checkpoint is worth keeping", "number"), (why, "")]
     trouble = _trouble(restart)
     again = f"train again and stop at {trouble}, or keep the best one"
     if restart.useless is None:
