@@ -262,11 +262,18 @@ def checkpoints(
         eval_loss=eval_loss,
         outcome=None if outcome in (None, "loss") else run.find(outcome),
         higher_is_better=context.better == "higher",
-        last_step=run.last_step,
+        last_step=_last_step(run, loss),
         clock=wall_time,
         by_epoch=run.by_epoch,
         unit="epoch" if run.by_epoch else run.unit,
     )
+
+
+def _last_step(run: Run, loss: Series | None) -> int | None:
+    """Return the last step as the loss counts it: what is logged beside it may count something else."""
+    if loss is None or not len(loss) or any(gap.metric == "loss" and gap.at_end for gap in run.gaps):
+        return run.last_step
+    return int(loss.steps[-1])
 
 
 def _level_rows(count: int) -> int:
