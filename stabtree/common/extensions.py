@@ -1,4 +1,4 @@
-"""What the core offers its tools to add: commands, outputs, predicates, and functions that the core can call.
+"""What the core offers its tools to add: commands, outputs, and functions that the core can call.
 
 The core imports no tool. It looks up what it needs by name, and each function is imported when it is first called.
 """

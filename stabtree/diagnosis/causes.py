@@ -14,6 +14,8 @@ from stabtree.diagnosis.result import SILENT, STRONG, WEAK, CauseState, JudgedCa
 from stabtree.diagnosis.timeline import first_mover
 from stabtree.predicates import predicate_named
 from stabtree.predicates.clues.conditions import condition
+from stabtree.predicates.settings.values import OUTSIDE
+from stabtree.tree.fixes import placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +33,7 @@ _STATES = {
     NO: CauseState.NOT_CONFIRMED,
     LIKELY: CauseState.LIKELY,
     POSSIBLE: CauseState.POSSIBLE,
+    OUTSIDE: CauseState.POSSIBLE,
 }
 MIN_ODDS = 3.0  # against the next cause, to be called likely
 TESTED = {CauseState.LIKELY: 4.0, CauseState.NOT_CONFIRMED: 0.25}
@@ -60,7 +63,31 @@ def judged_causes(leaf: Leaf, clues: Clues, params: Params, onset_step: int | No
         return list(filter(_is_kept, judged))
 
     weighed = facts.faults.attempt("part", f"order of the causes of {leaf.id}", ordered, unordered)
-    return by_strength(filter(_is_reported, weighed))
+    return by_strength(_one_for_each_change(list(filter(_is_reported, weighed))))
+
+
+def _one_for_each_change(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]:
+    """Yield the strongest of the causes whose first fix lowers the same setting: they are one cause, not rivals."""
+    best: dict[str, JudgedCause] = {}
+    for item in judged:
+        knob = _lowered(item.cause)
+        if knob and item.state not in SILENT and (knob not in best or _strength(item) > _strength(best[knob])):
+            best[knob] = item
+    for item in judged:
+        knob = _lowered(item.cause)
+        if item.state in SILENT or best.get(knob, item) is item:
+            yield item
+
+
+def _lowered(cause: Cause) -> str:
+    """Return the setting that the first fix of a cause lowers by a factor; empty where it does something else."""
+    found = placeholders(cause.fixes[0]) if cause.fixes else ()
+    return next((item.knob for item in found if item.operator == "/"), "")
+
+
+def _strength(judged: JudgedCause) -> tuple[int, float]:
+    """Return what two causes are compared by: the state, then the odds."""
+    return -list(CauseState).index(judged.state), judged.odds
 
 
 def _conditions(facts: Facts) -> Conditions:

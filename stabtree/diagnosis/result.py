@@ -247,6 +247,7 @@ class Diagnosis:
         log_next: what to log next time, the most useful first.
         lacking: those of them without which nothing can be called ok.
         verdict: `ok`, `note`, `warning`, `critical`, or `unknown` when what must be judged was not.
+        setting_notes: what of its configuration may make the run fail, where the log shows no failure.
         answer_notes: notes on a person's answers: those that the log contradicts, and those that were not needed.
         misread: why the values that were read are not those of the run; empty if they are.
         near: what came near to an alarm without reaching it, likeliest first.
@@ -275,6 +276,7 @@ class Diagnosis:
     misread: str
     monitor: Replay | None
     near: tuple[Near, ...] = ()
+    setting_notes: tuple[str, ...] = ()
     literal: bool = False
     overrides: Mapping[str, Mapping[str, Param]] = field(default_factory=dict)
     ignored: tuple[Incident, ...] = ()

@@ -14,9 +14,10 @@ from stabtree.diagnosis.whole.coverage import lacking_for_ok, walked, walked_tre
 from stabtree.diagnosis.whole.earned import earned, worth_saying
 from stabtree.diagnosis.whole.near import near_facts
 from stabtree.diagnosis.whole.ranks import with_worst_rank
+from stabtree.diagnosis.whole.settings import setting_notes
 from stabtree.facts.reading import Reading
 from stabtree.facts.replay import Replay
-from stabtree.run import Run
+from stabtree.run import CONFIG, Run
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def _diagnosis(walk: Walker) -> Diagnosis:
         answer_notes=tuple(walk.answer_notes()),
         misread=misread,
         near=near,
+        setting_notes=_setting_notes(walk, findings),
         monitor=_replay(facts),
         literal=walk.options.literal,
         overrides=walk.options.overrides,
@@ -171,6 +173,13 @@ def _merged(found: Sequence[Incident], facts: Facts) -> list[Incident]:
         return [described(item, facts) for item in worst_first(found)]
 
     return facts.faults.attempt("part", "events", merged, separate)
+
+
+def _setting_notes(walk: Walker, findings: Sequence[Incident]) -> tuple[str, ...]:
+    """Return what of the configuration may make the run fail; beside an alarm it is one of the causes."""
+    if walk.options.literal or CONFIG in walk.tree.when or any(item.is_alarm for item in findings):
+        return ()
+    return walk.facts.faults.attempt("part", "settings", lambda: setting_notes(walk.run), lambda _: ())
 
 
 def _replay(facts: Facts) -> Replay | None:

@@ -112,7 +112,11 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "lr_schedule": (text_of, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
     "lr_milestones": (steps_of, "milestones lr_decay_steps lr_steps decay_milestones"),
     "warmup_steps": (count_of, "warmup lr_warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup_updates"),
-    "weight_decay": (number_of, "wd"),
+    "weight_decay": (number_of, "wd adam_weight_decay"),
+    "beta1": (number_of, "adam_beta1 adam_beta_1"),
+    "beta2": (number_of, "adam_beta2 adam_beta_2"),
+    "epsilon": (number_of, "adam_epsilon adam_eps optimizer_eps"),
+    "precisions": (text_of, ""),
     "batch_size": (positive_of, "global_batch_size train_batch_size total_batch_size per_device_train_batch_size"),
     "max_steps": (
         positive_of,
@@ -164,7 +168,9 @@ _INSIDE = {
     **dict.fromkeys(("name", "type", "class", "class_name")),
     "warmup": "warmup_steps",
     "milestones": "lr_milestones",
+    "eps": "epsilon",
 }
+_BETAS = ("betas", "adam_betas", "opt_betas")
 WRAPPERS = (
     "config",
     "args",
@@ -262,6 +268,9 @@ def _head(values: Mapping[str, Any]) -> str:
 
 def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int, Any]]:
     """Yield (canonical key, rank of the spelling, value), those in nested objects included."""
+    flags = [word for word in ("fp16", "bf16") if values.get(word) is True]  # one at most
+    if len(flags) > 1:
+        yield "precisions", 10 * depth, "+".join(flags)
     for spelling, value in values.items():
         word = normalize(str(spelling))
         key, rank = _SPELLINGS.get(word, ("", 0))
@@ -275,6 +284,8 @@ def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int
             yield key, rank, value
         elif word in REDUCED and value is True:
             yield "dtype", 20 + rank, f"amp_{word}"
+        elif word in _BETAS and isinstance(value, list | tuple):
+            yield from ((f"beta{place}", rank, beta) for place, beta in enumerate(value[:2], 1))
         elif word == _WEIGHTS:
             yield "dtype", 40 + rank, value
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from stabtree.common import extensions
 from stabtree.predicates import (
     cross_entropy,
-    exact,
     gradients,
     layers,
     lines,
@@ -24,6 +20,7 @@ from stabtree.predicates.course import (
     climb,
     drift,
     end,
+    exact,
     overfitting,
     plateau,
     start,
@@ -32,17 +29,8 @@ from stabtree.predicates.course import (
 from stabtree.predicates.metric import breaks, falls, grows, moves, policy, stays
 from stabtree.predicates.precision import overflow, scale
 from stabtree.predicates.registry import Predicate
+from stabtree.predicates.settings import plan, values, watching
 from stabtree.predicates.spikes import cause, panels, spike
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-def _added() -> Iterator[Predicate]:
-    """Yield the predicates that tools add."""
-    for address in extensions.table("PREDICATES").values():
-        yield from extensions.load(address)
-
 
 PREDICATES: dict[str, Predicate] = {
     item.name: item
@@ -126,7 +114,6 @@ PREDICATES: dict[str, Predicate] = {
         traces.heals_slowly,
         traces.data_changes,
         traces.batches_recur,
-        traces.setting_above,
         traces.clipped_throughout,
         traces.gradient_outlives,
         traces.zero_at_once,
@@ -174,7 +161,25 @@ PREDICATES: dict[str, Predicate] = {
         climb.grad_norm_climbs,
         log.throughput_collapses,
         log.stalled,
-        *_added(),
+        values.setting_says,
+        values.setting_is_said,
+        values.setting_outside,
+        values.setting_matches,
+        values.setting_exceeds,
+        plan.outlasts_schedule,
+        plan.starts_at_peak,
+        plan.warms_up_beyond,
+        plan.warms_up_briefly,
+        plan.averages_too_slowly,
+        plan.epsilon_vanishes,
+        plan.batch_differs,
+        plan.groups_split,
+        watching.eval_never,
+        watching.saves_never,
+        watching.saves_rarely,
+        watching.keeps_too_few,
+        watching.logs_too_little,
+        watching.logs_too_rarely,
     )
 }
 

@@ -171,17 +171,6 @@ def batches_recur(batches: Batches, *, share: float = shared.SHARE_SOME) -> Answ
     return Answer(NO, found, contrary=not batches.since_steps.any())
 
 
-@predicate(source="public threads", labels=(LIKELY, NO))
-def setting_above(run: Run, *, key: str = "weight_decay", level: float) -> Answer:
-    """Is a setting above a level?"""
-    value = run.setting(key)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return unknown(f"the configuration does not say {key}")
-    text = f"{key} is {value:g} ({run.config[key].source})(limit {level:g})"
-    found = Evidence(text, "", (), float(value), level)
-    return Answer(LIKELY, (found,)) if value > level else Answer(NO, (found,), contrary=True)
-
-
 @predicate(source="precision P13", labels=(LIKELY, NO), min_points=shared.ROWS_SHORT)
 def clipped_throughout(run: Run, grad_norm: Series) -> Answer:
     """Does clipping cut almost every update to a fraction?

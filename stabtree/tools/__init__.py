@@ -22,9 +22,6 @@ COMMANDS = {
 TREE_COMMANDS = {"test": "stabtree.tools.tune.why.command:test"}
 """Commands of `stabtree tree`."""
 
-PREDICATES = {"check": "stabtree.tools.check.predicates:PREDICATES"}
-"""Questions that configurations can answer: the address of a tuple of predicates."""
-
 FUNCTIONS = {
     "read_baseline": "stabtree.tools.ci.baseline:read_baseline",
     "summary": "stabtree.tools.ci.github:summary",

@@ -59,11 +59,12 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     """
     idle = _idle(run)
     if folder is None:
-        return _composed_shipped(tuple(_without(heads(), idle)))
+        return _composed_shipped(tuple(_without(heads(), idle)), configured=run is None or bool(run.config))
     own = [tree for tree in _in_folder(folder) if CONFIG not in tree.when]
     idle = _without(idle, {*chain.from_iterable(tree.uses for tree in own)})
     trees = list(map(load_tree, _without(heads(), idle)))
     trees += [_beside(tree, trees[0]) for tree in own]
+    trees[0] = _with_setting_causes(trees[0])
     return _composed(trees, folder, tuple(idle.values()))
 
 
@@ -84,7 +85,7 @@ def load_preflight(folder: str | Path | None = None) -> Tree:
     if not folder:
         return ours
     own = [_beside(tree, ours) for tree in _in_folder(folder) if CONFIG in tree.when]
-    return _composed([ours, *own], folder) if own else ours
+    return _composed([replace(ours, signatures=()), *own], folder) if own else ours
 
 
 def _in_folder(folder: str | Path) -> list[Tree]:
@@ -112,9 +113,24 @@ def load_known() -> Tree:
 
 
 @cache
-def _composed_shipped(names: tuple[str, ...]) -> Tree:
-    """Return shipped trees composed: the same for all runs that log the same."""
-    return compose(list(map(load_tree, names)), tuple(_without(heads(), names).values()))
+def _composed_shipped(names: tuple[str, ...], *, configured: bool) -> Tree:
+    """Return shipped trees composed: the same for all runs that log the same.
+
+    Args:
+        names: their names.
+        configured: whether the run has a configuration, which may be the cause.
+    """
+    trees = list(map(load_tree, names))
+    if configured:
+        trees[0] = _with_setting_causes(trees[0])
+    return compose(trees, tuple(_without(heads(), names).values()))
+
+
+def _with_setting_causes(tree: Tree) -> Tree:
+    """Return a tree with the settings that explain a failure as causes, each with the parameters of its rule."""
+    rules = load_tree(PREFLIGHT)
+    causes = (replace(cause, params=resolved(rules, cause), like="") for cause in rules.signatures)
+    return replace(tree, signatures=(*tree.signatures, *causes))
 
 
 def _beside(tree: Tree, owner: Tree) -> Tree:

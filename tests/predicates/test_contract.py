@@ -102,7 +102,7 @@ def about(name: str) -> tuple[str, ...]:
 
 def said_of(name: str) -> Mapping[str, tuple[Any, ...]]:
     """The settings that a run may have, more of them for a predicate about settings."""
-    planned = PREDICATES[name].func.__module__.startswith("stabtree.tools.check.predicates")
+    planned = PREDICATES[name].func.__module__.startswith("stabtree.predicates.settings")
     return {**CONFIG, **PLANNED} if planned else CONFIG
 
 

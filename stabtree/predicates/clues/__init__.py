@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.predicates.clues import rates, rows
+from stabtree.predicates.clues import rates, rows, settings
 
 if TYPE_CHECKING:
     from stabtree.predicates.clues.registry import Clue
@@ -16,5 +16,7 @@ CLUES: dict[str, Clue] = {
         rates.rate_for_update,
         rows.lone_infinite_norms,
         rows.recovery_rows,
+        settings.decay_over_run,
+        settings.rate_over_usual,
     )
 }

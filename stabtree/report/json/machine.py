@@ -62,11 +62,18 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         "near": [_near(near) for near in diagnosis.near],
         "missing": _missing(diagnosis),
         "log_next": _log_next(diagnosis),
-        "notes": [*diagnosis.answer_notes, *diagnosis.acceptance_notes, *unexplained(run), *run.notes],
+        "notes": _notes(diagnosis),
         "account": account_list(run),
         "monitor": _monitor(diagnosis.monitor),
         "why_not": diagnosis.why_not.to_dict() if diagnosis.why_not else None,
     }
+
+
+def _notes(diagnosis: Diagnosis) -> list[str]:
+    """Return all notes on the answers, the findings, the settings and the log."""
+    run = diagnosis.run
+    own = (*diagnosis.answer_notes, *diagnosis.acceptance_notes)
+    return [*own, *unexplained(run), *diagnosis.setting_notes, *run.notes]
 
 
 def account_list(run: Run) -> list[dict[str, Any]]:

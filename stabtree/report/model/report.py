@@ -193,8 +193,8 @@ class Report:
 
     @property
     def log_notes(self) -> tuple[str, ...]:
-        """Notes on the log: what is unexplained, then what reading it changed or assumed."""
-        return (*self.unexplained, *self.diagnosis.run.notes)
+        """Notes on the log: what is unexplained, unusual settings, then what reading it changed or assumed."""
+        return (*self.unexplained, *self.diagnosis.setting_notes, *self.diagnosis.run.notes)
 
     @property
     def careful(self) -> str:

@@ -39,7 +39,7 @@ def head(page: Page, report: Report, *, room: bool) -> None:
     if report.misread:
         page.line((report.careful, "number"), (report.misread, ""), indent=indent)
     answers = (f"Your answers: {text}" for text in report.diagnosis.answer_notes)
-    for text in (*answers, *accepted_notes(report.diagnosis, most=MAX_ACCEPTED)):
+    for text in (*report.diagnosis.setting_notes, *answers, *accepted_notes(report.diagnosis, most=MAX_ACCEPTED)):
         page.line((text, ""), indent=indent)
     if room and report.why:
         page.line((report.why, ""), indent=indent)

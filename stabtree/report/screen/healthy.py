@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 HEAD = 6
 NOT_CHECKED = "Not checked  "
 UNEXPLAINED = "Unexplained  "
+SETTINGS = "Settings  "
 ROWS_OF_A_LEVEL = 5
 
 
@@ -49,6 +50,8 @@ def healthy(page: Page, report: Report) -> None:
     if report.unexplained:
         text = clipped(page.plain(" ".join(report.unexplained)), page.width - len(UNEXPLAINED))
         page.lines([[(UNEXPLAINED, "heading"), (text, "")]])
+    for text in report.diagnosis.setting_notes:
+        page.item((SETTINGS, "heading"), [(text, "")], indent=0, head_width=len(SETTINGS))
     for text in (report.misread, *report.diagnosis.answer_notes, *accepted_notes(report.diagnosis, most=MAX_ACCEPTED)):
         if text:
             page.line((text, ""))

@@ -97,6 +97,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
         "model_dtype torch_dtype param_dtype params_dtype model_weights_dtype mixed_precision_param",
     ),
     "mixed": (optional_flag, ""),
+    "precisions": _same("precisions"),
     "optimizer_state_dtype": (dtype_of, "optim_state_dtype optimizer_states_dtype optimizer_dtype exp_avg_dtype"),
     "grad_reduce_dtype": (
         dtype_of,
@@ -117,10 +118,10 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
         fraction_of,
         "warmup_fraction warmup_proportion lr_warmup_fraction lr_warmup_ratio lr_warmup_steps_ratio",
     ),
-    "weight_decay": _same("weight_decay", "adam_weight_decay"),
-    "beta1": (number_of, "adam_beta1 adam_beta_1"),
-    "beta2": (number_of, "adam_beta2 adam_beta_2"),
-    "epsilon": (number_of, "adam_epsilon adam_eps optimizer_eps"),
+    "weight_decay": _same("weight_decay"),
+    "beta1": _same("beta1"),
+    "beta2": _same("beta2"),
+    "epsilon": _same("epsilon"),
     "grad_clip": _same("grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping max_gradient_norm"),
     "grad_clip_by": (word_of, "gradient_clip_algorithm clip_grad_by"),
     "batch_size": (

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.loaders.config import dtype
 from stabtree.metrics.table import normalize
 from stabtree.run import REDUCED, ConfigScalar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Words for the scaler itself, on or off.
 SCALERS = ("loss_scaling", "loss_scaler", "grad_scaler", "gradscaler", "amp_scaler", "scaler")
@@ -20,6 +18,7 @@ _PURE = {"bfloat16": "bf16", "float16": "fp16", "pure_bf16": "bf16"}
 _MODES = ("precision", "mixed_precision", "amp", "amp_dtype", "amp_level")
 _FULL = ("32", "32_true", "fp32", "float32")
 _ON = ("true", "full", "yes", "on", "1")
+_SIXTEEN = ("fp16", "bf16")
 _OFF = ("no", "false", "off", "none")
 
 
@@ -44,6 +43,17 @@ def precision_told(word: str, kind: str, value: Any, framework: str) -> Mapping[
     if word == "dtype":
         return _dtype(said, framework)
     return _flag(word, said, framework)
+
+
+def switched_on(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the 16-bit precisions that a configuration switches on: `bf16: true`, `fp16: {enabled: true}`."""
+    return tuple(name for name in _SIXTEEN if _is_on(values.get(name)))
+
+
+def _is_on(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return value.get("enabled") is True
+    return value is True
 
 
 def _flag(word: str, said: str, framework: str) -> Mapping[str, ConfigScalar]:

@@ -6,8 +6,8 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.common.stats import LARGEST
 from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.settings.answers import decided, describe, not_given, number, word
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
-from stabtree.tools.check.predicates.answers import decided, describe, not_given, number, word
 
 OFF, BY_STEPS = "no", ("", "steps")
 FEW, ONCE = "few", "once"

@@ -13,8 +13,8 @@ from fnmatch import fnmatchcase
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer
 from stabtree.predicates.registry import Pattern, predicate
+from stabtree.predicates.settings.answers import decided, format_value, not_applicable, not_given, number, word
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
-from stabtree.tools.check.predicates.answers import decided, format_value, not_applicable, not_given, number, word
 
 OUTSIDE = "outside"
 
@@ -117,6 +117,6 @@ def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: s
 
 
 def _keys(key: str, where: str) -> tuple[str, ...]:
-    if where:
+    if where and where != key:
         return (key, where)
     return (key,)

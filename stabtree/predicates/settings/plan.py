@@ -5,8 +5,7 @@ from __future__ import annotations
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.predicates.registry import predicate
-from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
-from stabtree.tools.check.predicates.answers import (
+from stabtree.predicates.settings.answers import (
     decided,
     describe,
     format_value,
@@ -15,6 +14,7 @@ from stabtree.tools.check.predicates.answers import (
     number,
     word,
 )
+from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 ADAM = "*adam*"
 HALF = ("fp16", "bf16")

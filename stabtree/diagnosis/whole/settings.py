@@ -1,0 +1,52 @@
+"""What the configuration of a run would be warned of, where its log shows no failure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stabtree.diagnosis.walker import Walker, WalkOptions, start
+from stabtree.diagnosis.whole.coverage import walked
+from stabtree.tree.load import load_preflight
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.diagnosis.visits import Visit
+    from stabtree.run import Run
+    from stabtree.tree.model import Leaf
+
+_SOURCE = re.compile(r" \(([^()]*)\)")
+
+
+def setting_notes(run: Run) -> tuple[str, ...]:
+    """Return one line on the settings that may make this run fail; none where `check` would warn of nothing.
+
+    Only those that are the cause of some failure: how often the run logged or saved is past.
+    """
+    if not run.config:
+        return ()
+    walk = start(run, load_preflight(), WalkOptions())
+    causes = {cause.like for cause in walk.tree.signatures}
+    found = [(visits[-1], leaf) for visits, leaf in _ends(walk) if visits and leaf.severity.is_alarm]
+    found = [(visit, leaf) for visit, leaf in found if visit.question.id in causes]
+    if not found:
+        return ()
+    text = _text(*found[0])
+    if len(found) > 1:
+        text = f"{text}; {len(found) - 1} more: stabtree check"
+    return (text,)
+
+
+def _ends(walk: Walker) -> Iterator[tuple[tuple[Visit, ...], Leaf]]:
+    """Yield each walk over the configuration that comes to a leaf."""
+    yield walk.walk_path()
+    sections = tuple(walked(walk.run, section) for section in walk.tree.sections[1:])
+    for visits, leaf in walk.walk_further(sections):
+        if leaf is not None:
+            yield visits, leaf
+
+
+def _text(visit: Visit, leaf: Leaf) -> str:
+    """Return what is unusual, with the values and without their sources."""
+    return f"{leaf.title}: {_SOURCE.sub('', visit.answer.evidence[0].text)}"

@@ -1,0 +1,1 @@
+"""Questions that the configuration of a run answers, before it begins or beside its log."""
