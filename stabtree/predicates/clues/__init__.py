@@ -1,22 +1,13 @@
-"""The clues that causes and fixes may ask for. Trees name them; a new one is one function, listed here."""
+"""The clues that causes and fixes may ask for. Trees name them; a new one is one function in one of these modules."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from stabtree.predicates.clues import rates, rows, settings
-
-if TYPE_CHECKING:
-    from stabtree.predicates.clues.registry import Clue
+from stabtree.predicates.clues import learning, rates, rows, settings, usual_rates
+from stabtree.predicates.clues.registry import Clue
 
 CLUES: dict[str, Clue] = {
     item.name: item
-    for item in (
-        rates.decay_share,
-        rates.rate_for_update,
-        rows.lone_infinite_norms,
-        rows.recovery_rows,
-        settings.decay_over_run,
-        settings.rate_over_usual,
-    )
+    for module in (learning, rates, rows, settings, usual_rates)
+    for item in vars(module).values()
+    if isinstance(item, Clue)
 }
