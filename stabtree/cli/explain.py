@@ -12,7 +12,7 @@ from stabtree.cli.options.judge import JudgeOptions
 from stabtree.cli.program.expand import Only
 from stabtree.cli.shell.printing import emit, screen
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, near
 
 if TYPE_CHECKING:
     from stabtree.report.trees.nodes import Node
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MIN_LETTERS = 4  # of a part of an id that is a word of its own
 SECTION = re.compile(r"§.*|[qQ]\d+(?:\.\d*)?")
+MISTYPED = 0.85  # how much of the name of a metric is a mistake in it: `grad_nrom`
+WORD = re.compile(r"[a-z ]+")  # what may be a word of a text as well as the name of a column
 MAX_WHOLE = 3  # nodes found by their text that are shown whole; more are a line each
 
 
@@ -34,10 +36,11 @@ def explain(
     judge: Annotated[JudgeOptions, Only("tree")] = JudgeOptions(),  # noqa: B008 - frozen
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Show everything: leaves with their causes and fixes, all parameters.")
+        bool,
+        typer.Option("--full", help="Show everything: all causes, what speaks for each, all fixes and parameters."),
     ] = False,
 ) -> None:
-    """Explain a node: the question, why it matters, the exact thresholds, what it reads, its edges and fixes."""
+    """Explain a node on one screen: the question, its rule, where each answer leads, and the fix."""
     from stabtree.metrics.table import by_name
     from stabtree.report.trees import nodes, reference
     from stabtree.tree.load import load_defining, load_known, load_tree
@@ -57,48 +60,55 @@ def explain(
     emit(_explained(chosen, node, full=full))
 
 
-def _explained(tree: Tree, node: str, *, full: bool) -> str:
+def _explained(tree: Tree, word: str, *, full: bool) -> str:
     """Return the explanation of what is called so, or of what mentions it.
 
     Raises:
         StabtreeError: where there is nothing.
     """
+    from stabtree.metrics.table import by_name
     from stabtree.report.trees import nodes
-    from stabtree.report.trees.metric import about_metric
+    from stabtree.report.trees.metric import about_column, about_metric, metric_of
 
     width, color = screen()
-    metric = about_metric(tree, node, width=width, color=color)
-    found, by_id = nodes.find(tree, node)
-    if not found and not metric:
-        hint = _meant(tree, node) or f"`stabtree tree show {tree.name}` lists the nodes"
-        raise StabtreeError(f"nothing is called {clean(node, 60)!r} or mentions it", where="explain", hint=hint)
-    if not found:
-        return metric
-    if by_id or len(found) <= MAX_WHOLE:
-        return metric + _whole(tree, found, node, full=full)
-    return metric + _listed(found, after_metric=bool(metric), full=full)
+    found, by_id = nodes.find(tree, word)
+    metric = metric_of(word)
+    if by_id and found and metric != word:
+        return _whole(tree, found, word, full=full)
+    if metric:
+        mentioned, _ = nodes.find(tree, metric)
+        about = about_metric(tree, metric, named=word, width=width, color=color)
+        return about + (_listed(mentioned, after_metric=True, full=full) if mentioned else "")
+    column = about_column(word, width=width, color=color)
+    if found and (not column or (WORD.fullmatch(word) and any(nodes.mentions(node, word) for node in found))):
+        return _listed(found, full=full) if len(found) > MAX_WHOLE else _whole(tree, found, word, full=full)
+    if not column or near(word, by_name(), MISTYPED):
+        hint = _meant(tree, word) or f"`stabtree tree show {tree.name}` lists the nodes"
+        raise StabtreeError(f"nothing is called {clean(word, 60)!r} or mentions it", where="explain", hint=hint)
+    return column
 
 
 def _whole(tree: Tree, found: list[Node], word: str, *, full: bool) -> str:
     """Return the nodes in words."""
-    from stabtree.report.trees import reference
+    from stabtree.report.trees import brief, reference
 
     width, color = screen()
     if full:
         return reference.explain(tree, found, full=True, width=width, color=color)
-    return reference.one_screen(tree, found, named=word, width=width, color=color)
+    return brief.one_screen(tree, found, named=word, width=width, color=color)
 
 
-def _listed(found: list[Node], *, after_metric: bool, full: bool) -> str:
+def _listed(found: list[Node], *, after_metric: bool = False, full: bool) -> str:
     """Return many nodes in short: below what is known of a metric by their ids alone."""
-    from stabtree.report.trees import reference
+    from stabtree.report.trees import brief
 
     width, color = screen()
-    if not after_metric:
-        return reference.listing(found, width=width, color=color)
     if full:
-        return "\n" + reference.listing(found, width=width, color=color)
-    return reference.by_kind(found, width=width, color=color)
+        whole = brief.listing(found, width=width, color=color, most=len(found))
+        return f"\n{whole}" if after_metric else whole
+    if after_metric:
+        return brief.by_kind(found, width=width, color=color)
+    return brief.listing(found, width=width, color=color)
 
 
 def _meant(tree: Tree, word: str) -> str:

@@ -139,11 +139,11 @@ def docstring(function: Callable[..., Any]) -> str:
     return ""
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """Return a did-you-mean clause for a name, empty if no known name is close."""
+def near(name: str, known: Iterable[str], share: float = 0.6) -> str:
+    """Return a did-you-mean clause for a name, empty if no known name has that share of it."""
     import difflib  # only a mistake needs it
 
-    found = difflib.get_close_matches(name, list(known), 1)
+    found = difflib.get_close_matches(name, list(known), 1, share)
     if found:
         return f"; did you mean {found[0]!r}?"
     return ""

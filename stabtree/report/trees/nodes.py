@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from itertools import chain
 
 from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.document import Entry, Group
-from stabtree.tree.model import Leaf, Question, Signature, Tree
+from stabtree.tree.model import Cause, Leaf, Question, Signature, Tree
 
-Node = Question | Leaf | Group | Entry
+
+@dataclass(frozen=True, slots=True)
+class CauseOf:
+    """A cause with the leaves that it is a cause of."""
+
+    cause: Cause
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def id(self) -> str:
+        """The id of the cause."""
+        return self.cause.id
+
+
+Node = Question | Leaf | Group | Entry | CauseOf
+
+
+def title_of(node: Node) -> str:
+    """Return the question of a node, or its title."""
+    if isinstance(node, CauseOf):
+        return node.cause.text
+    return node.title if isinstance(node, Leaf | Entry) else node.ask
 
 
 def every(tree: Tree) -> list[Node]:
@@ -46,10 +69,15 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     """
     wanted = _id(word)
     nodes = every(tree)
-    named = _named(nodes, wanted) or _with_cause(nodes, wanted) or _in_section(nodes, wanted)
+    named = _named(nodes, wanted) or _cause(nodes, wanted) or _in_section(nodes, wanted)
     if named or "§" in word:  # the number of a section occurs in many texts
         return sorted(named, key=lambda node: not is_named(node, word)), True
     return [node for node in nodes if all(part in _words(node) for part in wanted.split())], False
+
+
+def mentions(node: Node, word: str) -> bool:
+    """Whether a text of a node has the word as a whole."""
+    return re.search(rf"(?<![\w/]){re.escape(_id(word))}(?![\w/])", _words(node)) is not None
 
 
 def _named(nodes: list[Node], wanted: str) -> list[Node]:
@@ -65,10 +93,14 @@ def _is_nothing(node: Node) -> bool:
     return isinstance(node, Leaf) and node.title == NOTHING
 
 
-def _with_cause(nodes: list[Node], wanted: str) -> list[Node]:
-    """Return the leaves with a cause of that id."""
-    leaves = (node for node in nodes if isinstance(node, Leaf))
-    return [leaf for leaf in leaves if any(cause.id.lower() == wanted for cause in leaf.causes)]
+def _cause(nodes: list[Node], wanted: str) -> list[Node]:
+    """Return the cause of that id with its leaves."""
+    leaves = [node for node in nodes if isinstance(node, Leaf)]
+    having = [leaf for leaf in leaves if any(cause.id.lower() == wanted for cause in leaf.causes)]
+    if not having:
+        return []
+    cause = next(cause for cause in having[0].causes if cause.id.lower() == wanted)
+    return [CauseOf(cause, tuple(having))]
 
 
 def _in_section(nodes: list[Node], wanted: str) -> list[Node]:
@@ -90,9 +122,7 @@ def _id(word: str) -> str:
 
 
 def _home(node: Node) -> str:
-    if isinstance(node, Leaf):
-        return node.of
-    return node.id
+    return node.of if isinstance(node, Leaf) else node.id
 
 
 def _words(node: Node) -> str:
@@ -103,6 +133,8 @@ def _words(node: Node) -> str:
     if isinstance(node, Entry):
         texts = (node.id, node.title, node.symptom, node.cause, node.probe, node.knob, *node.fixes)
         return " ".join(texts).lower()
+    if isinstance(node, CauseOf):
+        return " ".join((node.id, node.cause.text, *node.cause.fixes)).lower()
     causes = chain.from_iterable((cause.text, *cause.fixes) for cause in node.causes)
     return " ".join((node.id, node.title, node.why, *causes, *node.fixes)).lower()
 

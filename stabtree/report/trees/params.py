@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
     from stabtree.tree.params import Asking
 
-MANY = 1000  # of what a node has, where it is not shown on one screen
 HEAD = 11  # columns of the name of a field
 
 
-def add_params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full: bool, most: int = MANY) -> None:
+def add_params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, full: bool) -> None:
     """Add what can be set, with the name to set it by: a parameter of a fact by the fact's.
 
     Args:
@@ -29,18 +28,17 @@ def add_params(page: Page, tree: Tree, node: Asking, predicate: Predicate, *, fu
         node: what asks.
         predicate: what it asks.
         full: whether those that only fine-tune a guard are shown as well.
-        most: how many are shown.
     """
     able = _able(node, predicate)
     names = list(able)
     if not full:
         guards = set(fine(tree, node)).union(*(fact.advanced for fact in tree.facts.values()))
         names = [name for name in names if name not in guards]
-    keys = {name: f"{able[name] or node.id}.{name}" for name in names[:most]}
+    keys = {name: f"{able[name] or node.id}.{name}" for name in names}
     rows = _rows(tree, node, keys)
     hidden = len(able) - len(keys)
     if hidden:
-        rows.append([(f"and {hidden} {_kind_of_hidden(most)} (--full)", "dim")])
+        rows.append([(f"and {hidden} that fine-tune it (--full)", "dim")])
     page.listed("set", rows, indent=1, head_width=HEAD)
     page.listed("limit", ([(text, "")] for text in fitted_texts(node.id)), indent=1, head_width=HEAD)
 
@@ -65,10 +63,3 @@ def _rows(tree: Tree, node: Asking, keys: dict[str, str]) -> list[Line]:
             other = f"   (--literal: {shown_value(literal[name])})"
         rows.append([(f"{key:<{longest}} = ", ""), (shown_value(usual[name]), "number"), (other, "dim")])
     return rows
-
-
-def _kind_of_hidden(most: int) -> str:
-    """Return in words what was left out."""
-    if most < MANY:
-        return "more"
-    return "that fine-tune it"

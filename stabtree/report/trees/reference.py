@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.predicates import predicate_named
 from stabtree.report.page import Page
-from stabtree.report.trees.nodes import how_to_ask, is_named
-from stabtree.report.trees.params import HEAD, MANY, add_params
+from stabtree.report.trees.evidence import evidence_of, fix_in_words
+from stabtree.report.trees.nodes import CauseOf, title_of
+from stabtree.report.trees.params import HEAD, add_params
 from stabtree.report.trees.predicates import metrics_of, read_by
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.document import Entry, Group
@@ -24,57 +25,12 @@ if TYPE_CHECKING:
     from stabtree.report.text import Line, Piece
     from stabtree.report.trees.nodes import Node
 
-NAMES = 20  # of findings, where a metric is shown on one screen
-FEW, FEW_PARAMS = 4, 5  # of what a node has, where it is shown on one screen
-
-
-def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 100, color: bool = False) -> str:
-    """Explain the first of the nodes in short and name the others; list several leaves or questions in a line each.
-
-    Args:
-        tree: their tree.
-        nodes: the nodes that were asked for.
-        named: what was typed: a node of exactly this id, the first one then, is always explained.
-        width: columns.
-        color: whether it may be coloured.
-    """
-    first, *others = nodes
-    if _are_several(first, others) and not is_named(first, named):
-        return listing(nodes, width=width, color=color)
-    text = explain(tree, [first], brief=True, width=width, color=color)
-    page = Page(width=width, color=color)
-    if not isinstance(first, Group):  # the page of a group names its leaves, each with its way there
-        _others(page, first, others)
-    page.line(("--full shows all of it", "dim"), indent=1)
-    if not isinstance(first, Entry):
-        page.line((how_to_ask(tree, first), "dim"), indent=1)
-    return text + page.text()
-
-
-def _are_several(first: Node, others: list[Node]) -> bool:
-    """Whether nodes are several of a kind, not a question or a group with its leaves."""
-    if not others:
-        return False
-    return not isinstance(first, Question | Group) or any(isinstance(node, Question) for node in others)
-
-
-def _others(page: Page, first: Node, others: list[Node]) -> None:
-    """Name the nodes that were asked for besides the first, but for those that its own lines lead to."""
-    names = [node.id for node in others]
-    if isinstance(first, Question):
-        names = [name for name in names if name not in first.go.values()]
-    head = "also"
-    if all(isinstance(node, Leaf) for node in others):
-        head = "leaves"
-    _field(page, head, ", ".join(names))
-
 
 def explain(
     tree: Tree,
     nodes: list[Node],
     *,
     full: bool = False,
-    brief: bool = False,
     width: int = 100,
     color: bool = False,
 ) -> str:
@@ -83,8 +39,7 @@ def explain(
     Args:
         tree: their tree.
         nodes: what to explain.
-        full: show the parameters that only fine-tune a guard as well.
-        brief: leave out the fixes of a question's leaves, and all but the first parameters, causes and fixes.
+        full: show the parameters that only fine-tune a guard as well, and the clues that each cause asks for.
         width: columns.
         color: whether it may be coloured.
     """
@@ -93,36 +48,15 @@ def explain(
         if node is not nodes[0]:
             page.blank()
         if isinstance(node, Question):
-            _question(page, tree, node, full=full, brief=brief)
+            _question(page, tree, node, full=full)
         elif isinstance(node, Group):
             _group(page, tree, node)
         elif isinstance(node, Entry):
             _entry(page, tree, node)
+        elif isinstance(node, CauseOf):
+            _cause(page, tree, node)
         else:
-            _leaf(page, tree, node, full=full, brief=brief)
-    return page.text()
-
-
-def listing(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
-    """Return nodes in a line each."""
-    page = Page(width=width, color=color)
-    column = max(len(node.id) for node in nodes) + 2
-    for node in nodes:
-        text = node.title if isinstance(node, Leaf | Entry) else node.ask
-        page.item((node.id, "id"), [(text, "")], indent=0, head_width=column)
-    return page.text()
-
-
-def by_kind(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
-    """Return findings and entries by their ids alone, as fields that continue what is known of a metric."""
-    page = Page(width=width, color=color)
-    for head, kind in (("findings", Leaf), ("see also", Entry)):
-        names = [node.id for node in nodes if isinstance(node, kind)]
-        shown = ", ".join(names[:NAMES])
-        if len(names) > NAMES:
-            shown += f" and {len(names) - NAMES:,} more"
-        _field(page, head, shown)
-    page.line(("--full has a line for each", "dim"), indent=1)
+            _leaf(page, tree, node, full=full)
     return page.text()
 
 
@@ -132,16 +66,31 @@ def _field(page: Page, name: str, *texts: str) -> None:
 
 
 def _fixes(page: Page, fixes: Sequence[str]) -> None:
-    _field(page, "fixes", *(f"{number}. {plain(fix)}" for number, fix in enumerate(fixes, 1)))
+    _field(page, "fixes", *(f"{number}. {fix_in_words(fix)}" for number, fix in enumerate(fixes, 1)))
 
 
-def _titled(page: Page, node: Node, title: str, about: str, *more: Piece, hanging: int | None = None) -> None:
+def add_title(page: Page, tree: Tree, node: Node) -> None:
     """Add the id and the title of a node, and below them where it is from."""
-    if hanging is None:
-        hanging = len(node.id) + 2
-    page.line((node.id, "id"), ("  ", ""), (title, "heading"), *more, hanging=hanging)
-    page.line((about, "dim"), indent=1)
+    more: list[Piece] = []
+    hanging = len(node.id) + 2
+    if isinstance(node, Leaf):
+        severity = str(node.severity)
+        more, hanging = [("  ", ""), (f" {severity} ", severity)], 2
+    page.line((node.id, "id"), ("  ", ""), (title_of(node), "heading"), *more, hanging=hanging)
+    page.line((_from(tree, node), "dim"), indent=1)
     page.blank()
+
+
+def _from(tree: Tree, node: Node) -> str:
+    """Return which part of which document a node is from."""
+    if isinstance(node, CauseOf):
+        return f"a cause, of {node.leaves[0].of}"
+    if isinstance(node, Leaf):
+        return f"{node.of} · {node.source}"
+    if isinstance(node, Entry):
+        return node.source
+    section = tree.section(node.section)
+    return f"§{section.id} {section.title} · {node.source}"
 
 
 def rule_of(tree: Tree, question: Question, *, literal: bool = False) -> str:
@@ -151,24 +100,27 @@ def rule_of(tree: Tree, question: Question, *, literal: bool = False) -> str:
     return ""
 
 
-def _question(page: Page, tree: Tree, node: Question, *, full: bool, brief: bool) -> None:
-    section = tree.section(node.section)
-    _titled(page, node, node.ask, f"§{section.id} {section.title} · {node.source}")
+def group_rule(tree: Tree, group: Group) -> str:
+    """Return the group's rule with the parameters of facts filled in."""
+    return group.rule.format_map(fact_params(tree))
+
+
+def _question(page: Page, tree: Tree, node: Question, *, full: bool) -> None:
+    add_title(page, tree, node)
     _field(page, "why", node.why)
     _field(page, "rule", rule_of(tree, node))
     predicate = predicate_named(node.test)
     if predicate:
         _field(page, "test", f"{predicate.name}: {predicate.question}")
         _field(page, "reads", _reads(predicate))
-        add_params(page, tree, node, predicate, full=full, most=FEW_PARAMS if brief else MANY)
+        add_params(page, tree, node, predicate, full=full)
     _field(page, "by hand", node.person)
     _field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
     ways = (_way(tree, verdict, target) for verdict, target in node.go.items())
     page.listed("goes", ways, indent=1, head_width=HEAD)
     if predicate and "unknown" not in node.go:
         page.item(("", "dim"), [("unknown → noted as not checked, then as for no", "")], indent=1, head_width=HEAD)
-    if not brief:
-        _leaf_fixes(page, tree, node)
+    _leaf_fixes(page, tree, node)
     _field(page, "see", *_links(tree, node.see))
 
 
@@ -184,13 +136,13 @@ def _leaf_fixes(page: Page, tree: Tree, node: Question) -> None:
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id and leaf.title != NOTHING]
     width = max([28, *(len(leaf.id) + 6 for leaf in leaves)])
     for leaf in leaves:
-        page.listed(f"fix {leaf.id}", ([(plain(fix), "")] for fix in leaf.fixes), indent=1, head_width=width)
+        page.listed(f"fix {leaf.id}", ([(fix_in_words(fix), "")] for fix in leaf.fixes), indent=1, head_width=width)
 
 
 def _group(page: Page, tree: Tree, node: Group) -> None:
-    _titled(page, node, node.ask, f"§{node.section} {tree.section(node.section).title} · {node.source}")
+    add_title(page, tree, node)
     _field(page, "why", node.why)
-    _field(page, "rule", node.rule.format_map(fact_params(tree)))
+    _field(page, "rule", group_rule(tree, node))
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
     tests = dict.fromkeys(cause.test for cause in chain.from_iterable(leaf.causes for leaf in leaves))
     predicates = filter(None, map(predicate_named, tests))
@@ -217,16 +169,14 @@ def _reads(predicate: Predicate) -> str:
     return ", ".join(names)
 
 
-def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool, brief: bool) -> None:
-    severity = str(node.severity)
-    _titled(page, node, node.title, f"{node.of} · {node.source}", ("  ", ""), (f" {severity} ", severity), hanging=2)
+def _leaf(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
+    add_title(page, tree, node)
     _field(page, "why", node.why)
-    if brief:
-        _causes_in_short(page, node)
-        _fixes(page, node.fixes[:FEW])
-    else:
-        _causes(page, tree, node, full=full)
-        _fixes(page, node.fixes[:MANY])
+    _causes(page, tree, node, full=full)
+    _fixes(page, node.fixes)
+    if node.decide:
+        branches = (f"{answer}: {plain(then)}" for answer, then in node.decide.branches.items())
+        _field(page, "decides", plain(node.decide.ask), *branches)
     if node.restart:
         _field(page, "restart", "from the newest checkpoint before the onset; diagnose names it")
     if node.escalate:
@@ -245,16 +195,6 @@ def _instead(page: Page, tree: Tree, node: Leaf) -> None:
             _field(page, "but", f"{reason} the path ends at {id_}: {tree.leaves[id_].title}")
 
 
-def _causes_in_short(page: Page, node: Leaf) -> None:
-    if not node.causes:
-        return
-    rest = len(node.causes) - FEW
-    causes = [(f"{cause.text} ({cause.id}); ", "") for cause in node.causes[:FEW]]
-    if rest > 0:
-        causes.append((f"and {rest} more (--full)", "dim"))
-    page.item(("causes", "dim"), causes, indent=1, head_width=HEAD)
-
-
 def _causes(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
     head = "causes"
     for cause in node.causes:
@@ -262,15 +202,33 @@ def _causes(page: Page, tree: Tree, node: Leaf, *, full: bool) -> None:
         tested = f"tested: {predicate.question}" if predicate else "no log can test it"
         pieces = [(cause.text, ""), (f"  ({cause.id}; {tested})", "dim")]
         page.item((head, "dim"), pieces, indent=1, head_width=HEAD)
-        for fix in cause.fixes:
-            page.item(("", ""), [(f"fix: {plain(fix)}", "")], indent=1, head_width=14)
+        lines = [f"fix: {fix_in_words(fix)}" for fix in cause.fixes]
+        if full:
+            lines += [f"{what}: {text}" for what, text in evidence_of(cause)]
+        for line in lines:
+            page.item(("", ""), [(line, "")], indent=1, head_width=14)
         if full and predicate:
             add_params(page, tree, cause, predicate, full=True)
         head = ""
 
 
+def _cause(page: Page, tree: Tree, node: CauseOf) -> None:
+    """Add a cause with all that decides whether it is one."""
+    add_title(page, tree, node)
+    cause, predicate = node.cause, predicate_named(node.cause.test)
+    _field(page, "tested by", predicate.question if predicate else "nothing: no log shows it")
+    _field(page, "evidence", *(f"{what}: {text}" for what, text in evidence_of(cause)))
+    _fixes(page, cause.fixes)
+    if predicate:
+        add_params(page, tree, cause, predicate, full=True)
+    page.listed(
+        "cause of", ([(leaf.id, "id"), (f"  {leaf.title}", "")] for leaf in node.leaves), indent=1, head_width=HEAD
+    )
+    _field(page, "see", *_links(tree, cause.see))
+
+
 def _entry(page: Page, tree: Tree, node: Entry) -> None:
-    _titled(page, node, node.title, node.source)
+    add_title(page, tree, node)
     _field(page, "symptom", node.symptom)
     _field(page, "cause", node.cause)
     _field(page, "probe", node.probe)
