@@ -1,0 +1,225 @@
+"""What must be true of all that is said of any run: each property yields what contradicts it."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from stabtree.diagnosis.result import WEAK, CauseState
+from stabtree.facts.checkpoints import CheckpointSource
+from stabtree.report.verdicts import TICK_SIGNS, Tick
+from stabtree.tree.model import Severity, Take
+from tests.advice import words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tests.advice.outputs import Outputs
+
+    Property = Callable[[Outputs], Iterator[str]]
+
+MAX_TO_DO = 3
+MAX_CAUSES = 3
+HARMS = frozenset(("rise", "nan", "policy", "reward-fall", "reference"))
+"""The events that may leave damaged weights."""
+
+
+def one_onset(out: Outputs) -> Iterator[str]:
+    """The event begins at one step: in the title of each output, in the last line, and in JSON."""
+    found = out.finding
+    if found is None or out.report.badge == Severity.OK:
+        return
+    steps = {
+        "title": words.step_of_title(out.report.title),
+        "screen": words.step_of_title(out.screen.partition("\n")[0]),
+        "Markdown": words.step_of_title(out.markdown.partition("\n")[0]),
+        "last line": words.step_of_closing(out.report.closing),
+        "JSON": out.json["findings"][0]["onset_step"],
+    }
+    if set(steps.values()) != {found.onset_step}:
+        yield f"onset {found.onset_step}: {steps}"
+
+
+def good_before_bad(out: Outputs) -> Iterator[str]:
+    """The last good step lies before the first bad one."""
+    for found in out.diagnosis.reached:
+        if found.onset_step is None or found.last_good_step is None or found.leaf.take is Take.BEST:
+            continue
+        if found.last_good_step >= found.onset_step:
+            yield f"{found.leaf.id}: last good step {found.last_good_step}, onset {found.onset_step}"
+
+
+def nothing_moves_while_all_is_good(out: Outputs) -> Iterator[str]:
+    """What moved first did so after the last good step."""
+    found = out.finding
+    for event in out.report.events:
+        if found and event.first and found.last_good_step is not None and event.step < found.last_good_step:
+            yield f"{found.leaf.id}: {event.metric} moved first at {event.step}, good up to {found.last_good_step}"
+
+
+def restart_before_the_damage(out: Outputs) -> Iterator[str]:
+    """A restart that goes back lies before every incident that may have damaged the weights, unless the run got over it."""
+    found = out.finding
+    if found is None or found.restart is None or found.restart.take is not Take.BEFORE:
+        return
+    step = found.restart.checkpoint_step if found.restart.checkpoint_step is not None else found.restart.up_to_step
+    for other in out.diagnosis.reached:
+        harmful = other.restart is not None and other.is_alarm and not HARMS.isdisjoint(other.leaf.events)
+        if step is not None and harmful and other.onset_step is not None and step >= other.onset_step:
+            yield f"{found.leaf.id}: restart from {step}, {other.leaf.id} began at {other.onset_step}"
+
+
+def one_restart(out: Outputs) -> Iterator[str]:
+    """The restart of the last line is that of what to do, and that of JSON."""
+    if out.finding is None or out.finding.restart is None or not out.restart:
+        return
+    closing = re.search(r"restart from ([\d,]+)", out.report.closing)
+    if closing and closing[1] not in out.restart:
+        yield f"last line {closing[1]}: {out.restart}"
+    known = out.json["findings"][0]["restart"]
+    if closing and words.number(closing[1]) not in (known["checkpoint_step"], known["up_to_step"]):
+        yield f"last line {closing[1]}: JSON {known['checkpoint_step']}, {known['up_to_step']}"
+
+
+def no_restart_where_it_came_back(out: Outputs) -> Iterator[str]:
+    """Nobody is sent back where the loss came back."""
+    back = re.search(r"came back(?! from its top)|nothing to restart|the run recovered", out.report.plainly)
+    if back and out.restart:
+        yield f"{back[0]!r} beside {out.restart[:80]!r}"
+
+
+def no_cadence_invented(out: Outputs) -> Iterator[str]:
+    """A checkpoint is named only where the log, the configuration or a folder does."""
+    for found in out.diagnosis.reached:
+        unknown = found.restart is not None and found.restart.source is CheckpointSource.UNKNOWN
+        if found.restart and unknown and found.restart.checkpoint_step is not None:
+            yield f"{found.leaf.id}: {found.restart.checkpoint_step}"
+    if "assuming" in out.screen:
+        yield "says 'assuming'"
+
+
+def no_checkpoint_twice(out: Outputs) -> Iterator[str]:
+    """Only the line on the restart speaks of going back: no fix asks to reload or to restart."""
+    for text in out.actions:
+        if (
+            hit := re.search(r"\b(Reload|Go back to|[Rr]estart from|Take the checkpoint|Keep the checkpoint)\b", text)
+        ) and out.restart:
+            yield f"{hit[0]!r} beside {out.restart[:60]!r}"
+
+
+def nothing_logged_is_asked_for(out: Outputs) -> Iterator[str]:
+    """Nothing asks to log what is logged."""
+    run = out.diagnosis.run
+    for item in out.diagnosis.log_next:
+        yield from (f"log next: {name}" for name in item.names if run.has(name))
+    for text in out.actions:
+        for name in words.asked_to_log(text):
+            if run.has(name):
+                yield f"{name}: {text[:90]}"
+
+
+def no_fix_asks_to_log(out: Outputs) -> Iterator[str]:
+    """What to log is said below, not among what to do."""
+    yield from (text[:90] for text in out.actions if re.match(r"Log\b", text))
+
+
+def no_open_condition(out: Outputs) -> Iterator[str]:
+    """What to do has no `if` about something that is logged."""
+    run = out.diagnosis.run
+    for text in out.actions:
+        for metric in words.conditions(text):
+            if run.has(metric):
+                yield f"{metric}: {text[:100]}"
+
+
+def one_rate(out: Outputs) -> Iterator[str]:
+    """At most one change of the rate is advised, and at most one value of each setting."""
+    found: dict[str, set[str]] = {}
+    for text in out.advised:
+        for name, value in words.settings(text):
+            found.setdefault(name, set()).add(value)
+    for name, values in found.items():
+        if len(values) > 1:
+            yield f"{name}: {sorted(values)}"
+
+
+def one_state_of_a_cause(out: Outputs) -> Iterator[str]:
+    """A cause that is confirmed in one place is not open in another."""
+    states: dict[str, set[CauseState]] = {}
+    for judged in chain.from_iterable(found.causes for found in out.diagnosis.reached):
+        states.setdefault(judged.cause.id, set()).add(judged.state)
+        states.setdefault(words.topic(judged.cause.text), set()).add(judged.state)
+    for name, found in states.items():
+        if name and CauseState.CONFIRMED in found and not found.isdisjoint(WEAK):
+            yield f"{name}: {', '.join(sorted(found))}"
+
+
+def only_open_causes(out: Outputs) -> Iterator[str]:
+    """No cause that the log refutes is printed on the screen."""
+    yield from re.findall(r"(?:–|·) (?:ruled out|not confirmed) +.{0,60}", out.screen)
+
+
+def few_causes(out: Outputs) -> Iterator[str]:
+    """At most three causes are on the screen."""
+    count = len(re.findall(r"^ *[●◐○?·–] (?:confirmed|likely|possible|not c|ruled)", out.screen, re.MULTILINE))
+    if count > MAX_CAUSES:
+        yield str(count)
+
+
+def few_actions(out: Outputs) -> Iterator[str]:
+    """There are at most three things to do, and the restart is the last."""
+    actions = out.report.do_now
+    if len(actions) > MAX_TO_DO:
+        yield str(len(actions))
+    if any(action.strong for action in actions[:-1]):
+        yield f"the restart comes before {actions[-1].text[:60]!r}"
+
+
+def every_output_has_the_branches(out: Outputs) -> Iterator[str]:
+    """What may come out of a question is in every output that asks it."""
+    for action in out.report.do_now:
+        for _, text in action.branches:
+            begin = text[:40]
+            for name, shown in (("screen", out.screen), ("Markdown", out.markdown), ("HTML", out.html_text)):
+                if begin not in shown:
+                    yield f"{name}: no {begin!r}"
+
+
+def answers_agree_with_evidence(out: Outputs) -> Iterator[str]:
+    """The word of an answer says what its evidence does."""
+    for turn in chain.from_iterable(walk.turns for walk in out.report.walks):
+        for asked, answer, against in words.AGREE:
+            text = " ".join(turn.evidence)
+            if turn.checked and re.search(asked, turn.short) and turn.answer == answer and re.search(against, text):
+                yield f"{turn.id} {turn.short} {turn.answer} | {text[:90]}"
+
+
+def one_tick(out: Outputs) -> Iterator[str]:
+    """A section that HTML, Markdown and the screen tick is not one that JUnit fails, and the reverse."""
+    failed = out.junit_sections
+    for id_, tick in out.report.ticks:
+        if f"§{id_} {TICK_SIGNS[tick]}" not in out.markdown:
+            yield f"§{id_} {tick} is not in Markdown"
+        if (tick is Tick.FOUND) != (id_ in failed) and out.diagnosis.verdict != "unknown":
+            yield f"§{id_}: {tick}, JUnit {'fails' if id_ in failed else 'passes'}"
+
+
+def finite_words(out: Outputs) -> Iterator[str]:
+    """A series that has no gradient is not said to have one; what is infinite is not called NaN."""
+    run = out.diagnosis.run
+    if "gradient exploded" in out.report.title.lower() and not run.has("grad_norm"):
+        yield out.report.title
+    if re.search(r"grad_norm (exploded|grew|rises|jumped)", out.report.why) and not run.has("grad_norm"):
+        yield out.report.why
+
+
+PROPERTIES: Mapping[str, Property] = {
+    func.__name__: func
+    for func in (
+        *(one_onset, good_before_bad, nothing_moves_while_all_is_good, restart_before_the_damage, one_restart),
+        *(no_restart_where_it_came_back, no_cadence_invented, no_checkpoint_twice, nothing_logged_is_asked_for),
+        *(no_fix_asks_to_log, no_open_condition, one_rate, one_state_of_a_cause, only_open_causes, few_causes),
+        *(few_actions, every_output_has_the_branches, answers_agree_with_evidence, one_tick, finite_words),
+    )
+}

@@ -1,0 +1,64 @@
+"""All that is said of a run agrees with itself, in every output and for every run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.common.errors import StabtreeError
+from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_runs
+from stabtree.run import Run
+from stabtree.tree.load import load_trees
+from tests import corpus
+from tests.advice.cells import cells
+from tests.advice.made import diagnosed
+from tests.advice.outputs import Outputs
+from tests.advice.properties import PROPERTIES
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.diagnosis.result import Diagnosis
+
+SHARED = ROOT.parent / "shared"  # the corpora of public and of trainers' logs, which not every checkout has beside it
+EVERY = 8  # of their logs one in so many is read: `python -m tests.advice` reads all
+KNOWN = [case for case in corpus.cases() if not case.endswith("by the letter")]
+
+
+def contradictions(diagnosis: Diagnosis) -> list[str]:
+    """What contradicts itself in all that is said of a run, a line each."""
+    out = Outputs(diagnosis)
+    return [f"{name}: {text}" for name, holds in PROPERTIES.items() for text in holds(out)]
+
+
+@pytest.mark.parametrize("cell", cells(), ids=str)
+def test_a_made_run_of_a_kind_is_not_contradicted(cell: object) -> None:
+    """The runs of the matrix."""
+    kind, _, failure = str(cell).partition("/")
+    assert not contradictions(diagnosed(kind, failure))
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_known_run_is_not_contradicted(case: str) -> None:
+    """The fixtures, the labelled runs and the made ones of the leaves."""
+    assert not contradictions(corpus.found(case))
+
+
+@pytest.mark.parametrize("log", [pytest.param(path, id=path.name) for path in sorted(SHARED.glob("wild/*/*"))[::EVERY]])
+def test_a_public_log_is_not_contradicted(log: Path) -> None:
+    """Every so many logs of the public corpus, where it is there."""
+    found = {run.name: contradictions(diagnose(run, load_trees(run))) for run in _runs(log)}
+    assert not any(found.values()), found
+
+
+def _runs(log: Path) -> Iterator[Run]:
+    """Yield the runs that can be read."""
+    try:
+        loaded = load_runs(log)
+    except StabtreeError:
+        return
+    yield from (item.run for item in loaded if isinstance(item.run, Run))
