@@ -110,7 +110,7 @@ def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
         last_good_step=begins.last_good_step,
         evidence=tuple(dict.fromkeys(chain.from_iterable(item.evidence for item in group))),
         storm=any(item.storm for item in group),
-        seen_as=tuple(group),
+        seen_as=tuple(_dated(item, begins) for item in group),
     )
     whole = replace(whole, restart=_restart(whole, facts))
     grave = _as_grave(head, others)
@@ -127,6 +127,13 @@ def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
         decision=decision(head.leaf, causes, formatter),
         precursors=precursors(facts, start),
     )
+
+
+def _dated(item: Incident, event: Beginning) -> Incident:
+    """Return a part of an event with the event's own dates, where it was dated by the coarser levels of the loss."""
+    if not item.by_levels:
+        return item
+    return replace(item, onset_step=event.onset_step, last_good_step=event.last_good_step)
 
 
 def _as_grave(head: Incident, others: Sequence[Incident]) -> list[Incident]:

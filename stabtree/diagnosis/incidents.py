@@ -22,10 +22,12 @@ from stabtree.tree.params import facts_behind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.causes import Params
     from stabtree.diagnosis.visits import Visit
     from stabtree.facts.checkpoints import Checkpoints
     from stabtree.facts.registry import Facts
+    from stabtree.run import Run
     from stabtree.tree.model import Leaf
 
 # These show that something is wrong, and never why.
@@ -66,7 +68,7 @@ def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf
         leaf=leaf,
         section=visits[-1].question.section,
         onset_step=onset,
-        last_good_step=good,
+        last_good_step=_row_before(facts.run, evidence, onset, good),
         evidence=evidence,
         reasons=reasons,
         storm=any(visit.answer.storm for visit in positive),
@@ -84,6 +86,17 @@ def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf
         decision=decision(leaf, causes, formatter),
         precursors=precursors(facts, onset if leaf.restart else None),
     )
+
+
+def _row_before(run: Run, evidence: Sequence[Evidence], onset: int | None, good: int | None) -> int | None:
+    """Return the last good step: where the onset is a turn, which is sound itself, the row before it."""
+    if onset is None or good is None or good < onset:
+        return good
+    series = run.find(next((item.metric for item in evidence if item.metric), "loss"))
+    if series is None:
+        return None
+    before = series.steps[series.steps < onset]
+    return int(before[-1]) if len(before) else None
 
 
 def _is_by_levels(visit: Visit) -> bool:

@@ -310,4 +310,4 @@ def test_an_eval_loss_that_never_fell_is_said_so() -> None:
     finding = next(item for item in diagnose(run, TREES).findings if item.leaf.id == "overfitting")
     assert "eval_loss is best at 1 (step 0) and is 4 now" in finding.evidence[0].text
     assert finding.restart is not None
-    assert finding.last_good_step == 0
+    assert finding.last_good_step is None
