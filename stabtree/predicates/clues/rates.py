@@ -26,7 +26,7 @@ def shown_change(name: str, now: float, wanted: float) -> str:
 @clue
 def decay_share(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | None:
     """Return which share of a weight decoupled decay removes in 200 steps: lr × weight decay × 200."""
-    decay, rate = run.setting("weight_decay"), _rate(run, lr)
+    decay, rate = run.setting("weight_decay"), rate_of(run, lr)
     if not isinstance(decay, int | float) or rate is None:
         return None
     share = rate * decay * DECAY_STEPS
@@ -37,7 +37,7 @@ def decay_share(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | N
 @clue
 def rate_for_update(_moment: Moment, run: Run, update_ratio: Groups, lr: Series | None = None) -> Seen | None:
     """Return the rate at which updates would be 1e-3 of the weights, at most ten times the present one or a tenth."""
-    rate = _rate(run, lr)
+    rate = rate_of(run, lr)
     values = np.concatenate([finite(series)[1] for series in update_ratio.values()])
     if rate is None or not len(values) or np.median(values) <= 0:
         return None
@@ -48,7 +48,7 @@ def rate_for_update(_moment: Moment, run: Run, update_ratio: Groups, lr: Series 
     return Seen(factor, text, shown_change("lr", rate, rate * tried), "update_ratio")
 
 
-def _rate(run: Run, lr: Series | None) -> float | None:
+def rate_of(run: Run, lr: Series | None) -> float | None:
     """Return the highest logged rate, else the configured one; None where neither is known or above 0."""
     if lr is not None:
         values = finite(lr)[1]

@@ -1,0 +1,118 @@
+"""The learning rate beside the rates that are usual for the algorithm of a run that learns from rewards or pairs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.context import model
+from stabtree.frameworks.load import spelling
+from stabtree.predicates.clues import rates
+from stabtree.predicates.clues.rates import shown_change
+from stabtree.predicates.clues.registry import Seen, clue
+from stabtree.predicates.clues.rewards import text_or_not
+
+if TYPE_CHECKING:
+    from stabtree.context.model import Context
+    from stabtree.predicates.clues.registry import Moment
+    from stabtree.run import Run, Series
+
+STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much, as a person would
+
+
+class Usual(NamedTuple):
+    """The learning rates that are usual for an algorithm.
+
+    Attributes:
+        low: the lowest.
+        high: the highest.
+        of: what it is usual for, as one says it.
+    """
+
+    low: float
+    high: float
+    of: str
+
+
+# The defaults of stable-baselines3 are the highest of each range.
+_ALGORITHMS = {  # no limit: each tree states how far from these is too far
+    "sac": Usual(1e-4, 3e-4, "SAC"),
+    "td3": Usual(3e-4, 1e-3, "TD3"),
+    "ddpg": Usual(1e-4, 1e-3, "DDPG"),
+    "dqn": Usual(5e-5, 1e-4, "DQN"),
+    "ppo": Usual(1e-4, 3e-4, "PPO"),
+    "a2c": Usual(1e-4, 7e-4, "A2C"),
+    "reward-model": Usual(5e-6, 1e-5, "a reward model"),
+}
+_GAMES = {  # no limit
+    model.ON_POLICY: Usual(1e-4, 3e-4, "on-policy learning"),
+    model.OFF_POLICY: Usual(1e-4, 3e-4, "off-policy learning"),
+    model.REINFORCEMENT: Usual(1e-4, 1e-3, "reinforcement learning"),
+}
+# For all weights, and with LoRA. TRL's trainers: DPO 1e-6, GRPO 1e-6; published DPO runs 5e-7 to 5e-6.
+_PAIRS = Usual(5e-7, 5e-6, "training on preferences")  # no limit
+_PAIRS_LORA = Usual(5e-6, 5e-5, "preferences with LoRA")  # no limit
+_TEXT = Usual(1e-6, 1e-5, "RL of a language model")  # no limit
+_TEXT_LORA = Usual(1e-5, 1e-5, "RL of a language model with LoRA")  # no limit
+
+
+def usual_rates(run: Run, context: Context) -> Usual | None:
+    """Return the rates that are usual for a run; None where its algorithm is not known."""
+    task, lora = context.task.value or "", context.phase.value == model.LORA
+    known = _ALGORITHMS.get(context.algorithm.value or "")
+    if task == model.PREFERENCE:
+        return known or (_PAIRS_LORA if lora else _PAIRS)
+    text = text_or_not(run, context)
+    if text and task in model.FROM_REWARDS:
+        return _TEXT_LORA if lora else _TEXT
+    if text is None:
+        return None
+    return known or _GAMES.get(task)
+
+
+@clue
+def rate_times_usual(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
+    """Compare the rate with the usual ones: above 1 it is so many times the highest, below 1 a part of the lowest."""
+    rate, usual = _rate(run, lr), usual_rates(run, context)
+    if rate is None or usual is None:
+        return None
+    if rate > usual.high:
+        times = rate / usual.high
+        text = f"the learning rate {rate:.3g} is {times:,.3g} times the {usual.high:g} that is usual for {usual.of}"
+    elif rate < usual.low:
+        times = rate / usual.low
+        text = f"the learning rate {rate:.3g} is {1 / times:,.3g} times below the {usual.low:g} usual for {usual.of}"
+    else:
+        times, text = 1.0, f"the learning rate {rate:.3g} is usual for {usual.of}"
+    return Seen(times, text, f"{times:,.3g}", "lr")
+
+
+@clue
+def lower_rate(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
+    """Return a lower rate: the highest usual one, or a third of one that is usual; None for one that is too low."""
+    rate, usual = _rate(run, lr), usual_rates(run, context)
+    if rate is None or (usual is not None and rate < usual.low):
+        return None
+    wanted = rate / STEP_DOWN if usual is None or rate <= usual.high else min(rate / STEP_DOWN, usual.high)
+    return _changed(run, context, rate, wanted)
+
+
+@clue
+def higher_rate(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
+    """Return the lowest usual rate for a run whose own is below it."""
+    rate, usual = _rate(run, lr), usual_rates(run, context)
+    if rate is None or usual is None or rate >= usual.low:
+        return None
+    return _changed(run, context, rate, usual.low)
+
+
+def _rate(run: Run, lr: Series | None) -> float | None:
+    """Return the configured rate, which is the one to change, else the highest logged one."""
+    known = run.setting("lr")
+    return float(known) if isinstance(known, int | float) and known > 0 else rates.rate_of(run, lr)
+
+
+def _changed(run: Run, context: Context, rate: float, wanted: float) -> Seen:
+    known = run.config.get("lr")
+    name = (known.spelled if known else "") or spelling("lr", context.framework.value or "") or "learning rate"
+    change = shown_change(name, rate, wanted)
+    return Seen(wanted, change, change, "lr")
