@@ -183,6 +183,14 @@ def _read(shown: str) -> float:
     return float(shown.removesuffix("%")) / (100 if shown.endswith("%") else 1)
 
 
+def as_written(value: float) -> str:
+    """Return a number with three digits at most, as people write it: 7,040, 0.012, 1.7e15."""
+    if value != 0 and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.2g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
+
+
 def in_words(names: Sequence[str]) -> str:
     """Join names, of which there is at least one.
 

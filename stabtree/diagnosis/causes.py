@@ -270,4 +270,7 @@ def _group(metric: str) -> str:
 
 def _is_reported(judged: JudgedCause) -> bool:
     """Return whether to report a cause: a quiet one only if something speaks for it."""
-    return not judged.cause.quiet or judged.state not in (*SILENT, CauseState.NOT_CHECKABLE)
+    if not judged.cause.quiet:
+        return True
+    seen = bool(judged.cause.test or judged.evidence)
+    return seen and judged.state not in (*SILENT, CauseState.NOT_CHECKABLE)

@@ -211,7 +211,7 @@ def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
         return None
 
     def advice() -> Restart | None:
-        known = seen_by(facts.sure("checkpoints"), found.metric)
+        known = seen_by(facts.sure("checkpoints"), found.metric, found.leaf.events)
         return advise(known, onset, found.last_good_step, storm=found.storm, take=take)
 
     return facts.faults.attempt("part", f"restart of {found.leaf.id}", advice, lambda _fault: None)

@@ -215,9 +215,11 @@ def with_run_values(causes: Sequence[JudgedCause], formatter: FixFormatter) -> t
 
 def _with_run_values(cause: Cause, formatter: FixFormatter) -> Cause:
     short = cause.short_fix
-    if cause.fixes and formatter.is_pointless(cause.fixes[0]):
-        short = ""  # it is the short form of the first fix
-    return replace(cause, fixes=_open(cause.fixes, formatter), short_fix=short)
+    fixes = _open(cause.fixes, formatter)
+    # It is the short form of the first fix, and of what says the same to another kind of run.
+    if cause.fixes and formatter.is_pointless(cause.fixes[0]) and not (fixes and tags(cause.fixes[0])):
+        short = ""
+    return replace(cause, fixes=fixes, short_fix=short)
 
 
 def ranked_fixes(

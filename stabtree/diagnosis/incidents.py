@@ -173,7 +173,9 @@ def _drives(cause: Incident, other: Incident) -> bool:
     if not (cause.is_alarm and cause.open and other.is_alarm):
         return False
     stops = "nan" in cause.leaf.events and "flat" in other.leaf.events
-    kinds = stops or (_group(cause) not in SYMPTOMS and "flat" not in cause.leaf.events)
+    # The loss of a critic is what the policy learns from, so it is no mere symptom.
+    drives = "value" in cause.leaf.events or _group(cause) not in SYMPTOMS
+    kinds = stops or (drives and "flat" not in cause.leaf.events)
     return kinds and "end" not in other.leaf.events and cause.leaf.severity.rank >= other.leaf.severity.rank
 
 
@@ -198,7 +200,7 @@ def _before_all_harm(item: Incident, incidents: Sequence[Incident], known: Check
         return item
     first = min(harmful, key=_good_until)
     onset = first.onset_step or 0
-    restart = advise(seen_by(known, first.metric), onset, first.last_good_step, storm=first.storm)
+    restart = advise(seen_by(known, first.metric, first.leaf.events), onset, first.last_good_step, storm=first.storm)
     if restart is not None and restart.nothing == FROM_THE_START:
         restart = replace(restart, nothing=f"{first.metric} is off its level from {first.unit} {onset:,} on")
     return replace(item, restart=restart)
@@ -214,7 +216,7 @@ def _harms(other: Incident, item: Incident) -> bool:
 
 def _healed(item: Incident, by: int, known: Checkpoints) -> bool:
     """Return whether the outcome became better than ever between an incident and a later step."""
-    seen = seen_by(known, item.metric)
+    seen = seen_by(known, item.metric, item.leaf.events)
     return seen.better_after(item.onset_step or 0, _good_until(item), until=by) is not None
 
 

@@ -9,6 +9,8 @@ from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from stabtree.facts.checkpoints import Checkpoints
 
 FROM_THE_START = "the trouble is there from the first rows"
@@ -69,9 +71,16 @@ class Restart:
         return self.checkpoint_step is not None or (self.assumed and self.up_to_step is not None)
 
 
-def seen_by(known: Checkpoints, metric: str) -> Checkpoints:
-    """Return the checkpoints as an incident of a series judges them: a critic's is not over because a reward rose."""
-    return known if metric.partition("/")[0] in HEALED_BY_OUTCOME else replace(known, outcome=None)
+def seen_by(known: Checkpoints, metric: str, events: Collection[str] = ()) -> Checkpoints:
+    """Return the checkpoints as an incident of a series judges them: a critic's is not over because a reward rose.
+
+    Args:
+        known: the checkpoints of the run.
+        metric: the series that shows the incident.
+        events: the kinds of event that its leaf describes.
+    """
+    healed = metric.partition("/")[0] in HEALED_BY_OUTCOME and "value" not in events
+    return known if healed else replace(known, outcome=None)
 
 
 def advise(

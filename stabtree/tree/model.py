@@ -52,6 +52,7 @@ EVENTS: Mapping[str, str] = {
     "schedule": "the learning rate ends too early",
     "reward": "the reward is the same for all answers",
     "reward-fall": "the reward falls",
+    "value": "the value function diverges",
     "policy": "the policy loses its choice",
     "reference": "the policy leaves its reference model",
     "length": "the answers reach their longest length",

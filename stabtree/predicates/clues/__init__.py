@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from stabtree.predicates.clues import learning, rates, rows, settings, usual_rates
+from stabtree.predicates.clues import learning, preference, rates, rewards, rows, settings, usual_rates
 from stabtree.predicates.clues.registry import Clue
 
 CLUES: dict[str, Clue] = {
     item.name: item
-    for module in (learning, rates, rows, settings, usual_rates)
+    for module in (learning, preference, rates, rewards, rows, settings, usual_rates)
     for item in vars(module).values()
     if isinstance(item, Clue)
 }

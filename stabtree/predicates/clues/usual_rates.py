@@ -1,73 +1,144 @@
-"""How far the learning rate is from what runs of its kind take."""
+"""The learning rate beside the rates that are usual for runs of its kind."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.context import model
+from stabtree.frameworks.load import spelling
 from stabtree.predicates.clues.rates import FARTHEST_FACTOR, peak_rate, shown_change
 from stabtree.predicates.clues.registry import Seen, clue
+from stabtree.predicates.clues.rewards import text_or_not
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
 
+STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much, as a person would
 
-class _Usual(NamedTuple):
-    """The lowest and the highest usual rate, and the kind of run that they are of."""
+
+class Usual(NamedTuple):
+    """The learning rates that are usual for an algorithm.
+
+    Attributes:
+        low: the lowest.
+        high: the highest.
+        of: what it is usual for, as one says it.
+    """
 
     low: float
     high: float
-    kind: str
+    of: str
 
 
-# From the SFT and RL guide, published configurations and the defaults of trainers.
-_PREFERENCE = _Usual(2e-7, 5e-6, "preference training")
-_GRPO = _Usual(2e-7, 1e-5, "GRPO")
-_ADAPTER_PREFERENCE = _Usual(5e-7, 5e-5, "preference training with LoRA")
-_REINFORCEMENT = _Usual(1e-4, 1e-3, "reinforcement learning")
-_LORA = _Usual(5e-5, 5e-4, "LoRA")
-_TUNED = _Usual(5e-6, 5e-5, "a full fine-tune")
-_DIFFUSION = _Usual(1e-5, 5e-4, "diffusion")
-_ADAM = _Usual(1e-4, 1e-3, "training from scratch with Adam")
-_SGD = _Usual(1e-2, 0.5, "training with SGD")
-_LANGUAGE = _Usual(5e-6, 1e-3, "a language model")
-_ANY = _Usual(1e-5, 0.5, "training")
-_BY_TASK = {
-    model.PREFERENCE: _PREFERENCE,
-    model.GRPO: _GRPO,
-    model.ON_POLICY: _REINFORCEMENT,
-    model.OFF_POLICY: _REINFORCEMENT,
-    model.REINFORCEMENT: _REINFORCEMENT,
-    model.DIFFUSION: _DIFFUSION,
+# The defaults of stable-baselines3 are the highest of each range.
+_ALGORITHMS = {  # no limit: each tree states how far from these is too far
+    "sac": Usual(1e-4, 3e-4, "SAC"),
+    "td3": Usual(3e-4, 1e-3, "TD3"),
+    "ddpg": Usual(1e-4, 1e-3, "DDPG"),
+    "dqn": Usual(5e-5, 1e-4, "DQN"),
+    "ppo": Usual(1e-4, 3e-4, "PPO"),
+    "a2c": Usual(1e-4, 7e-4, "A2C"),
+    "reward-model": Usual(5e-6, 1e-5, "a reward model"),
 }
+_GAMES = {  # no limit
+    model.ON_POLICY: Usual(1e-4, 3e-4, "on-policy learning"),
+    model.OFF_POLICY: Usual(1e-4, 3e-4, "off-policy learning"),
+    model.REINFORCEMENT: Usual(1e-4, 1e-3, "reinforcement learning"),
+}
+# For all weights, and with LoRA. TRL's trainers: DPO 1e-6, GRPO 1e-6; published DPO runs 5e-7 to 5e-6.
+_PAIRS = Usual(5e-7, 5e-6, "training on preferences")  # no limit
+_PAIRS_LORA = Usual(5e-6, 5e-5, "preferences with LoRA")  # no limit
+_TEXT = Usual(1e-6, 1e-5, "RL of a language model")  # no limit
+_TEXT_LORA = Usual(1e-5, 1e-5, "RL of a language model with LoRA")  # no limit
+# From the SFT and RL guide, published configurations and the defaults of trainers.
+_LORA = Usual(5e-5, 5e-4, "LoRA")  # no limit
+_TUNED = Usual(5e-6, 5e-5, "a full fine-tune")  # no limit
+_DIFFUSION = Usual(1e-5, 5e-4, "diffusion")  # no limit
+_ADAM = Usual(1e-4, 1e-3, "training from scratch with Adam")  # no limit
+_ADAM_ANY = Usual(5e-6, 1e-3, "training with Adam")  # no limit
+_SGD = Usual(1e-2, 0.5, "training with SGD")  # no limit
+_LANGUAGE = Usual(5e-6, 1e-3, "a language model")  # no limit
+_ANY = Usual(1e-5, 0.5, "training")  # no limit
 
 
-def _usual(context: Context) -> _Usual:
-    """Return the usual rates of a run, as narrow as what is known of it."""
-    task, phase, optimizer = context.task.value or "", context.phase.value, context.optimizer.value or ""
-    adapter = phase == model.LORA
-    if task in (model.PREFERENCE, model.GRPO):
-        return _ADAPTER_PREFERENCE if adapter else _BY_TASK[task]
-    if task in _BY_TASK:
-        return _BY_TASK[task]
-    if adapter or phase == model.FINE_TUNE:
-        return _LORA if adapter else _TUNED
+def usual_rates(run: Run, context: Context) -> Usual | None:
+    """Return the rates that are usual for a run, as narrow as what is known of it.
+
+    None where it learns from rewards and nothing says whether what acts is a language model.
+    """
+    if context.task.value == model.PREFERENCE or context.learns_from_rewards:
+        return _by_algorithm(run, context)
+    phase, optimizer = context.phase.value, context.optimizer.value or ""
+    if context.task.value == model.DIFFUSION:
+        return _DIFFUSION
+    if phase in (model.LORA, model.FINE_TUNE):
+        return _LORA if phase == model.LORA else _TUNED
     if "sgd" in optimizer:
         return _SGD
     if "adam" in optimizer:
-        return _ADAM if phase == model.FROM_SCRATCH else _Usual(_TUNED.low, _ADAM.high, "Adam")
-    return _LANGUAGE if task == model.LANGUAGE else _ANY
+        return _ADAM if phase == model.FROM_SCRATCH else _ADAM_ANY
+    return _LANGUAGE if context.task.value == model.LANGUAGE else _ANY
+
+
+def _by_algorithm(run: Run, context: Context) -> Usual | None:
+    """Return the rates of a run that learns from rewards or pairs; None where its algorithm is not known."""
+    task, lora = context.task.value or "", context.phase.value == model.LORA
+    known = _ALGORITHMS.get(context.algorithm.value or "")
+    if task == model.PREFERENCE:
+        return known or (_PAIRS_LORA if lora else _PAIRS)
+    text = text_or_not(run, context)
+    if text and task in model.FROM_REWARDS:
+        return _TEXT_LORA if lora else _TEXT
+    if text is None:
+        return None
+    return known or _GAMES.get(task)
+
+
+@clue
+def rate_times_usual(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
+    """Compare the rate with the usual ones: above 1 it is so many times the highest, below 1 a part of the lowest."""
+    rate, usual = _rate(run, lr), usual_rates(run, context)
+    if rate is None or usual is None:
+        return None
+    if rate > usual.high:
+        times = rate / usual.high
+        text = f"the learning rate {rate:.3g} is {times:,.3g} times the {usual.high:g} that is usual for {usual.of}"
+    elif rate < usual.low:
+        times = rate / usual.low
+        text = f"the learning rate {rate:.3g} is {1 / times:,.3g} times below the {usual.low:g} usual for {usual.of}"
+    else:
+        times, text = 1.0, f"the learning rate {rate:.3g} is usual for {usual.of}"
+    return Seen(times, text, f"{times:,.3g}", "lr")
+
+
+@clue
+def lower_rate(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
+    """Return a lower rate: the highest usual one, or a third of one that is usual; None for one that is too low."""
+    rate, usual = _rate(run, lr), usual_rates(run, context)
+    if rate is None or (usual is not None and rate < usual.low):
+        return None
+    wanted = rate / STEP_DOWN if usual is None or rate <= usual.high else min(rate / STEP_DOWN, usual.high)
+    return _changed(run, context, rate, wanted)
+
+
+@clue
+def higher_rate(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
+    """Return the lowest usual rate for a run whose own is below it."""
+    rate, usual = _rate(run, lr), usual_rates(run, context)
+    if rate is None or usual is None or rate >= usual.low:
+        return None
+    return _changed(run, context, rate, usual.low)
 
 
 @clue
 def rate_below_usual(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
     """Return how many times the highest rate lies below the lowest usual one, and the rate to try, tenfold at most."""
-    rate, usual = peak_rate(run, lr), _usual(context)
-    if rate is None:
+    rate, usual = peak_rate(run, lr), usual_rates(run, context)
+    if rate is None or usual is None:
         return None
-    text = f"lr is at most {rate:.3g}; {usual.kind} usually takes {usual.low:g} to {usual.high:g}"
+    text = f"lr is at most {rate:.3g}; {usual.of} usually takes {usual.low:g} to {usual.high:g}"
     wanted = min(max(usual.low, rate), rate * FARTHEST_FACTOR)
     return Seen(usual.low / rate, text, shown_change("lr", rate, wanted), "lr")
 
@@ -75,10 +146,10 @@ def rate_below_usual(_moment: Moment, run: Run, context: Context, lr: Series | N
 @clue
 def rate_above_usual(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
     """Return how many times the highest rate lies above the highest usual one, and the rate to take."""
-    rate, usual = peak_rate(run, lr), _usual(context)
-    if rate is None:
+    rate, usual = peak_rate(run, lr), usual_rates(run, context)
+    if rate is None or usual is None:
         return None
-    text = f"lr is up to {rate:.3g}; {usual.kind} usually takes {usual.low:g} to {usual.high:g}"
+    text = f"lr is up to {rate:.3g}; {usual.of} usually takes {usual.low:g} to {usual.high:g}"
     wanted = min(rate / FARTHEST_FACTOR, usual.high)
     return Seen(rate / usual.high, text, shown_change("lr", rate, wanted), "lr")
 
@@ -86,11 +157,46 @@ def rate_above_usual(_moment: Moment, run: Run, context: Context, lr: Series | N
 @clue
 def rates_to_try(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
     """Return the rates of two short trials, ten times up and down, but no farther than is usual."""
-    rate, usual = peak_rate(run, lr), _usual(context)
-    if rate is None:
+    rate, usual = peak_rate(run, lr), usual_rates(run, context)
+    if rate is None or usual is None:
         return None
     trials = (min(rate * FARTHEST_FACTOR, usual.high), max(rate / FARTHEST_FACTOR, usual.low))
     wanted = [f"{trial:.2g}".replace("e-0", "e-") for trial in trials if max(trial / rate, rate / trial) >= 2]
     if not wanted:
         return None
     return Seen(rate, f"lr is {rate:.3g}", " and ".join(wanted), "lr")
+
+
+@clue
+def highest_rate(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | None:
+    """Return the highest logged learning rate, 0 too, else the configured one."""
+    rate = peak_rate(run, lr)
+    if rate is None and (lr is None or not len(lr) or bool(lr.values.any())):
+        return None
+    return Seen(rate or 0.0, f"lr is at most {rate or 0.0:.3g}", f"lr {rate or 0.0:.3g}", "lr")
+
+
+@clue
+def update_in_half_digits(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | None:
+    """Return how large an update of Adam, about lr, is beside half a digit of a usual weight in bf16."""
+    rate = peak_rate(run, lr)
+    if rate is None or "sgd" in str(run.setting("optimizer") or "").lower():
+        return None
+    half = USUAL_WEIGHT * BF16_HALF_DIGIT
+    text = (
+        f"Adam moves a weight by about lr = {rate:.3g}; half a digit of a bf16 weight of {USUAL_WEIGHT:g} is {half:.2g}"
+    )
+    return Seen(rate / half, text, f"{rate:.3g} against {half:.2g}", "lr")
+
+
+def _rate(run: Run, lr: Series | None) -> float | None:
+    """Return the configured rate, which is the one to change, else the highest logged one."""
+    known = run.setting("lr")
+    return float(known) if isinstance(known, int | float) and known > 0 else peak_rate(run, lr)
+
+
+def _changed(run: Run, context: Context, rate: float, wanted: float) -> Seen:
+    known = run.config.get("lr")
+    name = (known.spelled if known else "") or spelling("lr", context.framework.value or "") or "learning rate"
+    change = shown_change(name, rate, wanted)
+    return Seen(wanted, change, change, "lr")

@@ -10,6 +10,7 @@ from stabtree.common.answer import NO, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, quantiles, row_medians
 from stabtree.common.strength import above
+from stabtree.common.text import as_written
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
 from stabtree.predicates.registry import predicate
@@ -71,7 +72,7 @@ def outgrew(run: Run, *, metric: str = "value_loss", factor: float = shared.FACT
 
 
 def _outgrows(run: Run, metric: str, factor: float, beside: str, *, at_end: bool) -> Answer:
-    series = _of_values(run) if metric == "value_loss" else run.get(metric)
+    series = value_loss_of(run) if metric == "value_loss" else run.get(metric)
     if series is None:
         return Answer(NO, (Evidence("no value function's loss is logged", "loss"),))
     at, values = finite(series)
@@ -85,7 +86,8 @@ def _outgrows(run: Run, metric: str, factor: float, beside: str, *, at_end: bool
     metric = series.metric
     text = f"{metric} goes from a level of {grown.begin:.3g} to one of {grown.level:.3g} at step {until:,} (limit "
     text += f"{limit * reward.scale**2:.3g}×), its last value is {values[-1]:.3g}; {reward.text}"
-    found = Evidence(text, metric, (since, until), min(times, 1e300), limit)
+    brief = f"its loss went from {as_written(grown.begin)} to {as_written(grown.level)}"
+    found = Evidence(text, metric, (since, until), min(times, 1e300), limit, brief=brief)
     past = grown.calm_row + int(np.argmax(values[grown.calm_row :] > factor * grown.begin))
     return measured(
         above(math.log10(max(times, 1.0)), math.log10(limit)),
@@ -95,7 +97,7 @@ def _outgrows(run: Run, metric: str, factor: float, beside: str, *, at_end: bool
     )
 
 
-def _of_values(run: Run) -> Series | None:
+def value_loss_of(run: Run) -> Series | None:
     """Return the loss of a value function: as it is known, as the run's only loss, or by the words of its name."""
     if (known := run.get("value_loss")) is not None:
         return known

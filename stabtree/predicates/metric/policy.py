@@ -121,7 +121,12 @@ def prefers_rejected(
     known = [answer for answer in answers if answer.strength is not None]
     if not known:
         return answers[0] if answers else unknown("no accuracy of pairs was logged", "preference_accuracy")
-    return max(known, key=lambda answer: answer.strength or 0.0)
+    found = max(known, key=lambda answer: answer.strength or 0.0)
+    opposite = len(known) > 1 and min(answer.strength or 0.0 for answer in known) < 0
+    brief = "Training pairs and held-out pairs teach opposite preferences" if opposite else ""
+    first, *others = found.evidence
+    brief = brief or "The model prefers the rejected answers"
+    return replace(found, evidence=(replace(first, brief=brief), *others))
 
 
 def _below_guess(series: Series, level: float) -> Answer:

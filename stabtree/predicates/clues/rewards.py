@@ -1,0 +1,224 @@
+"""What the log of a run that learns from rewards shows: who acts, what it earns, how far its policy moves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree.common import shared
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.text import as_written
+from stabtree.context import model
+from stabtree.facts.registry import finite
+from stabtree.predicates.clues.registry import Seen, clue
+from stabtree.predicates.metric.grows import value_loss_of
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats
+    from stabtree.context.model import Context
+    from stabtree.predicates.clues.registry import Moment
+    from stabtree.run import Run, Series
+
+OF_TEXT = ("completion_length", "clipped_ratio", "frac_reward_zero_std", "token_accuracy", "logp_diff")
+TEXT_TRAINERS = ("trl", "verl", "openrlhf", "axolotl", "llamafactory", "huggingface")
+GAME_TRAINERS = ("sb3", "baselines", "cleanrl", "tianshou", "rllib")
+OF_EPISODES = ("ep_len", "episode", "ep_rew", "ep_ret", "eprew", "success_rate", "return")
+FAR = 1000.0  # no limit: a critic that grew so many times has diverged, whatever the reward
+
+
+def text_or_not(run: Run, context: Context) -> bool | None:
+    """Return whether a policy writes text (else it acts in an environment); None where the log doesn't show it."""
+    task, trainer = context.task.value, context.framework.value
+    if task in (model.GRPO, model.PREFERENCE, model.LANGUAGE) or trainer in TEXT_TRAINERS or any(map(run.has, OF_TEXT)):
+        return True
+    names = [one.origin.lower() for one in run.series.values()] + [name.lower() for name in run.others]
+    episodes = any(word in name for name in names for word in OF_EPISODES)
+    if episodes or trainer in GAME_TRAINERS or task in (model.ON_POLICY, model.OFF_POLICY):
+        return False
+    return None
+
+
+@clue
+def policy_writes(_moment: Moment, run: Run, context: Context) -> Seen | None:
+    """Return whether the policy writes `text` or makes `moves` in an environment."""
+    text = text_or_not(run, context)
+    if text is None:
+        return None
+    return Seen("text", "the policy writes text") if text else Seen("moves", "the policy acts in an environment")
+
+
+@clue
+def return_size(moment: Moment, run: Run, context: Context, reward: Series) -> Seen | None:
+    """Return the size of an episode's return before the trouble, and how this trainer scales it."""
+    values = _before(reward, moment)
+    if not len(values) or text_or_not(run, context) is not False:
+        return None
+    size = abs(median(values))
+    how = "VecNormalize(norm_reward=True)"
+    if context.framework.value != "sb3":
+        how = f"divide them by {as_written(_round(size))}"
+    return Seen(size, f"an episode earns {as_written(median(values))}; 1 to 10 is easy to learn", how, "reward")
+
+
+@clue
+def reward_gain(_moment: Moment, reward: Series) -> Seen | None:
+    """Return what the reward gained from its first level to its last, as a share of its range."""
+    values = finite(reward)[1]
+    size = min(max(shared.ROWS_SHORT, len(values) // shared.LEVELS), len(values) // 2)
+    if not size:
+        return None
+    first, last = median(values[:size]), median(values[-size:])
+    spread = float(values.max() - values.min())
+    gain = (last - first) / spread if spread else 0.0
+    first_, last_ = as_written(first), as_written(last)
+    return Seen(gain, f"the reward goes from {first_} to {last_}", f"{first_} → {last_}", "reward")
+
+
+@clue
+def reward_end(_moment: Moment, reward: Series) -> Seen | None:
+    """Return how the reward ends: at the `top` in row after row, never above 0 (`zero`), lost `at once`, or `open`."""
+    steps, values = finite(reward)
+    if len(values) < shared.ROWS_SHORT:
+        return None
+    last, top = float(values[-1]), float(values.max())
+    other = np.flatnonzero(values != last)
+    since = int(other[-1]) + 1 if len(other) else 0
+    step = int(steps[since])
+    if last == 0 and not len(other):
+        return Seen("zero", "no answer earns anything", "", "reward")
+    if since and len(values) - since >= shared.ROWS_SHORT:
+        if last == top:
+            text = f"every answer has earned {as_written(top)}, the most in this log, since step {step:,}"
+            return Seen("top", text, "", "reward", (step,))
+        if last == 0 and abs(values[since - 1]) >= shared.SHARE_HALF * median(np.abs(values[:since])):
+            return Seen("at once", f"the reward is exactly 0 from step {step:,} on", "", "reward", (step,))
+    return Seen("open", f"the reward ends at {as_written(last)}", "", "reward")
+
+
+@clue
+def cut_share(_moment: Moment, clipped_ratio: Series) -> Seen | None:
+    """Return which share of the answers is cut off at the end of the log."""
+    values = finite(clipped_ratio)[1][-shared.ROWS_SHORT :]
+    if not len(values):
+        return None
+    share = median(values)
+    return Seen(share, f"{share:.0%} of the answers are cut off at the longest length", f"{share:.0%}", "clipped_ratio")
+
+
+@clue
+def broken_observations(moment: Moment, run: Run) -> Seen | None:
+    """Return the first step by the onset from which a series of the observations is not finite."""
+    for name, series in run.others.items():
+        if "obs" not in name.lower() or not len(series):
+            continue
+        broken = np.flatnonzero(~np.isfinite(series.values))
+        if not len(broken):
+            continue
+        step = int(series.steps[broken[0]])
+        if moment.onset_step is None or step <= moment.onset_step:
+            text = f"{name} is not finite from {moment.unit} {step:,} on"
+            return Seen("yes", text, f"{name}, {moment.unit} {step:,}", name, (step,))
+    return None
+
+
+@clue
+def update_kl(moment: Moment, approx_kl: Series) -> Seen | None:
+    """Return how far an update moves the policy, before the trouble or in the whole log."""
+    values = _before(approx_kl, moment)
+    if not len(values):
+        return None
+    size = median(values)
+    return Seen(
+        size, f"an update moves the policy by a KL of {size:.2g}, 0.01 to 0.03 is usual", f"{size:.2g}", "approx_kl"
+    )
+
+
+@clue
+def entropy_left(moment: Moment, run: Run) -> Seen | None:
+    """Return which part of the policy's first entropy is left at the onset, or at the end."""
+    series = run.get("entropy") or run.get("entropy_loss")
+    if series is None:
+        return None
+    steps, values = finite(series)
+    if moment.onset_step is not None:
+        values = values[steps <= moment.onset_step]
+    values = np.abs(values)
+    size = min(shared.ROWS_SHORT, len(values) // 2)
+    if not size or not (first := float(values[0])):
+        return None
+    part = median(values[-size:]) / first
+    text = f"the entropy goes from {as_written(first)} to {as_written(median(values[-size:]))}"
+    return Seen(part, text, f"{part:.0%}", series.metric, (int(steps[0]), int(steps[len(values) - 1])))
+
+
+@clue
+def bonus_first(_moment: Moment, run: Run) -> Seen | None:
+    """Return whether the coefficient of the entropy grew tenfold before the loss of the critic did: `yes` or `no`."""
+    series = next((one for name, one in run.others.items() if name.endswith(("ent_coef", "alpha"))), None)
+    critic = value_loss_of(run)
+    if series is None or critic is None:
+        return None
+    bonus_at, critic_at = _grown_at(series), _grown_at(critic)
+    if bonus_at is None:
+        return Seen("no", f"{series.metric} does not grow tenfold", "", series.metric)
+    text = f"{series.metric} is ten times its first value at step {bonus_at:,}"
+    if critic_at is not None and critic_at <= bonus_at:
+        return Seen("no", f"{text}, the loss of the critic at step {critic_at:,}", "", series.metric, (bonus_at,))
+    return Seen("yes", f"{text}, before the loss of the critic", "", series.metric, (bonus_at,))
+
+
+def _grown_at(series: Series) -> int | None:
+    """Return the first step from which a series is ten times its first value; None if it never is."""
+    steps, values = finite(series)
+    grown = np.abs(values) >= shared.FACTOR_LARGE * abs(float(values[0])) if len(values) else values
+    return int(steps[np.argmax(grown)]) if len(values) and values[0] and grown.any() else None
+
+
+@clue
+def critic_check(moment: Moment, run: Run) -> Seen | None:
+    """Return by which step, and by which level, one sees whether the critic of another run diverges as this one did."""
+    series = value_loss_of(run)
+    if series is None:
+        return None
+    steps, values = finite(series)
+    size = min(shared.ROWS_SHORT, len(values) // 2)
+    if not size or (first := median(values[:size])) <= 0:
+        return None
+    grown = min(float(values.max()) / first, FAR)
+    if grown < shared.FACTOR_LARGE:
+        return None
+    at = int(steps[np.argmax(values >= grown * first)])
+    step, level = _round_up(at), _round(first * math.sqrt(grown))
+    name = series.origin or series.metric
+    short = f"{name} below {as_written(level)} at {moment.unit} {step:,}"
+    return Seen(
+        level,
+        f"{name} was {as_written(first)} and {as_written(grown)} times that by {moment.unit} {at:,}",
+        short,
+        series.metric,
+        (at,),
+    )
+
+
+def _before(series: Series, moment: Moment) -> Floats:
+    """Return the finite values before the onset; all of them where there are none."""
+    steps, values = finite(series)
+    if moment.onset_step is None:
+        return values
+    before = values[steps < moment.onset_step]
+    return before if len(before) else values
+
+
+def _round(value: float) -> float:
+    """Return a number with one digit, as a person would name it."""
+    if value <= 0 or not math.isfinite(value):
+        return 1.0
+    unit = 10.0 ** math.floor(math.log10(value))
+    return round(value / unit) * unit
+
+
+def _round_up(step: int) -> int:
+    """Return a step with one digit that is not before this one."""
+    unit = int(10 ** max(len(str(step)) - 1, 0))
+    return -(-step // unit) * unit
