@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
 
+USUAL_WEIGHT = 0.02  # no limit: the standard deviation that most models are initialised with
+BF16_HALF_DIGIT = 2.0**-9  # no limit
 STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much, as a person would
 
 
