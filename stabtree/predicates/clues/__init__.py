@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.predicates.clues import rates, rows, settings
+from stabtree.predicates.clues import lines, rates, rows, settings
 
 if TYPE_CHECKING:
     from stabtree.predicates.clues.registry import Clue
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 CLUES: dict[str, Clue] = {
     item.name: item
     for item in (
+        lines.failing_line,
+        lines.several_ranks,
         rates.decay_share,
         rates.rate_for_update,
         rows.lone_infinite_norms,
