@@ -179,7 +179,7 @@ def _setting_notes(walk: Walker, findings: Sequence[Incident]) -> tuple[str, ...
     """Return what of the configuration may make the run fail; beside an alarm it is one of the causes."""
     if walk.options.literal or CONFIG in walk.tree.when or any(item.is_alarm for item in findings):
         return ()
-    return walk.facts.faults.attempt("part", "settings", lambda: setting_notes(walk.run), lambda _: ())
+    return walk.facts.faults.attempt("part", "settings", lambda: setting_notes(walk.run, findings), lambda _: ())
 
 
 def _replay(facts: Facts) -> Replay | None:

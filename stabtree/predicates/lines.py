@@ -25,6 +25,7 @@ NAMED = 5  # no limit
 QUOTED = 160  # no limit
 RAISED = re.compile(r"(?<![\w.])(?:\w+\.){0,5}\w{0,60}(?:Error|Exception)\b\s*(?::.*|$)")
 EXIT_CODE = re.compile(r"(?i:code|status|error)\W{1,3}(-?\d{1,3})\b")
+FRAME = re.compile(r'File "(?:[^"]*[/\\\\])?([^"/\\\\]+)", line (\d+), in (\S+)')
 # The head of a traceback does not show what was raised.
 HEAD = "Traceback (most recent call last)"
 # Between the tracebacks of a chain: what is raised last is what ended the run.
@@ -167,6 +168,17 @@ def _last_step(run: Run) -> str:
     if math.isfinite(run.planned_step):
         where += f" of {run.planned_step + 1:,.0f}"
     return where
+
+
+def own_frame(run: Run) -> str:
+    """Return the last line of the user's own code before what ended the run, as `train.py:42, in step`; else empty."""
+    found = [line for line in run.lines if line.at_end and EXCEPTION in endings_of(line.text)]
+    if not found:
+        return ""
+    raised = _raised(run.lines, found)
+    frames = (FRAME.search(line.text) for line in run.lines[: run.lines.index(raised)][::-1] if line.source)
+    frame = next(filter(None, frames), None)
+    return f"{clean(frame[1], 60)}:{frame[2]}, in {clean(frame[3], 60)}" if frame else ""
 
 
 def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:

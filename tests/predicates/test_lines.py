@@ -167,3 +167,30 @@ def test_a_log_that_stops_long_before_the_plan_is_a_note(
     for item in found:
         assert item.leaf.severity == "note"
         assert item.evidence[0].text == "the log stops at step 299 of 10,000"
+
+
+def test_the_last_line_of_ones_own_code_is_named(tmp_path: Path) -> None:
+    """Not that of an installed package, in which most errors are raised."""
+    rows = "".join(f"step {step} loss {3 - step / 100:.3f}\n" for step in range(1, 60))
+    path = tmp_path / "train.log"
+    path.write_text(
+        rows
+        + "Traceback (most recent call last):\n"
+        + '  File "/home/me/train.py", line 12, in <module>\n    main()\n'
+        + '  File "/home/me/model.py", line 48, in step\n    out = self.head(x)\n'
+        + '  File "/venv/lib/python3.11/site-packages/torch/linear.py", line 134, in forward\n    return f(x)\n'
+        + "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x288 and 512x64)\n",
+        encoding="utf-8",
+    )
+    found = diagnose(str(path))
+    assert found.findings[0].leaf.id == "exception"
+    assert "model.py:48, in step" in found.findings[0].fixes[0]
+
+
+@pytest.mark.parametrize("line", ["Error: The operation was canceled.", "asyncio.exceptions.CancelledError"])
+def test_a_cancelled_job_is_no_error_of_python(tmp_path: Path, line: str) -> None:
+    """However it is printed."""
+    rows = "".join(f"step {step} loss {3 - step / 100:.3f}\n" for step in range(1, 60))
+    path = tmp_path / "train.log"
+    path.write_text(f"{rows}{line}\n", encoding="utf-8")
+    assert [item.leaf.id for item in diagnose(str(path)).findings][:1] == ["cancelled"]

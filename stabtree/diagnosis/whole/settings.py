@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stabtree.diagnosis.result import STRONG
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
 from stabtree.diagnosis.whole.coverage import walked
 from stabtree.tree.load import load_preflight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from stabtree.diagnosis.result import Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
@@ -19,15 +21,20 @@ if TYPE_CHECKING:
 _SOURCE = re.compile(r" \(([^()]*)\)")
 
 
-def setting_notes(run: Run) -> tuple[str, ...]:
+def setting_notes(run: Run, findings: Iterable[Incident]) -> tuple[str, ...]:
     """Return one line on the settings that may make this run fail; none where `check` would warn of nothing.
 
     Only those that are the cause of some failure: how often the run logged or saved is past.
+
+    Args:
+        run: the run.
+        findings: what its log shows, whose causes name the setting already.
     """
     if not run.config:
         return ()
     walk = start(run, load_preflight(), WalkOptions())
-    causes = {cause.like for cause in walk.tree.signatures}
+    named = {item.cause.id for finding in findings for item in finding.causes if item.state in STRONG}
+    causes = {cause.like for cause in walk.tree.signatures if cause.id not in named}
     found = [(visits[-1], leaf) for visits, leaf in _ends(walk) if visits and leaf.severity.is_alarm]
     found = [(visit, leaf) for visit, leaf in found if visit.question.id in causes]
     if not found:

@@ -31,6 +31,12 @@ MAX_BLANKS = 2  # of the name of a value, as `Mean Squared Error`; a longer one 
 # A line of a traceback that quotes the source is indented further than the exception; a group of exceptions has bars.
 SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
 
+# A line of a traceback that names a file, but none of an installed package or of Python itself.
+FRAME = re.compile(
+    r"(?:\[?rank ?\d+\]?:)?\s*File \"(?!<)(?:(?!-packages/|/lib/python\d)[^\"]){1,200}\", line \d+, in \S",
+    re.IGNORECASE,
+)
+
 
 @cache
 def error_words() -> re.Pattern[str]:
@@ -66,11 +72,12 @@ class Chatter:
     """Lines without metrics, recognised by their form once they were read: chatter, or lines about errors.
 
     Attributes:
-        errors: the lines about errors.
+        errors: the lines about errors, and of each traceback the last line of the user's own code.
     """
 
     def __init__(self) -> None:
         self.errors = ErrorLines()
+        self._frame: tuple[int, str, int] | None = None
         self._chatter: set[str] = set()
         self._error_forms: set[str] = set()
 
@@ -83,7 +90,13 @@ class Chatter:
 
     def keep_error(self, text: str, number: int, form: str, rows: int) -> bool:
         """Keep a line without metrics, and its form if given, if its words may be about an error."""
+        if FRAME.match(text[:MAX_TEXT]):
+            self._frame = number, text, rows
+            return True
         about_error = may_report_error(text)
+        if about_error and self._frame and not SOURCE.match(text):
+            self.errors.add(*self._frame[:2], self._frame[1][:MAX_FORM], self._frame[2])
+            self._frame = None
         if about_error:
             self.errors.add(number, text, form or DIGITS.sub("", text[:MAX_FORM]), rows)
             if form and len(self._error_forms) < MAX_FORMS:

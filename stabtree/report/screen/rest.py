@@ -104,7 +104,7 @@ def _opened(item: Open) -> Iterator[str]:
 
 def notes(page: Page, report: Report, *, most: int) -> None:
     """Add what was noted of the log, a line each, or how much."""
-    texts = report.log_notes
+    texts = [text for text in report.log_notes if text not in report.diagnosis.setting_notes]  # which the head shows
     if texts and not most:
         page.item(("Notes", "heading"), [(f"{len(texts)} on the log (--full)", "")], indent=0, head_width=NOTES_HEAD)
     head = "Notes"
