@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 
+USUAL_WEIGHT = 0.02  # the standard deviation that most models are initialised with
+BF16_HALF_DIGIT = 2.0**-9
+
+
 class _Usual(NamedTuple):
     """The lowest and the highest usual rate, and the kind of run that they are of."""
 
@@ -94,3 +98,25 @@ def rates_to_try(_moment: Moment, run: Run, context: Context, lr: Series | None 
     if not wanted:
         return None
     return Seen(rate, f"lr is {rate:.3g}", " and ".join(wanted), "lr")
+
+
+@clue
+def highest_rate(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | None:
+    """Return the highest logged learning rate, 0 too, else the configured one."""
+    rate = peak_rate(run, lr)
+    if rate is None and (lr is None or not len(lr) or bool(lr.values.any())):
+        return None
+    return Seen(rate or 0.0, f"lr is at most {rate or 0.0:.3g}", f"lr {rate or 0.0:.3g}", "lr")
+
+
+@clue
+def update_in_half_digits(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | None:
+    """Return how large an update of Adam, about lr, is beside half a digit of a usual weight in bf16."""
+    rate = peak_rate(run, lr)
+    if rate is None or "sgd" in str(run.setting("optimizer") or "").lower():
+        return None
+    half = USUAL_WEIGHT * BF16_HALF_DIGIT
+    text = (
+        f"Adam moves a weight by about lr = {rate:.3g}; half a digit of a bf16 weight of {USUAL_WEIGHT:g} is {half:.2g}"
+    )
+    return Seen(rate / half, text, f"{rate:.3g} against {half:.2g}", "lr")
