@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.context.find import context_of
-from stabtree.context.model import CTC, GRPO, LANGUAGE, PREFERENCE
+from stabtree.context.model import CTC, LANGUAGE
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.visits import LogNext, Missing
 from stabtree.metrics.table import by_name
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Cause, Leaf, Question, Tree
 
 MAY_BE_UNUSED = frozenset({"loss_scale", "vocab_size"})
-OF_TOKENS = (LANGUAGE, PREFERENCE, GRPO, CTC)  # tasks whose model guesses the next token
+OF_TOKENS = (LANGUAGE, CTC)  # tasks whose loss is that of a guess among tokens
 MAX_NAMED = 3
 PER_GROUP = "/<group>"
 RERUN = "rerun"

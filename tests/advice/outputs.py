@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 from stabtree.report.html.page import html
 from stabtree.report.json.machine import to_dict
 from stabtree.report.markdown.page import markdown
+from stabtree.report.markdown.postmortem import postmortem
 from stabtree.report.model.build import report
 from stabtree.report.options import RenderOptions
 from stabtree.report.screen.screen import screen
@@ -57,6 +58,11 @@ class Outputs:
         return re.sub(r"\\(.)", r"\1", markdown(self.diagnosis))
 
     @cached_property
+    def postmortem(self) -> str:
+        """The draft of a post-mortem."""
+        return postmortem(self.diagnosis)
+
+    @cached_property
     def html_text(self) -> str:
         """The page's text, without its tags."""
         return unescape(re.sub(r"<[^>]+>", "", html(self.diagnosis)))
@@ -64,7 +70,7 @@ class Outputs:
     @cached_property
     def junit_sections(self) -> set[str]:
         """The numbered sections in which JUnit reports a failure."""
-        cases = ET.fromstring(junit(self.diagnosis)).iter("testcase")
+        cases = ET.fromstring(junit(self.diagnosis)).iter("testcase")  # noqa: S314 - our own
         failed = (case.get("name", "") for case in cases if case.find("failure") is not None)
         return {found[1] for name in failed if (found := re.match(r"§(\d+)", name))}
 

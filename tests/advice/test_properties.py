@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,11 +20,12 @@ from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from stabtree.diagnosis.result import Diagnosis
 
 SHARED = ROOT.parent / "shared"  # the corpora of public and of trainers' logs, which not every checkout has beside it
-EVERY = 8  # of their logs one in so many is read: `python -m tests.advice` reads all
+EVERY = 8  # of their logs one in so many is read, to stay within a minute
 KNOWN = [case for case in corpus.cases() if not case.endswith("by the letter")]
 
 

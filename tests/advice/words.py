@@ -86,3 +86,8 @@ def conditions(text: str) -> list[str]:
 def topic(text: str) -> str:
     """What a cause is about, where several causes are about it; else empty."""
     return next((name for pattern, name in _TOPICS if re.search(pattern, text)), "")
+
+
+def plain(text: str) -> str:
+    """A text without what a page or Markdown sets it in."""
+    return re.sub(r"[`*\\\s]", "", text)

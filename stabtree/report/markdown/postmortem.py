@@ -60,7 +60,8 @@ def _summary(report: Report) -> str:
 def _timeline(report: Report) -> Iterator[str]:
     finding, run = report.finding, report.diagnosis.run
     happened = [(item.step, event(item)) for item in report.events]
-    if finding and finding.last_good_step is not None:
+    # At a turn one step is both: the best one, from which on it gets worse.
+    if finding and finding.last_good_step is not None and finding.last_good_step != finding.onset_step:
         happened.append((finding.last_good_step, f"{finding.unit} {finding.last_good_step:,}: the last good one"))
     if finding and finding.onset_step is not None:
         onset = f"{finding.unit} {finding.onset_step:,}: onset: {escape(finding.leaf.title)}"

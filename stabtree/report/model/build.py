@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import UNKNOWN, YES
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.judging.account import unexplained
 from stabtree.report.model.advice import MAX_TO_DO, do_now
@@ -14,6 +14,7 @@ from stabtree.report.model.monitor import sentences
 from stabtree.report.model.plainly import doubts, led_to, recovered, unlogged
 from stabtree.report.model.report import Action, CauseRow, Open, Report, Turn, Walk
 from stabtree.report.model.run_facts import facts
+from stabtree.report.model.ticks import ticks
 from stabtree.report.model.words import (
     answer_word,
     badge,
@@ -25,7 +26,7 @@ from stabtree.report.model.words import (
     main_finding,
     unchecked,
 )
-from stabtree.report.verdicts import BADGES, Tick
+from stabtree.report.verdicts import BADGES
 from stabtree.tree.model import Leaf, Severity
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         unchecked=unchecked(diagnosis),
         open=tuple(_open(diagnosis)),
         monitor=_monitor(diagnosis),
-        ticks=tuple(_ticks(diagnosis)),
+        ticks=tuple(ticks(diagnosis)),
         closing=_closing(diagnosis, finding, exit_code),
     )
 
@@ -245,36 +246,6 @@ def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
     if not diagnosis.tree.questions[miss.id].test:
         return f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
     return f"nothing to log would help: {miss.reason}"
-
-
-def _ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
-    """Yield the numbered sections of the main tree, and what became of each."""
-    found = _sections_found(diagnosis)
-    answered = {section.id for section in diagnosis.answered}
-    entered = {visit.question.section for visit in chain(diagnosis.path, *diagnosis.further)}
-    entered.update(item.section.id for item in diagnosis.sections if item.walked)
-    for item in diagnosis.sections:
-        id_ = item.section.id
-        if not id_.isdigit():
-            continue
-        if id_ in found:
-            yield id_, Tick.FOUND
-        elif id_ in answered:
-            yield id_, Tick.PASSED
-        elif id_ in entered:
-            yield id_, Tick.OPEN
-        else:
-            yield id_, Tick.SKIPPED
-
-
-def _sections_found(diagnosis: Diagnosis) -> set[str]:
-    """Return the sections in which something is wrong."""
-    bad = (*diagnosis.findings, *diagnosis.ignored)
-    found = {finding.section for finding in bad if finding.leaf.severity.is_alarm}
-    if diagnosis.end.severity.is_alarm:
-        # The path may cross sections: what leads on to the finding did not pass.
-        found |= {visit.question.section for visit in diagnosis.path if visit.answer.verdict == YES}
-    return found
 
 
 def _closing(diagnosis: Diagnosis, finding: Incident | None, exit_code: int | None) -> str:

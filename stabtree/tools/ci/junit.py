@@ -11,6 +11,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
 from stabtree.judging.levels import fails
 from stabtree.judging.outcome import UNREAD, Outcome
+from stabtree.report.model.ticks import sections_found
 from stabtree.report.model.words import title
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.tools.ci.problems import MAX_PATH, MAX_TEXT, MAX_TITLE, NOT_JUDGED, accepted, actions, describe, named
@@ -85,7 +86,10 @@ def _section(diagnosis: Diagnosis, item: Walked, answer: Answer | None, look: Re
         yield _case(f"{heading}: {finding.leaf.id}", "skipped", "", message, why)
     if reached or ignored:
         return
-    if answer is None or answer.verdict == UNKNOWN:
+    end = diagnosis.end
+    if id_ in sections_found(diagnosis) and fails(end.severity, look.fail_on):
+        yield _case(f"{heading}: {end.id}", "failure", str(end.severity), f"{end.title} ({end.id})")
+    elif answer is None or answer.verdict == UNKNOWN:
         yield _case(heading, "skipped", "", answer.reason if answer else item.why)
     else:
         yield _case(heading)
