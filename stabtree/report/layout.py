@@ -19,13 +19,13 @@ class Pane:
         name: what it is called in the order of folding.
         forms: how to draw it, from the longest form to the shortest.
         close: whether no empty line separates it from the block before it.
-        most: how many lines it may have by itself; a longer form is passed over for a shorter one, where it has one.
+        free: whether its lines don't count.
     """
 
     name: str
     forms: tuple[Callable[[Page], None], ...]
     close: bool = False
-    most: int | None = None
+    free: bool = False
 
 
 def fitted(blocks: Sequence[Pane], folds: Iterable[str], most: int, new_page: Callable[[], Page]) -> str:
@@ -37,25 +37,17 @@ def fitted(blocks: Sequence[Pane], folds: Iterable[str], most: int, new_page: Ca
         most: how many lines there may be.
         new_page: makes an empty page to draw on.
     """
-    forms = {block.name: _first(block, new_page) for block in blocks}
+    forms = {block.name: 0 for block in blocks}
     drawn = {block.name: _drawn(block, forms[block.name], new_page) for block in blocks}
     known = {block.name: block for block in blocks}
+    counted = [block for block in blocks if not block.free]
     for name in folds:
-        if _joined(blocks, drawn).count("\n") <= most:
+        if _joined(counted, drawn).count("\n") <= most:
             break
         if name in known and forms[name] + 1 < len(known[name].forms):
             forms[name] += 1
             drawn[name] = _drawn(known[name], forms[name], new_page)
     return _joined(blocks, drawn)
-
-
-def _first(block: Pane, new_page: Callable[[], Page]) -> int:
-    """Return the longest form of a block that is no longer than it may be; else its shortest."""
-    last = len(block.forms) - 1
-    if block.most is None:
-        return 0
-    short = (form for form in range(last) if _drawn(block, form, new_page).count("\n") < block.most)
-    return next(short, last)
 
 
 def _drawn(block: Pane, form: int, new_page: Callable[[], Page]) -> str:

@@ -176,7 +176,7 @@ def nan_run() -> Run:
     return make_run({"loss": loss, "grad_norm": norm}, dtype="bf16", lr=3e-3, grad_clip=5.0)
 
 
-def test_three_are_on_the_screen_and_all_in_json() -> None:
+def test_all_are_in_the_full_report_and_in_json() -> None:
     """With the numbers of the run, which JSON has as well."""
     found = diagnose(nan_run())
     finding = found.findings[0]
@@ -186,9 +186,7 @@ def test_three_are_on_the_screen_and_all_in_json() -> None:
     assert told["fixes"] == list(finding.fixes)
     assert [item["fix"] for item in told["first_fixes"]] == list(finding.fixes[:3])
     text = full(found, RenderOptions(width=400))
-    assert all(fix in text for fix in finding.fixes[:3])
-    assert finding.fixes[3] not in text
-    assert f"and {len(finding.fixes) - 3} more: stabtree explain {finding.leaf.id}" in text
+    assert all(fix in text for fix in finding.fixes)
     assert any("lr 0.003 → 0.0015" in fix for fix in finding.fixes)
     assert not any("Should it be" in fix or "{" in fix for fix in finding.fixes)
 

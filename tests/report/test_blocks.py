@@ -62,9 +62,8 @@ def test_a_text_is_cut_at_a_clause_or_behind_a_word() -> None:
     assert all(len(line) <= 9 for line in in_lines("one two three four five six seven", 9, 3))
 
 
-@pytest.mark.parametrize(("most", "count"), [(5, 5), (4, 3), (2, 1)])
-def test_a_block_is_no_longer_than_it_may_be_by_itself(most: int, count: int) -> None:
-    """A form that is too long is passed over even where the screen has room; the shortest is always drawn."""
-    made = replace(pane("a", 5, 3, 1), most=most)
-    assert fitted([made], (), 40, partial(new_page, RenderOptions())).split() == ["a"] * count
-    assert fitted([replace(made, most=0)], (), 40, partial(new_page, RenderOptions())).split() == ["a"]
+def test_what_is_free_does_not_count() -> None:
+    """A part that does not count leaves the others their room, and folds none of them."""
+    panes = [pane("a", 5, 3), replace(pane("b", 9), free=True)]
+    assert fitted(panes, ("a",), 5, partial(new_page, RenderOptions(width=40))).count("a") == 5
+    assert fitted(panes, ("a",), 4, partial(new_page, RenderOptions(width=40))).count("a") == 3

@@ -127,7 +127,7 @@ def test_a_page_says_what_the_report_says_in_its_order(path: Path) -> None:
     texts += [text for item in told.open for text in (item.text, item.how, *item.unlocks)]
     for text in texts:
         assert flat(text) in shown
-    heads = ["Do now", "What happened, in order", "Charts", "Causes and what fixes them", "Path", "Also found"]
+    heads = ["The rows", "Charts", "What it means", "Do now", "Causes", "Log next", "Path", "Also found"]
     heads += ["Not checked, and what to log next time", told.closing, "Everything else"]
     places = [shown.index(flat(head), shown.index(flat(told.facts))) for head in heads if head in shown]
     assert places == sorted(places)

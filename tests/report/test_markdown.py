@@ -124,7 +124,7 @@ def test_a_reason_for_several_things_to_do_is_told_once() -> None:
     """Fixes that rest on one number have it below the first of them alone."""
     found = judged(FIXTURES / "phase19" / "fp16-overflow")
     reasons = {item.reason for item in report(found).do_now if item.reason}
-    assert len(reasons) > 1
+    assert reasons
     for page in (markdown(found), postmortem(found)):
         assert page.count("because") == len(reasons)
 
@@ -137,7 +137,8 @@ def test_the_page_of_a_hostile_log_holds_nothing_but_ours() -> None:
         tokens = list(leaves(PARSER.parse(made(bad, RenderOptions()))))
         usual = list(leaves(PARSER.parse(made(found, RenderOptions()))))
         assert {token.type for token in tokens} == {token.type for token in usual}
-        ours = re.compile(r"</?(details|summary|br)>|The path.*|All fixes.*|Notes on.*|What the NaN.*|Not checked.*")
+        heads = "The path|All fixes|What happened|Further causes|Notes on|What the NaN|Not checked"
+        ours = re.compile(rf"</?(details|summary|br)>|({heads}).*")
         html = [token.content for token in tokens if token.type.startswith("html")]
         assert not [left for text in html if (left := ours.sub("", text).strip())]
         links = {token.attrs["href"] for token in tokens if token.type == "link_open"}
@@ -172,7 +173,7 @@ def test_a_post_mortem_has_all_its_parts(path: Path) -> None:
     )
     assert all(action.fix in found.findings[0].fixes for action in told.do_now if action.fix)
     for row in told.causes:
-        assert f"| {row.judged.state} | {escape(row.judged.cause.text)}" in parts[7]
+        assert f"| {row.word} | {escape(row.judged.cause.text)}" in parts[7]
 
 
 def test_a_post_mortem_names_the_time_of_the_onset() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
@@ -66,10 +66,19 @@ def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figu
 
 def _strips(diagnosis: Diagnosis, chosen: list[Series], frame: Frame) -> Iterator[Strip]:
     """Yield each series as it is drawn, with its own gaps."""
-    leader = _leader(diagnosis)
+    leader, moved = _leader(diagnosis), _moved(diagnosis)
     for series in chosen:
         gaps = [gap for gap in diagnosis.run.gaps if gap.metric == series.metric]
-        yield drawn_strip(series, frame, gaps=gaps, leads=series.metric == leader)
+        strip = drawn_strip(series, frame, gaps=gaps, leads=series.metric == leader)
+        yield replace(strip, moved=series.metric in moved or bool(strip.bad.any()))
+
+
+def _moved(diagnosis: Diagnosis) -> set[str]:
+    """Return the series in which something happened around the onset, or in which it was found."""
+    found = {event.metric for event in diagnosis.timeline}
+    for finding in diagnosis.findings[:1]:
+        found |= {finding.metric, *(item.metric for item in finding.evidence)}
+    return found
 
 
 def _leader(diagnosis: Diagnosis) -> str:
@@ -90,25 +99,26 @@ def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series
 
 
 def _wanted(diagnosis: Diagnosis, finding: Incident | None) -> list[str]:
-    """Return the names of the series to draw: what moved first, the finding's own, what moved then.
+    """Return the names of the series to draw: the finding's own, what moved first, what moved then.
 
-    The loss leads them where it is one of them, and else comes last: a loss that did not move shows nothing.
+    The loss comes last where it is none of them: a loss that did not move shows nothing.
     """
     names = [name for name in _named(diagnosis, finding) if diagnosis.run.find(name)]
     if finding:
         names += [name for name in _tenfold(diagnosis.run) if name not in names]
-    if "loss" in names:
-        return ["loss", *names]
     return [*names[: MAX_STRIPS - 1], "loss", *names]
 
 
 def _named(diagnosis: Diagnosis, finding: Incident | None) -> dict[str, None]:
-    """Return the series that the timeline and the finding name, in the order in which to draw them."""
-    names = [event.metric for event in diagnosis.timeline if event.first]
+    """Return the series that the finding and the timeline name, in the order in which to draw them."""
+    names: list[str] = []
     if finding:
-        names += [item.metric for item in finding.evidence if item.metric != "batch_id"]
+        names += [item.metric for item in finding.evidence[:1]]
+    names += [event.metric for event in diagnosis.timeline if event.first]
+    if finding:
+        names += [item.metric for item in finding.evidence]
     names += [event.metric for event in diagnosis.timeline]
-    return dict.fromkeys(names)
+    return dict.fromkeys(name for name in names if name != "batch_id")
 
 
 def _tenfold(run: Run) -> list[str]:

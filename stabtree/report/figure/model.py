@@ -29,6 +29,7 @@ class Strip:
         clipped: the highest finite value where it is beyond the axis, else None.
         clipped_low: the lowest one where it is beyond the axis.
         first: whether it moved before all others.
+        moved: whether something happened in it at the onset.
         behind: the course of other runs on the same axis, drawn behind it.
     """
 
@@ -43,6 +44,7 @@ class Strip:
     clipped: float | None = None
     clipped_low: float | None = None
     first: bool = False
+    moved: bool = True
     behind: Strip | None = None
 
 

@@ -39,8 +39,8 @@ def columns_for(width: int) -> int:
     return BRAILLE.across * _cells(width, MIN_NAME)
 
 
-def strips(figure: Figure, width: int, *, ascii: bool = False) -> list[Line]:  # noqa: A002 - as in `RenderOptions`
-    """Draw the strips, two rows each, and a last row with the steps.
+def strips(figure: Figure, width: int, *, ascii: bool = False, height: int = ROWS) -> list[Line]:  # noqa: A002 - as in `RenderOptions`
+    """Draw the strips, each as high as asked, and a last row with the steps.
 
     A column shows the range of the values that fall into it. Styles: `title`, `axis`, `curve`; `mark` for an onset
     and for values that are not finite, `restart`, and `first` for what moved before all others.
@@ -49,16 +49,18 @@ def strips(figure: Figure, width: int, *, ascii: bool = False) -> list[Line]:  #
         figure: what to draw.
         width: columns in all, names and numbers included.
         ascii: draw with nothing but ASCII characters.
+        height: text rows of a strip.
     """
     pen = ASCII if ascii else BRAILLE
     room = max(MIN_NAME, min(MAX_NAME, max(len(strip.metric) for strip in figure.strips), width // 4))
     cells = _cells(width, room)
     marks = _marks(figure, cells)
     styles = {cell: style for cell, style, _ in marks}
+    still = {cell: style for cell, style in styles.items() if style != LINES["onset"]}
     lines: list[Line] = []
     for strip in figure.strips:
-        left = _left(strip, room, pen)
-        right = _rows(strip, cells, styles, pen)
+        left = _left(strip, room, height, pen)
+        right = _rows(strip, cells, styles if strip.moved else still, height, pen)
         lines += [[*label, *drawn] for label, drawn in zip(left, right, strict=True)]
     lines.append([(" " * (room + NUMBER + 2), ""), *_steps(figure, marks, cells, pen)])
     return lines
@@ -76,7 +78,7 @@ def _marks(figure: Figure, cells: int) -> list[CellMark]:
     return [(cell, LINES[mark.kind], mark.label) for cell, mark in marks if mark.kind in LINES]
 
 
-def _left(strip: Strip, room: int, pen: Pen) -> tuple[Line, Line]:
+def _left(strip: Strip, room: int, height: int, pen: Pen) -> list[Line]:
     """Return its name and the upper end of its axis; below, its notes and the lower end."""
     low, high = ends(strip.low, strip.high)
     if np.isnan(strip.highs).all():
@@ -85,10 +87,12 @@ def _left(strip: Strip, room: int, pen: Pen) -> tuple[Line, Line]:
         low = ""
     first = f"{pen.first} first " if strip.first else ""
     note = " ".join(_notes(strip))[: room - len(first)]
-    return (
+    empty: Line = [(" " * (room + NUMBER + 2), "")]
+    return [
         [(f"{_name(strip, room, pen):<{room}} ", "title"), (f"{high:>{NUMBER}} ", "axis")],
+        *[empty] * (height - 2),
         [(first, "first"), (f"{note:<{room - len(first)}} ", "axis"), (f"{low:>{NUMBER}} ", "axis")],
-    )
+    ]
 
 
 def _name(strip: Strip, room: int, pen: Pen) -> str:
@@ -112,13 +116,13 @@ def _notes(strip: Strip) -> list[str]:
     return notes
 
 
-def _rows(strip: Strip, cells: int, marks: Mapping[int, str], pen: Pen) -> list[Line]:
+def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: Pen) -> list[Line]:
     """Draw the rows of a strip: the curve, over it what is not finite or beyond the axis, behind it marked steps."""
     columns = np.arange(len(strip.lows)) * cells // len(strip.lows)
-    rows: list[dict[int, Piece]] = [{cell: (pen.line, style) for cell, style in marks.items()} for _ in range(ROWS)]
+    rows: list[dict[int, Piece]] = [{cell: (pen.line, style) for cell, style in marks.items()} for _ in range(height)]
     if strip.behind:
-        _draw(rows, _dotted(_ink(strip.behind, cells, pen), pen), pen, "behind")
-    _draw(rows, _ink(strip, cells, pen), pen, "curve")
+        _draw(rows, _dotted(_ink(strip.behind, cells, height, pen), pen), pen, "behind")
+    _draw(rows, _ink(strip, cells, height, pen), pen, "curve")
     rows[-1].update(dict.fromkeys(columns[strip.lows < strip.low].tolist(), (pen.below, "curve")))
     rows[0].update(dict.fromkeys(columns[strip.highs > strip.high].tolist(), (pen.up, "curve")))
     rows[0].update(dict.fromkeys(columns[strip.bad].tolist(), (pen.bad, "mark")))
@@ -138,9 +142,9 @@ def _dotted(dots: Ink, pen: Pen) -> Ink:
     return [[code * (cell % 2) for cell, code in enumerate(row)] for row in dots]
 
 
-def _ink(strip: Strip, cells: int, pen: Pen) -> Ink:
-    lows, highs = _strokes(strip, cells * pen.across, ROWS * pen.down)
-    return ink(lows, highs, ROWS, pen)
+def _ink(strip: Strip, cells: int, height: int, pen: Pen) -> Ink:
+    lows, highs = _strokes(strip, cells * pen.across, height * pen.down)
+    return ink(lows, highs, height, pen)
 
 
 def _strokes(strip: Strip, dots: int, height: int) -> tuple[Floats, Floats]:

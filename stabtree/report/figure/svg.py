@@ -15,7 +15,7 @@ from stabtree.report.figure.theme import style
 from stabtree.report.model.words import headline, main_finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis
@@ -66,7 +66,10 @@ def svg(figure: Figure, *, dark: bool | None = None, title: str = "", subtitle: 
     for index, strip in enumerate(figure.strips):
         parts += _strip(figure, strip, grid, top + pitch * index + HEAD)
     for index, mark in enumerate(labelled):
-        parts.append(_mark(figure, mark, head + LABEL * index, bottom - SPACE))
+        whole = mark.kind != "onset" or all(strip.moved for strip in figure.strips)
+        moved = () if whole else [top + pitch * at for at, strip in enumerate(figure.strips) if strip.moved]
+        stretches = [(at + 4, at + HEAD + STRIP) for at in moved] or [(head + LABEL * index + 1, bottom - SPACE)]
+        parts.append(_mark(figure, mark, head + LABEL * index, stretches))
     parts += [_name(figure, strip, top + pitch * index + HEAD - 7) for index, strip in enumerate(figure.strips)]
     parts += _legend(figure, bottom + FOOT - 8)
     return _page(title, subtitle, _description(figure), parts, bottom + FOOT, dark)
@@ -223,11 +226,12 @@ def _beside(x: float, y: float, text: str, kind: str, *, gap: int, left: bool) -
     return _text(x + gap, y, text, kind)
 
 
-def _mark(figure: Figure, mark: Mark, top: int, bottom: int) -> str:
-    """Return a line across all strips, with its step above, each in a row of its own."""
+def _mark(figure: Figure, mark: Mark, top: int, stretches: Sequence[tuple[int, int]]) -> str:
+    """Return a line across the strips in which something happened, with its step above, in a row of its own."""
     x, y = _x(figure, mark.step), top + 10
     label = _beside(x, y, f"{WORDS[mark.kind]} {mark.label}", mark.kind, gap=6, left=x > LEFT + PLOT * 0.75)
-    return f'<path class="{mark.kind}-line" d="M{x:g} {y - 9}V{bottom}"/>\n{label}'
+    line = "".join(f"M{x:g} {start}V{end}" for start, end in stretches)
+    return f'<path class="{mark.kind}-line" d="{line}"/>\n{label}'
 
 
 def _legend(figure: Figure, y: int) -> Iterator[str]:

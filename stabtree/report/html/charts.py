@@ -86,6 +86,7 @@ def _strip(strip: Strip, drawn: Figure) -> dict[str, Any]:
         "log": strip.log,
         "beyond": _short(np.array([end for end in (strip.clipped_low, strip.clipped) if end is not None])),
         "leads": strip.first,
+        "moved": strip.moved,
     }
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.report.html.node import ending, turns
-from stabtree.report.html.tags import NOTHING, Markup, folded, items, joined, prose, tag
-from stabtree.report.model.events import followers
-from stabtree.report.model.words import accepted_notes, because, state_counts, step_prefix
+from stabtree.report.html.tags import NOTHING, Markup, folded, items, joined, prose, table, tag
+from stabtree.report.model.words import accepted_notes, because, step_prefix
 from stabtree.report.text import counted
 from stabtree.report.verdicts import BADGES, CAUSE_SIGNS, TICK_SIGNS, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.result import Fix, Happening, Incident
+    from stabtree.diagnosis.result import Fix, Incident
     from stabtree.report.model.report import Action, CauseRow, Open, Report
 
-MAX_EVENTS = 8
-MAX_CAUSES = 5
 MAX_OPEN = 3
 TICK_WORDS = {
     Tick.PASSED: "nothing wrong",
@@ -41,19 +38,37 @@ def badge(verdict: str) -> Markup:
 
 
 def verdict(report: Report) -> Markup:
-    """Return the verdict, the run, what it means, and what became of each section."""
+    """Return the verdict, the run, and what was misread or accepted."""
     misread = report.careful + report.misread if report.misread else ""
     return tag(
         "header",
         badge(report.badge),
         tag("h1", report.title),
         tag("p", report.facts, class_="facts"),
-        *(_paragraph(text, "why") for text in (report.earlier, report.plainly, report.why)),
-        _paragraph(report.also_seen, "quiet"),
+        _paragraph(report.earlier, "facts"),
         _paragraph(misread, "careful"),
         *(_paragraph(text, "facts") for text in accepted_notes(report.diagnosis)),
-        tag("ul", *(_chip(report, id_, tick) for id_, tick in report.ticks), class_="ticks", aria_label="Sections"),
     )
+
+
+def rows(report: Report) -> Markup:
+    """Return the rows of the log that show it."""
+    if report.quoted is None:
+        return NOTHING
+    found = report.quoted
+    shown = [
+        [tag("strong", cell) if line.here else cell for cell in (f"{line.step:,}", *line.cells, line.note)]
+        for line in found.lines
+    ]
+    return headed("The rows", table([found.unit, *found.metrics, ""], shown, class_="numbers quoted"), name="rows")
+
+
+def meaning(report: Report) -> Markup:
+    """Return what it means, and what became of each section."""
+    chips = [_chip(report, id_, tick) for id_, tick in report.ticks]
+    sections = tag("ul", *chips, class_="ticks", aria_label="Sections") if chips else NOTHING
+    texts = (_paragraph(report.meaning, "why"), _paragraph(report.also_seen, "quiet"), sections)
+    return headed("What it means", *texts, name="meaning")
 
 
 def _chip(report: Report, id_: str, tick: Tick) -> Markup:
@@ -74,6 +89,9 @@ def do_now(report: Report) -> Markup:
 
 
 def _strong(action: Action) -> Markup:
+    if action.branches:
+        branches = [joined([tag("b", f"{answer} →"), " ", prose(do)]) for answer, do in action.branches]
+        return joined([tag("strong", prose(action.text)), items("ul", branches, class_="branches")])
     text, strong = prose(action.text), prose(action.strong)
     if strong:
         return Markup(text.replace(strong, tag("strong", strong), 1))
@@ -100,40 +118,30 @@ def _list(name: str, kind: str, rows: list[Markup], most: int) -> list[Markup]:
     return parts
 
 
-def events(report: Report) -> Markup:
-    """Return what happened, in order; nothing where the headline reports all of it."""
-    rows = [_event(event, others) for event, others in report.event_groups]
-    return headed("What happened, in order", *_list("ol", "events", rows, MAX_EVENTS), name="events")
-
-
-def _event(event: Happening, others: int) -> Markup:
-    step = tag("span", f"{event.unit} {event.step:,}", class_="step")
-    text = prose(event.sentence + followers(others))
-    if not event.first:
-        return tag("li", step, tag("span", text, " "))
-    mark = tag("span", "◀ first", class_="first")
-    return tag("li", step, tag("span", text, " ", mark), class_="leads")
-
-
 def causes(report: Report) -> Markup:
-    """Return causes beside their fixes; those that nothing supports are folded."""
-    shown = [row for row in report.causes if not row.silent][:MAX_CAUSES]
+    """Return the strongest causes, each with what speaks for it and what fixes it; the others are folded."""
+    shown = report.shown_causes
     rest = [row for row in report.causes if row not in shown]
     parts = []
     if shown:
-        parts.append(_rows(shown))
+        parts.append(_causes(shown))
     if rest:
-        parts.append(folded(f"{len(rest):,} more: {state_counts(rest)}", _rows(rest)))
-    return headed("Causes and what fixes them", *parts, name="causes")
+        parts.append(folded(f"{len(rest):,} more", _causes(rest)))
+    return headed("Causes", *parts, name="causes")
 
 
-def _rows(rows: Sequence[CauseRow]) -> Markup:
+def log_next(report: Report) -> Markup:
+    """Return what to log to decide between the causes."""
+    return headed("Log next", _paragraph(report.log_next, ""), name="log-next")
+
+
+def _causes(rows: Sequence[CauseRow]) -> Markup:
     return tag("ul", *map(_cause, rows), class_="causes")
 
 
 def _cause(row: CauseRow) -> Markup:
     state = str(row.state)
-    mark = tag("span", f"{CAUSE_SIGNS[row.state]} {state}", class_=f"state {state.replace(' ', '-')}")
+    mark = tag("span", f"{CAUSE_SIGNS[row.state]} {row.word}", class_=f"state {state.replace(' ', '-')}")
     seen = [item.text for item in row.judged.evidence[1:]]
     more = NOTHING
     if seen:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.report.html.first import fixes, headed
 from stabtree.report.html.node import turns
-from stabtree.report.html.tags import NOTHING, Markup, folded, items, joined, table, tag
+from stabtree.report.html.tags import NOTHING, Markup, folded, items, joined, prose, table, tag
 from stabtree.report.model.build import turn_of
+from stabtree.report.model.events import by_group, followers
 from stabtree.report.model.run_facts import steps_around, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.diagnosis.result import Diagnosis, Happening, Incident
     from stabtree.report.model.report import Report
     from stabtree.run import FileUse, Run
 
@@ -31,6 +32,7 @@ def everything_else(report: Report) -> Markup:
     settings = sorted(diagnosis.run.config.items())
     configuration = [[key, str(setting.value), setting.source] for key, setting in settings]
     parts = [
+        _events(report),
         _rows(report),
         _all_fixes(report.finding),
         _list("NaN monitor", report.monitor),
@@ -42,6 +44,24 @@ def everything_else(report: Report) -> Markup:
         _list("Notes on the log", report.log_notes),
     ]
     return headed("Everything else", *parts, name="more")
+
+
+def _events(report: Report) -> Markup:
+    """Return what happened, in order; nothing where the headline reports all of it."""
+    groups = by_group(report.events)
+    if len(groups) < 2:
+        return NOTHING
+    rows = [_event(first, len(others)) for first, *others in groups]
+    return folded("What happened, in order", tag("ol", *rows, class_="events"))
+
+
+def _event(event: Happening, others: int) -> Markup:
+    step = tag("span", f"{event.unit} {event.step:,}", class_="step")
+    text = prose(event.sentence + followers(others))
+    if not event.first:
+        return tag("li", step, tag("span", text, " "))
+    mark = tag("span", "◀ first", class_="first")
+    return tag("li", step, tag("span", text, " ", mark), class_="leads")
 
 
 def _list(title: str, texts: tuple[str, ...]) -> Markup:

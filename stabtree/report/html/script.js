@@ -74,7 +74,7 @@
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
       }
       ctx.globalAlpha = 1;
-      for (const mark of data.marks.filter((one) => one.kind !== "first" || strip.leads)) {
+      for (const mark of data.marks.filter((one) => ({ first: strip.leads, onset: strip.moved })[one.kind] ?? true)) {
         ctx.strokeStyle = colour(mark.kind);
         ctx.lineWidth = (mark.kind === "first" ? 1 : 1.5) * ratio;
         ctx.setLineDash({ restart: [2, 3], first: [], onset: [5, 3] }[mark.kind].map((length) => length * ratio));

@@ -11,6 +11,7 @@ from stabtree.diagnosis.result import CauseState
 from stabtree.report.json.run_contract import (
     account_entry,
     context_parts,
+    decision_parts,
     log_next_parts,
     missing_parts,
     near_parts,
@@ -212,6 +213,10 @@ def _finding() -> dict[str, Schema]:
         "also": many("Other findings of the same event.", record("A leaf.", _leaf())),
         "consequences": many("Findings that followed from it.", record("A leaf.", _leaf())),
         "rows": many("The rows that show it, by step.", record("A row.", _row())),
+        "decision": {
+            "description": "What to find out first; null where the log decides between the causes.",
+            "anyOf": [record("A decision.", decision_parts()), {"type": "null"}],
+        },
         "open": flag("Whether it lasts to the end of the log."),
         "p": number("How likely an engineer would call the run faulty in this way; null where that was not fitted."),
     }
@@ -241,6 +246,7 @@ def _cause() -> dict[str, Schema]:
         "evidence": each("evidence", "What was seen of it."),
         "reason": text("Why nothing was; may be empty."),
         "fixes": texts("What fixes it."),
+        "odds": number("How many times likelier it is than a cause of which nothing is known."),
     }
 
 

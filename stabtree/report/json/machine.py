@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.common.errors import StabtreeError
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, QuotedRow
+    from stabtree.diagnosis.result import Decision, Diagnosis, Incident, JudgedCause, QuotedRow
     from stabtree.diagnosis.visits import Visit
     from stabtree.diagnosis.whole.near import Near
     from stabtree.facts.replay import Replay, Watch
@@ -239,8 +239,16 @@ def finding_dict(finding: Incident, run: Run, *, ignored: bool = False) -> dict[
             for item in finding.consequences
         ],
         "rows": [_row(row) for row in finding.rows],
+        "decision": _decision(finding.decision),
         **picked(finding, "open", "p"),
     }
+
+
+def _decision(decision: Decision | None) -> dict[str, Any] | None:
+    if decision is None:
+        return None
+    branches = [{"answer": answer, "do": do} for answer, do in decision.branches]
+    return {"ask": decision.ask, "branches": branches, "causes": list(decision.causes)}
 
 
 def _row(row: QuotedRow) -> dict[str, Any]:
@@ -256,6 +264,7 @@ def _cause(judged: JudgedCause) -> dict[str, Any]:
         "evidence": _evidence(judged.evidence),
         "reason": judged.reason,
         "fixes": list(judged.cause.fixes),
+        "odds": number(judged.odds),
     }
 
 

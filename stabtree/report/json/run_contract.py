@@ -76,6 +76,16 @@ def _one_of(about: str, words: Sequence[str]) -> Schema:
     return word(about, [*words, None]) if words else maybe(text(about))
 
 
+def decision_parts() -> dict[str, Schema]:
+    """Return the parts of a question that decides between causes."""
+    branch = {"answer": text("What may come out."), "do": text("What to do then.")}
+    return {
+        "ask": text("The question, or the trial to run."),
+        "branches": many("What may come out of it.", record("An outcome.", branch)),
+        "causes": texts("Ids of the causes between which it decides; empty where the finding itself asks."),
+    }
+
+
 def near_parts() -> dict[str, Schema]:
     """Return the parts of a fact that came near to an alarm."""
     return {

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Happening, Incident
     from stabtree.report.model.report import Action, CauseRow, Open, Report, Walk
 
-MAX_CAUSES = 6  # beside their fixes; the rest is folded
-MAX_EVENTS = 8
-
 
 def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the report as GitHub and GitLab show it."""
@@ -26,12 +23,14 @@ def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> 
     return paged(
         f"### {BADGES[report.badge].word}: {escape(report.title)}",
         escape(report.facts),
-        *findings_in_words(report),
+        *beside_the_title(report),
+        quoted(report),
+        escape(report.meaning),
         escape(report.also_seen),
         _part(*_why_not(diagnosis)),
         _part("Do now", listed(actions(report.do_now), "1.")),
-        _part("What happened", listed(map(event, report.events[:MAX_EVENTS]))),
-        _part("Causes", causes(report.causes[:MAX_CAUSES])),
+        _part("Causes", causes(report.shown_causes)),
+        _part("Log next", escape(report.log_next)),
         _part("Also found", listed(map(other, report.also))),
         " · ".join(f"§{escape(id_)} {TICK_SIGNS[tick]}" for id_, tick in report.ticks),
         *_folded(report),
@@ -39,19 +38,26 @@ def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> 
     )
 
 
-def findings_in_words(report: Report) -> list[str]:
-    """Return what came before the finding, what it comes to, what to be careful about, and what it means."""
+def beside_the_title(report: Report) -> list[str]:
+    """Return what came before the finding, what to be careful about, and what is accepted."""
     return [
         escape(report.earlier),
-        escape(report.plainly),
         f"**Careful:** {escape(report.misread)}" if report.misread else "",
         listed(map(escape, accepted_notes(report.diagnosis))),
-        escape(report.why),
     ]
 
 
+def quoted(report: Report) -> str:
+    """Return the rows of the log that show it; empty where none do."""
+    if report.quoted is None:
+        return ""
+    found = report.quoted
+    rows = [[f"{line.step:,}", *line.cells, escape(line.note)] for line in found.lines]
+    return table((found.unit, *map(escape, found.metrics), ""), rows)
+
+
 def actions(items: Sequence[Action]) -> Iterator[str]:
-    """Yield what to do in order, each with its reason."""
+    """Yield what to do in order, each with its reason; below a question what may come out of it."""
     for item, reason in zip(items, because(items), strict=True):
         if reason:
             yield f"{_action(item)}<br>{escape(reason)}"
@@ -60,6 +66,9 @@ def actions(items: Sequence[Action]) -> Iterator[str]:
 
 
 def _action(item: Action) -> str:
+    if item.branches:
+        branches = [f"{escape(answer)} → {escape(do)}" for answer, do in item.branches]
+        return "<br>".join([f"**{escape(item.text)}**", *branches])
     before, strong, after = item.parts()
     if not strong:
         return escape(before)
@@ -80,7 +89,7 @@ def causes(rows: Sequence[CauseRow]) -> str:
     """Return the causes beside their fixes; empty where there are none."""
     if not rows:
         return ""
-    cells = [(str(row.state), row.judged.cause.text, row.why, " ".join(row.fixes)) for row in rows]
+    cells = [(row.word, row.judged.cause.text, row.why, " ".join(row.fixes)) for row in rows]
     return table(("state", "cause", "what the log says", "what fixes it"), [[*map(escape, row)] for row in cells])
 
 
@@ -141,10 +150,10 @@ def _folded(report: Report) -> Iterator[str]:
         fixes = report.finding.fixes
     notes = (*report.diagnosis.answer_notes, *report.log_notes)
     turns = sum(len(item.turns) for item in report.walks)
-    late, rest = report.events[MAX_EVENTS:], report.causes[MAX_CAUSES:]
+    rest = [row for row in report.causes if row not in report.shown_causes]
     parts = (
         (f"The path: {turns} questions", "\n\n".join(map(walk, report.walks))),
-        (f"What happened besides: {len(late)}", listed(map(event, late))),
+        ("What happened, in order", listed(map(event, report.events))),
         (f"Further causes: {len(rest)}", causes(rest)),
         (f"All fixes: {len(fixes)}", listed(map(escape, fixes), "1.")),
         ("What the NaN monitor would have done", listed(map(escape, report.monitor))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import STRONG
-from stabtree.report.markdown.page import actions, causes, event, findings_in_words, other, unchecked, walk
+from stabtree.report.markdown.page import actions, beside_the_title, causes, event, other, unchecked, walk
 from stabtree.report.markdown.text import escape, listed, paged, table
 from stabtree.report.model.build import report as report_of
 from stabtree.report.model.run_facts import logged_at
@@ -30,7 +30,8 @@ def postmortem(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -
         f"# Post-mortem: {escape(report.title)}",
         f"Drafted by stabtree from the log. No log can say what follows {MARK}",
         f"## Summary\n\n{_summary(report)}",
-        *findings_in_words(report),
+        *beside_the_title(report),
+        escape(report.meaning),
         f"{MARK} what the run was for, and what the trouble cost",
         f"## Timeline\n\n{listed(_timeline(report))}",
         f"## Evidence\n\n{_evidence(report)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.judging.account import unexplained
 from stabtree.report.model.advice import MAX_TO_DO, do_now
-from stabtree.report.model.events import event_groups
+from stabtree.report.model.logged import log_next
 from stabtree.report.model.monitor import sentences
 from stabtree.report.model.plainly import doubts, led_to, recovered, unlogged
+from stabtree.report.model.quoted import quoted
 from stabtree.report.model.report import Action, CauseRow, Open, Report, Turn, Walk
 from stabtree.report.model.run_facts import facts
 from stabtree.report.model.ticks import ticks
@@ -26,6 +28,7 @@ from stabtree.report.model.words import (
     main_finding,
     unchecked,
 )
+from stabtree.report.text import plain_numbers
 from stabtree.report.verdicts import BADGES
 from stabtree.tree.model import Leaf, Severity
 
@@ -53,28 +56,29 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         others = others[1:]
     least = _min_severity(diagnosis).rank
     also = tuple(item for item in others if item.leaf.severity.rank >= least)
-    actions = _actions(diagnosis, finding, also)
+    causes = tuple(_causes(finding))
     return Report(
         diagnosis=diagnosis,
         verdict=str(diagnosis.verdict),
         badge=badge(diagnosis),
-        title=headline(diagnosis),
+        title=plain_numbers(headline(diagnosis)),
         finding=finding,
         facts=facts(diagnosis.run),
-        why=finding.leaf.why if finding else "",
-        earlier=earlier(diagnosis, finding) if finding else "",
-        plainly=_plainly(diagnosis, finding),
+        why=plain_numbers(finding.leaf.why) if finding else "",
+        quoted=quoted(diagnosis.run, finding) if finding else None,
+        earlier=plain_numbers(earlier(diagnosis, finding)) if finding else "",
+        plainly=plain_numbers(_plainly(diagnosis, finding)),
         misread=_misread(diagnosis),
         seen_as=tuple(_seen_as(finding)),
-        do_now=actions,
-        events=diagnosis.timeline,
-        event_groups=tuple(event_groups(diagnosis.timeline)),
-        causes=tuple(_causes(finding, actions)),
+        do_now=_actions(diagnosis, finding, also),
+        events=[replace(event, text=plain_numbers(event.text)) for event in diagnosis.timeline],
+        causes=causes,
         walks=tuple(_walks(diagnosis, finding)),
         also=also,
         notes=len(others) - len(also),
         unexplained=unexplained(diagnosis.run),
         unchecked=unchecked(diagnosis),
+        log_next=log_next(diagnosis, causes),
         open=tuple(_open(diagnosis)),
         monitor=_monitor(diagnosis),
         ticks=tuple(ticks(diagnosis)),
@@ -158,16 +162,14 @@ def _at(finding: Incident) -> str:
     return f" at {finding.unit} {finding.onset_step:,}"
 
 
-def _causes(finding: Incident | None, actions: tuple[Action, ...]) -> Iterator[CauseRow]:
+def _causes(finding: Incident | None) -> Iterator[CauseRow]:
     if finding is None:
         return
-    numbers = {action.fix: number for number, action in reversed([*enumerate(actions, 1)]) if action.fix}
     for judged in finding.causes:
         why = judged.reason
         if judged.evidence:
             why = judged.evidence[0].text
-        first_fix = next(iter(judged.cause.fixes), "")
-        yield CauseRow(judged, why, judged.cause.fixes, numbers.get(first_fix, 0))
+        yield CauseRow(judged, plain_numbers(why), judged.cause.fixes)
 
 
 def _walks(diagnosis: Diagnosis, finding: Incident | None) -> Iterator[Walk]:
@@ -206,7 +208,7 @@ def turn_of(visit: Visit) -> Turn:
     checked = answer.verdict != UNKNOWN
     evidence: tuple[str, ...] = (answer.reason,)
     if checked:
-        evidence = tuple(item.text for item in answer.evidence)
+        evidence = tuple(plain_numbers(item.text) for item in answer.evidence)
     return Turn(
         id=question.id,
         section=question.section,

@@ -35,6 +35,15 @@ def identity(context: Context) -> Iterator[tuple[str, str, str]]:
         yield "outcome", _outcome(context), _how(context.outcome)
 
 
+def kind(context: Context) -> str:
+    """Return what is trained and with what, as `PPO · Stable-Baselines3`; empty where neither is known."""
+    task, algorithm, trainer = context.task.value, context.algorithm.value, context.framework.value
+    what = _WORDS.get(task or "", task or "")
+    if algorithm:
+        what = algorithm.upper() if algorithm.isalnum() else algorithm
+    return " · ".join(filter(None, (what, framework(trainer).name if trainer else "")))
+
+
 def unknown_parts(context: Context) -> list[str]:
     """Return the names of the parts that are not known."""
     parts = (*_LINES, ("optimizer", "optimizer"))

@@ -44,7 +44,7 @@ def recovered(run: Run, finding: Incident) -> str:
     before_that = f"the {begins:.4g} of its first rows" if last > begins else "where it was before"
     if last >= values[steps >= onset].max():
         return f"The loss ends at {last:.4g}, above {before_that}."
-    return f"It came back from its top, but the loss ends at {last:.4g}, above {before_that}."
+    return f"The loss fell back from its top, but ends at {last:.4g}, above {before_that}."
 
 
 def led_to(finding: Incident) -> str:

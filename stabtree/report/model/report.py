@@ -7,13 +7,16 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.result import SILENT
+from stabtree.diagnosis.result import SILENT, CauseState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.result import CauseState, Diagnosis, Happening, Incident, JudgedCause
+    from stabtree.diagnosis.result import Diagnosis, Happening, Incident, JudgedCause
+    from stabtree.report.model.quoted import Quoted
     from stabtree.report.verdicts import Tick
+
+MAX_CAUSES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +52,21 @@ class CauseRow:
         judged: the cause with what the log says of it.
         why: what was seen, or what is missing; may be empty.
         fixes: its own fixes, filled with this run's numbers.
-        action: the number of the action in `do_now` that is its first fix; 0 where none is.
     """
 
     judged: JudgedCause
     why: str
     fixes: tuple[str, ...]
-    action: int = 0
 
     @property
     def state(self) -> CauseState:
         """What the log says of the cause."""
         return self.judged.state
+
+    @property
+    def word(self) -> str:
+        """The state as a person reads it: what no log could test is possible."""
+        return str(CauseState.POSSIBLE if self.state is CauseState.NOT_CHECKABLE else self.state)
 
     @property
     def silent(self) -> bool:
@@ -146,20 +152,20 @@ class Report:
         finding: the finding that the verdict rests on; None where there is none or the run was not judged.
         facts: the run in a line: steps, precision, optimizer, rate, file.
         why: what the finding means.
+        quoted: the rows that show it; None where none do.
         earlier: what came before the finding and may have started it; may be empty.
         plainly: whether the trouble is over, or what to doubt about the finding; may be empty.
         misread: what was misread of the log and what to do about it; may be empty.
         seen_as: other findings of the same event, and where.
         do_now: what to do, at most a few things.
         events: what happened around the onset, by step.
-        event_groups: the same, the first event of each group of series with the number of those that followed; empty
-            where only one group moved, which the headline reports.
         causes: causes beside their fixes, strongest first.
         walks: the path, and the walk that the verdict rests on where that is another.
         also: further findings, worst first; mere notes only where nothing worse was found.
         notes: how many notes are not among them.
         unexplained: what was logged and no question reads, in sentences: values that are not finite, lines not read.
         unchecked: how many questions have no answer; empty where all have one.
+        log_next: what to log to decide between the causes that are shown; empty where nothing would.
         open: what was not checked, the most useful first.
         monitor: what the NaN monitor would have done, in sentences.
         ticks: the numbered sections, and what became of each.
@@ -173,19 +179,20 @@ class Report:
     finding: Incident | None
     facts: str
     why: str
+    quoted: Quoted | None
     earlier: str
     plainly: str
     misread: str
     seen_as: tuple[str, ...]
     do_now: tuple[Action, ...]
     events: Sequence[Happening]
-    event_groups: tuple[tuple[Happening, int], ...]
     causes: tuple[CauseRow, ...]
     walks: tuple[Walk, ...]
     also: tuple[Incident, ...]
     notes: int
     unexplained: tuple[str, ...]
     unchecked: str
+    log_next: str
     open: tuple[Open, ...]
     monitor: tuple[str, ...]
     ticks: tuple[tuple[str, Tick], ...]
@@ -195,6 +202,16 @@ class Report:
     def log_notes(self) -> tuple[str, ...]:
         """Notes on the log: what is unexplained, unusual settings, then what reading it changed or assumed."""
         return (*self.unexplained, *self.diagnosis.setting_notes, *self.diagnosis.run.notes)
+
+    @property
+    def shown_causes(self) -> tuple[CauseRow, ...]:
+        """The strongest causes, without those that nothing speaks for though they were tested."""
+        return tuple(row for row in self.causes if not row.silent)[:MAX_CAUSES]
+
+    @property
+    def meaning(self) -> str:
+        """What the finding means, after whether it is over and what followed."""
+        return " ".join(filter(None, (self.plainly, self.why)))
 
     @property
     def careful(self) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from stabtree.context.find import context_of
 from stabtree.metrics.table import all_metrics
+from stabtree.report.model.identity import kind
 from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
@@ -18,11 +20,12 @@ CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what 
 
 
 def facts(run: Run) -> str:
-    """Return the run in a line: its steps, precision, optimizer and rate, and its name."""
+    """Return the run in a line: its steps, task and trainer, precision, optimizer and rate, and its name."""
     dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
     shown_rate = f"lr {rate:g}" if isinstance(rate, float | int) else ""
     trained = " ".join(filter(None, (str(optimizer or ""), shown_rate)))
-    return " · ".join([*filter(None, (step_range(run), str(dtype or ""), trained, ranks(run))), run.name])
+    known = (step_range(run), kind(context_of(run)), str(dtype or ""), trained, ranks(run))
+    return " · ".join([*filter(None, known), run.name])
 
 
 def ranks(run: Run) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis, Fix, Incident
     from stabtree.diagnosis.visits import Visit
-    from stabtree.report.model.report import Action, CauseRow
+    from stabtree.report.model.report import Action
 
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that needs no action
@@ -217,12 +216,6 @@ def because(actions: Iterable[Action | Fix]) -> list[str]:
         clauses.append(f"because {action.reason}" if action.reason not in ("", last) else "")
         last = action.reason
     return clauses
-
-
-def state_counts(rows: Iterable[CauseRow], word: str = "") -> str:
-    """Count the causes of each state, as `2 possible, 1 ruled out`, with a word after each number."""
-    counts = Counter(str(row.state) for row in rows)
-    return ", ".join(f"{count}{word} {state}" for state, count in counts.items())
 
 
 def is_unasked(visit: Visit) -> bool:

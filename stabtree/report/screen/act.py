@@ -1,89 +1,138 @@
-"""The top and the bottom of the screen: what was found, what to do now, what happened, and the last line."""
+"""What it takes to act: what was found, what it means, what to do now, its causes, and the last line."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.report.model.events import followers
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes
-from stabtree.report.text import clipped, in_lines
+from stabtree.report.text import clipped, in_lines, in_sentences
 from stabtree.report.verdicts import BADGES
 
 if TYPE_CHECKING:
-    from stabtree.report.model.report import Action, Report
+    from stabtree.report.model.report import Action, CauseRow, Report
     from stabtree.report.page import Page
     from stabtree.report.text import Piece
 
-MAX_EVENTS = 6
-FEW_EVENTS = 3
+LABEL = 10  # columns of the words before a line
+STATE = 11  # and of a cause's state
+MIN_NAME = 8  # columns of a run's name that is cut
+MIN_WHY = 20  # and of what speaks for a cause
 LINES_OF_A_FIX = 2
+NO_EVIDENCE = "nothing speaks for it"
+SEPARATOR = " · "
 
 
-def head(page: Page, report: Report, *, room: bool) -> None:
-    """Add the verdict, the run in a line, and what was misread.
-
-    Args:
-        page: where to.
-        report: what to say.
-        room: whether there is room for what the finding means.
-    """
+def head(page: Page, report: Report) -> None:
+    """Add the verdict, the run in a line, and what was misread or accepted."""
     badge = f" {BADGES[report.badge].word} "
     title, indent = page.plain(report.title), len(badge) + 1
     pieces: list[Piece] = [(title, "heading")]
-    if report.node:
-        gap = page.width - indent - len(title) - len(report.node)
-        pieces += [(" " * (gap if gap > 1 else 2), ""), (report.node, "id")]
+    gap = page.width - indent - len(title) - len(report.node)
+    if report.node and gap > 1:
+        pieces += [(" " * gap, ""), (report.node, "id")]
     page.item((badge, report.badge), pieces, indent=0, head_width=indent)
-    for text in filter(None, (report.facts, report.earlier, report.plainly)):
-        page.line((text, ""), indent=indent)
+    page.line((_facts(page, report.facts, page.width - indent), "dim"), indent=indent)
+    if report.earlier:
+        page.line((report.earlier, ""), indent=indent)
     if report.misread:
         page.line((report.careful, "number"), (report.misread, ""), indent=indent)
     answers = (f"Your answers: {text}" for text in report.diagnosis.answer_notes)
     for text in (*report.diagnosis.setting_notes, *answers, *accepted_notes(report.diagnosis, most=MAX_ACCEPTED)):
         page.line((text, ""), indent=indent)
-    if room and report.why:
-        page.line((report.why, ""), indent=indent)
 
 
-def do_now(page: Page, report: Report, *, room: bool) -> None:
-    """Add what to do, numbered; the restart is never cut."""
+def _facts(page: Page, facts: str, room: int) -> str:
+    """Return who the run is on one line: of what is too long the name is cut in its middle."""
+    text, cut = page.plain(facts), page.plain("…")
+    rest, separator, name = text.rpartition(page.plain(SEPARATOR))
+    left = room - len(rest) - len(separator) - len(cut)
+    if len(text) <= room or left < MIN_NAME:
+        return clipped(text, room)
+    return f"{rest}{separator}{name[: left - left // 2]}{cut}{name[len(name) - left // 2 :]}"
+
+
+def meaning(page: Page, report: Report, *, lines: int) -> None:
+    """Add what the finding means, in at most so many lines: the sentences that fit."""
+    texts = in_sentences(page.plain(report.meaning), page.width - LABEL, lines)
+    if texts:
+        page.item((f"{'Meaning':<{LABEL}}", "heading"), [("\n".join(texts), "")], indent=0, head_width=LABEL)
+
+
+def do_now(page: Page, report: Report, *, lines: int) -> None:
+    """Add what to do, numbered; neither a question nor the restart is ever cut."""
     if not report.do_now:
         return
     page.line(("Do now", "heading"))
     for number, action in enumerate(report.do_now, 1):
-        head, strong = f"{number}.", action.strong
+        head = (f"{number}.", "number")
         if action.branches:
-            page.item((head, "number"), [(action.text, "heading")], indent=2, head_width=3)
-            _branches(page, action)
-            continue
-        if room or strong:
+            page.item(head, [(action.text, "number")], indent=2, head_width=3)
+            _branches(page, action, lines)
+        elif action.strong:
             before, strong, after = action.parts()
-            page.item((head, "number"), [(before, ""), (strong, "number"), (after, "")], indent=2, head_width=3)
-            continue
-        for text in in_lines(page.plain(action.text), page.width - 5, LINES_OF_A_FIX):
-            page.item((head, "number"), [(text, "")], indent=2, head_width=3)
-            head = ""
+            page.item(head, [(before, ""), (strong, "number"), (after, "")], indent=2, head_width=3)
+        else:
+            texts = in_lines(page.plain(action.text), page.width - 5, lines)
+            page.item(head, [("\n".join(texts), "")], indent=2, head_width=3)
 
 
-def _branches(page: Page, action: Action) -> None:
+def _branches(page: Page, action: Action, lines: int) -> None:
     """Add what may come out of a question, each with what to do then."""
     width = max(len(page.plain(word)) for word, _ in action.branches)
+    wide = width > page.width // 3
     for word, text in action.branches:
-        page.item((f"{page.plain(word):<{width}} →", "answer"), [(text, "")], indent=5, head_width=width + 3)
+        if wide:
+            page.line((f"{word} →", "answer"), indent=5)
+            page.line((text, ""), indent=7)
+            continue
+        texts = in_lines(page.plain(text), page.width - 5 - width - 3, lines)
+        head = (f"{page.plain(word):<{width}} →", "answer")
+        page.item(head, [("\n".join(texts), "")], indent=5, head_width=width + 3)
 
 
-def events(page: Page, report: Report, *, most: int) -> None:
-    """Add what happened around the onset, a line for all series of a group that did the same."""
-    groups = report.event_groups
-    if not groups:
-        return
-    page.line(("What happened, in order", "heading"))
-    width = max(len(f"{event.step:,}") for event, _ in groups) + 7
-    for event, others in groups[:most]:
-        more, mark = followers(others), "  ◀ first" if event.first else ""
-        text = clipped(page.plain(event.sentence), page.width - width - 2 - len(page.plain(more + mark)))
-        step = f"{event.unit} {event.step:,}"
-        page.item((step, "number"), [(text + more, ""), (mark, "first")], indent=2, head_width=width)
+def causes(page: Page, report: Report, *, most: int) -> None:
+    """Add the strongest causes, each on a line with what speaks for it."""
+    head = "Causes"
+    rows = report.shown_causes[:most]
+    room = page.width - LABEL - STATE
+    names = [clipped(_name(page, row, room), room) for row in rows]
+    width = max(map(len, names), default=0)
+    for row, name in zip(rows, names, strict=True):
+        why = _why(page, row, room - width - 2)
+        text = f"{name:<{width}}  " if why else name
+        pieces = [(f"{head:<{LABEL}}", "heading"), (f"{row.word:<{STATE}}", row.word), (text, ""), (why, "dim")]
+        page.lines([pieces])
+        head = ""
+
+
+def _name(page: Page, row: CauseRow, room: int) -> str:
+    """Return a cause, in its short form where what speaks for it would not fit beside the whole."""
+    cause = row.judged.cause
+    text = page.plain(cause.text)
+    if len(text) + 2 + len(_evidence(page, row)) <= room or not cause.short:
+        return text
+    return page.plain(cause.short)
+
+
+def _why(page: Page, row: CauseRow, room: int) -> str:
+    """Return what speaks for a cause in the room beside it; empty where too little of it would be left."""
+    text = _evidence(page, row)
+    return clipped(text, room) if room >= min(len(text), MIN_WHY) else ""
+
+
+def _evidence(page: Page, row: CauseRow) -> str:
+    return page.plain(row.why) if row.judged.evidence else NO_EVIDENCE
+
+
+def labelled(page: Page, label: str, text: str) -> None:
+    """Add a line with a label; what does not fit is cut."""
+    if text:
+        page.lines([[(f"{label:<{LABEL}}", "heading"), (clipped(page.plain(text), page.width - LABEL), "")]])
+
+
+def log_next(page: Page, report: Report) -> None:
+    """Add what to log to decide between the causes."""
+    labelled(page, "Log next", report.log_next)
 
 
 def last_line(page: Page, report: Report) -> None:

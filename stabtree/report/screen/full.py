@@ -9,13 +9,14 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.report.model.build import FIX_OF_MISREAD
 from stabtree.report.model.build import report as report_of
 from stabtree.report.model.events import by_group, followers
-from stabtree.report.model.restart import restart_line
 from stabtree.report.model.run_facts import first_step, ranks
-from stabtree.report.model.words import accepted_notes, because, first_ids, state_counts, step_prefix
+from stabtree.report.model.words import accepted_notes, because, step_prefix
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import new_page
+from stabtree.report.screen.act import do_now
 from stabtree.report.screen.onset import plots, rows_around
 from stabtree.report.screen.path import FURTHER
+from stabtree.report.text import plain_numbers
 from stabtree.report.trees.reference import reference_to
 from stabtree.report.verdicts import BADGES, CAUSE_SIGNS
 
@@ -28,12 +29,8 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 
-MAX_EVIDENCE = 4
 MIN_ID = 6
-MAX_CAUSES = 3
-MAX_EVENTS = 6
-MAX_OPEN = 3  # things to log, and reasons that no log would change
-MAX_DECIDED = 2
+ALL_LINES = 99
 SERIES = ("loss", "eval_loss", "reward", "grad_norm", "lr", "loss_scale", "batch_id")
 
 
@@ -41,13 +38,14 @@ def full(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return all of it: verdict, path, plots, the rows around the onset, causes, fixes, and what was not checked."""
     page, report = new_page(options), report_of(diagnosis)
     _verdict(page, report)
+    _do_now(page, report)
     _path(page, report)
     finding = report.finding
     if options.plots and not options.ascii:
         plots(page, diagnosis, finding)
     rows_around(page, diagnosis, finding)
     if finding:
-        _timeline(page, diagnosis.timeline)
+        _timeline(page, report.events)
         _causes(page, report.causes)
         _fixes(page, diagnosis.tree, finding)
     _list(page, "NaN monitor", report.monitor, "")
@@ -84,8 +82,6 @@ def _verdict(page: Page, report: Report) -> None:
             page.line((text, ""), indent=1)
     if report.also_seen:
         page.line((report.also_seen, "dim"), indent=1)
-    if finding and finding.restart:
-        page.line(*restart_line(finding.restart), indent=1)
 
 
 def _summary(run: Run) -> str:
@@ -128,12 +124,17 @@ def _walk(page: Page, report: Report, walk: Walk, widths: tuple[int, int]) -> No
 
 
 def _turn(page: Page, turn: Turn, widths: tuple[int, int]) -> None:
-    texts = [*turn.evidence[:MAX_EVIDENCE]]
-    if len(turn.evidence) > MAX_EVIDENCE:
-        texts.append(f"and {len(turn.evidence) - MAX_EVIDENCE} more; --json lists all")
     style = "answer" if turn.checked else "dim"
     head = ((turn.id, "id"), (turn.answer, style), (turn.ask + turn.source, ""))
-    page.rows([head, *((("", ""), ("", ""), (text, "dim")) for text in texts)], indent=3, widths=widths)
+    page.rows([head, *((("", ""), ("", ""), (text, "dim")) for text in turn.evidence)], indent=3, widths=widths)
+
+
+def _do_now(page: Page, report: Report) -> None:
+    """Add what to do now, each action with its reason."""
+    if not report.do_now:
+        return
+    page.blank()
+    do_now(page, report, lines=ALL_LINES)
 
 
 def _timeline(page: Page, events: Sequence[Happening]) -> None:
@@ -143,7 +144,7 @@ def _timeline(page: Page, events: Sequence[Happening]) -> None:
         return
     page.heading("What happened, in order")
     width = max(len(f"{event.step:,}") for event in events) + 7
-    for earliest, *others in groups[:MAX_EVENTS]:
+    for earliest, *others in groups:
         text = [(f"{earliest.sentence}{followers(len(others))}", "")]
         if earliest.first:
             text.append(("  ◀ first", "first"))
@@ -152,30 +153,26 @@ def _timeline(page: Page, events: Sequence[Happening]) -> None:
 
 
 def _causes(page: Page, rows: tuple[CauseRow, ...]) -> None:
+    """Add all causes with all that was seen of them, those that were ruled out too."""
     if not rows:
         return
     page.heading("Causes, by evidence")
-    for row in rows[:MAX_CAUSES]:
+    for row in rows:
+        seen = [plain_numbers(item.text) for item in row.judged.evidence] or [row.why]
         text = [(row.judged.cause.text, "dim" if row.silent else "")]
-        if row.why:
-            text.append((f": {row.why}", "dim"))
+        if any(seen):
+            text.append((f": {'; '.join(seen)}", "dim"))
         page.item((f"{CAUSE_SIGNS[row.state]} {row.state}", row.state), text, indent=1, head_width=17)
-    if rows[MAX_CAUSES:]:
-        page.line((f"and {state_counts(rows[MAX_CAUSES:], ' more')}; --json lists all", "dim"), indent=1)
 
 
 def _fixes(page: Page, tree: Tree, finding: Incident) -> None:
-    page.heading("Fix")
-    fixes = finding.first_fixes
-    for number, (fix, reason) in enumerate(zip(fixes, because(fixes), strict=True), 1):
-        page.item((f"{number}.", "number"), [(fix.text, "")], indent=1, head_width=3)
+    page.heading("All fixes, in the order in which to try them")
+    for number, (fix, reason) in enumerate(zip(finding.advice, because(finding.advice), strict=True), 1):
+        page.item((f"{number}.", "number"), [(fix.text, "")], indent=1, head_width=4)
         if reason:
-            page.line((reason, "dim"), indent=4)
-    others = len(finding.fixes) - len(fixes)
-    if others:
-        page.line((f"and {others:,} more: stabtree explain {finding.leaf.id}", "dim"), indent=4)
+            page.line((plain_numbers(reason), "dim"), indent=5)
     for link in finding.leaf.see:
-        page.line(("see ", "dim"), page.link(reference_to(tree, link), link), indent=4)
+        page.line(("see ", "dim"), page.link(reference_to(tree, link), link), indent=5)
 
 
 def _others(page: Page, others: tuple[Incident, ...]) -> None:
@@ -186,7 +183,7 @@ def _others(page: Page, others: tuple[Incident, ...]) -> None:
         title = (f"{step_prefix(finding)}{finding.leaf.title}", "")
         ids = (f"  {finding.leaf.of} · {finding.leaf.id}", "dim")
         page.item((f" {BADGES[severity].word} ", severity), [title, ids], indent=1, head_width=11)
-        for item in finding.evidence[:2]:
+        for item in finding.evidence:
             page.line((item.text, "dim"), indent=12)
 
 
@@ -204,31 +201,27 @@ def _trees(page: Page, diagnosis: Diagnosis) -> None:
 
 
 def _not_checked(page: Page, items: Sequence[Open]) -> None:
-    """Add the first things to log, and the first reasons why nothing to log would answer the rest."""
+    """Add what to log, and why nothing to log would answer the rest."""
     if not items:
         return
     page.heading("Not checked, and what to log next time")
-    logs = reasons = 0
     decided: set[str] = set()
+    logs = 0
     for item in items:
-        if item.how and logs < MAX_OPEN:
+        if item.how:
             logs += 1
             _to_log(page, logs, item, decided)
             decided |= set(item.decides)
-        elif not item.how and reasons < MAX_OPEN:
-            reasons += 1
-            page.item(("·", "id"), [(f"{first_ids(item.unlocks)}: {item.text}", "dim")], indent=1, head_width=3)
-    rest = len(items) - logs - reasons
-    if rest:
-        page.line((f"and {rest} more; --json lists all", "dim"), indent=4)
+        else:
+            page.item(("·", "id"), [(f"{', '.join(item.unlocks)}: {item.text}", "dim")], indent=1, head_width=4)
 
 
 def _to_log(page: Page, number: int, item: Open, decided: set[str]) -> None:
     names, colon, how = item.how.partition(": ")  # names with their groups, where they have any
     if not colon or not names.startswith(item.text):
         names, how = item.text, item.how
-    text = f"{names} → {first_ids(item.unlocks)}"
-    page.item((f"{number}.", "number"), [(text, ""), (f": {how}", "dim")], indent=1, head_width=3)
-    decides = [text for text in item.decides if text not in decided][:MAX_DECIDED]
+    text = f"{names} → {', '.join(item.unlocks)}"
+    page.item((f"{number}.", "number"), [(text, ""), (f": {how}", "dim")], indent=1, head_width=4)
+    decides = [text for text in item.decides if text not in decided]
     if decides:
-        page.line((f"decides {'; '.join(decides)}", "dim"), indent=4)
+        page.line((f"decides {'; '.join(decides)}", "dim"), indent=5)

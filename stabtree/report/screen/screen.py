@@ -11,33 +11,32 @@ from stabtree.report.figure.strips import columns_for, strips
 from stabtree.report.layout import Pane, fitted
 from stabtree.report.model.build import report as report_of
 from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
-from stabtree.report.page import Page, new_page
-from stabtree.report.screen.act import FEW_EVENTS, MAX_EVENTS, do_now, events, head, last_line
-from stabtree.report.screen.causes import FEW_CAUSES, LINES_OF_A_CAUSE, MAX_CAUSES, causes
+from stabtree.report.page import new_page
+from stabtree.report.screen.act import causes, do_now, head, last_line, log_next, meaning
 from stabtree.report.screen.headline import headline
 from stabtree.report.screen.healthy import healthy
-from stabtree.report.screen.path import path_chain, path_rows
-from stabtree.report.screen.rest import MAX_NOTES, MAX_OPEN, also, not_checked, notes
+from stabtree.report.screen.path import path_line
+from stabtree.report.screen.quoted import quoted
+from stabtree.report.screen.rest import MAX_OPEN, also, not_checked, notes
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.report.figure.model import Figure
     from stabtree.report.model.report import Report
+    from stabtree.report.page import Page
 
-MAX_LINES = 40
-LINES_OF_A_PATH = 6
-STRIPS = (4, 2)
-ONE_ROW = "Nothing is drawn: no series that would show it has more than one row."
+MAX_LINES, NARROW_LINES = 25, 33  # without the plot
+MIN_WIDTH = 72  # columns for which the former holds
+STRIPS, ROWS_OF_PLOT = 2, 4
 INDENT = 2
-FORMS_OF_CAUSES = ((MAX_CAUSES, LINES_OF_A_CAUSE), (MAX_CAUSES, 1), (FEW_CAUSES, 1))
 FOLDS = (
-    *("head", "notes", "path", "strips", "causes", "path", "do now"),
-    *("path", "not checked", "strips", "also", "causes", "events", "path"),
+    *("meaning", "do now", "rows", "causes", "notes", "meaning", "rows"),
+    *("do now", "causes", "rows", "meaning", "log next", "path", "also"),
 )
-"""What gives way first. Neither the verdict, the restart, the questions of the path nor the last line ever do."""
+"""What gives way first. Neither the verdict, the restart, what decides, nor the last line ever do."""
 
 
 def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -57,49 +56,50 @@ def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> st
         page = new_page(options)
         healthy(page, report)
         return page.text()
-    return fitted(_blocks(report, options), FOLDS, MAX_LINES, partial(new_page, options))
+    most = MAX_LINES if options.width >= MIN_WIDTH else NARROW_LINES
+    return fitted(_blocks(report, options), FOLDS, most, partial(new_page, options))
 
 
 def _blocks(report: Report, options: RenderOptions) -> list[Pane]:
     """Return the parts of the screen in their order, each in its forms."""
 
-    def forms(draw: Callable[..., None], *settings: Mapping[str, int]) -> tuple[Callable[[Page], None], ...]:
-        return tuple(partial(draw, report=report, **setting) for setting in settings)
+    def forms(draw: Callable[..., None], *settings: int, of: str = "most") -> tuple[Callable[[Page], None], ...]:
+        return tuple(partial(draw, report=report, **{of: setting}) for setting in settings)
 
-    roomy = ({"room": True}, {"room": False})
-    path = (
-        *forms(path_rows, {"lines": 2}, {"lines": 1}),
-        *forms(path_chain, {"shorts": True, "number": True}, {"shorts": True, "number": False}),
-        *forms(path_chain, {"shorts": False, "number": False}),
-    )
+    drawn = _figure(report, options)
+    table: tuple[Callable[[Page], None], ...] = (_nothing,)
+    if report.quoted and (report.quoted.sharp or not drawn):
+        table = tuple(partial(quoted, table=report.quoted, most=rows) for rows in (6, 5, 4, 3))
     return [
-        Pane("head", forms(head, *roomy)),
-        Pane("do now", forms(do_now, *roomy)),
-        Pane("events", forms(events, {"most": MAX_EVENTS}, {"most": FEW_EVENTS})),
-        Pane("strips", tuple(partial(_strips, drawn=one, options=options) for one in _figures(report, options))),
-        Pane("causes", forms(causes, *({"most": most, "lines": lines} for most, lines in FORMS_OF_CAUSES))),
-        Pane("path", path, close=bool(report.causes), most=LINES_OF_A_PATH),
-        Pane("also", forms(also, {"named": True}, {"named": False}), close=True),
-        Pane("not checked", forms(not_checked, {"most": MAX_OPEN}, {"most": 1}), close=True),
-        Pane("notes", forms(notes, {"most": MAX_NOTES}, {"most": 0}), close=True),
-        Pane("last", forms(last_line, {})),
+        Pane("head", (partial(head, report=report),)),
+        Pane("rows", table),
+        Pane("strips", (partial(_strips, drawn=drawn, options=options),), free=True),
+        Pane("meaning", forms(meaning, 3, 2, 1, 0, of="lines")),
+        Pane("do now", forms(do_now, 3, 2, 1, of="lines")),
+        Pane("causes", forms(causes, 3, 2, 1)),
+        Pane("log next", (partial(log_next, report=report), _nothing), close=True),
+        Pane("path", (partial(path_line, report=report), _nothing), close=True),
+        Pane("also", (partial(also, report=report), _nothing), close=True),
+        Pane("not checked", forms(not_checked, MAX_OPEN, 1), close=True),
+        Pane("notes", (partial(notes, report=report), _nothing), close=True),
+        Pane("last", (partial(last_line, report=report),)),
     ]
 
 
-def _figures(report: Report, options: RenderOptions) -> list[Figure | str]:
-    """Return the figure with ever fewer strips, at last none; or why nothing of a finding is drawn."""
-    if not options.plots:
-        return [""]
+def _nothing(_page: Page) -> None:
+    """Draw nothing: the last form of what may give way altogether."""
+
+
+def _figure(report: Report, options: RenderOptions) -> Figure | None:
+    """Return what moved, as far as there is room for it."""
+    few = report.quoted is not None and report.quoted.few
+    if not options.plots or report.finding is None or few:
+        return None
     drawn = figure(report.diagnosis, report.finding, columns_for(options.width))
+    return replace(drawn, strips=drawn.strips[:STRIPS]) if drawn else None
+
+
+def _strips(page: Page, drawn: Figure | None, options: RenderOptions) -> None:
     if drawn:
-        return [*(replace(drawn, strips=drawn.strips[:most]) for most in STRIPS), ""]
-    if report.finding and report.diagnosis.run.series:
-        return [ONE_ROW]
-    return [""]
-
-
-def _strips(page: Page, drawn: Figure | str, options: RenderOptions) -> None:
-    if isinstance(drawn, str):
-        page.line((drawn, ""), indent=INDENT)
-    else:
-        page.lines(strips(drawn, options.width - INDENT, ascii=options.ascii), indent=INDENT)
+        height = ROWS_OF_PLOT // len(drawn.strips)
+        page.lines(strips(drawn, options.width - INDENT, ascii=options.ascii, height=height), indent=INDENT)

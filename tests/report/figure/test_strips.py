@@ -11,8 +11,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.report.figure.build import figure
 from stabtree.report.figure.model import Figure, Mark, Strip
 from stabtree.report.figure.strips import ROWS, columns_for, strips
-from stabtree.report.options import RenderOptions
-from stabtree.report.screen.screen import screen
+from stabtree.report.model.words import main_finding
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 
@@ -146,12 +145,16 @@ NAN = float("nan")
 )
 def test_what_was_never_finite_is_drawn_as_crosses(columns: dict[str, list[float]]) -> None:
     """Also where no row is finite, or one, and where the loss was not logged at all."""
-    text = screen(diagnose(make_run(columns)), RenderOptions(width=80))
-    assert "×" in next(line for line in text.splitlines() if line.startswith(f"  {next(iter(columns))} "))
+    found = diagnose(make_run(columns))
+    shown = figure(found, main_finding(found), columns_for(80))
+    assert shown is not None
+    assert "×" in next(line for line in drawn(shown) if line.startswith(f"{next(iter(columns))} "))
 
 
-def test_a_screen_says_why_nothing_is_drawn() -> None:
-    """One row has no course to draw: a line says so, but not where no drawing was asked for."""
-    found = diagnose(make_run({"loss": [NAN]}))
-    assert "Nothing is drawn" in screen(found, RenderOptions(width=80))
-    assert "Nothing is drawn" not in screen(found, RenderOptions(width=80, plots=False))
+def test_an_onset_is_drawn_only_where_something_happened() -> None:
+    """Of two series of which one moved, only that one has the line; the step is named below both."""
+    of = made(NOISE, Mark(500, "onset", "500"), lows=EMPTY, highs=EMPTY, joined=EMPTY > 0)
+    still = replace(of.strips[0], moved=False)
+    lines = drawn(replace(of, strips=(of.strips[0], still)))
+    assert ["┊" in line for line in lines] == [True, True, False, False, False]
+    assert "onset 500" in lines[-1]

@@ -52,7 +52,7 @@ def test_a_loss_that_ends_above_its_old_level_is_said_to() -> None:
     loss = noisy(1.0, 600, 0.01) + np.where(AT >= 300, 9.0 * np.exp(-(AT - 300) / 8), 0.0) + np.where(AT > 360, 0.2, 0)
     run = make_run({"loss": loss})
     spiked = next(item for item in diagnose(run, TREES).findings if item.leaf.of == "Q2.3")
-    assert "but the loss ends at 1.184, above the 1 of its first rows" in recovered(run, spiked)
+    assert "but ends at 1.184, above the 1 of its first rows" in recovered(run, spiked)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""The rows of the log that show an incident, as a small table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.report.text import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stabtree.common.lazy import Bools, Floats
+    from stabtree.diagnosis.result import Incident
+    from stabtree.run import Run, Series
+
+MAX_ROWS = 6
+MAX_COLUMNS = 4
+MAX_ALONE = 3  # rows before the onset that are not finite
+FEW_ROWS = 12  # a series of no more rows shows all it has in a table
+JUMP = 5.0  # times the usual step from row to row: what is farther off is to be seen in the rows
+ROWS_OF_NOISE = 50
+HERE, LAST_GOOD, ALONE = "◀ here", "last good row", "alone: the next row is ordinary"
+FROM_HERE = "◀ the first row from there on"
+HASHES = "batch_id"
+GOES_ALONG = ("loss", "grad_norm", "eval_loss")  # shown where there is room
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedLine:
+    """A row of the table.
+
+    Attributes:
+        step: its step.
+        cells: what was logged there, a text for each column; empty where nothing was.
+        note: what the row is; may be empty.
+        here: whether the trouble begins there.
+        rank: how much it is worth a line, 0 for the most.
+    """
+
+    step: int
+    cells: tuple[str, ...]
+    note: str = ""
+    here: bool = False
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """The rows that show an incident.
+
+    Attributes:
+        unit: what the first column counts.
+        metrics: the series, the one that shows it best first.
+        lines: the rows, by step.
+        sharp: whether they show the trouble by themselves; else it takes a plot.
+        few: whether they are most of what was logged, and a plot would show no more.
+    """
+
+    unit: str
+    metrics: tuple[str, ...]
+    lines: tuple[QuotedLine, ...]
+    sharp: bool
+    few: bool
+
+
+def quoted(run: Run, finding: Incident) -> Quoted | None:
+    """Return the rows that show an incident; None where it has no onset or its series has no row there."""
+    onset = finding.onset_step
+    shown = _series(run, finding)
+    if onset is None or not shown:
+        return None
+    lead = next((series for series in shown if _jumps(series, onset)), None)
+    sharp = lead is not None
+    lead = lead or shown[0]
+    at = int(lead.steps.searchsorted(onset))
+    if at == len(lead):
+        return None
+    shown = [lead, *(series for series in shown if series is not lead)]
+    notes = _notes(shown, at, finding, sharp=sharp)
+    steps, ranks = sorted(notes), {step: rank for rank, step in enumerate(notes)}
+    columns = [series for series in shown if series is lead or _share(series, steps) > 0.5][:MAX_COLUMNS]
+    lines = tuple(QuotedLine(step, _cells(columns, step), notes[step], step == onset, ranks[step]) for step in steps)
+    return Quoted(finding.unit, tuple(series.metric for series in columns), lines, sharp, few=len(lead) <= FEW_ROWS)
+
+
+def _series(run: Run, finding: Incident) -> list[Series]:
+    """Return the series that show an incident: its own, those that moved, and what an engineer looks at beside them."""
+    own = [finding.metric, *(item.metric for item in finding.evidence)]
+    moved = [event.metric for event in finding.departures]
+    names = dict.fromkeys(name for name in (*own, *moved, *GOES_ALONG) if name and name != HASHES)
+    return [series for name in names if (series := run.find(name)) is not None and len(series)]
+
+
+def _share(series: Series, steps: Sequence[int]) -> float:
+    """Return at which share of some steps a series was logged."""
+    return float(np.isin(steps, series.steps).mean())
+
+
+def _jumps(series: Series, onset: int) -> bool:
+    """Return whether a series leaves its level from one row to the next at a step."""
+    at = int(series.steps.searchsorted(onset))
+    if not 0 < at < len(series) or int(series.steps[at]) != onset:
+        return False
+    before, here = series.values[max(at - ROWS_OF_NOISE, 0) : at], float(series.values[at])
+    if not np.isfinite(here):
+        return True
+    before = before[np.isfinite(before)]
+    if len(before) < 2:
+        return False
+    usual = median(np.abs(np.diff(before)))
+    return bool(abs(here - float(before[-1])) > JUMP * max(usual, 1e-12))
+
+
+def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) -> dict[int, str]:
+    """Return the steps to quote, each with what its row is; what is most worth a row comes first."""
+    lead = shown[0]
+    steps, last = lead.steps, len(lead) - 1
+    here = HERE if int(steps[at]) == finding.onset_step else FROM_HERE
+    notes = {int(steps[at]): here}
+    if at:
+        notes[int(steps[at - 1])] = LAST_GOOD if sharp else ""
+    if not np.isfinite(lead.values[at:]).any():
+        notes[int(steps[at])] = here + _to_the_end(last - at)
+        notes |= dict(_alone(shown, int(steps[at])))
+        around = [at - 2, at - 3]
+    else:
+        if last > at:
+            notes[int(steps[last])] = "last row"
+        worst = _marked(finding, "worst")
+        if worst is not None:
+            notes.setdefault(worst, "worst")
+        around = list(range(last + 1)) if last < MAX_ROWS else _between(at, last, sharp=sharp)
+    for index in around:
+        if 0 <= index <= last and len(notes) < MAX_ROWS:
+            notes.setdefault(int(steps[index]), "")
+    return notes
+
+
+def _to_the_end(count: int) -> str:
+    """Say how many rows after the onset are not finite either."""
+    if count > 1:
+        return f", and all {count:,} rows after it"
+    return ", and the row after it" * count
+
+
+def _between(at: int, last: int, *, sharp: bool) -> list[int]:
+    """Return rows after the onset, ever farther apart, so that the way back is seen; of a slow change evenly spread."""
+    if not sharp:
+        return [round(share * last) for share in (0, 0.5, 0.75, 0.25)]
+    far = last - at
+    return [at + 1, *(at + round(far**share) for share in (0.4, 0.7, 0.85)), at - 2]
+
+
+def _marked(finding: Incident, what: str) -> int | None:
+    return next((row.step for row in finding.rows if row.what == what), None)
+
+
+def _alone(shown: Sequence[Series], onset: int) -> Iterable[tuple[int, str]]:
+    """Yield the last rows before the onset at which only one of the series was not finite."""
+    for series in shown[1:]:
+        bad = series.steps[_lone(series.values) & (series.steps < onset)]
+        for step in bad[: -MAX_ALONE - 1 : -1].tolist():
+            yield step, ALONE
+
+
+def _lone(values: Floats) -> Bools:
+    """Return which values are not finite between two that are."""
+    bad = ~np.isfinite(values)
+    sound = np.concatenate([[True], ~bad, [True]])
+    found: Bools = bad & sound[:-2] & sound[2:]
+    return found
+
+
+def _cells(columns: Sequence[Series], step: int) -> tuple[str, ...]:
+    return tuple(_cell(series, step) for series in columns)
+
+
+def _cell(series: Series, step: int) -> str:
+    at = int(series.steps.searchsorted(step))
+    if at == len(series) or int(series.steps[at]) != step:
+        return ""
+    return figure(float(series.values[at]))
