@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-MAX_DIGITS = 17  # a float has no more
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 
 
@@ -152,43 +151,6 @@ def near(name: str, known: Iterable[str], share: float = 0.6) -> str:
 def plain(text: str) -> bool:
     """Return whether a text has no number that only Python reads, such as `1_234` and `٣`."""
     return text.isascii() and "_" not in text
-
-
-def against(value: float, limit: float, form: str = ".3g") -> str:
-    """Format a number in few digits, or in as many as show on which side of a limit it is.
-
-    Args:
-        value: the number.
-        limit: what it was compared with, which is shown beside it.
-        form: the format with the fewest digits: `.3g`, `.1f` or `.0%`.
-
-    >>> against(29.996, 30.0), against(0.7996, 0.8, ".0%"), against(30.0, 30.0)
-    ('29.996', '79.96%', '30')
-    """
-    shown, side = f"{value:{form}}", _side(value, limit)
-    for digits in range(int(form[1:-1]), MAX_DIGITS + 1):
-        precise = f".{digits}{form[-1]}"
-        shown = f"{value:{precise}}"
-        number = _read(shown)
-        if _side(number, limit) == _side(number, _read(f"{limit:{precise}}")) == side:
-            return shown
-    return shown
-
-
-def _side(value: float, limit: float) -> int:
-    return (value > limit) - (value < limit)
-
-
-def _read(shown: str) -> float:
-    return float(shown.removesuffix("%")) / (100 if shown.endswith("%") else 1)
-
-
-def as_written(value: float) -> str:
-    """Return a number with three digits at most, as people write it: 7,040, 0.012, 1.7e15."""
-    if value != 0 and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.2g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
-    rounded = float(f"{value:.3g}")
-    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
 
 
 def in_words(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
@@ -230,7 +231,7 @@ def _describe(name: str, steps: Ints, values: Floats, scaled: Floats, left: Depa
         text = f"{'jumps' if rises else 'drops'} {_figure(float(before))} → {_figure(float(values[last]))}"
     elif not unit and last - left.row >= 4 and STEADY[0] <= half / way <= STEADY[1] and name != "loss_scale":
         each = 100 * abs(math.expm1(float(way - done) / int(steps[last] - steps[left.row])))
-        text = f"{'grows' if rises else 'shrinks'} {each:.2g}% a step: {ends}"
+        text = f"{'grows' if rises else 'shrinks'} {figure(each, 2)}% a step: {ends}"
     else:
         text = f"{'rises' if rises else 'falls'} {ends}"
     later = left.row + np.flatnonzero(~np.isfinite(values[left.row :]))
@@ -238,7 +239,7 @@ def _describe(name: str, steps: Ints, values: Floats, scaled: Floats, left: Depa
 
 
 def _figure(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{figure(value)}"
 
 
 @fact()

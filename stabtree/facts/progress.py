@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Answer, Evidence
+from stabtree.common.figures import figure
 from stabtree.common.shared import TREND_Z
 from stabtree.common.stats import MEDIAN_ERROR
 from stabtree.facts.registry import fact, finite
@@ -79,14 +80,14 @@ def _judged(metric: str, profile: Profile, sign: int) -> Learned:
     gain, at_best = sign * (profile.last - begin), sign * (profile.best - begin)
     shown = gain >= MIN_GAIN * abs(begin) and _is_sure(profile, gain, sign) and gain > at_best / 2
     way = "rises" if sign * gain > 0 else "falls"
-    brief = f"{metric} {begin:.4g} at the beginning, {profile.last:.4g} at the end"
-    text = f"{metric} {way} from {begin:.4g} at the beginning to {profile.last:.4g} at the end"
+    brief = f"{metric} {figure(begin, 4)} at the beginning, {figure(profile.last, 4)} at the end"
+    text = f"{metric} {way} from {figure(begin, 4)} at the beginning to {figure(profile.last, 4)} at the end"
     if profile.constant:
-        text = brief = f"{metric} is {profile.last:.4g} in every row"
+        text = brief = f"{metric} is {figure(profile.last, 4)} in every row"
     elif at_best > 0 and gain <= at_best / 2:
-        text += f", after {profile.best:.4g} at its best"
+        text += f", after {figure(profile.best, 4)} at its best"
     elif not shown:
-        text += f", its rows scatter by {profile.level_noise:.2g}"
+        text += f", within its scatter of {figure(profile.level_noise, 2)}"
     return Learned(metric, shown, text, brief)
 
 

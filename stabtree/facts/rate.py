@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, Evidence
+from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_SOME
 from stabtree.facts.registry import fact, finite
@@ -53,8 +54,7 @@ def rate(
     _, values = finite(loss)
     early = values[: max(3, int(SHARE_SOME * len(values)))]
     times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
-    reaches = f"the loss reaches {times:.3g}× its first value in its first {len(early):,} rows (limit {leap:g}×)"
-    text = reaches if times > leap else f"no rate is known, and no early throw shows: {reaches}"
+    text = f"the loss reaches {as_factor(times)} its first value in its first {len(early):,} rows (limit {leap:g}×)"
     jump = Evidence(text, "loss", (), times, leap)
     rates = _rates(lr, loss) if lr is not None else values[:0]
     known = run.setting("lr")
@@ -66,12 +66,12 @@ def rate(
     family = conditions.known["optimizer"]
     bar = adam if family.get("adam") else other
     if top is None and times <= leap:
-        text = f"no rate is known; the loss reaches no more than {times:.3g}× its first value in its first "
+        text = f"no learning rate is known; the loss stays within {as_factor(times)} its first value in its first "
         jump = Evidence(f"{text}{len(early):,} rows", "loss", (), times, leap)
     if top is None:
         return Rate(LIKELY if times > leap else POSSIBLE, False, (jump,), bar)
     name = str(run.setting("optimizer") or "an unknown optimizer")
-    text = f"lr is at most {top:.3g} with {name} (far too high above {bar:g}, far too low below {least:g})"
+    text = f"lr is at most {figure(top)} with {name}; above {bar:g} is far too high, below {figure(least)} far too low"
     found = Evidence(text, "lr", (), top, bar)
     if top > bar or times > leap:
         return Rate(LIKELY, False, (found,) if top > bar else (jump,), bar)

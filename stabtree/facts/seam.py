@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
 from stabtree.common.stats import median, span
@@ -41,8 +42,7 @@ class Seam(NamedTuple):
     @property
     def evidence(self) -> Evidence:
         """The change at the seam, as evidence."""
-        text = f"resumed at step {self.step:,}, the loss continues at a median of {self.now:.4g} ({self.rows:,} rows) "
-        text += f"instead of {self.level:.4g}"
+        text = f"after the resume at step {self.step:,} the loss is {figure(self.now, 4)}, not {figure(self.level, 4)}"
         return Evidence(text, "loss", (self.step,), self.change, self.bar)
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
+from stabtree.common.figures import deviations
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval, median, span
 from stabtree.common.strength import FARTHEST, TINY, above
-from stabtree.common.text import against
 from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
 from stabtree.facts.spikes.params import SpikeSearchParams
 from stabtree.facts.spikes.search import find
@@ -109,12 +109,12 @@ def spike(
     if params.guarded and context.restless:
         spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
         if not spikes:
-            text = f"{context.restless} normally has bursts, here up to {search.highest:.2g}σ (step "
+            text = f"{context.restless} normally has bursts, here up to {deviations(search.highest)} (step "
             return Absent((_highest(search, f"{text}{search.highest_step:,})"),), -FARTHEST)
     if not spikes:
-        highest, bar = against(search.highest, search.bar, ".2g"), against(search.bar, search.highest, ".2g")
-        where = f"{_window(search, params)} it (step {search.highest_step:,}); the limit is {bar}σ in this run"
-        height = f"the highest step is {highest}σ above" if search.highest > 0 else "no step is above"
+        height, bar = deviations(search.highest, search.bar), deviations(search.bar, search.highest)
+        where = f"{_window(search, params)} it (step {search.highest_step:,}); the limit is {bar} in this run"
+        height = f"the highest step is {height} above" if search.highest > 0 else "no step is above"
         strength = min(above(chance, search.expected), above(search.highest, search.bar), -TINY)
         return Absent((_highest(search, f"{height} {where}"),), strength)
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST, NEARLY_ZERO, NORMAL_99, median
 from stabtree.common.strength import above, below, weakest, whether
@@ -40,8 +41,8 @@ def guess(value: float, classes: int | None) -> str:
     for count in (classes,) if classes else ROUND:
         chance = math.log(count)
         if abs(value - chance) < AT_CHANCE * chance:
-            sign = "=" if f"{value:.3g}" == f"{chance:.3g}" else "≈"
-            return f"{value:.3g} {sign} ln {count:,}, chance for {count:,} classes"
+            sign = "=" if f"{figure(value)}" == f"{figure(chance)}" else "≈"
+            return f"{figure(value)} {sign} ln {count:,}, chance for {count:,} classes"
     return ""
 
 
@@ -71,7 +72,9 @@ def starts_above_chance(context: Context, loss: Series, *, factor: float = share
     if isinstance(first, str):
         return unknown(first, _count_of(context))
     chance = math.log(classes)
-    text = f"the loss begins at {first[1]:.4g}; chance among {classes:,} is ln({classes:,}) = {chance:.4g}"
+    text = (
+        f"the loss begins at {figure(first[1], 4)}; chance among {classes:,} is ln({classes:,}) = {figure(chance, 4)}"
+    )
     found = (Evidence(text, "loss", (first[0],), first[1], factor * chance),)
     return measured(above(first[1], factor * chance), found)
 
@@ -90,7 +93,7 @@ def starts_near_zero(context: Context, loss: Series, *, share: float) -> Answer:
     if isinstance(first, str):
         return unknown(first, _count_of(context))
     chance = math.log(classes)
-    text = f"the loss begins at {first[1]:.4g}; an untrained model of {classes:,} classes at {chance:.4g}"
+    text = f"the loss begins at {figure(first[1], 4)}; an untrained model of {classes:,} classes at {figure(chance, 4)}"
     found = (Evidence(text, "loss", (first[0],), first[1], share * chance),)
     return measured(below(first[1], share * chance), found)
 
@@ -137,9 +140,9 @@ def double_softmax(
     found = _Softmax(max(context.classes.value or by_accuracy or likely, 2))
     end, lowest, highest = median(values[-part:]), float(values.min()), float(values.max())
     text = (
-        f"the loss goes from {first:.4g} to {end:.4g}, its rows from {lowest:.4g} to {highest:.4g}; a double softmax "
+        f"the loss ends at {figure(end, 4)} and stays between {figure(lowest, 4)} and {figure(highest, 4)}; a double "
     )
-    text += f"over {found.classes:,} classes keeps it between {found.floor:.4g} and {found.ceiling:.4g}"
+    text += f"softmax over {found.classes:,} classes keeps it in {figure(found.floor, 4)} to {figure(found.ceiling, 4)}"
     if not context.classes.value:
         text += f" (no number of classes is configured: {'by the accuracy' if by_accuracy else 'by the first loss'})"
     above_floor = (end - found.floor) / (found.chance - found.floor)
@@ -187,8 +190,8 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float = sha
         return unknown("loss and pad_share can't be compared", "pad_share")
     # Fisher's transformation: its error is that of a normal variable.
     sure = math.tanh(math.atanh(max(-1 + 1e-12, min(1 - 1e-12, value))) + NORMAL_99 / math.sqrt(len(a) - 3))
-    text = f"changes of the loss and of the share of padding have a correlation of {value:.2f} over {len(a):,} rows, "
-    text += f"surely below {sure:.2f} (limit {-correlation:g})"
+    text = f"loss and share of padding move against each other in {len(a):,} rows: correlation {value:.2f}, at most "
+    text += f"{sure:.2f} for sure (limit {-correlation:g})"
     return measured(above(-sure, correlation), (Evidence(text, "pad_share", (), value, -correlation),))
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
 from stabtree.common.strength import above, below, weakest, whether
-from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
 
@@ -44,9 +44,12 @@ def gradients_add_up(
     jitter, trend = _jitter(values), kendall_z(medians)
     losses = _positive(loss) if loss is not None else values[:0]
     bar = min(smooth, _jitter(losses)) if len(losses) > 1 else smooth
-    text = f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×), "
-    text += f"trend z {trend:.1f}, and neighbouring rows "
-    text += f"differ by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
+    text = (
+        f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×); neighbouring rows differ "
+    )
+    text += f"by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
+    if factor >= growth and trend < trend_z:
+        text += ", without a steady trend"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
     strength = weakest(above(factor, growth), above(trend, trend_z), below(jitter, bar))
     return measured(strength, found, onset_step=int(grad_norm.steps[0]))
@@ -85,9 +88,8 @@ def norm_is_multiple(
     steps = {item.setting("accumulation_steps") for item in (run, run.rerun) if item} - {None, 1}
     wanted = steps or {round(min(ratio, 1e6))}
     near = [n for n in wanted if isinstance(n, int) and 2 <= n <= most and abs(ratio / n - 1) < whole / max(1, n / 8)]
-    text = f"the first grad_norms have medians of {a:.4g} here and {b:.4g} in the rerun: a factor of "
-    text += f"{min(ratio, 1e9):.3g}"
-    text += f", configured are {', '.join(map(str, steps))} accumulation steps" if steps else ""
+    text = f"the first grad_norms differ {as_factor(ratio)}: {figure(a, 4)} here, {figure(b, 4)} in the rerun"
+    text += f"; {', '.join(map(str, steps))} accumulation steps are configured" if steps else ""
     found = (Evidence(text, "grad_norm", (), min(ratio, 1e9), float(near[0]) if near else 2.0),)
     return Answer(YES if near else NO, found)
 
@@ -109,10 +111,8 @@ def gradients_vanish(
     """
     begin, end, trend = ends_and_trend(finite(grad_norm)[1], shared.LEVELS)
     first, last, _ = ends_and_trend(finite(loss)[1], shared.LEVELS)
-    text = (
-        f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} (z {trend:.1f}) while the loss goes from one "
-    )
-    text += f"of {first:.4g} to {last:.4g}"
+    text = f"grad_norm goes from {figure(begin)} to {figure(end)} while the loss goes from {figure(first, 4)} to "
+    text += figure(last, 4)
     found = (Evidence(text, "grad_norm", (), end, share * begin),)
     high = weakest(above(last, loss_share * first), whether(first > 0))
     return measured(weakest(below(end, share * begin), above(-trend, trend_z), high), found)
@@ -155,16 +155,16 @@ def norm_is_scaled(
     stride = 1 + len(norm) // SAMPLE
     middle, level = median(norm[::stride]), median(scale[::stride])
     ratio = middle / level
-    text = f"grad_norm has a median of {middle:,.4g}, the loss scale of {level:,.4g}: a ratio of {ratio:.2g}"
+    text = f"grad_norm is {figure(ratio, 2)} times the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
     found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
     strength = weakest(above(ratio, min_ratio), above(min(middle, level), min_scale))
     if grad_norm.divided_by:
         middle, strength = middle * level, whether(True)
-        text = f"as logged, grad_norm goes up and down with the loss scale: medians {middle:,.4g} and {level:,.4g}"
+        text = f"grad_norm goes up and down with the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
         found = [Evidence(text, "grad_norm", (), middle, 0.0)]
     elif strength >= 0 and float(scale.max()) >= 4 * float(scale.min()):
         slope = float(np.polyfit(np.log2(scale), np.log2(norm), 1)[0])
-        text = f"when the scale doubles, the norm grows {2**slope:.2g}-fold (2 for a scaled one, 1 for an unscaled one)"
+        text = f"when the scale doubles, the norm grows {figure(2**slope, 2)}× (a scaled one 2×, an unscaled one 1×)"
         found.append(Evidence(text, "loss_scale", (), slope, min_slope))
         strength = weakest(strength, above(slope, min_slope))
     clip = run.setting("grad_clip")
@@ -193,7 +193,7 @@ def gradients_underflow(
         return unknown("grad_norm is 0 throughout, as when it is not measured", "grad_norm")
     scale = finite(loss_scale)[1] if loss_scale is not None else np.zeros(0)
     scaled = bool(len(scale)) and float(scale.max()) > 1
-    about = f"a loss scale of up to {scale.max():,.6g}" if scaled else "no loss scale above 1"
+    about = f"a loss scale of up to {figure(scale.max(), 6)}" if scaled else "no loss scale above 1"
     text = f"grad_norm is exactly 0 in {against(share, zero_share, '.1%')} of the rows, with {about}"
     found = (Evidence(text, "grad_norm", (), share, zero_share),)
     return measured(weakest(above(share, zero_share), whether(not scaled)), found)
@@ -216,7 +216,7 @@ def always_clipped(
     values = finite(grad_norm)[1]
     late = values[len(values) // 2 :]
     clipped = float(np.mean(late > clip))
-    text = f"grad_norm lies above the clip of {clip:g} at {against(clipped, share, '.0%')} of the steps in the "
+    text = f"grad_norm is above the clip of {clip:g} at {against(clipped, share, '.0%')} of the steps in the "
     middle = min(median(late) / float(clip), 1e100)
     text += f"second half, its median is {against(middle, depth)} times the clip"
     found = (Evidence(text, "grad_norm", (), middle, depth),)

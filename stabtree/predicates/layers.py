@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import ends_and_trend, median
 from stabtree.common.strength import above, strongest, weakest
-from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Groups, predicate
 
@@ -47,12 +47,12 @@ def weights_move(
     ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
     if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):
         change, metric = ratios
-        text = f"{metric} is at most {change:.2g} in the whole run (0 means that no weight moves)"
+        text = f"{metric} is at most {figure(change, 2)} in the whole run; at 0 no weight moves"
         return Answer("moving" if change > 0 else "still", (Evidence(text, metric, (), change, 0.0),))
     if norms is None:
         return unknown("neither weight norms nor update ratios were logged", "weight_norm", "update_ratio")
     change, metric = norms
-    text = f"{metric} changes by {change:.2g} in the whole run, the most of any group (rounding alone: {STILL:g})"
+    text = f"{metric} changes by {figure(change, 2)} in the whole run; rounding alone explains {figure(STILL)}"
     return Answer("still" if change <= STILL else "moving", (Evidence(text, metric, (), change, STILL),))
 
 
@@ -93,8 +93,8 @@ def update_size(update_ratio: Groups, *, usual: float, factor: float = shared.FA
         name = low
     bar = usual / factor if verdict != "high" else usual * factor
     of = "" if name == UNGROUPED else f" of {name}"
-    text = f"the update ratio{of} has a median of {against(medians[name], bar, '.2g')} (usual {usual:g}, "
-    text += f"too small below {usual / factor:g} and too large above {usual * factor:g})"
+    text = f"the update ratio{of} is {against(medians[name], bar, '.2g')}; {figure(usual)} is usual, below "
+    text += f"{figure(usual / factor)} it is too small, above {figure(usual * factor)} too large"
     metric = "update_ratio" if name == UNGROUPED else f"update_ratio/{name}"
     return Answer(verdict, (Evidence(text, metric, (), medians[name], bar),))
 
@@ -123,8 +123,8 @@ def groups_apart(update_ratio: Groups, *, factor: float = shared.FACTOR_HUGE) ->
         return unknown("update_ratio was not logged per parameter group", "update_ratio/<group>")
     low, high = min(medians, key=lambda name: medians[name]), max(medians, key=lambda name: medians[name])
     ratio = min(medians[high] / medians[low], 1e100)
-    text = f"update ratios run from {medians[low]:.2g} ({low}) to {medians[high]:.2g} ({high}), "
-    text += f"a factor of {against(ratio, factor)}"
+    text = f"update ratios run from {figure(medians[low], 2)} ({low}) to {figure(medians[high], 2)} ({high}), "
+    text += f"{against(ratio, factor)}× (limit {factor:g}×)"
     found = (Evidence(text, "update_ratio", (), ratio, factor),)
     return measured(above(ratio, factor), found)
 
@@ -154,8 +154,10 @@ def units_die(
     name = max(ends, key=lambda key: ends[key][0])
     end, begin, steps, values = ends[name]
     of = "" if name == UNGROUPED else f" in {name}"
-    text = f"{begin:.0%} of the units{of} are dead at the beginning, "
-    text += f"{against(end, dead_share, '.0%')} at the end, in the median of its last tenth (limit {dead_share:.0%})"
+    text = (
+        f"{against(end, dead_share, '.0%')} of the units{of} are dead at the end (limit {dead_share:.0%}), {begin:.0%} "
+    )
+    text += "at the beginning"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     strength = weakest(above(end, dead_share), strongest(above(end, growth * begin), above(end, all_share)))
     onset = int(steps[np.argmax(values >= (begin + end) / 2)])
@@ -214,5 +216,5 @@ def _growth(series: Series, metric: str, text: str, limits: tuple[float, float, 
     growth, least, trend_z = limits
     begin, end, trend = ends_and_trend(np.abs(finite(series)[1]), shared.LEVELS)
     strength = weakest(above(trend, trend_z), above(end, growth * begin), above(end, least))
-    text += f" a level of {begin:.3g} to one of {end:.3g}, trend z {trend:.1f}"
+    text += f" {figure(begin)} to {figure(end)}, {'steadily' if trend >= trend_z else 'without a steady trend'}"
     return strength, Evidence(text, metric, (), end, max(growth * begin, least))

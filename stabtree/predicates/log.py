@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import quantiles, row_medians
 from stabtree.common.strength import above, weakest
-from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
 
@@ -60,7 +60,7 @@ def _moved(series: Series | None, name: str, step: int, factor: float) -> list[E
     old, new = float(series.values[at - 1]), float(series.values[at])
     if not (old > 0 and new > 0) or max(old / new, new / old) <= factor:
         return []
-    return [Evidence(f"{name} goes from {old:.3g} to {new:.3g} there", name, (step,), new / old, factor)]
+    return [Evidence(f"{name} goes from {figure(old)} to {figure(new)} there", name, (step,), new / old, factor)]
 
 
 class Pace(NamedTuple):
@@ -143,11 +143,9 @@ def throughput_collapses(
         return Answer(NO, (Evidence(text, pace.metric, (), 1.0, factor),))
     at += int(np.argmax(pace.cost[at:] > factor * before))
     step, slowest = int(pace.steps[at]), min(slowest, 1e300)
-    seconds = f" (from {before:.3g} to {after:.3g} s)" if pace.metric == "wall_time" else ""
-    text = (
-        f"by its {pace.metric} a step takes {min(after / before, 1e300):.3g}× as long from step {step:,} on{seconds}, "
-    )
-    text += f"and all but the quickest of {total - at:,} rows {against(slowest, factor)}× as long (limit {factor:g}×)"
+    seconds = f" (from {figure(before)} to {figure(after)} s)" if pace.metric == "wall_time" else ""
+    text = f"a step takes {as_factor(after / before)} as long from step {step:,} on{seconds}, by {pace.metric}; "
+    text += f"nearly all of {total - at:,} rows take {against(slowest, factor)}× as long (limit {factor:g}×)"
     found = [Evidence(text, pace.metric, (step, int(pace.steps[-1])), slowest, factor)]
     lost = hours
     if pace.metric == "wall_time":
@@ -182,8 +180,8 @@ def stalled(
     second, usual = float(others.max()), float(row_medians(others))
     step, after = int(steps[at]), int(steps[at + 1])
     text = f"the longest pause is {against(longest / HOUR, hours)} hours, between steps {step:,} and {after:,} "
-    text += f"(limit {hours:g}); the next one {max(second, 0.0) / HOUR:.3g} hours (limit {factor:g}× as long), "
-    text += f"{max(usual, 0.0):.3g} s are usual"
+    text += f"(limit {hours:g}); the next longest took {figure(max(second, 0.0) / HOUR)} hours, "
+    text += f"{figure(max(usual, 0.0))} s are usual"
     text += "; resumes are not counted" if run.resumes else ""
     found = (Evidence(text, "wall_time", (step, after), longest / HOUR, hours),)
     limits = (hours * HOUR, factor * max(second, 0.0), usual_factor * max(usual, 0.0))

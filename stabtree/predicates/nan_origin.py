@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import interval
@@ -112,7 +113,7 @@ def _exploded(series: Series, brief: str, broke: Break, factor: float) -> Answer
     below = np.flatnonzero((values <= factor * usual) & (steps < broke.step))
     row = min(int(below[-1]) + 1 if len(below) else 0, len(steps) - 1)
     at = int(steps[row])
-    text = f"{name} was {ratio:,.3g}× its usual value when the loss broke, above {factor:g}× from step {at:,} on"
+    text = f"{name} was {figure(ratio)}× its usual value when the loss broke, above {factor:g}× from step {at:,} on"
     evidence = (Evidence(text, name, (at, broke.step), ratio, factor, brief),)
     good = int(steps[row - 1]) if row else broke.good_step
     return Answer("backward", evidence, onset_step=at, last_good_step=good, strength=above(ratio, factor))
@@ -130,13 +131,13 @@ def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: floa
     if rise is None:
         return unknown(f"grad_norm has too few finite values before step {broke.step:,}", "grad_norm")
     last = int(steps[steps < broke.step][-1])
-    ordinary = f"{values[-1]:.4g} at step {last:,}, {rise[0]:.2g}× its usual value"
+    ordinary = f"{figure(values[-1], 4)} at step {last:,}, {figure(rise[0], 2)}× its usual value"
     if interval(loss.steps) >= sparse_steps:
         between = f"the {broke.step - last - 1:,} steps from there up to the break were not logged"
         return unknown(f"grad_norm was ordinary ({ordinary}); {between}", "grad_norm")
     recent = values[-broke.recovered_rows :]
     if len(recent) >= ROWS_SHORT and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
-        return unknown(f"grad_norm is {recent[-1]:.4g} row after row: it is logged after clipping", "grad_norm")
+        return unknown(f"grad_norm is {figure(recent[-1], 4)} row after row: it is logged after clipping", "grad_norm")
     text = f"grad_norm was ordinary up to the break: {ordinary}"
     found = (Evidence(text, "grad_norm", (last, broke.step), rise[0], factor),)
     return Answer("forward", found, onset_step=broke.step, last_good_step=broke.good_step)
@@ -170,7 +171,7 @@ def _top_before(tops: Series | None, step: int) -> str:
     if tops is None:
         return ""
     before = tops.values[(tops.steps < step) & np.isfinite(tops.values)]
-    return f" (largest value just before: {before[-1]:.4g})" if len(before) else ""
+    return f" (largest value just before: {figure(before[-1], 4)})" if len(before) else ""
 
 
 @predicate(source="phase19 Q1.4")
@@ -181,7 +182,7 @@ def loss_became_infinite(loss: Series, loss_break: Break, *, exploding_factor: f
     """
     rise = loss_break.rise_before(loss)
     if rise is not None and rise[0] > exploding_factor:
-        text = f"the loss was at {rise[0]:,.3g}× its usual value before it broke: it likely overflowed"
+        text = f"the loss was at {figure(rise[0])}× its usual value before it broke: it likely overflowed"
         return Answer(NO, (Evidence(text, "loss", (loss_break.step,), rise[0], exploding_factor),))
     if not np.isinf(loss_break.value):
         return unknown("the first value that is not finite is NaN, which log(0) may or may not have made")
@@ -210,7 +211,7 @@ def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> An
             return Answer(YES, (Evidence(text, f"grad_norm/{name}", (step,)),))
         usable = series.values[early & np.isfinite(series.values)]
         largest = max(largest, float(usable.max(initial=0)))
-    text = f"the embedding's gradient norm is finite before the loss broke, at most {largest:.4g}"
+    text = f"the embedding's gradient norm is finite before the loss broke, at most {figure(largest, 4)}"
     return Answer(NO, (Evidence(text, "grad_norm", (), largest),))
 
 
@@ -241,7 +242,7 @@ def activation_overflow(
         return unknown("activation_max holds no number", "activation_max")
     name = max(peaks, key=lambda key: peaks[key])
     peak, over = peaks[name], peaks[name] > limit
-    text = f"the largest activation is {peak:,.6g} in {name}, {'above' if over else 'below'} {limit:,.0f}"
+    text = f"the largest activation is {figure(peak, 6)} in {name}, {'above' if over else 'below'} {limit:,.0f}"
     observed = peak if np.isfinite(peak) else None
     return Answer(YES if over else NO, (Evidence(text, f"activation_max/{name}", (), observed, limit),))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence
 from stabtree.common.errors import StabtreeError
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import counting, docstring
@@ -118,7 +119,7 @@ class Predicate:
 
 
 # A value that was cut for the reckoning, or what was reckoned from it.
-_CUT = re.compile(r"(?<![\d.])-?1e\+100([σ×]?)")
+_CUT = re.compile(r"(?<![\d.])-?1e100([σ×]?)")
 
 
 def as_logged(answer: Answer, run: Run) -> Answer:
@@ -129,7 +130,7 @@ def as_logged(answer: Answer, run: Run) -> Answer:
 
 def _as_logged(item: Evidence, run: Run) -> Evidence:
     text, observed = counting(item.text, run.unit), item.observed
-    if "1e+100" not in text:
+    if "1e100" not in text:
         return item if text is item.text else replace(item, text=text)
     series = run.get(item.metric)
     values = np.abs(series.values) if series else np.zeros(0)
@@ -137,7 +138,7 @@ def _as_logged(item: Evidence, run: Run) -> Evidence:
     if len(beyond) != 1:
         return replace(item, text=_CUT.sub(r"\g<0> or more", text))
     value = float(beyond[0])
-    text = _CUT.sub(lambda found: f"{found[0]} or more" if found[1] else f"{value:.4g}", text)
+    text = _CUT.sub(lambda found: f"{found[0]} or more" if found[1] else f"{figure(value, 4)}", text)
     return replace(item, text=text, observed=value if observed and abs(observed) == LARGEST else observed)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
@@ -59,19 +60,19 @@ def schedule_followed(
     elif any(word in schedule for word in MOVES) and "constant" not in schedule and isinstance(planned, int):
         by = begin + math.ceil((planned - begin) * math.acos(max(-1.0, 1 - 2 * min_fall)) / math.pi)
     if by is not None and last > by and float(np.ptp(after)) <= FIXED * peak:
-        text = f"lr stays at {after[-1]:.3g} from step {int(steps[steps >= begin][0]):,} to {last:,}, although the "
+        text = f"lr stays at {figure(after[-1])} from step {int(steps[steps >= begin][0]):,} to {last:,}, although the "
         text += f"schedule is {schedule!r} and should have moved it by step {by:,}"
         onset = int(steps[steps >= by][0])
         found = (Evidence(text, "lr", (onset, last), float(np.ptp(after)) / peak, FIXED),)
         return Answer("frozen", found, onset_step=onset, last_good_step=onset, strength=FARTHEST)
     at = _ends(steps, values, schedule)
     if isinstance(planned, int) and at is not None:
-        text = f"lr is down to {values[-1]:.2g}, from {peak:.3g}, at step {at:,} of {planned:,} planned, "
+        text = f"lr is down to {figure(values[-1], 2)}, from {figure(peak)}, at step {at:,} of {planned:,} planned, "
         found = (Evidence(f"{text}and stays there", "lr", (at, last), at / planned, early_share),)
         strength = weakest(below(at, early_share * planned), above(last - at, left_share * planned))
         verdict = "early" if strength >= 0 else "follows"
         return Answer(verdict, found, onset_step=at if strength >= 0 else None, strength=strength, near="early")
-    text = f"lr goes from {after[0]:.3g} to {after[-1]:.3g} after the warm-up, the schedule is {schedule!r}"
+    text = f"lr goes from {figure(after[0])} to {figure(after[-1])} after the warm-up, the schedule is {schedule!r}"
     return Answer("follows", (Evidence(text, "lr", (int(steps[0]), last), float(np.ptp(after)) / peak, FIXED),))
 
 
@@ -101,7 +102,7 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     peak = float(values.max())
     if float(values.min()) < 0:
         at = int(steps[np.argmax(values < 0)])
-        text = f"lr is below 0 from step {at:,} on, {float(values.min()):.3g} at its lowest: it climbs the loss"
+        text = f"lr is below 0 from step {at:,} on, {figure(float(values.min()))} at its lowest: it climbs the loss"
         negative = Evidence(text, "lr", (at,), float(values.min()), 0.0)
         return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
     if peak <= 0:
@@ -112,13 +113,11 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     begin, end = found
     rows = (end - begin) / len(values)
     if end == begin:
-        text = f"lr never falls to {FIXED:g} of its peak, {peak:.3g}"
+        text = f"lr never falls to {FIXED:g} of its peak, {figure(peak)}"
         return Answer(NO, (Evidence(text, "lr", (int(steps[top]),), float(values[top:].min()) / peak, FIXED),))
     at, last = int(steps[begin]), int(steps[end - 1])
-    text = (
-        f"lr is {values[begin]:.2g}, from a peak of {peak:.3g}, in {end - begin:,} of {len(values):,} rows, from step "
-    )
-    text += f"{at:,} to {last:,} (limit {min_share:.0%} of them)"
+    text = f"lr is {figure(values[begin], 2)} in {end - begin:,} of {len(values):,} rows (limit {min_share:.0%}), "
+    text += f"from step {at:,} to {last:,}; its peak is {figure(peak)}"
     evidence = (Evidence(text, "lr", (at, last), rows, min_share),)
     steps_share = (last - at) / max(int(steps[-1]) - int(steps[0]), 1)
     trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
@@ -143,8 +142,8 @@ def lr_rises_late(
     steps, values = finite(lr)
     first = steps <= int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
     peak, most = float(values[first].max()), float(values.max())
-    text = f"lr reaches {most:.3g} at step {int(steps[np.argmax(values)]):,}; in its first "
-    text += f"{first_share:.0%} of the steps it peaks at {peak:.3g} (limit {factor:g}×)"
+    text = f"lr reaches {figure(most)} at step {int(steps[np.argmax(values)]):,}; in its first "
+    text += f"{first_share:.0%} of the steps it peaks at {figure(peak)} (limit {factor:g}×)"
     evidence = (Evidence(text, "lr", (int(steps[np.argmax(values)]),), most / peak if peak > 0 else 0.0, factor),)
     if peak <= 0 or "cycl" in schedule:
         return Answer(NO, evidence)
@@ -176,7 +175,9 @@ def climbs_past_plan(run: Run, lr: Series, spike: Spike | Absent | Unknown, *, f
     at = spike.top.step if isinstance(spike, Spike) else int(steps[-1])
     before = values[: max(int(np.searchsorted(steps, at, side="right")), 1)]
     times = float(np.clip(before[-1] / planned, 0, 1e300))
-    text = f"lr is {before[-1]:.3g} at step {at:,}, {times:.3g}× the {planned:.3g} that is configured (limit "
+    text = (
+        f"lr is {figure(before[-1])} at step {at:,}, {figure(times)}× the {figure(planned)} that is configured (limit "
+    )
     text += f"{factor:g}×), though its warm-up of {warmup:,} steps is over"
     climbs = float(before.max()) <= before[-1] and len(set(before.tolist())) > len(before) // 2
     past = at > warmup and times > factor and climbs
@@ -201,10 +202,8 @@ def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = s
             continue
         before, after, later = float(values[at - 1]), float(values[at]), float(values[at:].max())
         if after < low_share * before and later >= back_share * before:
-            text = (
-                f"lr is {before:.3g} before the resume at step {int(steps[at]):,}, {after:.3g} after it, and climbs to "
-            )
-            text += f"{later:.3g} again"
+            text = f"lr falls from {figure(before)} to {figure(after)} at the resume of step {int(steps[at]):,} "
+            text += f"and climbs to {figure(later)} again"
             found = Evidence(text, "lr", (int(steps[at - 1]), int(steps[at])), after / before, low_share)
             return Answer(YES, (found,), onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
     text = f"lr continues at its level after {len(run.resumes):,} resumes"

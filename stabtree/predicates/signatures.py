@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median, stretches
 from stabtree.common.strength import above, below, weakest, whether
@@ -139,7 +140,9 @@ def initial_loss_high(run: Run, loss: Series, context: Context, *, factor: float
     classes = context.classes.value
     limit = factor * math.log(classes or LARGEST_VOCABULARY)
     first = float(values[0])
-    text = f"the first loss is {first:.4g}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {limit:.3g}"
+    text = (
+        f"the first loss is {figure(first, 4)}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {figure(limit)}"
+    )
     found = Evidence(text, "loss", (int(steps[0]),), first, limit)
     return measured(weakest(above(first, limit), whether(bool((values == 0).any()))), (found,), LIKELY)
 
@@ -196,8 +199,8 @@ def loss_before_break(
     window, last = before[-rows - 1 : -1], float(before[-1])
     usual, top = median(window), float(window.max())
     ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
-    text = f"the last finite loss is {last:.4g}, {ratio:.3g} times its usual value before (limit {factor:g})"
-    text += f", which reached {top:.4g}" if last <= top else ""
+    text = f"the last finite loss is {figure(last, 4)}, {as_factor(ratio)} its usual value before (limit {factor:g}×)"
+    text += f", which reached {figure(top, 4)}" if last <= top else ""
     found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
     strength = weakest(above(ratio, factor), whether(last > top))
     return measured(strength if climbs else -strength, (found,), LIKELY)
@@ -220,7 +223,8 @@ def jump_at_tiny_lr(
     rates = lr.values[(lr.steps <= upto) & np.isfinite(lr.values)]
     top = float(np.clip(np.abs(rates).max(), 0, 1e300)) if len(rates) else math.inf
     ratio = float(np.clip(early[at] / early[0], -1e300, 1e300))
-    text = f"the loss goes from {early[0]:.4g} to {early[at]:.4g} by step {upto:,}, lr is at most {min(top, 1e300):.2g}"
+    text = f"the loss goes from {figure(early[0], 4)} to {figure(early[at], 4)} by step {upto:,}; "
+    text += f"lr is at most {figure(min(top, 1e300), 2)}"
     found = Evidence(text, "loss", (upto,), ratio, factor)
     return measured(weakest(above(ratio, factor), below(top, tiny)), (found,))
 
@@ -242,10 +246,8 @@ def falls_despite_scale(loss: Series, loss_scale: Series) -> Answer:
     part = max(1, len(after) // 4)
     first, end = median(after[:part]), median(after[-part:])
     noise = median(np.abs(np.diff(after)))
-    text = (
-        f"the loss goes from a median of {first:.4g} to {end:.4g} ({part} rows each) while the loss scale goes down to "
-    )
-    text += f"{float(scales.min()):.3g}"
+    text = f"the loss goes from {figure(first, 4)} to {figure(end, 4)} while the loss scale goes down to "
+    text += figure(float(scales.min()))
     found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
     return measured(weakest(above(first - end, noise), whether(end <= median(after))), (found,), LIKELY)
 
@@ -263,7 +265,7 @@ def grad_norm_off_scale(
     _, norms = finite(grad_norm)
     usual = median(norms)
     falls = median(values[-3:]) < median(values[:3])
-    text = f"grad_norm has a median of {usual:.4g} (large from {level:g}), "
+    text = f"grad_norm is usually {figure(usual, 4)} (large from {level:g}), "
     text += f"and the loss {'falls' if falls else 'does not fall'}"
     found = Evidence(text, "grad_norm", (), usual, level)
     strength = weakest(above(usual, level), whether(falls))
@@ -271,7 +273,9 @@ def grad_norm_off_scale(
         return measured(strength, (found,), LIKELY)
     scale = median(finite(loss_scale)[1]) if loss_scale is not None and len(finite(loss_scale)[1]) else 1.0
     true = usual / scale if scale > 1 else usual
-    unscaled = Evidence(f"divided by the loss scale of {scale:,.6g} it is {true:.3g}", "loss_scale", (), true, level)
+    unscaled = Evidence(
+        f"divided by the loss scale of {figure(scale, 6)} it is {figure(true)}", "loss_scale", (), true, level
+    )
     return Answer(YES if scale > 1 and true <= level else NO, (found, unscaled))
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median
 from stabtree.common.strength import above, weakest, whether
-from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.gradients import always_clipped
 from stabtree.predicates.metric.stays import stays_above
@@ -54,7 +54,7 @@ def rate_runs_out(lr: Series, *, share: float = shared.SHARE_SOME, rows_share: f
     peak = int(np.argmax(values))
     gone = values[peak:] < share * values[peak]
     part = float(gone.sum() / len(values))
-    text = f"lr is below {share:g} of its peak of {values[peak]:.3g} in {part:.0%} of its rows"
+    text = f"lr is below {share:g} of its peak of {figure(values[peak])} in {part:.0%} of its rows"
     found = (Evidence(text, "lr", (int(steps[peak]),), part, rows_share),)
     return measured(above(part, rows_share), found, LIKELY)
 
@@ -72,7 +72,7 @@ def norm_sums_up(grad_norm: Series, *, rows: Count = shared.ROWS_SHORT, growth: 
     if not np.isfinite(first).all() or first[0] <= 0:
         return Answer(NO, (Evidence(f"grad_norm is 0 or not finite in its first {rows} rows", "grad_norm"),))
     times = float(np.clip(first[-1] / first[0], -1e300, 1e300))
-    text = f"grad_norm goes from {first[0]:.3g} to {first[-1]:.3g} over its first {rows} steps"
+    text = f"grad_norm goes from {figure(first[0])} to {figure(first[-1])} over its first {rows} steps"
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[rows - 1]),), times, growth),)
     return measured(weakest(above(times, growth), whether(bool((np.diff(first) > 0).all()))), found, LIKELY)
 
@@ -140,7 +140,7 @@ def data_changes(
         old = rates[(steps >= top.step - spike.params.window_steps) & (steps < top.step)]
         new = rates[steps >= top.step][:rows]
         if len(old) and len(new) and float(new.max()) > lr_factor * float(old.min()):
-            text = f"lr goes from {float(old.min()):.3g} to {float(new.max()):.3g} around step {top.step:,}"
+            text = f"lr goes from {figure(float(old.min()))} to {figure(float(new.max()))} around step {top.step:,}"
             return Answer(NO, (Evidence(text, "lr", (top.step,)),))
     if grad_norm is None:
         return Answer(POSSIBLE, (level,))
@@ -227,9 +227,11 @@ def zero_at_once(
     zeros = len(values) - 1 - last
     level = abs(median(values[: last + 1]))
     if not zeros:
-        return Answer(NO, (Evidence(f"{metric} ends at {values[last]:.3g}, not at 0", metric, (int(steps[last]),)),))
-    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it was at {values[last]:.3g}"
-    text += f" (usually {level:.3g})"
+        return Answer(
+            NO, (Evidence(f"{metric} ends at {figure(values[last])}, not at 0", metric, (int(steps[last]),)),)
+        )
+    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it was at {figure(values[last])}"
+    text += f" (usually {figure(level)})"
     found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(rows)),)
     return Answer(LIKELY if zeros >= max(rows, 1) and abs(values[last]) >= usual * level > 0 else NO, found)
 
@@ -245,7 +247,7 @@ def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float) -
         return answer
     at, values = finite(run.series[metric])
     first = float(values[0])
-    text = f"{metric} begins at {first:.3g}"
+    text = f"{metric} begins at {figure(first)}"
     found = Evidence(text, metric, (int(at[0]),), first, level)
     return Answer(LIKELY if first >= level else POSSIBLE, (*answer.evidence, found))
 
@@ -261,6 +263,6 @@ def rises_to(run: Run, *, metric: str = "entropy", level: float, growth: float =
         return answer
     _, values = finite(run.series[metric])
     first, last = median(values[: max(shared.ROWS_SHORT, len(values) // 10)]), median(values[-shared.ROWS_SHORT :])
-    text = f"{metric} goes from {first:.3g} to {last:.3g} (limit {growth:g}×)"
+    text = f"{metric} goes from {figure(first)} to {figure(last)} (limit {growth:g}×)"
     found = (Evidence(text, metric, (), last, growth * first),)
     return Answer(YES, (*found, *answer.evidence)) if last > growth * first else Answer(NO, found, contrary=True)

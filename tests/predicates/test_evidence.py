@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from stabtree.common.figures import figure
 from stabtree.diagnosis.walk import diagnose
 from stabtree.tree.load import load_trees
 from tests.conftest import ask_node, falling, make_run
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 TREES = load_trees()
 RUNS = {**phase19.EDGE, **phase19.NEAR, **convergence.RUNS}
-# "highest at 4.2 (step 1,000)", "at step 7, up to 3.5 at 12,": a value, and the step at which it is said to stand.
+# "peaks at 4.2 at step 1,000", "at step 7, up to 3.5 at 12,": a value, and the step at which it is said to stand.
 ROWS = (
-    re.compile(r"(?:highest|lowest|best) at (\S+) \(step ([\d,]+)\)"),
-    re.compile(r"σ at step [\d,]+, up to (\S+) at ([\d,]+),"),
+    re.compile(r"(?:peaks at|its best,) (\S+) at step ([\d,]+)"),
+    re.compile(r"(?:σ|noise) at step [\d,]+, up to (\S+) at ([\d,]+),"),
 )
 
 
@@ -46,7 +47,7 @@ def test_what_is_said_to_stand_at_a_step_stands_there(leaf: str) -> None:
         for value, step in (match for pattern in ROWS for match in pattern.findall(item.text)):
             series = found.run.series[item.metric]
             there = series.values[series.steps == int(step.replace(",", ""))]
-            assert [f"{row:.4g}" for row in there] == [value], item.text
+            assert [figure(row, 4) for row in there] == [value], item.text
 
 
 def test_extremes_are_told_with_their_steps() -> None:
@@ -64,8 +65,8 @@ def test_a_loss_that_climbs_tells_its_highest_row_and_the_level_that_decides() -
     answer = ask_node(TREES.questions["O22.peak"], make_run({"loss": loss}))
     text = answer.evidence[0].text
     assert answer.verdict == "yes"
-    assert "highest at 90 (step 303)" in text
-    assert "the median of 5 rows is at most 30 " in text
+    assert "peaks at 90 at step 303" in text
+    assert "the median of 5 rows reaches 7× its start (limit 3×)" in text
 
 
 def test_a_single_row_is_no_level() -> None:
@@ -74,17 +75,19 @@ def test_a_single_row_is_no_level() -> None:
     loss[303] = 90.0
     answer = ask_node(TREES.questions["O22.peak"], make_run({"loss": loss}))
     assert answer.verdict == "no"
-    assert "highest at 90 (step 303)" in answer.evidence[0].text
+    assert "peaks at 90 at step 303" in answer.evidence[0].text
 
 
-def test_the_ends_of_a_rise_are_called_levels() -> None:
-    """A last row far above the others is not what the evidence names as the end, and it says that it names levels."""
+def test_the_ends_of_a_rise_are_levels() -> None:
+    """A last row far above the others is not what the evidence names as the end."""
     loss = falling(1000)
     loss[500:] += np.linspace(0, 2, 500)
     loss[-1] = 7.0
     found = diagnose(make_run({"loss": loss}), TREES)
-    rising = next(item.text for item in evidence(found) if "trend z" in item.text)
-    assert re.search(r"from a level of \S+ around step [\d,]+ to one of \S+ \(levels of \d+ rows\)", rising)
+    rising = next(item.text for item in evidence(found) if item.text.startswith("the loss rises from"))
+    ends = re.search(r"from (\S+) around step [\d,]+ to (\S+) at the end, \d+% of its range", rising)
+    assert ends
+    assert float(ends[1]) < float(ends[2]) < 7.0
 
 
 def test_a_gradient_that_is_lost_for_good_is_told_once() -> None:

@@ -52,7 +52,7 @@ def test_a_rise_of_the_norm_before_a_spike_is_shown_with_its_lead() -> None:
     """The precursor is confirmed under the spike's leaf, with its lead in steps; without one it is not."""
     cause = next(c for f in diagnose(leading(), TREES).findings for c in f.causes if c.cause.id == "P12.lead")
     assert cause.state is CauseState.CONFIRMED
-    assert "a lead of 8 steps" in cause.evidence[0].text
+    assert "by 8 steps" in cause.evidence[0].text
     sudden = make_run(healthy(loss=leading().series["loss"].values))
     cause = next(c for f in diagnose(sudden, TREES).findings for c in f.causes if c.cause.id == "P12.lead")
     assert cause.state is CauseState.NOT_CONFIRMED

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, blocks, median, medians_of_three
 from stabtree.common.strength import above, weakest
-from stabtree.common.text import against
 from stabtree.facts.registry import finite
 
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ class MetricFall(NamedTuple):
 
     def evidence(self, metric: str, limits: FallLimits) -> Evidence:
         """Return the fall in words."""
-        times = min(self.times, MOST_TIMES)
-        text = f"{metric} is best at a level of {self.best:.3g} around step {self.best_step:,} and ends at one of "
-        text += (
-            f"{self.end:.3g} (levels of {self.rows:,} row{'s' * (self.rows > 1)}), its last value is {self.last:.3g}: "
-        )
-        text += f"{against(self.share, limits.share, '.0%')} of its range lost (limit {limits.share:.0%}), "
-        text += f"{against(times, limits.factor, '.2g')}× the scatter of its levels (limit {limits.factor:g})"
+        course = f"{figure(self.best)} around step {self.best_step:,}, {figure(self.end)} at the end"
+        text = f"{metric} ends at its best level, {figure(self.end)}"
+        if self.share > 0:
+            lost = against(self.share, limits.share, ".0%")
+            text = f"{metric} lost {lost} of its range (limit {limits.share:.0%}): {course}"
+        if self.share >= limits.share and self.times < limits.factor:
+            text += ", within its scatter"
         return Evidence(text, metric, (self.best_step,), self.share, limits.share)
 
 

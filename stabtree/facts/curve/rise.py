@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
+from stabtree.common.figures import against, figure, share_of
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_SOME
 from stabtree.common.stats import blocks, change_noise, median
 from stabtree.common.strength import FARTHEST, TINY, above, strongest, weakest
-from stabtree.common.text import against
 from stabtree.facts.curve.fall import FallLimits, fall_of
 from stabtree.facts.curve.levels import FEWEST, Course, courses
 from stabtree.facts.registry import Absent, Unknown, fact, finite
@@ -155,8 +155,7 @@ def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float
     earlier = _earlier(loss, found, levels)
     if found.rise > earlier_share * earlier:
         return None
-    text = f"the loss rises from {_levels(found)}, by {found.rise:.3g}; it had risen by {earlier:.3g} within as "
-    text += "many rows before, and fell again"
+    text = f"the loss rises by {figure(found.rise)} to its end; before, it rose by {figure(earlier)} and came back"
     steps = (found.low_step, int(loss.steps[-1]))
     limit = earlier_share * earlier
     return Absent((Evidence(text, "loss", steps, found.rise, limit),), min(above(found.rise, limit), -TINY))
@@ -164,21 +163,22 @@ def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float
 
 def _levels(found: Course) -> str:
     """Describe a course from its lowest level to its end."""
-    text = f"a level of {found.low:.4g} around step {found.low_step:,} to one of {found.end:.4g}"
-    return f"{text} (levels of {found.rows:,} rows)"
+    return f"{figure(found.low, 4)} around step {found.low_step:,} to {figure(found.end, 4)} at the end"
 
 
 def _evidence(found: Course, limits: RiseLimits, last: int) -> Evidence:
-    text = f"the loss goes from {_levels(found)} at the end (step {last:,}): "
-    text += f"trend z {found.trend_z:.1f}, {min(found.times, 1e6):.3g}× the scatter, {found.share:.0%} of the loss's "
-    return Evidence(f"{text}range", "loss", (found.low_step, last), found.trend_z, limits.trend_z)
+    text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
+    return Evidence(text, "loss", (found.low_step, last), found.trend_z, limits.trend_z)
 
 
 def _level(whole: Course, limits: RiseLimits, last: int) -> Evidence:
-    text = f"the loss goes from {_levels(whole)} at the end: "
-    text += f"trend z {against(whole.trend_z, limits.trend_z, '.1f')} (limit {limits.trend_z:g}), "
-    text += f"{against(whole.times, limits.noise_factor, '.2g')}× the scatter (limit {limits.noise_factor:g}), "
-    text += f"{against(whole.share, limits.range_share, '.1%')} of the range (limit {limits.range_share:.0%})"
+    text = f"the loss ends at its lowest level, {figure(whole.end, 4)}"
+    if whole.share > 0:
+        above_low = against(whole.share, limits.range_share, ".1%")
+        text = f"the loss ends {above_low} of its range above its lowest level (limit {limits.range_share:.0%}): "
+        text += _levels(whole)
+    if whole.share >= limits.range_share:
+        text += ", within its scatter" if whole.times < limits.noise_factor else ", without a steady trend"
     return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, limits.trend_z)
 
 

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.common.text import as_written
 from stabtree.context import model
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
@@ -57,8 +57,8 @@ def return_size(moment: Moment, run: Run, context: Context, reward: Series) -> S
     size = abs(median(values))
     how = "VecNormalize(norm_reward=True)"
     if context.framework.value != "sb3":
-        how = f"divide them by {as_written(_round(size))}"
-    return Seen(size, f"an episode earns {as_written(median(values))}; 1 to 10 is easy to learn", how, "reward")
+        how = f"divide them by {figure(_round(size))}"
+    return Seen(size, f"an episode earns {figure(median(values))}; 1 to 10 is easy to learn", how, "reward")
 
 
 @clue
@@ -71,7 +71,7 @@ def reward_gain(_moment: Moment, reward: Series) -> Seen | None:
     first, last = median(values[:size]), median(values[-size:])
     spread = float(values.max() - values.min())
     gain = (last - first) / spread if spread else 0.0
-    first_, last_ = as_written(first), as_written(last)
+    first_, last_ = figure(first), figure(last)
     return Seen(gain, f"the reward goes from {first_} to {last_}", f"{first_} → {last_}", "reward")
 
 
@@ -89,11 +89,11 @@ def reward_end(_moment: Moment, reward: Series) -> Seen | None:
         return Seen("zero", "no answer earns anything", "", "reward")
     if since and len(values) - since >= shared.ROWS_SHORT:
         if last == top:
-            text = f"every answer has earned {as_written(top)}, the most in this log, since step {step:,}"
+            text = f"every answer has earned {figure(top)}, the most in this log, since step {step:,}"
             return Seen("top", text, "", "reward", (step,))
         if last == 0 and abs(values[since - 1]) >= shared.SHARE_HALF * median(np.abs(values[:since])):
             return Seen("at once", f"the reward is exactly 0 from step {step:,} on", "", "reward", (step,))
-    return Seen("open", f"the reward ends at {as_written(last)}", "", "reward")
+    return Seen("open", f"the reward ends at {figure(last)}", "", "reward")
 
 
 @clue
@@ -148,7 +148,7 @@ def entropy_left(moment: Moment, run: Run) -> Seen | None:
     if not size or not (first := float(values[0])):
         return None
     part = median(values[-size:]) / first
-    text = f"the entropy goes from {as_written(first)} to {as_written(median(values[-size:]))}"
+    text = f"the entropy goes from {figure(first)} to {figure(median(values[-size:]))}"
     return Seen(part, text, f"{part:.0%}", series.metric, (int(steps[0]), int(steps[len(values) - 1])))
 
 
@@ -191,10 +191,10 @@ def critic_check(moment: Moment, run: Run) -> Seen | None:
     at = int(steps[np.argmax(values >= grown * first)])
     step, level = _round_up(at), _round(first * math.sqrt(grown))
     name = series.origin or series.metric
-    short = f"{name} below {as_written(level)} at {moment.unit} {step:,}"
+    short = f"{name} below {figure(level)} at {moment.unit} {step:,}"
     return Seen(
         level,
-        f"{name} was {as_written(first)} and {as_written(grown)} times that by {moment.unit} {at:,}",
+        f"{name} was {figure(first)} and {figure(grown)} times that by {moment.unit} {at:,}",
         short,
         series.metric,
         (at,),

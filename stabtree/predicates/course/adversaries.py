@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, measured
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.strength import FARTHEST, below
@@ -35,10 +36,10 @@ def discriminator_wins(run: Run, reward: Series | None = None, *, factor: float 
     name = min(levels, key=lambda key: levels[key])
     steps, values = finite(played[name])
     limit, level = math.log(2) / factor, levels[name]
-    text = f"{name} ends at {float(values[-1]):.3g}, at a level of {level:.3g} (limit {limit:.2g}: a guess costs 0.69)"
+    text = f"{name} ends at a level of {figure(level)} (limit {figure(limit, 2)}); a guess costs 0.69"
     above = np.flatnonzero(values > limit)
     first = min(int(above[-1]) + 1, len(steps) - 1) if len(above) else 0
-    found = Evidence(text, name, (int(steps[first]), int(steps[-1])), level, limit, f"{name} at {level:.2g}")
+    found = Evidence(text, name, (int(steps[first]), int(steps[-1])), level, limit, f"{name} at {figure(level, 2)}")
     return measured(below(level, limit), (found,), onset_step=int(steps[first]))
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, as_share, figure
 from stabtree.common.stats import median
 from stabtree.common.strength import FARTHEST, below, weakest
-from stabtree.common.text import against
 from stabtree.context.model import CLASSIFICATION, CONTINUED, INFERRED, LANGUAGE
 from stabtree.context.outcome import is_guess_of_two
 from stabtree.facts.registry import finite
@@ -74,10 +74,10 @@ def stands_at_chance(
     ends = _ends_at(chance, context, fall, (begin, over), (flat_share, above_share))
     done = done_share(run, context, loss, lr, steps)
     strength = weakest(below(fall.at_most, flat_share * done), ends)
-    text = f"after its first rows the lowest level of the loss is {fall.low:.4g}, at the end {end:.4g}; a guess among "
-    text += f"{chance.classes:,} {'classes' if chance.classes > 2 else 'answers'} costs ln({chance.classes:,}) = "
-    text += f"{chance.loss:.4g}: it can be lower than that by at most {max(0.0, fall.at_most):.1%} (limit "
-    text += f"{flat_share * done:.1%}) and ends {abs(over):.1%} {'above' if over >= 0 else 'below'}"
+    text = f"the loss ends at {figure(end, 4)}, {as_share(abs(over))} {'above' if over >= 0 else 'below'} "
+    text += (
+        f"ln {chance.classes:,} = {figure(chance.loss, 4)}, the cost of a guess; its lowest is {figure(fall.low, 4)}"
+    )
     brief = guess(median(values), chance.classes)
     found = (Evidence(text, "loss", (int(at[0]), int(at[-1])), fall.at_most, flat_share * done, brief),)
     return measured(strength, found, onset_step=int(at[0]))
@@ -140,9 +140,7 @@ def ends_at_start(
     if trained_before(context, fall.first, nats) or (beyond_guess(context, fall.first) and fall.falls >= 0):
         untrained = -FARTHEST
     strength = weakest(over, untrained, below(fall.at_most, limit))
-    text = (
-        f"lr is down to {rates[-1]:.3g} from {peak:.3g}, and the loss went from {fall.first:.4g} to a lowest level of "
-    )
-    text += f"{fall.low:.4g}, at most {against(fall.at_most, limit, '.1%')} lower (limit {limit:.0%} by then)"
+    text = f"the loss fell by at most {against(fall.at_most, limit, '.1%')} (limit {limit:.0%} by then), from "
+    text += f"{figure(fall.first, 4)} to {figure(fall.low, 4)}; lr is down from {figure(peak)} to {figure(rates[-1])}"
     steps_at = (int(finite(loss)[0][0]), int(at[-1]))
     return measured(strength, (Evidence(text, "loss", steps_at, fall.at_most, limit),), onset_step=steps_at[0])

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import blocks, median
 from stabtree.common.strength import above, below, weakest
-from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import Count, predicate
 
@@ -52,8 +52,8 @@ def grad_norm_climbs(
     climbs = [(_climb(logs[at:]), -at) for at in range(levels - max(levels // 3, 3) + 1)]
     rise, at = max(climbs)
     begin, times = int(steps[starts[-at]]), float(np.exp(min(rise, 690.0)))
-    text = f"grad_norm grows exponentially from {medians[-at]:.3g} at step {begin:,} to {medians[-1]:.3g} at the end: "
-    text += f"{against(times, early_factor)}× (limit {early_factor:g}×, for a warning {factor:g}×)"
+    text = f"grad_norm grows {against(times, early_factor)}× (limit {early_factor:g}×), step by step, "
+    text += f"from {figure(medians[-at])} at step {begin:,} to {figure(medians[-1])} at the end"
     if not rise:
         text = "grad_norm does not grow exponentially up to the end"
     found = [Evidence(text, "grad_norm", (begin, int(steps[-1])), times, early_factor)]
@@ -62,9 +62,8 @@ def grad_norm_climbs(
     at_loss, losses = finite(loss)
     row, part = min(int(np.searchsorted(at_loss, begin)), len(losses) - 1), max(3, len(losses) // levels)
     before, end = float(median(losses[row : row + part])), float(median(losses[-part:]))
-    found.append(
-        Evidence(f"the loss goes from {before:.4g} to {end:.4g} meanwhile", "loss", (begin,), end, CALM * before)
-    )
+    text = f"the loss goes from {figure(before, 4)} to {figure(end, 4)} meanwhile"
+    found.append(Evidence(text, "loss", (begin,), end, CALM * before))
     calm = below(end, CALM * before)
     verdict, limit = (YES, factor) if times >= factor else (EARLY, early_factor)
     return measured(weakest(above(times - 1, limit - 1), calm), tuple(found), verdict, onset_step=begin)

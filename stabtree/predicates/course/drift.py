@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import NEARLY_ZERO, blocks, interval, kendall_z, median
 from stabtree.common.strength import beyond, weakest
-from stabtree.common.text import against
 from stabtree.facts.curve.rise import Rise
 from stabtree.facts.registry import Absent, Unknown, finite
 from stabtree.predicates.registry import Count, Groups, predicate
@@ -80,9 +80,8 @@ def lr_rising(
     part = max(1, len(values) // 10)
     begin, end = median(values[:part]), median(values[-part:])
     ratio = _ratio(begin, end)
-    text = f"lr goes from {begin:.3g} to {end:.3g} ({against(ratio, min_factor)}×) "
+    text = f"lr goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×) "
     text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
-    text += f", medians of {part} rows" if part > 1 else ""
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, min_factor),)
     return measured(beyond(ratio - 1, min_factor - 1), found)
 
@@ -104,8 +103,9 @@ def lr_climbs_along(
         at, rates = _within(lr, rise.low_step, int(steps[up]))
         part = max(1, len(rates) // 10)
         if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > factor:
-            text = f"lr goes from {median(rates[:part]):.3g} to {median(rates[-part:]):.3g} ({ratio:.3g}×, limit "
-            text += f"{factor:g}×) over steps {int(at[0]):,} to {int(at[-1]):,}, in which the loss makes its rise"
+            ends = f"from {figure(median(rates[:part]))} to {figure(median(rates[-part:]))}"
+            text = f"lr rises {as_factor(ratio)} while the loss rises (limit {factor:g}×), {ends} "
+            text += f"over steps {int(at[0]):,} to {int(at[-1]):,}"
             return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, factor),))
     return Answer(rate.too_high, rate.evidence)
 
@@ -156,8 +156,7 @@ def weight_norm_change(
         )
     ratio, at, to, name = best
     bar = factor if ratio > 1 else 1 / max(factor, NEARLY_ZERO)
-    text = f"{name}: {against(ratio, bar)}× from step {at:,} to {to:,}, "
-    text += f"the largest change of a group within {window_steps} steps"
+    text = f"the norm of {name} changes {against(ratio, bar)}× from step {at:,} to {to:,} (limit {bar:g}×)"
     found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
     if ratio > 1:
         return measured(beyond(ratio, bar), found, "up")
@@ -207,8 +206,11 @@ def grad_norm_rising(
     score = kendall_z(medians)
     begin, end = median(medians[:3]), median(medians[-3:])
     ratio = _ratio(begin, end)
-    text = f"grad_norm goes from a level of {begin:.3g} to one of {end:.3g} ({against(ratio, min_factor)}×) over steps "
-    text += f"{int(steps[0]):,} to "
-    text += f"{int(steps[-1]):,}, trend z {against(score, trend_z, '.1f')}"
+    text = (
+        f"grad_norm goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×, limit {min_factor:g}×) "
+    )
+    text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    if ratio >= min_factor and score < trend_z:
+        text += ", without a steady trend"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
     return measured(weakest(beyond(score, trend_z), beyond(ratio - 1, min_factor - 1)), found)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, NOISE_TIMES, ROWS_SHORT
 from stabtree.common.stats import NORMAL_MAD, blocks, change_noise, interval, median, row_medians
 from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, weakest, whether
-from stabtree.common.text import against
 from stabtree.facts.curve.rise import Rise
 from stabtree.facts.curve.turn import turn_of
 from stabtree.facts.registry import finite
@@ -113,8 +113,8 @@ def stops_early(
     early = max(part, int(early_share * len(values)))
     first, middle, end = (median(piece) for piece in (values[:part], values[early : early + part], values[-part:]))
     won, late = first - end, middle - end
-    text = f"loss goes from {first:.3g} to {middle:.3g} at step {int(at[early]):,} and ends at {end:.3g}, medians of "
-    text += f"{part} rows (usual: at most {level:g})"
+    text = f"the loss ends at {figure(end, 4)} (at most {level:g} is usual), after {figure(first, 4)} at the beginning "
+    text += f"and {figure(middle, 4)} at step {int(at[early]):,}"
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
     strength = weakest(
         whether(end > level), below(late, gain_share * max(won, 0.0)), above(won, gain_share * abs(first))
@@ -141,20 +141,27 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
     if context.restless or bool((values < 0).any()):
         return inapplicable(context.restless or "the loss goes below 0, where multiples mean nothing")
     if len(values) <= rows or FACTOR_LARGE * first <= median(values) or first <= 0:
-        return inapplicable(f"the loss begins at {first:.3g}, too small for multiples to mean much")
+        return inapplicable(f"the loss begins at {figure(first)}, too small for multiples to mean much")
     first *= math.exp(NOISE_TIMES * change_noise(np.log(np.maximum(values, TINY))))
     peak = int(np.argmax(values))
-    text = f"the loss begins at {float(values[0]):.4g} and is highest at {float(values[peak]):.4g} "
-    text += f"(step {int(steps[peak]):,}), "
-    text += f"{float(values[peak]) / first:.3g}× that with its scatter"
+    text = f"the loss begins at {figure(float(values[0]), 4)} and peaks at {figure(float(values[peak]), 4)} at step "
+    text += f"{int(steps[peak]):,}"
     where = (int(steps[0]), int(steps[peak]))
     past = np.flatnonzero(values > factor * first)
     if not len(past):
-        small = Evidence(f"{text} (limit {factor:g}×)", "loss", where, values[peak] / first, factor)
+        small = Evidence(
+            f"{text}, {as_factor(float(values[peak]) / first)} its start (limit {factor:g}×)",
+            "loss",
+            where,
+            values[peak] / first,
+            factor,
+        )
         return Answer(NO, (small,), strength=min(above(_highest_level(values, rows)[0] / first, factor), -TINY))
     level, at = _highest_level(values, rows)
-    text += f"; the median of {rows} rows is at most {level:.4g} (from step {int(steps[at]):,} on), "
-    text += f"{against(level / first, factor)}× that (limit {factor:g}×); it ends at {float(values[-1]):.4g}"
+    text += (
+        f"; the median of {rows} rows reaches {against(level / first, factor)}× its start (limit {factor:g}×), from "
+    )
+    text += f"step {int(steps[at]):,} on"
     climbed = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
     strength, good = beyond(level / first, factor), int(steps[max(past[0] - 1, 0)])
     return measured(strength, climbed, onset_step=int(steps[past[0]]), last_good_step=good)
@@ -204,11 +211,13 @@ def loses_progress(
     ended = max(0.0, lost) / gained if gained > 0 else 0.0
     high, best, end = (float(np.exp(course[low] + up)) for up in (gained, 0.0, lost))
     times = min(lost / noise, 1e6) if noise > 0 else 0.0
-    text = f"the loss falls from {high:.4g} to {best:.4g} (levels of {len(values) // count:,} rows, around step "
-    text += f"{int(steps[starts[low]]):,}); its last {count - last} levels are at least {end:.4g}, "
-    text += f"{end / best:.3g}× as high: "
-    text += f"{against(ended, share, '.0%')} of the gain (in logarithms) is lost (limit {share:.0%}), "
-    text += f"{against(times, noise_factor, '.2g')}× the scatter (limit {noise_factor:g})"
+    text = (
+        f"the loss ends {figure(end / best)}× above its best: {figure(high, 4)} first, {figure(best, 4)} around step "
+    )
+    text += f"{int(steps[starts[low]]):,}, {figure(end, 4)} at the end"
+    text += f"; {against(ended, share, '.0%')} of the gain is lost (limit {share:.0%})" if ended > 0 else ""
+    if ended >= share and times < noise_factor:
+        text += ", within its scatter"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share),)
     strength = weakest(beyond(ended, share), beyond(lost, noise_factor * noise), beyond(lost, math.log(factor)))
     if low >= last or strength < 0:

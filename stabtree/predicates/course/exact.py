@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import SOME, median, resolution, stretches
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
@@ -42,7 +43,7 @@ def loss_at_zero(
     zero = values == 0
     rest = values[~zero]
     text = f"the loss is exactly 0 in {int(zero.sum()):,} of {len(values):,} rows"
-    text += f"; its other values go from {rest.min():.3g} to {rest.max():.3g}" if len(rest) else ""
+    text += f"; its other values go from {figure(rest.min())} to {figure(rest.max())}" if len(rest) else ""
     at = int(np.argmax(zero))
     seen = float(zero[at:].mean())
     fell = above(float(rest.min()) * fall, float(rest.max())) if len(rest) else FARTHEST
@@ -123,7 +124,7 @@ def loss_repeats(
     if different and end - begin + 1 < rows:
         return _few_values(context, loss, different, digits, plain)
     count, value = end - begin + 1, float(values[begin - 1])
-    text = f"the longest stretch of one value is {count:,} rows of {value:.6g}, from step "
+    text = f"the longest stretch of one value is {count:,} rows of {figure(value, 6)}, from step "
     text += f"{int(steps[begin - 1]):,} (limit {rows:,})"
     one = _one_value(value, count, context.classes.value)
     span = (int(steps[begin - 1]), int(steps[end - 1]))
@@ -137,7 +138,7 @@ def loss_repeats(
 
 def _few_values(context: Context, loss: Series, different: list[float], digits: float, plain: float) -> Answer:
     steps, values = finite(loss)
-    listed = ", ".join(f"{value:.6g}" for value in different)
+    listed = ", ".join(f"{figure(value, 6)}" for value in different)
     text = f"all {len(values):,} rows of the loss hold {len(different)} different value"
     text += f"{'s' if len(different) > 1 else ''}: {listed}"
     single = len(different) == 1
@@ -157,7 +158,7 @@ def _step_of(values: Floats) -> float:
 
 
 def _one_value(value: float, rows: int, classes: int | None) -> str:
-    return f"{guess(value, classes) or f'{value:.6g}'} in {rows:,} rows"
+    return f"{guess(value, classes) or f'{figure(value, 6)}'} in {rows:,} rows"
 
 
 def _longest(same: Bools) -> tuple[int, int]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import change_noise, median
 from stabtree.common.strength import above, below, strongest, weakest, whether
-from stabtree.common.text import against
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.facts.curve.turn import NORMAL_90, line, turn_of
 from stabtree.facts.registry import finite
@@ -57,13 +57,12 @@ def overfits(
     gained = max(0.0, float(finite(eval_loss)[1][0]) - turn.level)
     lost = weakest(above(turn.bound, undone * scale), above(turn.bound, gained), above(turn.after, LASTING))
     risen = strongest(weakest(above(turn.bound, rise * scale), above(turn.after, LASTING)), lost)
-    text = f"eval_loss is best at {turn.best:.4g} (step {turn.step:,}) and is {turn.last:.4g} now"
     share = _share(turn.bound, scale)
-    evidence = [_moved(text, "higher", eval_loss, turn, share, rise)]
+    evidence = [_moved("eval_loss", eval_loss, turn, share, rise)]
     strength = risen
     if trained:
         strength = weakest(risen, _memorises(turn, trained))
-        text = f"the training loss goes from {trained.before:.3g} to {trained.last:.3g} meanwhile (levels)"
+        text = f"the training loss goes from {figure(trained.before, 4)} to {figure(trained.last, 4)} meanwhile"
         evidence.append(Evidence(text, "loss", (turn.step, int(eval_loss.steps[-1])), trained.last, trained.before))
     verdict = YES
     if strength < 0 <= lost:
@@ -81,13 +80,14 @@ def _share(bound: float, level: float) -> float:
         return float(np.clip(np.float64(bound) / level, -LARGEST, LARGEST)) if level else 0.0
 
 
-def _moved(text: str, worse: str, series: Series, turn: TurningPoint, share: float, limit: float) -> Evidence:
+def _moved(name: str, series: Series, turn: TurningPoint, share: float, limit: float) -> Evidence:
     """Return evidence of how far a series has come down from its best."""
     change = abs(turn.last - turn.best) / abs(turn.best) if turn.best else 0.0
-    worsened = turn.last != turn.best and change < 100
-    text += f", {change:.1%} {worse}" if worsened else ""
-    text += f"; its later levels are worse by at least {against(max(share, 0.0), limit, '.1%')} (limit {limit:.0%})"
-    brief = f"best {turn.best:.4g} at step {turn.step:,}, now {turn.last:.4g}"
+    side = "above" if turn.last > turn.best else "below"
+    apart = f"{as_share(change)} {side}" if turn.last != turn.best and 0 < change < 100 else "at or near"
+    text = f"{name} is {apart} its best, {figure(turn.best, 4)} at step {turn.step:,}: {figure(turn.last, 4)} now "
+    text += f"({against(max(share, 0.0), limit, '.1%')} with its scatter taken off, limit {limit:.0%})"
+    brief = f"best {figure(turn.best, 4)} at step {turn.step:,}, now {figure(turn.last, 4)}"
     return Evidence(text, series.metric, (turn.step, int(series.steps[-1])), share, limit, brief)
 
 
@@ -136,7 +136,8 @@ def _still_rises(quality: Series, step: int) -> Evidence | None:
     limit = max(NORMAL_90 * error, shared.SHARE_SOME * abs(median(late)))
     if gain <= limit:
         return None
-    text = f"{_name(quality)} was {after[0]:.4g} then and still gets better: {late[0]:.4g} halfway, {late[-1]:.4g} now"
+    text = f"{_name(quality)} still gets better: {figure(after[0], 4)} then, {figure(late[0], 4)} halfway, "
+    text += f"{figure(late[-1], 4)} now"
     return Evidence(text, quality.metric, (step, int(steps[-1])), gain, limit)
 
 
@@ -175,8 +176,7 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     if not held_out:
         return Answer(NO, (Evidence(f"{name} is not known to be of held-out data", quality.metric),))
     share = _share(turn.bound, abs(turn.level))
-    text = f"{name} is best at {turn.best:.4g} (step {turn.step:,}) and is {turn.last:.4g} now"
-    found = _moved(text, "lower" if higher else "higher", quality, turn, share, fall)
+    found = _moved(name, quality, turn, share, fall)
     strength = weakest(above(share, fall), above(turn.after, LASTING))
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
     return measured(strength, (found,), verdict, onset_step=turn.step, last_good_step=turn.step)
@@ -199,7 +199,7 @@ def _zero(quality: Series, verdict: str) -> Answer | None:
     if len(values) < shared.ROWS_SHORT or not zero[-1] or zeros <= shared.SHARE_HALF * len(values):
         return None
     text = f"{_name(quality)} is 0.000 in {zeros:,} of {len(values):,} evaluations, the last one too; "
-    text += f"its highest is {float(values.max()):.4g}"
+    text += f"its highest is {figure(float(values.max()), 4)}"
     share = zeros / len(values)
     found = Evidence(text, quality.metric, (int(steps[0]), int(steps[-1])), share, shared.SHARE_HALF)
     return Answer(verdict, (found,), onset_step=int(steps[0]), strength=above(share, shared.SHARE_HALF))
@@ -223,7 +223,9 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
     if context.restless or profile.last < 0:
         return Answer(NO, (Evidence(context.restless or "the loss goes below 0", "loss"),))
     if eval_loss is None:
-        text = f"the loss has fallen from a level of {profile.first:.4g} to {profile.last:.4g}; no eval loss is logged"
+        text = (
+            f"the loss has fallen from {figure(profile.first, 4)} to {figure(profile.last, 4)}; no eval loss is logged"
+        )
         found = Evidence(text, "loss", where, profile.last, profile.first / apart)
         known = whether(context.task.value == LANGUAGE)
         return measured(weakest(above(profile.first, apart * profile.last), known), (found,), ALONE)
@@ -231,8 +233,8 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
     if turn is None:
         return unknown("eval_loss has fewer than 3 finite values", "eval_loss")
     first = float(finite(eval_loss)[1][0])
-    text = f"the training loss is down to {profile.last:.3g}; eval_loss is {turn.last:.4g}, began at {first:.4g} "
-    text += f"and is best at {turn.best:.4g}"
+    text = f"the training loss is down to {figure(profile.last)}; eval_loss began at {figure(first, 4)}, was best at "
+    text += f"{figure(turn.best, 4)} and is {figure(turn.last, 4)} now"
     found = Evidence(text, "eval_loss", (turn.step, int(eval_loss.steps[-1])), turn.last, apart * profile.last)
     level = turn.level + max(turn.worse, 0.0)
     strength = weakest(above(level, apart * profile.last), above(turn.level, shared.SHARE_HALF * first))
@@ -260,9 +262,8 @@ def apart_at_once(
     before = median(early) if len(early) else float(trained[0])
     gap, fall = median(evals[:third]) - before, float(trained.max()) - median(trained[-max(3, len(trained) // 20) :])
     rise, noise = median(evals[-third:]) - median(evals[:third]), change_noise(evals)
-    text = f"in its first third eval_loss lies {gap:.3g} above the training loss, which falls by {fall:.3g} in all "
-    text += f"(limit {gap_factor:g}×); its last third lies {abs(rise):.3g} {'higher' if rise > 0 else 'lower'}, its "
-    text += f"scatter is {noise:.3g} (limit {noise_factor:g}×)"
+    text = f"eval_loss begins {figure(gap)} above the training loss, which falls by {figure(fall)} in all (limit "
+    text += f"{gap_factor:g}×), and ends {figure(abs(rise))} {'higher' if rise > 0 else 'lower'} than it began"
     found = Evidence(text, "eval_loss", (int(steps[0]), int(steps[-1])), gap, gap_factor * fall)
     if not gap > gap_factor * fall > 0:
         return Answer(NO, (found,))

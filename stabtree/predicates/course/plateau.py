@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Answer, Evidence, inapplicable, unknown
+from stabtree.common.figures import figure
 from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT
 from stabtree.common.stats import MEDIAN_ERROR, change_noise, median, span
 from stabtree.common.strength import above, strongest
@@ -92,7 +93,7 @@ def settled(
         missing = None in (lr, weight_norm, grad_norm)
         return Answer("rising" if missing else "flat", (rise.evidence,))
     if isinstance(rise, Rise) and rise.course:
-        text = f"the last level of the loss lies {rise.course.rise:.3g} above its lowest, at step {rise.low_step:,}"
+        text = f"the loss ends {figure(rise.course.rise)} above its lowest level, that of step {rise.low_step:,}"
         times = Evidence(text, "loss", (rise.low_step,), rise.course.times, rise.limits.noise_factor)
         return Answer("rising", (times,), strength=rise.strength)
     if reward is not None or context.learns_from_rewards:
@@ -136,8 +137,8 @@ def _unbounded(loss: Series) -> Evidence | None:
     first, last = float(values[0]), float(values[-1])
     if last > -NATS * max(1.0, abs(first)):
         return None
-    text = f"the loss falls from {first:.4g} to {last:.4g}, without a floor"
-    return Evidence(text, "loss", (int(steps[0]), int(steps[-1])), last, brief=f"{first:.3g} to {last:.3g}")
+    text = f"the loss falls from {figure(first, 4)} to {figure(last, 4)}, without a floor"
+    return Evidence(text, "loss", (int(steps[0]), int(steps[-1])), last, brief=f"{figure(first)} to {figure(last)}")
 
 
 def _gain(before: Floats, after: Floats, values: Floats) -> Gain:
@@ -174,12 +175,12 @@ def _late_text(name: str, gain: Gain) -> str:
     if share == 0:
         return f"{name} does not change in the second half of the run"
     text = f"{name} {'falls' if share > 0 else 'rises'} by {abs(share):.1%} of its range in the second half of the run"
-    return f"{text} (error {gain.error / gain.covered:.1%})" if gain.covered > 0 else text
+    return f"{text} (give or take {gain.error / gain.covered:.1%})" if gain.covered > 0 else text
 
 
 def _learned_text(name: str, gain: Gain) -> Evidence:
     """Describe that a series ends about where it began."""
-    text = f"{name} goes from a level of {gain.first:.4g} to one of {gain.last:.4g}, no gain by more than its scatter "
-    text += f"explains ({NOISE_TIMES * gain.error:.2g})"
-    brief = f"{gain.first:.3g} to {gain.last:.3g}"
+    text = f"{name} goes from {figure(gain.first, 4)} to {figure(gain.last, 4)}, within its scatter of "
+    text += figure(NOISE_TIMES * gain.error, 2)
+    brief = f"{figure(gain.first)} to {figure(gain.last)}"
     return Evidence(text, name, (), gain.fall, NOISE_TIMES * gain.error, brief)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.figures import as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
-from stabtree.common.text import against
 from stabtree.context.model import (
     CLASSIFICATION,
     CONTINUED,
@@ -135,12 +135,12 @@ def _answer(loss: Series, course: Opening, strength: float, found: tuple[Evidenc
     verdict = "flat"
     if fall.trend < -limit:
         verdict = "worse" if fall.share + fall.error < 0 else "slow"  # from where it had climbed to is no fall
-    text = f"a trend of z {against(fall.trend, -limit, '.1f')} (a fall has less than {-limit:g})"
+    text = f"the loss has {'a' if fall.trend < -limit else 'no'} steady downward trend"
     found = (*found, Evidence(text, "loss", (), fall.trend, -limit))
     if strength < 0:
         surely = max(fall.at_least, fall.burst, course.held_out.at_least if course.held_out else -1.0)
         if surely <= 0 and strength < -1:
-            return unknown(f"{found[0].text}: too little to call it flat, and too much to call it falling")
+            return unknown(f"{found[0].text}: too little to call it falling, too much to call it flat")
         return Answer(YES, found, strength=strength, near=verdict)
     half = int(steps[int(np.argmax(values <= (fall.first + fall.low) / 2))])
     return Answer(verdict, found, onset_step=half if verdict == "slow" else int(steps[0]), strength=strength)
@@ -150,20 +150,21 @@ def _evidence(loss: Series, course: Opening, context: Context, limit: float) -> 
     """Describe the first and the lowest level, and what the scatter leaves open."""
     steps, values = finite(loss)
     fall = course.loss
-    text = f"the loss goes from {fall.first:.4g} at the beginning ({_read_from(loss, fall, limit)}) to a lowest level "
-    text += f"of {fall.low:.4g}: {abs(fall.share):.1%} {'lower' if fall.share >= 0 else 'higher'}"
-    text += f", {_room(fall)}"
+    side = "below" if fall.share >= 0 else "above"
+    text = f"the lowest level of the loss is {as_share(abs(fall.share))} {side} its start"
+    text += f"{_room(fall)}: {figure(fall.low, 4)} after {figure(fall.first, 4)}{_read_from(loss, fall, limit)}"
     if course.held_out:
         held = course.held_out
-        text += f"; the held-out loss from {held.first:.4g} to {held.low:.4g}, {_room(held)}"
+        text += f"; the held-out loss goes from {figure(held.first, 4)} to {figure(held.low, 4)}"
     brief = "" if speaks(context) and not context.classes.value else guess(median(values), context.classes.value)
     return Evidence(text, "loss", (int(steps[0]), int(steps[fall.low_row])), fall.share, limit, brief)
 
 
 def _room(fall: Fall) -> str:
+    """Describe how far the loss can have fallen, its scatter counted."""
     if fall.share + fall.room <= 0:
-        return "and its scatter leaves room for no fall"
-    return f"at most {fall.at_most:.2g} of it lower by its scatter" if fall.at_most < 1 else "and it scatters as widely"
+        return ""
+    return f" (at most {as_share(fall.at_most)} below)" if fall.at_most < 1 else " (its scatter is as large)"
 
 
 def _read_from(loss: Series, fall: Fall, apart: float) -> str:
@@ -171,9 +172,9 @@ def _read_from(loss: Series, fall: Fall, apart: float) -> str:
     values = finite(loss)[1]
     rows, first = early_rows(len(values)), float(values[0])
     if fall.thrown:
-        return "its first row: those after it were thrown up"
+        return " in its first row, before it was thrown up"
     odd = abs(first - fall.first) > apart * abs(fall.first)
-    return f"the median of {rows} rows, the first at {first:.4g}" if odd else f"the median of {rows} rows"
+    return f", the median of {rows} rows (the first is {figure(first, 4)})" if odd else ""
 
 
 def _held_out(eval_loss: Series | None) -> Fall | None:
@@ -253,4 +254,4 @@ def trained_before(context: Context, level: float, nats: float) -> str:
     limit = nats if speaks(context) and not classes else MIN_UNTRAINED * math.log(classes or 2)
     if level >= limit:
         return ""
-    return f"the loss begins below {limit:.3g}, less than an untrained model has: it was likely trained before"
+    return f"the loss begins below {figure(limit)}, less than an untrained model has: it was likely trained before"

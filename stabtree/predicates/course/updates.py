@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import is_counter, median
 from stabtree.facts.registry import finite
@@ -46,7 +47,7 @@ def beyond_resolution(loss: Series) -> Answer:
     Likely where its median is above 2^24, from where on a float32 has no whole numbers.
     """
     usual = float(median(np.abs(finite(loss)[1])))
-    text = f"the loss has a median of {usual:.3g}; above {RESOLVED:.2g} a float32 can't hold a change by 1"
+    text = f"the loss is at {figure(usual)}; above {figure(RESOLVED, 2)} a float32 can't hold a change by 1"
     return Answer(LIKELY if usual > RESOLVED else NO, (Evidence(text, "loss", (), usual, RESOLVED),))
 
 
@@ -62,7 +63,7 @@ def best_untrained(reward: Series, loss: Series) -> Answer:
     before, after = values[steps < begun], values[steps >= begun]
     if len(before) < 2 or len(after) < 2:
         return Answer(NO, (Evidence(f"the reward is logged from the first update, step {begun:,}, on", "reward"),))
-    text = f"updates begin at step {begun:,}; the reward has a median of {median(before):.4g} before and "
-    text += f"{median(after):.4g} after"
+    text = f"updates begin at step {begun:,}; the reward is {figure(median(before), 4)} before and "
+    text += f"{figure(median(after), 4)} after"
     found = (Evidence(text, "reward", (begun,), median(after), median(before)),)
     return Answer(LIKELY if median(before) > median(after) else NO, found)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
 from stabtree.common.strength import above, below, weakest, whether
-from stabtree.common.text import against
 from stabtree.facts.curve.fall import FallLimits, fall_of
 from stabtree.facts.registry import finite
 from stabtree.predicates.metric.stays import GUIDE, not_asked
@@ -40,7 +40,7 @@ def falls_back(
     at, values = finite(run.series[metric])
     found = fall_of(run.series[metric])
     if found is None and len(values) > 1 and values[-1] >= values[0]:
-        text = f"{metric} goes from {values[0]:.3g} to {values[-1]:.3g}"
+        text = f"{metric} goes from {figure(values[0])} to {figure(values[-1])}"
         return measured(whether(False), (Evidence(text, metric, (int(at[0]), int(at[-1]))),))
     if found is None:
         return unknown(f"{metric} has too few finite rows to see a fall", metric)
@@ -80,9 +80,9 @@ def falls_through(
     inside = gap[1 : len(values) - rows]
     row = 2 + int(np.argmax(inside))
     ranges = max(-1e9, min(float(inside.max()), 1e9))
-    text = f"the last {len(values) - row:,} rows of {metric} reach {last[row - 1]:.4g} at most; all before lie "
-    text += f"between {lowest[row - 1]:.4g} and {highest[row - 1]:.4g}: {against(ranges, 1.0)}× that range below "
-    text += "(limit 1×)"
+    before = f"between {figure(lowest[row - 1], 4)} and {figure(highest[row - 1], 4)}"
+    text = f"the last {len(values) - row:,} rows of {metric} are all below {figure(last[row - 1], 4)}, "
+    text += f"{against(ranges, 1.0)}× the earlier range lower (limit 1×); before, it lay {before}"
     found = (Evidence(text, metric, (int(at[row]), int(at[-1])), ranges, 1.0),)
     usual = float(median(values[:row]))
     strength = weakest(above(ranges, 1.0), above(usual - float(last[row - 1]), share * abs(usual)))
@@ -100,9 +100,9 @@ def never_varies(run: Run, *, metric: str = "reward", rows: Count = shared.ROWS_
         return unknown(f"{metric} has {len(values):,} finite rows", metric)
     lowest, highest = float(values.min()), float(values.max())
     if highest > lowest:
-        text = f"{metric} lies between {lowest:.4g} and {highest:.4g}"
+        text = f"{metric} lies between {figure(lowest, 4)} and {figure(highest, 4)}"
         return measured(whether(False), (Evidence(text, metric, (int(at[0]), int(at[-1]))),))
-    text = f"{metric} is {lowest:.6g} in all of its {len(values):,} rows (limit {rows} rows)"
+    text = f"{metric} is {figure(lowest, 6)} in all of its {len(values):,} rows"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), lowest)
     return measured(above(len(values), rows), (found,), onset_step=int(at[0]))
 
@@ -135,9 +135,8 @@ def no_trend(
     scatter = NORMAL_MAD * median(np.abs(np.diff(medians))) / 2**0.5
     gained = float(smooth.max() - smooth[0])
     begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
-    text = f"{metric} goes from a level of {begin:.3g} to one of {end:.3g} over {len(values):,} rows: trend z "
-    text += f"{-score if falls else score:.1f} ({'a fall needs less' if falls else 'a rise needs more'} than "
-    text += f"{-trend_z if falls else trend_z:g}, over {rows} rows)"
+    trend = "steadily" if score >= trend_z else f"without a steady {'fall' if falls else 'rise'}"
+    text = f"{metric} goes from {figure(begin)} to {figure(end)} over {len(values):,} rows, {trend}"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
     strength = weakest(below(score, trend_z), below(gained, factor * scatter), above(len(values), rows))
     return measured(strength, (found,), onset_step=int(at[0]))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, measured, unknown
+from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, quantiles, row_medians
 from stabtree.common.strength import above
-from stabtree.common.text import as_written
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
 from stabtree.predicates.registry import predicate
@@ -84,9 +84,9 @@ def _outgrows(run: Run, metric: str, factor: float, beside: str, *, at_end: bool
     limit = factor * shared.FACTOR_LARGE if reward.rose else factor
     times = grown.level / grown.begin / reward.scale**2
     metric = series.metric
-    text = f"{metric} goes from a level of {grown.begin:.3g} to one of {grown.level:.3g} at step {until:,} (limit "
-    text += f"{limit * reward.scale**2:.3g}×), its last value is {values[-1]:.3g}; {reward.text}"
-    brief = f"its loss went from {as_written(grown.begin)} to {as_written(grown.level)}"
+    text = f"{metric} goes from {figure(grown.begin)} to {figure(grown.level)} by step {until:,}, "
+    text += f"{as_factor(grown.level / grown.begin)} (limit {as_factor(limit * reward.scale**2)}); {reward.text}"
+    brief = f"its loss went from {figure(grown.begin)} to {figure(grown.level)}"
     found = Evidence(text, metric, (since, until), min(times, 1e300), limit, brief=brief)
     past = grown.calm_row + int(np.argmax(values[grown.calm_row :] > factor * grown.begin))
     return measured(
@@ -135,4 +135,6 @@ def _beside(run: Run, metric: str, since: int, until: int) -> Beside:
     rose = after - before > shared.SHARE_HALF * (high - low)
     first = abs(median(values[:size]))
     scale = max(abs(after) / first, 1.0) if rose and first > 0 else 1.0
-    return Beside(f"{metric} goes from {before:.3g} to {after:.3g} meanwhile", rose=rose, scale=min(scale, 1e50))
+    return Beside(
+        f"{metric} goes from {figure(before)} to {figure(after)} meanwhile", rose=rose, scale=min(scale, 1e50)
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import Answer, Evidence, measured, unknown
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, row_medians
 from stabtree.common.strength import above, below, weakest
@@ -44,8 +45,8 @@ def shoots_up(
     after, before = row_medians(windows(values, rows)[before_rows:]), row_medians(windows(values, before_rows)[:-rows])
     jumps = after / np.maximum(np.abs(before), min_level / factor)
     top = int(np.argmax(jumps))
-    text = f"{metric} goes from a median of {before[top]:.3g} in {before_rows} rows to one of {after[top]:.3g} in "
-    text += f"the {rows} from step {int(at[before_rows + top]):,} on (limit {factor:g}× and {min_level:g})"
+    text = f"{metric} goes from {figure(before[top])} to {figure(after[top])} at step {int(at[before_rows + top]):,} "
+    text += f"(limit {factor:g}× and {min_level:g})"
     jump = min(float(jumps[top]), 1e300)
     found = Evidence(text, metric, (int(at[before_rows + top]),), jump, factor)
     first = before_rows + int(np.argmax(jumps >= factor))
@@ -76,8 +77,8 @@ def climbs_to_cap(
         )
     part = max(3, len(values) // 10)
     begin, end = median(values[:part]), median(values[-part:])
-    text = f"completion_length goes from {begin:.4g} to {end:.4g} tokens (medians of {part} rows), its last value is "
-    text += f"{values[-1]:.4g}; the cap is {cap:.4g} (reached from {cap_share * cap:.4g} on)"
+    text = f"completion_length goes from {figure(begin, 4)} to {figure(end, 4)} tokens; the cap is {figure(cap, 4)} "
+    text += f"(counted as reached from {figure(cap_share * cap, 4)} on)"
     found = Evidence(text, "completion_length", (int(at[0]), int(at[-1])), end, cap_share * cap)
     past = at[values >= cap_share * cap]
     grown = math.log(end / begin) if begin > 0 and end > 0 else 0.0

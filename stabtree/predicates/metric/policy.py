@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, UNKNOWN, Answer, Evidence, measured, unknown
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import NORMAL_MAD, median, true_at_end
 from stabtree.common.strength import above, below, weakest, whether
@@ -27,7 +28,7 @@ def _no_gain(run: Run, beside: str) -> tuple[float, Evidence] | None:
     ends = ends_of(finite(run.series[beside])[1], shared.ROWS_SHORT)
     if ends is None:
         return None
-    found = Evidence(f"{beside} goes from {ends[0]:.3g} to {ends[1]:.3g}", beside, (), ends[1], ends[0])
+    found = Evidence(f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}", beside, (), ends[1], ends[0])
     return whether(ends[1] <= ends[0]), found
 
 
@@ -90,8 +91,8 @@ def _changes(run: Run, metric: str, factor: float, beside: str, *, up: bool, min
     end = median(values[-size:])
     strength = above(end, factor * begin) if up else below(end, begin / factor)
     limit = max(factor * begin, min_level) if up else begin / factor
-    text = f"{metric} goes from a level of {begin:.3g} to one of {end:.3g} (limit {limit:.3g}), its last value is "
-    found = [Evidence(f"{text}{values[-1]:.3g}", metric, (int(at[0]), int(at[-1])), end, limit)]
+    text = f"{metric} goes from {figure(begin)} to {figure(end)} (limit {figure(limit)})"
+    found = [Evidence(text, metric, (int(at[0]), int(at[-1])), end, limit)]
     conditions = [strength, above(end, min_level)]
     gained = _no_gain(run, beside)
     if gained is not None:
@@ -136,8 +137,10 @@ def _below_guess(series: Series, level: float) -> Answer:
         return unknown(f"{series.metric} has {len(rows)} finite rows", series.metric)
     scatter = NORMAL_MAD * median(np.abs(rows - median(rows)))
     highest = median(rows) + shared.NOISE_TIMES * scatter / len(rows) ** 0.5
-    text = f"{series.metric} is {median(rows):.3g} in the median of its last {len(rows)} rows, {highest:.3g} at most "
-    text += f"by their scatter (limit {level:g}, a guess has {GUESS:g}), its last value is {values[-1]:.3g}"
+    text = (
+        f"{series.metric} is {figure(median(rows))} in its last {len(rows)} rows, at most {figure(highest)} with their "
+    )
+    text += f"scatter (limit {level:g}); a guess has {GUESS:g}"
     found = Evidence(text, series.metric, (int(at[-len(rows)]), int(at[-1])), highest, level)
     onset = len(values) - max(true_at_end(values < GUESS), 1)
     strength = weakest(above(GUESS - highest, GUESS - level), above(len(rows), shared.ROWS_SHORT))

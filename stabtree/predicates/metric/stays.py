@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.strength import FARTHEST, above, weakest
-from stabtree.common.text import against
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 
@@ -96,14 +96,14 @@ def stays(run: Run, metric: str, side: Side, *, share: float, rows: int, steps: 
     text = f"{metric} is {side.description} in {count} of its last {len(inside):,} rows"
     seen = float(np.mean(bad[begin:]))
     if strength < 0:
-        text += f" (limit {share:.0%}); median {median(values[begin:]):.3g}"
+        text += f" (limit {share:.0%}); median {figure(median(values[begin:]))}"
         return measured(strength, (Evidence(text, metric, (int(at[begin]), int(at[-1])), seen, share),))
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
-    text += f", since step {int(at[onset]):,}; median {median(values[onset:]):.3g}"
+    text += f", since step {int(at[onset]):,}; median {figure(median(values[onset:]))}"
     text += f" (limit {side.level:g})" if side.level else ""
     if min(long_enough) < 0:
-        text += f"; {rows} rows{f' over {steps} steps' if steps else ''} show it"
+        text += f"; it takes {rows} rows{f' over {steps} steps' if steps else ''} to be sure"
     found = (Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share),)
     before = int(at[onset - 1]) if onset else None
     return measured(weakest(strength, *long_enough), found, onset_step=int(at[onset]), last_good_step=before)
@@ -186,7 +186,7 @@ def _unharmed(run: Run, metric: str) -> Answer | None:
     low, high = np.quantile(values, (0.05, 0.95))
     if not last - first > shared.SHARE_HALF * float(high - low) > 0:
         return None
-    text = f"{metric} goes from {first:.3g} to {last:.3g} nevertheless"
+    text = f"{metric} goes from {figure(first)} to {figure(last)} nevertheless"
     return Answer(NO, (Evidence(text, metric, (), last - first, shared.SHARE_HALF * float(high - low)),))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, Answer, Evidence, measured, unknown
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.strength import FARTHEST, above, weakest
@@ -74,7 +75,7 @@ def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | N
     if len(loss_scale) != 1 or not loss_scale.values[0] > 1 or bad > 1:
         return None
     step, value = int(loss_scale.steps[0]), float(loss_scale.values[0])
-    text = f"the scaler is logged once, at step {step:,} with a scale of {value:,.6g}, and the loss stays finite"
+    text = f"the scaler is logged once, at step {step:,} with a scale of {figure(value, 6)}, and the loss stays finite"
     return Answer("backoff", (Evidence(text, "loss_scale", (step,), value),))
 
 
@@ -83,12 +84,13 @@ def _history_evidence(
 ) -> tuple[Evidence, ...]:
     text = f"second half of the run: {late.total:,} steps overflow, at most {late.in_row:,} in a row"
     if not history.drops and not history.rises:
-        still = f"loss scale is {history.first:,.6g} throughout"
+        still = f"loss scale is {figure(history.first, 6)} throughout"
         moves = Evidence(still, "loss_scale", (), history.first)
     else:
         every = f"doubles after {history.clean_steps:,} clean steps" if history.clean_steps else "never doubles"
-        history_text = f"loss scale {history.first:,.6g} → {history.last:,.6g}, lowest {history.lowest:,.4g} at step "
-        history_text += f"{history.lowest_step:,}; {history.rises} rises, {history.drops} falls, {every}"
+        history_text = f"loss scale {figure(history.first, 6)} → {figure(history.last, 6)}, lowest "
+        history_text += f"{figure(history.lowest, 4)} at step {history.lowest_step:,}; {history.rises} rises, "
+        history_text += f"{history.drops} falls, {every}"
         moves = Evidence(history_text, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
         spent = history.last < SMALLEST and not history.net_halvings
         text += "; the scale is 0 by then" if spent else f"; {history.net_halvings:.0f} halvings on balance"
@@ -113,7 +115,7 @@ def no_scale_helps(
     if not len(gradients) or not len(losses):
         return unknown(f"loss and grad_norm were not both logged from step {start:,} on", "loss", "grad_norm")
     sound, broken = int(np.isfinite(gradients).sum()), int((~np.isfinite(losses)).sum())
-    text = f"the scale fell to {lowest:,.4g} from step {start:,} on; there {sound:,} of {len(gradients):,} rows have "
+    text = f"the scale fell to {figure(lowest, 4)}; from step {start:,} on {sound:,} of {len(gradients):,} rows have "
     text += f"a finite grad_norm, and {len(losses) - broken:,} of {len(losses):,} a finite loss"
     found = (Evidence(text, "loss_scale", (start,), lowest, min_scale),)
     if lowest >= min_scale or sound:
@@ -131,11 +133,15 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     steps, values = finite(loss_scale)
     if values.min() <= 0 or (values == values[0]).all():
         still = (values == values[0]).all()
-        text = f"the loss scale is {values[0]:,.6g} throughout" if still else "the loss scale is 0 in places: no drift"
+        text = (
+            f"the loss scale is {figure(values[0], 6)} throughout"
+            if still
+            else "the loss scale is 0 in places: no drift"
+        )
         return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),), strength=-FARTHEST)
     logs = np.log2(values)
     below, late = float(logs.max() - logs[-1]), float(logs[len(logs) // 2] - logs[-1])
-    text = f"the loss scale ends at {values[-1]:,.4g}, {below:.0f} halvings below its highest; "
+    text = f"the loss scale ends at {figure(values[-1], 4)}, {below:.0f} halvings below its highest; "
     text += f"{late:.0f} of them in the second half of the run"
     found = (Evidence(text, "loss_scale", (int(steps[-1]),), below, octaves),)
     strength = weakest(above(below, octaves), above(late, late_halvings))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, UNKNOWN, YES, Answer, Evidence
+from stabtree.common.figures import against, as_factor
 from stabtree.common.shared import ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.common.strength import above, strongest, weakest
-from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spikes.rarity import rarest
 from stabtree.predicates.registry import predicate
@@ -105,16 +105,15 @@ def _weight(loss: Series, spike: Spike, far_share: float, start_factor: float) -
     """Measure a spike against the run's own noise and against what healthy runs do."""
     top, limit = spike.top, spike.params.rare
     share, expected = spike.share(top.peak), rarest(loss, top, spike.params)
-    allowed = against(expected, limit, ".1g") if expected > 1e-9 else "no"
-    text = f"by chance {allowed} such steps are expected (limit {limit:g}); the jump is "
-    text += f"{against(share, far_share, '.2g')}× the loss's range (limit {far_share:g})"
+    text = f"the jump covers {against(share, far_share, '.0%')} of the loss's range (limit {far_share:.0%})"
+    text += f"; the run's own noise {'explains' if expected > limit else 'does not explain'} it"
     height = Evidence(text, "loss", (top.step,), expected, limit)
     _, values = finite(loss)
     took, limit_steps = spike.took(loss), spike.quick(loss)
     start = float(max(values[0], median(values[:ROWS_SHORT])))
     times = min(top.peak / start, 1e300) if start > 0 else 0.0
-    text = f"it reaches {times:.3g}× the loss of the beginning (limit {start_factor:g}×) and "
-    text += "takes" if top.recovered_step is not None else "is not back after"
+    text = f"it reaches {as_factor(times)} the loss of the beginning (limit {start_factor:g}×) and "
+    text += "took" if top.recovered_step is not None else "is not back after"
     text += f" {took:,} step{'s' if took != 1 else ''}{' to come back' if top.recovered_step is not None else ''} "
     text += f"(limit {limit_steps:,})"
     found = Evidence(text, "loss", (top.step, top.peak_step), times, start_factor)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, unknown
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT, SHARE_SOME
 from stabtree.common.stats import median
 from stabtree.common.strength import above
-from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spikes.rarity import rarity
 from stabtree.predicates.registry import predicate
@@ -145,9 +145,9 @@ def lr_panel(run: Run, lr: Series | None, top: Excursion, factor: float, *, fall
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
     if planned or (not falls and values[row] <= (1 + SHARE_SOME) * values[:row].max()):
         by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
-        planned_text = f"lr jumps ×{jump:.3g} at step {step:,} as planned: {by}"
+        planned_text = f"lr jumps ×{figure(jump)} at step {step:,} as planned: {by}"
         return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
-    text = f"lr jumps ×{against(jump, factor)} at step {step:,} ({values[row - 1]:.3g} → {values[row]:.3g})"
+    text = f"lr jumps ×{against(jump, factor)} at step {step:,} ({figure(values[row - 1])} → {figure(values[row])})"
     found = (Evidence(text, "lr", (step,), jump, factor),)
     strength = above(jump, factor)
     return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]), strength=abs(strength))
@@ -159,7 +159,7 @@ def _same_on_both_sides(steps: Ints, values: Floats, top: Excursion, factor: flo
     if not 0 < after < len(steps) or values[after] != values[after - 1]:
         return unknown("lr is not logged around the spike", "lr")
     before, then = int(steps[after - 1]), int(steps[after])
-    text = f"lr is {values[after]:.3g} before the spike and after it (steps {before:,} and {then:,})"
+    text = f"lr is {figure(values[after])} before the spike and after it (steps {before:,} and {then:,})"
     return Answer(NO, (Evidence(text, "lr", (before, then), 1.0, factor),))
 
 
@@ -168,13 +168,13 @@ def _continuous(steps: Ints, changes: Floats, jump: float, factor: float) -> str
     low = int(np.argmin(changes))
     fall = float(np.exp(np.clip(changes[low], -690.0, 690.0)))
     if jump > factor:
-        text = f"lr rises by no more than in the rows before: by ×{jump:.3g} at most"
+        text = f"lr rises by no more than in the rows before: by ×{figure(jump)} at most"
     elif fall * factor < 1:
         text = f"lr does not rise by more than ×{against(jump, factor)} around the spike (limit ×{factor:g})"
     else:
         largest = fall if fall * jump < 1 else jump
         return f"lr is continuous around the spike (largest change ×{against(largest, factor)}, limit ×{factor:g})"
-    return f"{text}; it falls to ×{fall:.3g} at step {int(steps[low]):,}" if fall * factor < 1 else text
+    return f"{text}; it falls to ×{figure(fall)} at step {int(steps[low]):,}" if fall * factor < 1 else text
 
 
 def _at_every_row(run: Run, lr: Series) -> bool:
@@ -203,16 +203,18 @@ def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: No
         found = Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor)
         return Answer(YES, (found,))
     ratio = min(float(near[at]) / float(before.mean()), 1e300)
-    text = f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,} (more than "
-    text += f"{factor:g}× confirms a bad batch"
+    text = (
+        f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,}; more than {factor:g}× confirms a "
+    )
+    text += "bad batch"
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > limits.likely_factor:
         expected = rarity(grad_norm, step, spike.params)
         verdict = LIKELY if expected < spike.params.rare else NO
-        text += f"; by chance {expected:.1g} such steps are expected, below {spike.params.rare:g} makes one likely"
+        text += f", and its own noise {'does not explain' if verdict == LIKELY else 'explains'} it"
     loss = run.get("loss")
     slow = top.recovered_step is not None and loss is not None and spike.took(loss) > spike.quick(loss)
     if spike.params.guarded and loss is not None and slow:
         text += f"; a single batch is over at once, the loss took {spike.took(loss):,} steps"
         verdict = NO
-    return Answer(verdict, (Evidence(f"{text})", "grad_norm", (step,), ratio, factor),))
+    return Answer(verdict, (Evidence(text, "grad_norm", (step,), ratio, factor),))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, deviations, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import NORMAL_MAD, interval, median, row_medians
 from stabtree.common.strength import FARTHEST, above, weakest, whether
-from stabtree.common.text import against
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
 from stabtree.facts.spikes.rarity import rarest
@@ -31,12 +31,12 @@ LISTED = 8  # no limit: spikes listed one by one; the rest are counted
 
 def _describe(spike: Excursion) -> str:
     if spike.recovered_step is None:
-        back = f"not back at the mean before it ({spike.mean:.4g}) by the end of the log"
+        back = f"not back at the mean before it ({figure(spike.mean, 4)}) by the end of the log"
     else:
         steps = spike.recovered_step - spike.step
         back = f"back after {steps:,} step{'s' if steps != 1 else ''}"
-    peak = f"{spike.peak:.4g}" + (f" at {spike.peak_step:,}" if spike.peak_step != spike.step else "")
-    return f"the loss jumps by {spike.height_sigma:,.3g}σ at step {spike.step:,}, up to {peak}, {back}"
+    peak = f"{figure(spike.peak, 4)}" + (f" at {spike.peak_step:,}" if spike.peak_step != spike.step else "")
+    return f"the loss jumps by {deviations(spike.height_sigma)} at step {spike.step:,}, up to {peak}, {back}"
 
 
 @predicate(source="phase19 Q2.1")
@@ -51,12 +51,11 @@ def spike(spike: Spike) -> Answer:
     loss of reinforcement learning bursts by nature, and the reward decides.
     """
     top, search = spike.top, spike.search
-    allowed = f"about {top.expected:.1g}" if top.expected > 1e-9 else "no"
-    text = f"{_describe(top)} (σ of {spike.window}; by chance {allowed} such steps are expected)"
+    text = f"{_describe(top)} (measured by the noise of {spike.window})"
     height, bar = top.height_sigma, search.bar
     if top.shift_sigma:
         height, bar = top.shift_sigma, spike.params.shift_bar(search.rows)
-        text += f"; the level shifts: the median of {spike.params.level_rows} rows is {height:.3g}σ higher"
+        text += f"; {spike.params.level_rows} rows in a row stay {deviations(height)} higher"
     first = Evidence(text, "loss", (top.step, top.peak_step), height, bar)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
     evidence = [
@@ -96,7 +95,7 @@ def spike_recovers(
     """
     top, params = spike.top, spike.params
     horizon_steps = params.horizon(loss)
-    level = f"mean + {params.back_sigma:g}σ = {spike.back_level:.4g}"
+    level = figure(spike.back_level, 4)
     if top.recovered_step is not None:
         took = top.recovered_step - top.step
         fast = took <= max(horizon_steps, interval(loss.steps))  # a sparse log can't show it any sooner
@@ -109,17 +108,17 @@ def spike_recovers(
     if last - top.step < horizon_steps or int((steps > top.step).sum()) < ROWS_SHORT:
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
         share, expected = spike.share(top.peak), rarest(loss, top, params)
-        reason += f", after a rise by {share:.0%} of its range (limit {open_share:.0%}); by chance {expected:.1g} such "
-        found = (Evidence(f"{reason}steps are expected", "loss", (top.step, last), share, open_share),)
+        reason += f"; it rose by {against(share, open_share, '.0%')} of its range (limit {open_share:.0%})"
+        found = (Evidence(reason, "loss", (top.step, last), share, open_share),)
         still = median(values[steps > top.peak_step][-ROWS_SHORT:]) > spike.back_level
         rare = above(params.rare, expected) if late_counts else FARTHEST
         strength = weakest(above(share, open_share), rare, whether(still or steps[-1] == top.peak_step))
         if strength < 0:
-            return unknown(f"{reason}steps are expected", "loss")
+            return unknown(reason, "loss")
         return Answer("open", found, strength=strength)
     ends = end_level(spike, loss)
-    text = f"the loss is not back at {level}: it ends at {float(values[-1]):.4g}, at a level of {ends:.4g} (median of "
-    text += f"the last quarter of the rows after it), {last - top.step:,} steps after the spike"
+    text = f"the loss is not back at {level}: it ends at a level of {figure(ends, 4)}, {last - top.step:,} steps after "
+    text += "the spike"
     plain = Evidence(text, "loss", (top.step, last), ends, spike.back_level)
     return _stayed_up(loss, spike, batches, ends, plain, climb_rows) if late_counts else Answer(NO, (plain,))
 
@@ -132,23 +131,26 @@ def _stayed_up(
     top, params = spike.top, spike.params
     share = spike.share(ends)
     if share <= params.lasting_share:
-        text = f"the loss ends at {float(values[-1]):.4g}, at a level of {ends:.4g}, within {params.lasting_share:.0%} "
-        text += f"of its range of the mean before the spike ({top.mean:.4g})"
+        text = (
+            f"the loss ends at a level of {figure(ends, 4)}, within {params.lasting_share:.0%} of its range above the "
+        )
+        text += f"{figure(top.mean, 4)} before the spike"
         return Answer(YES, (Evidence(text, "loss", plain.steps, share, params.lasting_share),))
     repeats = None if isinstance(batches, Unknown) else batches.around(top.step, params.window_steps)
     if repeats and repeats.stuck and not isinstance(batches, Unknown):
         since = int(batches.series.steps[repeats.first])
         before = values[(steps >= since - params.window_steps) & (steps < since)]
         if len(before) and ends <= float(before.mean()):
-            text = f"the loss ends at a level of {ends:.4g}, below its mean of {before.mean():.4g} before the "
-            text += "loader got stuck "
+            text = (
+                f"the loss ends at {figure(ends, 4)}, below the {figure(before.mean(), 4)} before the loader got stuck "
+            )
             text += f"at step {since:,}"
             return Answer(YES, (Evidence(text, "loss", (since, top.step), ends, float(before.mean())),))
     start = int(np.searchsorted(steps, top.last_good_step))
     half = start + int(np.argmax(values[start:] >= (top.mean + ends) / 2))
     took, rows = int(steps[half]) - top.last_good_step, half - start
     if took > params.window_steps and rows > climb_rows:
-        text = f"{plain.text}; it took {took:,} steps for the first half of the way up: a divergence, not a spike"
+        text = f"{plain.text}; the first half of its climb took {took:,} steps: a divergence, not a spike"
         window = float(params.window_steps)
         return Answer("climbs", (Evidence(text, "loss", plain.steps, float(took), window),))
     return Answer(NO, (plain,))
@@ -183,10 +185,13 @@ def grad_norm_leads(
     led = len(high) if high.all() else int(np.argmax(~high[::-1]))
     peak = float(before[-led:].max()) if led else float(before[-1])
     lead = top.step - int(steps[end - led]) if led else 0
-    text = f"grad_norm was above {bar:.3g} (usual {level:.3g}) for {led} rows before the spike at step {top.step:,}"
-    if not led:
-        text = f"grad_norm did not rise above {bar:.3g} (usual {level:.3g}) right before the spike at step {top.step:,}"
-    text += f", a lead of {lead:,} steps, up to {peak:.3g}" if led else ""
+    limit = f"{figure(bar)} ({figure(level)} is usual)"
+    text = f"grad_norm did not rise above {limit} right before the spike at step {top.step:,}"
+    if led:
+        text = (
+            f"grad_norm was above {limit} for {led} rows before the spike, up to {figure(peak)}; it leads the spike at "
+        )
+        text += f"step {top.step:,} by {lead:,} steps"
     found = (Evidence(text, "grad_norm", (top.step,), float(led), float(min_lead_rows)),)
     return measured(above(led, min_lead_rows), found)
 
@@ -237,14 +242,16 @@ def loss_collapses(
     at = int(far[calm][np.argmax(fall[far[calm]])]) if len(far) else int(np.argmax(fall))
     end = at + settled_rows + int(np.argmin(after[at : at + within_rows]))
     most = min(float(fall[at]), 1e300)
-    text = f"{settled_rows} rows of the loss are at {low[at]:.3g} or above up to step "
-    text += f"{int(steps[at + settled_rows - 1]):,}, and {rows} rows from step {int(steps[end]):,} on at "
-    text += f"{after[end - settled_rows]:.3g} or below: a factor of {against(most, factor)} (limit {factor:g})"
+    text = (
+        f"the loss falls {against(most, factor)}× at once (limit {factor:g}×): {figure(low[at])} or above up to step "
+    )
+    text += f"{int(steps[at + settled_rows - 1]):,}, {figure(after[end - settled_rows])} or below from step "
+    text += f"{int(steps[end]):,} on"
     found = [Evidence(text, "loss", (int(steps[at + settled_rows]), int(steps[end])), most, factor)]
     rates = _rates(lr, int(steps[at]), int(steps[end]))
     if most <= factor or (len(rates) and rates.max() > lr_factor * max(float(rates.min()), 1e-300)):
         if most > factor:
-            found.append(Evidence(f"lr goes from {rates[0]:.3g} to {rates[-1]:.3g} meanwhile", "lr"))
+            found.append(Evidence(f"lr goes from {figure(rates[0])} to {figure(rates[-1])} meanwhile", "lr"))
         return Answer(NO, tuple(found))
     onset = at + settled_rows
     while onset < len(values) - 1 and values[onset] > low[at] / 2:

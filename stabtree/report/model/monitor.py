@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.figures import figure
 from stabtree.common.text import counting
 from stabtree.report.text import counted
 
@@ -56,7 +57,7 @@ def _counts(loss: Watch) -> str:
     text += f"{loss.longest:,} in a row"
     if loss.last_good is None or loss.last_good_step is None:
         return f"{text}; no row was good before"
-    return f"{text}; last good loss {loss.last_good:.4g} at step {loss.last_good_step:,}"
+    return f"{text}; last good loss {figure(loss.last_good, 4)} at step {loss.last_good_step:,}"
 
 
 def _gradients(grad_norm: Watch, replay: Replay) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from stabtree.common.figures import figure
 from stabtree.context.find import context_of
 from stabtree.metrics.table import all_metrics
 from stabtree.report.model.identity import kind
@@ -22,7 +23,7 @@ CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what 
 def facts(run: Run) -> str:
     """Return the run in a line: its steps, task and trainer, precision, optimizer and rate, and its name."""
     dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
-    shown_rate = f"lr {rate:g}" if isinstance(rate, float | int) else ""
+    shown_rate = f"lr {figure(rate)}" if isinstance(rate, float | int) else ""
     trained = " ".join(filter(None, (str(optimizer or ""), shown_rate)))
     known = (step_range(run), kind(context_of(run)), str(dtype or ""), trained, ranks(run))
     return " · ".join([*filter(None, known), run.name])
@@ -70,7 +71,9 @@ def value_at(series: Series, step: int, missing: str) -> str:
     index = int(series.steps.searchsorted(step))
     if index == len(series) or series.steps[index] != step:
         return missing
-    return f"{float(series.values[index]):.6g}"
+    value = float(series.values[index])
+    shown = f"{value:.6g}"
+    return figure(value, 4) if "e" in shown else shown
 
 
 def steps_around(series: Series, step: int, before: int, after: int) -> Ints:

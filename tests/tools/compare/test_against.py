@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabtree.common.text import against
+from stabtree.common.figures import against
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)
 

@@ -6,7 +6,8 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.text import against, in_words
+from stabtree.common.figures import against
+from stabtree.common.text import in_words
 from stabtree.report.model.words import answer_word
 from stabtree.report.trees.reference import rule_of
 from stabtree.tools.tune.why.model import NodeStatus
