@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from stabtree.predicates.clues import learning, preference, rates, rewards, rows, settings, usual_rates
+from stabtree.predicates.clues import learning, lines, preference, rates, rewards, rows, settings, usual_rates
 from stabtree.predicates.clues.registry import Clue
 
+MODULES = (learning, lines, preference, rates, rewards, rows, settings, usual_rates)
 CLUES: dict[str, Clue] = {
-    item.name: item
-    for module in (learning, preference, rates, rewards, rows, settings, usual_rates)
-    for item in vars(module).values()
-    if isinstance(item, Clue)
+    item.name: item for module in MODULES for item in vars(module).values() if isinstance(item, Clue)
 }
