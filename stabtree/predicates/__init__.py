@@ -41,6 +41,7 @@ PREDICATES: dict[str, Predicate] = {
         nonfinite.trained_in_fp8,
         nan_origin.nan_origin,
         nan_origin.loss_became_infinite,
+        schedule.lr_leaps_before_break,
         nan_origin.embedding_grad_infinite,
         nan_origin.activation_overflow,
         spike.spike,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 GRADIENT = "The gradient"
+CROSS_ENTROPY = {"task": ("language-model", "classification", "segmentation"), "precision": ("fp32",)}
 FP16_MAX = 65504.0  # no limit: IEEE 754 binary16
 
 
@@ -139,7 +140,7 @@ def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: floa
     if len(recent) >= ROWS_SHORT and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
         return unknown(f"grad_norm is {figure(recent[-1], 4)} row after row: it is logged after clipping", "grad_norm")
     text = f"grad_norm was ordinary up to the break: {ordinary}"
-    found = (Evidence(text, "grad_norm", (last, broke.step), rise[0], factor),)
+    found = (Evidence(text, "grad_norm", (last, broke.step), rise[0], factor, name_of(broke.value)),)
     return Answer("forward", found, onset_step=broke.step, last_good_step=broke.good_step)
 
 
@@ -174,20 +175,24 @@ def _top_before(tops: Series | None, step: int) -> str:
     return f" (largest value just before: {figure(before[-1], 4)})" if len(before) else ""
 
 
-@predicate(source="phase19 Q1.4")
-def loss_became_infinite(loss: Series, loss_break: Break, *, exploding_factor: float) -> Answer:
+@predicate(source="phase19 Q1.4", labels=("yes", "likely", "possible", "no"))
+def loss_became_infinite(loss: Series, loss_break: Break, conditions: Conditions, *, exploding_factor: float) -> Answer:
     """Did an ordinary loss become infinite from one row to the next, as log(0) does?
 
-    No when it had been exploding before: then it overflowed. A NaN shows nothing, since 0·log(0) is one too.
+    Yes in a run that is known to compute a cross-entropy in fp32, where nothing else does that; likely where the format
+    is not known. No when the loss had been exploding before: then it overflowed. A NaN shows nothing, since 0·log(0) is
+    one too.
     """
     rise = loss_break.rise_before(loss)
     if rise is not None and rise[0] > exploding_factor:
         text = f"the loss was at {figure(rise[0])}× its usual value before it broke: it likely overflowed"
         return Answer(NO, (Evidence(text, "loss", (loss_break.step,), rise[0], exploding_factor),))
     if not np.isinf(loss_break.value):
-        return unknown("the first value that is not finite is NaN, which log(0) may or may not have made")
+        text = f"the loss became NaN at step {loss_break.step:,}, which log(0) may or may not have made"
+        return Answer(POSSIBLE, (Evidence(text, "loss", (loss_break.step,)),))
     text = f"an ordinary loss became {name_of(loss_break.value)} at step {loss_break.step:,}"
-    return Answer(YES, (Evidence(text, "loss", (loss_break.step,)),))
+    proved = conditions.fit(CROSS_ENTROPY) is True
+    return Answer(YES if proved else LIKELY, (Evidence(text, "loss", (loss_break.step,)),))
 
 
 @predicate(source="phase19 Q1.4")

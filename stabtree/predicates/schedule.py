@@ -9,6 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_LONG
 from stabtree.common.stats import resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite
@@ -17,12 +18,15 @@ from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
+    from stabtree.facts.loss_break import Break
     from stabtree.facts.registry import Absent, Unknown
     from stabtree.run import Run, Series
 
 MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")
 STEPPED = ("step", "milestone", "piecewise")
 FIXED = 1e-3  # of the peak: a rate printed with four digits has not moved by less, and nothing is learned below it
+STEADY = 1.2  # a rate that had risen by more than this from the row before was warming up
+EARLY_ROWS = 3  # in which a warm-up at least doubles the rate
 
 
 @predicate(source="convergence O8 and O23", labels=("frozen", "early", "follows"), min_points=2)
@@ -208,3 +212,36 @@ def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = s
             return Answer(YES, (found,), onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
     text = f"lr continues at its level after {len(run.resumes):,} resumes"
     return Answer(NO, (Evidence(text, "lr", (), float(len(run.resumes)), low_share),))
+
+
+def largest_leap(lr: Series, end_step: int) -> tuple[int, float, float] | None:
+    """Return the step of the largest leap in the last `ROWS_LONG` rows up to a step, with the rates before and after.
+
+    A rate that had risen in the row before as well was warming up, and the first rows of a log are of a warm-up.
+    """
+    steps, rates = finite(lr)
+    end = int(np.searchsorted(steps, end_step, side="right"))
+    rows = [
+        row
+        for row in range(max(EARLY_ROWS, end - ROWS_LONG), end)
+        if rates[row - 1] > 0 and rates[row - 2] > 0 and rates[row - 1] <= STEADY * rates[row - 2]
+    ]
+    if not rows:
+        return None
+    row = max(rows, key=lambda item: float(rates[item] / rates[item - 1]))
+    return int(steps[row]), float(rates[row - 1]), float(rates[row])
+
+
+@predicate(source="phase19 Q2.3, applied to a NaN")
+def lr_leaps_before_break(lr: Series, loss_break: Break, *, lr_factor: float) -> Answer:
+    """Does the learning rate leap by more than `lr_factor` in the last rows before the loss is NaN or infinite?"""
+    found = largest_leap(lr, loss_break.step)
+    if found is None:
+        return unknown("too few rows of lr before the break", "lr")
+    step, old, new = found
+    times = f"×{new / old:.3g} at step {step:,} ({old:.3g} → {new:.3g})"
+    if new > lr_factor * old:
+        text = f"lr leaps {times}, {loss_break.step - step:,} steps before the loss breaks"
+        return Answer(YES, (Evidence(text, "lr", (step, loss_break.step), new / old, lr_factor),))
+    text = f"lr does not leap before the break: at most {times}"
+    return Answer(NO, (Evidence(text, "lr", (step,), new / old, lr_factor),))

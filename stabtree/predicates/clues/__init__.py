@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from stabtree.predicates.clues import learning, lines, preference, rates, rewards, rows, settings, usual_rates
+from stabtree.predicates.clues import (
+    course,
+    leaps,
+    learning,
+    lines,
+    nan,
+    preference,
+    rates,
+    rewards,
+    rows,
+    settings,
+    spikes,
+    usual_rates,
+)
 from stabtree.predicates.clues.registry import Clue
 
-MODULES = (learning, lines, preference, rates, rewards, rows, settings, usual_rates)
+MODULES = (course, leaps, learning, lines, nan, preference, rates, rewards, rows, settings, spikes, usual_rates)
 CLUES: dict[str, Clue] = {
     item.name: item for module in MODULES for item in vars(module).values() if isinstance(item, Clue)
 }

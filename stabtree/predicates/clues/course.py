@@ -1,0 +1,82 @@
+"""Where the held-out loss goes while the training loss settles or rises, and what the updates can still move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_SOME
+from stabtree.common.stats import median
+from stabtree.facts.registry import finite
+from stabtree.predicates.clues.registry import Seen, clue
+
+if TYPE_CHECKING:
+    from stabtree.facts.registry import Groups
+    from stabtree.predicates.clues.registry import Moment
+    from stabtree.run import Run, Series
+
+HALF_DIGIT = 2.0**-9  # no limit: bfloat16 has 8 significant bits; a change below half of the last one is rounded away
+HELD_OUT = "is the loss on the validation data"
+
+
+@clue
+def eval_course(_moment: Moment, eval_loss: Series) -> Seen | None:
+    """Return whether the held-out loss ends `falling`, `settled`, or `rising` above its best.
+
+    The last third of its rows is compared with the third before, and with the best level of the log.
+    """
+    steps, values = finite(eval_loss)
+    if len(values) < ROWS_SHORT:
+        return None
+    third = max(2, len(values) // 3)
+    now, before = median(values[-third:]), median(values[-2 * third : -third])
+    noise = median(np.abs(np.diff(values))) / 2
+    bar = max(NOISE_TIMES * noise, SHARE_SOME * float(np.ptp(values)))
+    best = int(np.argmin(values))
+    lowest = f"{float(values[best]):.4g} at step {int(steps[best]):,}"
+    since = int(steps[-2 * third])
+    where = f"the eval loss ends at {float(values[-1]):.4g}, its lowest is {lowest}"
+    if now < before - bar:
+        return Seen("falling", f"the eval loss still falls; {where}", lowest, "eval_loss")
+    if now > float(values[best]) + bar and now > before - bar and best < len(values) - third:
+        return Seen("rising", f"the eval loss is past its best: {where}", lowest, "eval_loss", (int(steps[best]),))
+    return Seen(
+        "settled", f"the eval loss has not fallen since step {since:,}", f"step {since:,}", "eval_loss", (since,)
+    )
+
+
+@clue
+def held_out_only(_moment: Moment, run: Run) -> Seen | None:
+    """Return `yes` where the only loss that is logged is one on held-out data; None where it is not known to be."""
+    if not any(HELD_OUT in note for note in run.notes):
+        return None
+    return Seen("yes", "the logged loss is that of the validation data", "", "loss")
+
+
+@clue
+def best_loss(_moment: Moment, loss: Series) -> Seen | None:
+    """Return where the loss is lowest."""
+    steps, values = finite(loss)
+    if not len(values):
+        return None
+    best = int(np.argmin(values))
+    step = int(steps[best])
+    text = f"the loss is lowest at step {step:,}, {float(values[best]):.4g}, and ends at {float(values[-1]):.4g}"
+    return Seen(float(step), text, f"step {step:,}, loss {float(values[best]):.4g}", "loss", (step,))
+
+
+@clue
+def below_half_digit(_moment: Moment, run: Run, update_ratio: Groups) -> Seen | None:
+    """Return how many times smaller than half a digit of bfloat16 the updates are, where the weights are bfloat16.
+
+    None where the weights are not known to be stored in bfloat16.
+    """
+    if run.setting("mixed") is not False or run.setting("dtype") != "bf16":
+        return None
+    values = np.concatenate([finite(series)[1] for series in update_ratio.values()])
+    ratio = median(values) if len(values) else 0.0
+    if ratio <= 0:
+        return None
+    times = HALF_DIGIT / ratio
+    text = f"updates are {ratio:.2g} of the weights; bf16 rounds away what is below {HALF_DIGIT:.2g} of them"
+    return Seen(times, text, f"{times:.3g} times", "update_ratio")

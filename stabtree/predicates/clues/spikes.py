@@ -1,0 +1,77 @@
+"""What happened at a spike and after it: how often, on which batch, at which resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT
+from stabtree.common.stats import median
+from stabtree.facts.registry import finite
+from stabtree.predicates.clues.registry import Seen, clue
+
+if TYPE_CHECKING:
+    from stabtree.facts.spike import Spike
+    from stabtree.predicates.clues.registry import Moment
+    from stabtree.run import Run, Series
+
+
+@clue
+def spikes_now_and_before(_moment: Moment, loss: Series, spike: Spike) -> Seen:
+    """Return how many times more spikes the second half of the log has than the first."""
+    steps, _ = finite(loss)
+    middle = int(steps[len(steps) // 2])
+    found = [item.step for item in spike.search.spikes]
+    late = sum(step >= middle for step in found)
+    early = len(found) - late
+    short = f"{late:,} in the last {int(steps[-1]) - middle + 1:,} steps, {early:,} before"
+    return Seen(late / max(early, 1), f"spikes: {short}", short, "loss", tuple(found[-4:]))
+
+
+@clue
+def gradient_rows_up(_moment: Moment, grad_norm: Series, spike: Spike) -> Seen | None:
+    """Return for how many rows in a row, from the spike on, grad_norm is three times its usual value or not finite."""
+    top = spike.top
+    before = grad_norm.values[(grad_norm.steps < top.step) & np.isfinite(grad_norm.values)][-ROWS_LONG:]
+    after = grad_norm.values[grad_norm.steps >= top.step]
+    usual = median(before) if len(before) >= ROWS_SHORT else 0.0
+    if usual <= 0 or not len(after):
+        return None
+    up = ~(after <= FACTOR * usual)
+    rows = int(np.argmin(up)) if not up.all() else len(up)
+    text = f"grad_norm is above {FACTOR:g} times its usual value for {rows:,} row{'s' if rows != 1 else ''}"
+    return Seen(rows, text, f"{rows:,}", "grad_norm", (top.step,))
+
+
+@clue
+def resumed_there(moment: Moment, run: Run, loss: Series) -> Seen | None:
+    """Return whether the run was resumed in the last rows before the trouble: `yes` or `no`."""
+    if moment.onset_step is None:
+        return None
+    row = int(np.searchsorted(loss.steps, moment.onset_step))
+    since = int(loss.steps[max(row - ROWS_SHORT, 0)])
+    found = [item.to_step for item in run.resumes if since <= item.to_step <= moment.onset_step]
+    if not found:
+        return Seen("no", "no resume shortly before", "", "loss")
+    return Seen("yes", f"the run was resumed at step {found[-1]:,}", f"step {found[-1]:,}", "loss", (found[-1],))
+
+
+@clue
+def same_batch(moment: Moment, batch_id: Series) -> Seen | None:
+    """Return for how many rows in a row before the trouble the batch was one and the same."""
+    if moment.onset_step is None:
+        return None
+    steps, ids = finite(batch_id)
+    end = int(np.searchsorted(steps, moment.onset_step))
+    new = np.flatnonzero(np.diff(ids[:end]))
+    best, where = 0, 0
+    starts = np.concatenate(([0], new + 1))
+    for start, stop in zip(starts, [*starts[1:], end], strict=True):
+        if int(stop) - int(start) >= best:
+            best, where = int(stop) - int(start), int(start)
+    if not end or not best:
+        return None
+    name = batch_id.labels.get(float(ids[where])) or f"{ids[where]:.0f}"
+    first, last = int(steps[where]), int(steps[where + best - 1])
+    text = f"batch {name[:16]} comes {best:,} times in a row, steps {first:,} to {last:,}"
+    return Seen(best, text, f"steps {first:,} to {last:,}", "batch_id", (first, last))
