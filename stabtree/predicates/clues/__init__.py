@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from stabtree.predicates.clues import learning, lines, preference, rates, rewards, rows, settings, usual_rates
+from stabtree.predicates.clues import (
+    learning,
+    lines,
+    overfitting,
+    preference,
+    rates,
+    rewards,
+    rows,
+    schedule,
+    settings,
+    state,
+    usual_rates,
+)
 from stabtree.predicates.clues.registry import Clue
 
-MODULES = (learning, lines, preference, rates, rewards, rows, settings, usual_rates)
+MODULES = (learning, lines, overfitting, preference, rates, rewards, rows, schedule, settings, state, usual_rates)
 CLUES: dict[str, Clue] = {
     item.name: item for module in MODULES for item in vars(module).values() if isinstance(item, Clue)
 }
