@@ -17,6 +17,7 @@ FROM_THE_START = "the trouble is there from the first rows"
 HEALED_BY_OUTCOME = frozenset(("loss", "eval_loss", "grad_norm"))
 """Where these left their level and the outcome then became better than ever, the weights are sound."""
 UNTRAINED = "at its best the model was not trained yet"
+LEARNED_NOTHING = "no evaluation was clearly better than the untrained model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,8 @@ def _best(known: Checkpoints, best_step: int) -> Restart:
     """Return the checkpoint nearest to where the run was at its best; none if most of that is lost in it."""
     if not known.by_epoch and (best_step <= 0 or known.untrained(best_step)):
         return _restart(known, None, best_step, Take.BEST, nothing=UNTRAINED)
+    if known.learned_nothing(best_step):
+        return _restart(known, None, best_step, Take.BEST, nothing=LEARNED_NOTHING)
     chosen = known.best(best_step)
     useless = None if chosen is None else known.useless(chosen, best_step)
     if useless is not None:

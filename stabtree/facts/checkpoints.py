@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_SOME
 from stabtree.common.stats import change_noise, interval, median, medians_of_three, row_medians
 from stabtree.facts.registry import fact, finite
 
@@ -205,6 +206,15 @@ class Checkpoints:
         if self.loss is None or len(self.loss) < 2:
             return False
         return bool(step < self.loss.steps[0] - median(np.diff(self.loss.steps)))
+
+    def learned_nothing(self, step: int) -> bool:
+        """Return whether the eval loss is lowest at a step, and hardly below that of the untrained model."""
+        best, first = self.eval_at(step), self.eval_at(0)
+        if self.eval_loss is None or best is None or first is None or best > float(finite(self.eval_loss)[1].min()):
+            return False
+        losses = finite(self.loss)[1] if self.loss is not None else np.array([])
+        untrained = max(first, float(losses[0])) if len(losses) else first
+        return best > (1 - SHARE_SOME) * untrained > 0
 
     @property
     def ends_broken(self) -> bool:

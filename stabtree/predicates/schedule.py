@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
@@ -122,7 +123,8 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     at, last = int(steps[begin]), int(steps[end - 1])
     text = f"lr is {figure(values[begin], 2)} in {end - begin:,} of {len(values):,} rows (limit {min_share:.0%}), "
     text += f"from step {at:,} to {last:,}; its peak is {figure(peak)}"
-    evidence = (Evidence(text, "lr", (at, last), rows, min_share),)
+    brief = f"{at:,} of {int(steps[-1]):,}"
+    evidence = (Evidence(text, "lr", (at, last), rows, min_share, brief),)
     steps_share = (last - at) / max(int(steps[-1]) - int(steps[0]), 1)
     trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
     exact = whether(float(values[begin:end].max()) == 0)
@@ -162,6 +164,9 @@ def lr_rises_late(
     at = top
     if top > start:
         at = start + 1 + int(np.flatnonzero(values[start:top] <= values[start:top].min())[-1])
+    low = float(values[at - 1])
+    brief = f"{figure(low)} → {figure(most)} from step {int(steps[at]):,}"
+    evidence = (replace(evidence[0], brief=brief),)
     return measured(strength, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
 
 
@@ -208,7 +213,8 @@ def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = s
         if after < low_share * before and later >= back_share * before:
             text = f"lr falls from {figure(before)} to {figure(after)} at the resume of step {int(steps[at]):,} "
             text += f"and climbs to {figure(later)} again"
-            found = Evidence(text, "lr", (int(steps[at - 1]), int(steps[at])), after / before, low_share)
+            brief = f"{figure(before)} → {figure(after)}"
+            found = Evidence(text, "lr", (int(steps[at - 1]), int(steps[at])), after / before, low_share, brief)
             return Answer(YES, (found,), onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
     text = f"lr continues at its level after {len(run.resumes):,} resumes"
     return Answer(NO, (Evidence(text, "lr", (), float(len(run.resumes)), low_share),))

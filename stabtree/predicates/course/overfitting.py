@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BETTER, WORSE = "better", "worse"
 LASTING = 2  # evaluations after the best one; a single one that is worse may be an accident
+FEW_WRONG = 0.001  # of the answers: fewer can't be told from none by a printed accuracy
 LARGEST = 1e300  # no limit: times a level: a change that is larger is no larger
 NOTHING = 0.0005  # of a quality: 0 to three decimals
 
@@ -88,6 +89,8 @@ def _moved(name: str, series: Series, turn: TurningPoint, share: float, limit: f
     text = f"{name} is {apart} its best, {figure(turn.best, 4)} at step {turn.step:,}: {figure(turn.last, 4)} now "
     text += f"({against(max(share, 0.0), limit, '.1%')} with its scatter taken off, limit {limit:.0%})"
     brief = f"best {figure(turn.best, 4)} at step {turn.step:,}, now {figure(turn.last, 4)}"
+    if turn.last != turn.best and turn.best > 0 and change < 100:
+        brief += f" ({(turn.last - turn.best) / turn.best:+.0%})"
     return Evidence(text, series.metric, (turn.step, int(series.steps[-1])), share, limit, brief)
 
 
@@ -241,11 +244,35 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
     return measured(strength, (found,), onset_step=turn.step, last_good_step=turn.step)
 
 
+ERROR_COST = 20.0  # nats: overfit runs reach 12, evaluations of unscaled images 31 and 39
+
+
+def wrong_share(quality: Series | None) -> float | None:
+    """Return the share of wrong answers in the last evaluations; None where the measure is no accuracy."""
+    if quality is None or "acc" not in f"{quality.origin} {quality.metric}".lower():
+        return None
+    _, values = finite(quality)
+    if not len(values):
+        return None
+    right = median(values[-shared.ROWS_SHORT :]) / (100 if values.max() > 1 else 1)
+    return 1 - right if 0 <= right <= 1 else None
+
+
+def cost_of_an_error(eval_loss: Series, wrong: float | None) -> float | None:
+    """Return the nats of held-out loss for each wrong answer; None where nearly all answers are right."""
+    losses = finite(eval_loss)[1]
+    if wrong is None or wrong < FEW_WRONG or not len(losses):
+        return None
+    return median(losses[-shared.ROWS_SHORT :]) / wrong
+
+
 @predicate(source="convergence O5", labels=(LIKELY, POSSIBLE, NO), min_points=3)
 def apart_at_once(
     loss: Series,
     eval_loss: Series,
+    eval_quality: Series | None = None,
     *,
+    cost: float = ERROR_COST,
     gap_factor: float = shared.FACTOR_SMALL,
     noise_factor: float = shared.NOISE_TIMES,
 ) -> Answer:
@@ -253,8 +280,14 @@ def apart_at_once(
 
     Likely where the median of the first third lies above the training loss there by more than `gap_factor` times all
     that this ever falls, and the last third rises above it by less than `noise_factor` times the scatter: learning by
-    heart takes time. Possible where it rises by more.
+    heart takes time. Possible where it rises by more. Likely as well where each wrong answer costs more than `cost`
+    nats: logits far outside those of training come from inputs of another scale.
     """
+    wrong = wrong_share(eval_quality)
+    each = cost_of_an_error(eval_loss, wrong)
+    if wrong is not None and each is not None and each > cost:
+        text = f"{1 - wrong:.0%} of the held-out answers are right, a wrong one costs {figure(each)} nats (limit {cost:g})"
+        return Answer(LIKELY, (Evidence(text, "eval_loss", (), each, cost),))
     steps, evals = finite(eval_loss)
     own, trained = finite(loss)
     third = max(1, len(evals) // 3)

@@ -9,7 +9,6 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import in_words
 from stabtree.context.find import context_of
-from stabtree.diagnosis.result import STRONG
 from stabtree.facts.registry import finite
 from stabtree.tree.model import Take
 
@@ -69,10 +68,10 @@ def doubts(run: Run, finding: Incident) -> str:
     values = _values(run, "eval_loss")
     if finding.leaf.take is not Take.BEST or len(values) < MIN_ROWS:
         return ""
-    return " ".join(_doubts(values, context_of(run).classes.value, finding))
+    return " ".join(_doubts(values, context_of(run).classes.value))
 
 
-def _doubts(values: Floats, classes: object, finding: Incident) -> Iterator[str]:
+def _doubts(values: Floats, classes: object) -> Iterator[str]:
     lowest = float(values.min())
     rise = median(values[-max(MIN_ROWS, len(values) // 3) :]) - lowest
     at = int(values.argmin())
@@ -82,9 +81,6 @@ def _doubts(values: Floats, classes: object, finding: Incident) -> Iterator[str]
     elif swing > rise:
         yield f"The eval loss swings by up to {swing:.3g} between evaluations, its rise at the end is {rise:.3g}."
     yield from _no_better_than_a_guess(lowest, classes)
-    likely = next((judged.cause for judged in finding.causes if judged.state in STRONG), None)
-    if likely is not None:
-        yield f"The same picture comes from another cause, rule it out first: {likely.short or likely.text}."
 
 
 def _no_better_than_a_guess(lowest: float, classes: object) -> Iterator[str]:
