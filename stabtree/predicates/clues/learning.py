@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 YES, NO = "yes", "no"
-ROUNDING = 1e-6  # float32: what a weight norm shows by rounding alone
-BF16_STEP = 2.0**-9  # half a digit of bf16, relative: a coarser loss was stored in bf16 or with three digits
-LARGEST_NORMAL_BOX = 50.0  # L1 between boxes in 0 to 1 is below 4, and DETR weighs it by 5
-KNOWN_BY_HEART = 0.99  # of the training samples are right
+ROUNDING = 1e-6  # no limit: float32: what a weight norm shows by rounding alone
+BF16_STEP = 2.0**-9  # no limit: half a digit of bf16, relative: a coarser loss was stored in bf16 or with three digits
+LARGEST_NORMAL_BOX = 50.0  # no limit: L1 between boxes in 0 to 1 is below 4, and DETR weighs it by 5
 FEW_VALUES = 8  # no limit: a loss of more different values scatters by more than its rounding
 NOT_TRAINING = ("val", "eval", "test", "grad", "accum")
-NOTHING = (0.93, 1.07)  # around 1, the variance of the noise that a model is to predict
+NOTHING = (0.93, 1.07)  # no limit: around 1, the variance of the noise that a model is to predict
 
 
 def _all(run: Run) -> Iterator[tuple[str, Series]]:
