@@ -21,13 +21,11 @@ class Rate(NamedTuple):
 
     Attributes:
         too_high: likely, possible or no.
-        too_low: whether it is next to nothing.
         evidence: what says so.
         bar: what its optimizer hardly ever takes; an advised rate is below it.
     """
 
     too_high: str
-    too_low: bool
     evidence: tuple[Evidence, ...]
     bar: float
 
@@ -49,7 +47,7 @@ def rate(
     The highest rate of the first quarter of the rows (a later one is the schedule's doing), or of all up to where the
     loss breaks, else the configured one, above `adam` for the optimizers of the Adam family and above `other` for the
     rest; or a loss that reaches `leap` times its first value within its first rows. Possible down
-    to a twentieth of that value, and where no rate is known. Too low is one below `least`.
+    to a twentieth of that value, from `least` on for an unknown optimizer, and where no rate is known.
     """
     _, values = finite(loss)
     early = values[: max(3, int(SHARE_SOME * len(values)))]
@@ -69,14 +67,14 @@ def rate(
         text = f"no learning rate is known; the loss stays within {as_factor(times)} its first value in its first "
         jump = Evidence(f"{text}{len(early):,} rows", "loss", (), times, leap)
     if top is None:
-        return Rate(LIKELY if times > leap else POSSIBLE, False, (jump,), bar)
+        return Rate(LIKELY if times > leap else POSSIBLE, (jump,), bar)
     name = str(run.setting("optimizer") or "an unknown optimizer")
-    text = f"lr is at most {figure(top)} with {name}; above {bar:g} is far too high, below {figure(least)} far too low"
+    text = f"lr is at most {figure(top)} with {name}; above {bar:g} is far too high"
     found = Evidence(text, "lr", (), top, bar)
     if top > bar or times > leap:
-        return Rate(LIKELY, False, (found,) if top > bar else (jump,), bar)
+        return Rate(LIKELY, (found,) if top > bar else (jump,), bar)
     possible = top > SHARE_SOME * bar or (not family and top >= least)
-    return Rate(POSSIBLE if possible else NO, 0 < top < least, (found,), bar)
+    return Rate(POSSIBLE if possible else NO, (found,), bar)
 
 
 def _rates(lr: Series, loss: Series) -> Floats:

@@ -110,7 +110,6 @@ PREDICATES: dict[str, Predicate] = {
         signatures.grad_norm_off_scale,
         signatures.loss_left_out_with_grad_nan,
         traces.rate_too_high,
-        traces.rate_too_low,
         traces.rate_runs_out,
         traces.norm_sums_up,
         traces.heals_slowly,

@@ -11,7 +11,8 @@ from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST, NEARLY_ZERO, NORMAL_99, median
 from stabtree.common.strength import above, below, weakest, whether
-from stabtree.context.model import CLASSIFICATION
+from stabtree.context import model
+from stabtree.context.model import GRPO, LANGUAGE, PREFERENCE
 from stabtree.context.phase import FIRST_STEPS
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import predicate
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
+# Tasks whose loss does not begin at the logarithm of a number of classes.
+NO_CLASSES = (
+    *(model.REGRESSION, model.DIFFUSION, model.GAN, model.CONTRASTIVE, model.CTC, model.DETECTION),
+    *model.FROM_REWARDS,
+)
 # A loss of these is 0 wherever the margin is kept, or by construction.
 ZERO_BY_NATURE = ("hinge", "margin", "triplet", "contrastive", "grpo", "rl", "ppo", "gan", "wgan", "relu", "quantile")
 
@@ -57,8 +63,8 @@ def _first(context: Context, loss: Series) -> tuple[int, float] | str:
 
 
 def _count_of(context: Context) -> str:
-    """Return the setting that counts what one guess is among: classes, or the tokens of a vocabulary."""
-    return "n_classes" if context.task.value == CLASSIFICATION else "vocab_size"
+    """Return the setting that counts what one guess is among: the tokens of a vocabulary, or classes."""
+    return "vocab_size" if context.task.value in (LANGUAGE, GRPO, PREFERENCE) else "n_classes"
 
 
 @predicate(source="convergence O1", min_points=1)
@@ -68,6 +74,8 @@ def starts_above_chance(context: Context, loss: Series, *, factor: float = share
     A cross-entropy over C classes begins at ln(C) with equal logits. Yes when the first loss lies above `factor` times
     that: the logits are large before anything was learned.
     """
+    if context.task.value in NO_CLASSES:
+        return inapplicable(f"the loss of {context.task.value} is not one of classes alone")
     classes, first = context.classes.value or 1, _first(context, loss)
     if isinstance(first, str):
         return unknown(first, _count_of(context))
@@ -89,6 +97,8 @@ def starts_near_zero(context: Context, loss: Series, *, share: float) -> Answer:
     """
     if context.restless:
         return inapplicable(f"{context.restless} may begin anywhere")
+    if context.task.value in NO_CLASSES:
+        return inapplicable(f"the loss of {context.task.value} is not one of classes alone")
     classes, first = context.classes.value or 1, _first(context, loss)
     if isinstance(first, str):
         return unknown(first, _count_of(context))

@@ -38,12 +38,6 @@ def rate_too_high(rate: Rate, *, guess: bool = True) -> Answer:
     return Answer(rate.too_high if guess or rate.too_high == LIKELY else NO, rate.evidence)
 
 
-@predicate(source="convergence O7", labels=(LIKELY, NO))
-def rate_too_low(rate: Rate) -> Answer:
-    """Is the learning rate almost 0?"""
-    return Answer(LIKELY if rate.too_low else NO, rate.evidence)
-
-
 @predicate(source="convergence O8", labels=(LIKELY, NO), min_points=4)
 def rate_runs_out(lr: Series, *, share: float = shared.SHARE_SOME, rows_share: float = shared.SHARE_HALF) -> Answer:
     """Is the learning rate almost 0 for most of the run?

@@ -96,7 +96,7 @@ def test_a_setting_that_lacks_is_named_as_one() -> None:
     """What a manifest would tell is no metric to log; where the manifest tells it, it is not asked for."""
     columns = {"loss": falling(300), "grad_norm": np.ones(300), "lr": np.full(300, 1e-3)}
     logs = {miss.id: miss.log for miss in diagnose(make_run(columns), TREES).missing}
-    assert logs["O1.start"] == "add vocab_size to the manifest"
+    assert logs["O1.start"] == "add n_classes to the manifest"
     assert logs["O23"] == "add lr_schedule to the manifest"
     assert logs["P13.log"] == "add grad_clip to the manifest"
     told = make_run(columns, vocab_size=10, lr_schedule="constant", grad_clip=0.0, dtype="fp32")

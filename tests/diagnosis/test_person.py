@@ -96,7 +96,7 @@ def test_a_loop_that_works_is_no_proof_of_a_low_rate() -> None:
     """O1=yes under updates of the usual size ends at what decides, a range test, with a low rate ruled out."""
     main = diagnose(flat(update_ratio=1e-3), TREES, answers={"O1": "yes"}).findings[0]
     assert main.leaf.id == "learns-one-batch"
-    assert "range test" in main.leaf.fixes[0]
+    assert any("range test" in fix for fix in main.fixes[:2])
     assert next(c.state for c in main.causes if c.cause.id == "O1.one.low") is CauseState.RULED_OUT
     assert diagnose(flat(update_ratio=1e-6), TREES, answers={"O1": "yes"}).findings[0].leaf.id == "lr-too-low"
 

@@ -415,7 +415,6 @@ TOLD: dict[str, Maker] = {
     "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
     "O15.padding": partial(padded, 0.2, 0.005),
     "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1.12, optimizer="sgd"),
-    "O7.low: rate": lambda: with_config(still_loss(), lr=0.88e-6),
     "O1.one.high": lambda: (with_config(flat(), lr=1.12, optimizer="sgd"), {"answers": {"O1": "yes"}}),
     "O22.high: thrown up": partial(leaps, 2.25),
     "O14.masked": lambda: make_run({"loss": np.zeros(ROWS)}, vocab_size=32_000),
@@ -431,5 +430,4 @@ NOT_TOLD: dict[str, Maker] = {
     "O7.low": partial(moving, "slow", 1.12e-4),
     "O15.padding: correlation": partial(padded, 0.4, 0.005),
     "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1e-4, optimizer="adamw"),
-    "O7.low: rate": lambda: with_config(still_loss(), lr=1.12e-6),
 }

@@ -12,24 +12,34 @@ from stabtree.predicates.clues.registry import Seen, clue
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stabtree.common.lazy import Floats
     from stabtree.facts.registry import Groups
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
 
 YES, NO = "yes", "no"
-ROUNDING = 1e-6  # float32: what a weight norm shows by rounding alone
-BF16_STEP = 2.0**-9  # half a digit of bf16, relative: a coarser loss was stored in bf16 or with three digits
-LARGEST_NORMAL_BOX = 50.0  # L1 between boxes in 0 to 1 is below 4, and DETR weighs it by 5
-KNOWN_BY_HEART = 0.99  # of the training samples are right
-NOTHING = (0.93, 1.07)  # around 1, the variance of the noise that a model is to predict
+ROUNDING = 1e-6  # no limit: float32: what a weight norm shows by rounding alone
+BF16_STEP = 2.0**-9  # no limit: half a digit of bf16, relative: a coarser loss was stored in bf16 or with three digits
+LARGEST_NORMAL_BOX = 50.0  # no limit: L1 between boxes in 0 to 1 is below 4, and DETR weighs it by 5
+FEW_VALUES = 8  # no limit: a loss of more different values scatters by more than its rounding
+NOT_TRAINING = ("val", "eval", "test", "grad", "accum")
+NOTHING = (0.93, 1.07)  # no limit: around 1, the variance of the noise that a model is to predict
+
+
+def _all(run: Run) -> Iterator[tuple[str, Series]]:
+    """Yield every series, those that no metric names too, with the lower-case name of its column."""
+    for name, series in (*run.series.items(), *run.others.items()):
+        yield (series.origin or name).lower(), series
 
 
 @clue
 def gradients_flow(_moment: Moment, run: Run) -> Seen | None:
     """Return whether a gradient norm above 0 is logged to the end, under any name."""
-    found = [item for name, item in run.series.items() if "grad" in name.lower() and "norm" in name.lower()]
-    for series in found:
+    for name, series in _all(run):
+        if "grad" not in name or "norm" not in name:
+            continue
         steps, values = finite(series)
         if len(values) < ROWS_SHORT:
             continue
@@ -90,7 +100,7 @@ def rounded_loss(_moment: Moment, loss: Series) -> Seen | None:
     _, values = finite(loss)
     level = abs(median(values)) if len(values) else 0.0
     step = profile_of(loss).quantum
-    if not level or not step:
+    if not level or not step or not 1 < len(np.unique(values)) <= FEW_VALUES:
         return None
     share = step / level
     text = f"the logged loss moves in steps of {step:.4g}, {share:.2%} of it: a smaller gain can't be seen"
@@ -123,8 +133,8 @@ def predicts_nothing(_moment: Moment, loss: Series) -> Seen | None:
 @clue
 def box_loss(_moment: Moment, run: Run) -> Seen | None:
     """Return the median of the largest loss of boxes; above 50 they can't lie between 0 and 1."""
-    names = [name for name in run.series if "box" in name.lower() and "loss" in name.lower()]
-    levels = {name: median(finite(run.series[name])[1]) for name in names if len(finite(run.series[name])[1])}
+    boxes = {name: finite(series)[1] for name, series in _all(run) if "box" in name and "loss" in name}
+    levels = {name: median(values) for name, values in boxes.items() if len(values)}
     if not levels:
         return None
     name = max(levels, key=lambda item: levels[item])
@@ -135,10 +145,9 @@ def box_loss(_moment: Moment, run: Run) -> Seen | None:
 @clue
 def train_accuracy(_moment: Moment, run: Run) -> Seen | None:
     """Return the last accuracy on the training data, as a share."""
-    for name, series in run.series.items():
-        low = name.lower()
+    for name, series in _all(run):
         values = finite(series)[1]
-        if "acc" not in low or any(word in low for word in ("val", "eval", "test", "grad")) or not len(values):
+        if "acc" not in name or any(word in name for word in NOT_TRAINING) or not len(values):
             continue
         share = float(values[-1]) / (100 if values.max() > 1 else 1)
         return Seen(share, f"{name} ends at {values[-1]:.4g}", f"{share:.0%}", name)
@@ -150,9 +159,9 @@ def small_twin(_moment: Moment, run: Run, loss: Series) -> Seen | None:
     """Return a column beside a loss of 0 that shows the same error with more digits: small, but not 0."""
     if finite(loss)[1][-1:].any():
         return None
-    for name, series in run.series.items():
+    for name, series in _all(run):
         values = finite(series)[1]
-        if series is loss or len(values) < ROWS_SHORT or not any(word in name.lower() for word in ("error", "mse")):
+        if series is loss or len(values) < ROWS_SHORT or not any(word in name for word in ("error", "mse")):
             continue
         last = float(values[-1])
         if 0 < last < values.max() / 100:

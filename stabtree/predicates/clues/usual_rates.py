@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 USUAL_WEIGHT = 0.02  # no limit: the standard deviation that most models are initialised with
 BF16_HALF_DIGIT = 2.0**-9  # no limit
+MIN_TRIAL_FACTOR = 2.0  # no limit: trials of nearer rates show no difference
 STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much, as a person would
 
 
@@ -162,11 +163,17 @@ def rates_to_try(_moment: Moment, run: Run, context: Context, lr: Series | None 
     rate, usual = peak_rate(run, lr), usual_rates(run, context)
     if rate is None or usual is None:
         return None
-    trials = (min(rate * FARTHEST_FACTOR, usual.high), max(rate / FARTHEST_FACTOR, usual.low))
-    wanted = [f"{trial:.2g}".replace("e-0", "e-") for trial in trials if max(trial / rate, rate / trial) >= 2]
+    up, down = min(rate * FARTHEST_FACTOR, usual.high), max(rate / FARTHEST_FACTOR, usual.low)
+    apart = ((up, up / rate), (down, rate / down))
+    wanted = [_rounded(trial) for trial, factor in apart if factor >= MIN_TRIAL_FACTOR]
     if not wanted:
         return None
     return Seen(rate, f"lr is {rate:.3g}", " and ".join(wanted), "lr")
+
+
+def _rounded(rate: float) -> str:
+    """Return a rate as one would try it: 3e-4, 0.02."""
+    return f"{rate:.1g}" if rate >= 1e-3 else f"{rate:.0e}".replace("e-0", "e-")
 
 
 @clue
