@@ -39,6 +39,8 @@ SYMPTOMS = frozenset(
 )
 
 
+# What makes a reward fall: its fall is the consequence, however grave.
+OF_POLICIES = frozenset(("policy", "reference", "value", "length", "reward"))
 # How far a policy has gone: any cause moves them, so they name an incident only where nothing else does.
 MEASURES = frozenset(("kl", "approx_kl", "clip_ratio"))
 
@@ -164,7 +166,10 @@ def _explains(cause: Incident, other: Incident) -> bool:
     if cause.onset_step is None or other.onset_step is None or not _drives(cause, other):
         return False
     stops = "nan" in cause.leaf.events and "flat" in other.leaf.events
-    since = other.onset_step if other.last_good_step is None else min(other.last_good_step + 1, other.onset_step)
+    since = other.onset_step
+    # The last good row of a reward that fell is its best one, and may lie far before the fall.
+    if other.last_good_step is not None and not _makes_reward_fall(cause, other):
+        since = min(other.last_good_step + 1, since)
     return cause.onset_step < since + stops
 
 
@@ -176,7 +181,13 @@ def _drives(cause: Incident, other: Incident) -> bool:
     # The loss of a critic is what the policy learns from, so it is no mere symptom.
     drives = "value" in cause.leaf.events or _group(cause) not in SYMPTOMS
     kinds = stops or (drives and "flat" not in cause.leaf.events)
-    return kinds and "end" not in other.leaf.events and cause.leaf.severity.rank >= other.leaf.severity.rank
+    graver = cause.leaf.severity.rank >= other.leaf.severity.rank or _makes_reward_fall(cause, other)
+    return kinds and "end" not in other.leaf.events and graver
+
+
+def _makes_reward_fall(cause: Incident, other: Incident) -> bool:
+    """Return whether an incident is of what a policy learns from, or of its choice, and another is its reward's fall."""
+    return "reward-fall" in other.leaf.events and not OF_POLICIES.isdisjoint(cause.leaf.events)
 
 
 def _group(item: Incident) -> str:

@@ -127,7 +127,8 @@ def prefers_rejected(
     brief = "Training pairs and held-out pairs teach opposite preferences" if opposite else ""
     first, *others = found.evidence
     brief = brief or "The model prefers the rejected answers"
-    return replace(found, evidence=(replace(first, brief=brief), *others))
+    both = (part for answer in known if opposite and answer is not found for part in answer.evidence)
+    return replace(found, evidence=(replace(first, brief=brief), *others, *both))
 
 
 def _below_guess(series: Series, level: float) -> Answer:
