@@ -15,7 +15,7 @@ from stabtree.diagnosis.timeline import first_mover
 from stabtree.predicates import predicate_named
 from stabtree.predicates.clues.conditions import condition
 from stabtree.predicates.settings.values import OUTSIDE
-from stabtree.tree.fixes import placeholders
+from stabtree.tree.fixes import clues_of, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +39,7 @@ MIN_ODDS = 3.0  # against the next cause, to be called likely
 TESTED = {CauseState.LIKELY: 4.0, CauseState.NOT_CONFIRMED: 0.25}
 """How many times likelier a cause is by the answer of its test."""
 MOVED_FIRST, MOVED_LATE = 4.0, 0.5
+LOWER_RATE = "lower_rate"  # the clue that works out a lower learning rate
 UNKNOWN_KIND = 0.5  # where it is not known whether the run is of a kind that can have the cause
 
 
@@ -80,8 +81,11 @@ def _one_for_each_change(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]
 
 
 def _lowered(cause: Cause) -> str:
-    """Return the setting that the first fix of a cause lowers by a factor; empty where it does something else."""
-    found = placeholders(cause.fixes[0]) if cause.fixes else ()
+    """Return the setting that the first fix of a cause lowers; empty where it does something else."""
+    first = next(iter(cause.fixes), "")
+    if LOWER_RATE in clues_of(first):
+        return "lr"
+    found = placeholders(first)
     return next((item.knob for item in found if item.operator == "/"), "")
 
 

@@ -268,7 +268,7 @@ def _head(values: Mapping[str, Any]) -> str:
 
 def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int, Any]]:
     """Yield (canonical key, rank of the spelling, value), those in nested objects included."""
-    flags = [word for word in ("fp16", "bf16") if values.get(word) is True]  # one at most
+    flags = [word for word in ("fp16", "bf16") if values.get(word) is True]
     if len(flags) > 1:
         yield "precisions", 10 * depth, "+".join(flags)
     for spelling, value in values.items():

@@ -167,6 +167,7 @@ PREDICATES: dict[str, Predicate] = {
         values.setting_outside,
         values.setting_matches,
         values.setting_exceeds,
+        values.setting_misspelled,
         plan.outlasts_schedule,
         plan.starts_at_peak,
         plan.warms_up_beyond,

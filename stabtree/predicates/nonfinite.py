@@ -146,7 +146,7 @@ def dtype_regime(run: Run, context: Context) -> Answer:
     if context.precision.value:
         text = f"inferred: {context.precision.why} is logged, which only {context.precision.value} training uses"
         return Answer(context.precision.value, (Evidence(text, "loss_scale"),))
-    return unknown("no manifest or --dtype names it, and no loss scale is logged", "dtype")
+    return unknown("neither the log nor a configuration names it, and no loss scale is logged", "dtype")
 
 
 @predicate(source="phase19 Q1.1, asked of the eval loss")
@@ -178,7 +178,7 @@ def trained_in_fp8(run: Run) -> Answer:
     """
     known = run.config.get("dtype")
     if known is None:
-        return unknown("no manifest or --dtype says in which number format the run trained", "dtype")
+        return unknown("neither the log nor a configuration says in which number format the run trained", "dtype")
     text = f"dtype is {known.value} ({known.source})"
     fp8 = known.value == "fp8"
     return Answer(LIKELY if fp8 else NO, (Evidence(text),), contrary=not fp8)

@@ -29,9 +29,12 @@ _KNOWN = frozenset((*" ".join(f"{key} {others}" for key, (_, others) in KEYS.ite
 _AMBIGUOUS = frozenset(
     ["name", "step", "steps", "schedule", "scheduler", "classes", "vocab", "opt", "warmup", "batch_size"]
 )
-# `Mixed precision type: fp16`.
+# `Mixed precision type: fp16`, `autocast dtype: torch.bfloat16`, `Using bf16 mixed precision`.
+_FORMATS = "bfloat16|bf16|float16|fp16|fp8"
 _PRECISION = re.compile(
-    r"\bmixed[ _]precision(?: type| training)?\s?[:=]\s?['\"]?(bfloat16|bf16|float16|fp16|fp8)\b", re.IGNORECASE
+    r"\b(?:mixed[ _]precision(?: type| training)?|autocast(?:[ _]dtype)?)\s?[:=]\s?['\"]?(?:torch\.)?"
+    rf"({_FORMATS})\b|\b({_FORMATS})\s(?:automatic )?(?:mixed[ -]precision|autocast)\b(?!\s*[:=])",
+    re.IGNORECASE,
 )
 _ENUM = re.compile(r"(?:\w+\.)*[A-Z]\w*\.([A-Z_]+)")
 _NOT_SET = frozenset(("none", "null", "auto", "-1", ""))
@@ -71,9 +74,9 @@ class ConfigDump:
         if dotted:
             self._keep(row, dotted[1], dotted[2])
             return True
-        precision = "recision" in line and _PRECISION.search(line)
+        precision = ("recision" in line or "utocast" in line) and _PRECISION.search(line)
         if precision:
-            self._keep(row, "dtype", precision[1])
+            self._keep(row, "dtype", precision[1] or precision[2])
             return True
         if _begins_call(line):
             self._inside = line.count("(") > line.count(")")

@@ -8,17 +8,36 @@ from stabtree.predicates.clues import (
     learning,
     lines,
     nan,
+    overfitting,
     preference,
     rates,
     rewards,
     rows,
+    schedule,
     settings,
     spikes,
+    state,
     usual_rates,
 )
 from stabtree.predicates.clues.registry import Clue
 
-MODULES = (course, leaps, learning, lines, nan, preference, rates, rewards, rows, settings, spikes, usual_rates)
+MODULES = (
+    course,
+    leaps,
+    learning,
+    lines,
+    nan,
+    overfitting,
+    preference,
+    rates,
+    rewards,
+    rows,
+    schedule,
+    settings,
+    spikes,
+    state,
+    usual_rates,
+)
 CLUES: dict[str, Clue] = {
     item.name: item for module in MODULES for item in vars(module).values() if isinstance(item, Clue)
 }

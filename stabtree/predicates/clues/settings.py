@@ -9,20 +9,8 @@ from stabtree.predicates.clues.rates import DECAY_STEPS, decay_share
 from stabtree.predicates.clues.registry import Seen, clue
 
 if TYPE_CHECKING:
-    from stabtree.facts.rate import Rate
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
-
-
-@clue
-def rate_over_usual(_moment: Moment, rate: Rate) -> Seen | None:
-    """Return how many times above what its optimizer hardly ever takes the learning rate is."""
-    seen = rate.evidence[0]
-    if seen.metric != "lr" or seen.observed is None or rate.bar <= 0:
-        return None
-    factor = seen.observed / rate.bar
-    text = f"lr {seen.observed:.3g} is {factor:.2g}× the {rate.bar:g} that this optimizer hardly ever takes"
-    return Seen(factor, text, f"{seen.observed:.3g}", "lr")
 
 
 @clue

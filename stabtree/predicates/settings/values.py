@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from stabtree.common import shared
@@ -17,6 +18,7 @@ from stabtree.predicates.settings.answers import decided, format_value, not_appl
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 OUTSIDE = "outside"
+NEARLY = 0.75  # no limit: of difflib, where 1 is the same word
 
 
 @predicate(
@@ -114,6 +116,21 @@ def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: s
     limit = (1 + shared.SHARE_SOME) * against
     bar = f"more than {format_value(limit)} is too much"
     return decided(run, (key, other), bar, found=value > limit, observed=value, limit=limit)
+
+
+@predicate(source="the documents that a tree names", rule="{key} is none of {values}, and nearly one of them")
+def setting_misspelled(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
+    """Is a setting nearly one of these values?
+
+    `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake.
+    """
+    refused = not_applicable(run, where, being)
+    if refused or key not in run.config:
+        return refused or not_given(run, key)
+    known, known_values = word(run, key), values.lower().split()
+    close = get_close_matches(known, known_values, 1, NEARLY)
+    found = known not in known_values and bool(close)
+    return decided(run, _keys(key, where), f"did you mean {close[0]}?" if found else "", found=found)
 
 
 def _keys(key: str, where: str) -> tuple[str, ...]:

@@ -19,18 +19,6 @@ _NAME_IN = re.compile(r"[\w.-]+")
 Reader = Callable[[Any], ConfigScalar]
 
 
-def fraction_of(value: Any) -> float:
-    """A share between 0 and 1.
-
-    Raises:
-        ValueError: where it is none.
-    """
-    number = number_of(value)
-    if not 0 <= number <= 1:
-        raise ValueError("a share between 0 and 1")
-    return number
-
-
 def word_of(value: Any) -> str:
     """A text in lower case, an enum's class and a Python class's modules left out.
 
@@ -98,6 +86,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     ),
     "mixed": (optional_flag, ""),
     "precisions": _same("precisions"),
+    "quantizations": (text_of, ""),
     "optimizer_state_dtype": (dtype_of, "optim_state_dtype optimizer_states_dtype optimizer_dtype exp_avg_dtype"),
     "grad_reduce_dtype": (
         dtype_of,
@@ -115,7 +104,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "schedule_steps": (positive_of, "lr_decay_iters lr_decay_steps lr_schedule_steps scheduler_steps"),
     "warmup_steps": _same("warmup_steps", "lr_warmup warmup_num_steps num_lr_warmup_steps"),
     "warmup_ratio": (
-        fraction_of,
+        number_of,
         "warmup_fraction warmup_proportion lr_warmup_fraction lr_warmup_ratio lr_warmup_steps_ratio",
     ),
     "weight_decay": _same("weight_decay"),
@@ -159,6 +148,8 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "save_total_limit": _same(
         "save_total_limit", "save_top_k keep_latest_k keep_last_n_checkpoints save_num_checkpoints_to_keep"
     ),
+    "early_stopping": (positive_of, "early_stopping_patience"),
+    "held_out_share": (number_of, "val_set_size validation_split eval_split_ratio val_size"),
     "load_best": (optional_flag, "load_best_model_at_end"),
     "push_to_hub": (optional_flag, ""),
     "adapter": (word_of, "finetuning_type peft_type"),

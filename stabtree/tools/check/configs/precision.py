@@ -11,6 +11,8 @@ from stabtree.loaders.config import dtype
 from stabtree.metrics.table import normalize
 from stabtree.run import REDUCED, ConfigScalar
 
+# Flags of which a run can have one only, by the setting that names those that are on.
+EXCLUSIVE = {"precisions": ("fp16", "bf16"), "quantizations": ("load_in_8bit", "load_in_4bit")}
 # Words for the scaler itself, on or off.
 SCALERS = ("loss_scaling", "loss_scaler", "grad_scaler", "gradscaler", "amp_scaler", "scaler")
 # Flags of training without autocast: weights and gradients are of that precision.
@@ -18,7 +20,6 @@ _PURE = {"bfloat16": "bf16", "float16": "fp16", "pure_bf16": "bf16"}
 _MODES = ("precision", "mixed_precision", "amp", "amp_dtype", "amp_level")
 _FULL = ("32", "32_true", "fp32", "float32")
 _ON = ("true", "full", "yes", "on", "1")
-_SIXTEEN = ("fp16", "bf16")
 _OFF = ("no", "false", "off", "none")
 
 
@@ -45,9 +46,9 @@ def precision_told(word: str, kind: str, value: Any, framework: str) -> Mapping[
     return _flag(word, said, framework)
 
 
-def switched_on(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the 16-bit precisions that a configuration switches on: `bf16: true`, `fp16: {enabled: true}`."""
-    return tuple(name for name in _SIXTEEN if _is_on(values.get(name)))
+def switched_on(values: Mapping[str, Any], flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those flags that a configuration switches on: `bf16: true`, `fp16: {enabled: true}`."""
+    return tuple(name for name in flags if _is_on(values.get(name)))
 
 
 def _is_on(value: Any) -> bool:

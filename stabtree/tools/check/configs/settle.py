@@ -12,7 +12,7 @@ from stabtree.frameworks.recognise import of_config, plain_word
 from stabtree.loaders.config import of_model, positive_of
 from stabtree.run import REDUCED, Setting
 from stabtree.tools.check.configs.keys import KEYS
-from stabtree.tools.check.configs.precision import SCALERS, switched_on
+from stabtree.tools.check.configs.precision import EXCLUSIVE, SCALERS, switched_on
 from stabtree.tools.check.configs.spelled import spelled_in
 from stabtree.tools.check.configs.trainers import set_by_trainer
 from stabtree.tools.check.configs.units import in_steps
@@ -87,11 +87,16 @@ def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
         settings |= _counted(reading.shares, settings.get("max_steps"))
     if reading.bare:
         _rename_accumulated(settings)
-    both = switched_on(file.values)
-    if len(both) > 1:
-        settings["precisions"] = Setting("+".join(both), written(file, (both[0],)), both[0])
+    settings |= _exclusive(file)
     unused = _unused(file.values, framework)
     return {key: one for key, one in settings.items() if key not in unused}, reading.notes
+
+
+def _exclusive(file: ConfigFile) -> Settings:
+    """The flags that are on together, of those of which a run can have one only."""
+    on = {key: switched_on(file.values, flags) for key, flags in EXCLUSIVE.items()}
+    both = {key: names for key, names in on.items() if len(names) > 1}
+    return {key: Setting("+".join(names), written(file, names[:1]), names[0]) for key, names in both.items()}
 
 
 def _key_of(one: Spelled) -> str:
