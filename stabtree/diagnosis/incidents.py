@@ -39,6 +39,10 @@ SYMPTOMS = frozenset(
 )
 
 
+# What a reward follows: it falls after these, and they don't fall after it.
+BEFORE_REWARD = frozenset(
+    ("entropy", "entropy_loss", "kl", "approx_kl", "value_loss", "critic_loss", "lr", "frac_reward_zero_std")
+)
 # How far a policy has gone: any cause moves them, so they name an incident only where nothing else does.
 MEASURES = frozenset(("kl", "approx_kl", "clip_ratio"))
 
@@ -163,6 +167,8 @@ def _explains(cause: Incident, other: Incident) -> bool:
     """
     if cause.onset_step is None or other.onset_step is None or not _drives(cause, other):
         return False
+    if _moves_the_reward(cause, other):
+        return cause.onset_step < other.onset_step + (_group(cause) == "lr")
     stops = "nan" in cause.leaf.events and "flat" in other.leaf.events
     since = other.onset_step if other.last_good_step is None else min(other.last_good_step + 1, other.onset_step)
     return cause.onset_step < since + stops
@@ -176,7 +182,16 @@ def _drives(cause: Incident, other: Incident) -> bool:
     # The loss of a critic is what the policy learns from, so it is no mere symptom.
     drives = "value" in cause.leaf.events or _group(cause) not in SYMPTOMS
     kinds = stops or (drives and "flat" not in cause.leaf.events)
-    return kinds and "end" not in other.leaf.events and cause.leaf.severity.rank >= other.leaf.severity.rank
+    graver = cause.leaf.severity.rank >= other.leaf.severity.rank or _moves_the_reward(cause, other)
+    return kinds and "end" not in other.leaf.events and graver
+
+
+def _moves_the_reward(cause: Incident, other: Incident) -> bool:
+    """Return whether an incident is of what a reward follows: it leads, however grave the fall of the reward is.
+
+    The levels of a reward date its last good step far ahead of its fall, so only their onsets are compared.
+    """
+    return _group(other) == "reward" and _group(cause) in BEFORE_REWARD
 
 
 def _group(item: Incident) -> str:
