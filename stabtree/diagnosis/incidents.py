@@ -187,7 +187,8 @@ def _drives(cause: Incident, other: Incident) -> bool:
 
 def _makes_reward_fall(cause: Incident, other: Incident) -> bool:
     """Return whether an incident is of what a policy learns from, or of its choice, and another is its reward's fall."""
-    return "reward-fall" in other.leaf.events and not OF_POLICIES.isdisjoint(cause.leaf.events)
+    moves = not OF_POLICIES.isdisjoint(cause.leaf.events) or _group(cause) == "lr"
+    return "reward-fall" in other.leaf.events and moves
 
 
 def _group(item: Incident) -> str:

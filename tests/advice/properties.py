@@ -49,10 +49,9 @@ def good_before_bad(out: Outputs) -> Iterator[str]:
             continue
         if found.last_good_step > found.onset_step:
             yield f"{found.leaf.id}: last good step {found.last_good_step}, onset {found.onset_step}"
-    found_ = out.finding
-    if found_ and found_.onset_step is not None and found_.last_good_step == found_.onset_step:
-        if f" {found_.onset_step:,}: the last good one" in out.postmortem:
-            yield f"{found_.leaf.id}: post-mortem, step {found_.onset_step} is good and bad"
+    onset = out.finding.onset_step if out.finding else None
+    if onset is not None and f" {onset:,}: the last good one" in out.postmortem:
+        yield f"post-mortem: step {onset} is good and bad"
 
 
 def nothing_moves_while_all_is_good(out: Outputs) -> Iterator[str]:
@@ -69,7 +68,7 @@ def restart_before_the_damage(out: Outputs) -> Iterator[str]:
     if found is None or found.restart is None or found.restart.take is not Take.BEFORE:
         return
     step = found.restart.checkpoint_step if found.restart.checkpoint_step is not None else found.restart.up_to_step
-    for other in out.diagnosis.reached:
+    for other in out.diagnosis.findings:
         harmful = other.restart is not None and other.is_alarm and not HARMS.isdisjoint(other.leaf.events)
         if step is not None and harmful and other.onset_step is not None and step >= other.onset_step:
             yield f"{found.leaf.id}: restart from {step}, {other.leaf.id} began at {other.onset_step}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.report.model.build import report
+from stabtree.report.model.words import badge
 from tests.advice.cells import cells
 from tests.advice.failures import FAILURES
 from tests.advice.kinds import KINDS
@@ -44,7 +45,7 @@ def _found(cell: Cell, diagnosis: Diagnosis) -> list[str]:
     """What is wrong with what was found."""
     leaf = diagnosis.findings[0].leaf.id if diagnosis.findings else ""
     found = []
-    if diagnosis.verdict not in cell.verdict:
+    if badge(diagnosis) not in cell.verdict:
         found.append(f"verdict {diagnosis.verdict} ({leaf or 'nothing found'})")
     elif cell.leaf and leaf not in cell.leaf:
         found.append(f"headline {leaf}")

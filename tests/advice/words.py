@@ -15,7 +15,7 @@ _CHANGE = re.compile(r"([\w.-]+) (\d\S*) → (\d[\d.e+-]*\d|\d)")
 _VALUE = re.compile(r"\b([a-z]+_[a-z_]+)(?:: |=)(\d[\d.e+-]*\d|\d)")
 _CLIP = re.compile(r"[Cc]lip the gradient (?:by norm )?at (\d[\d.]*\d)")
 _RATES = re.compile(r"(^|[_./-])(lr\d?|learning_rate)($|[_./-])", re.IGNORECASE)
-_LOG = re.compile(r"\b[Ll]og ([^.;:]+)")
+_LOG = re.compile(r"\b[Ll]og (?!\w+\.)([^.;:]+)")
 _NAME = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b|\blr\b|\bloss\b|\breward\b|\bentropy\b")
 _IF = re.compile(
     r"\b[Ii]f (?:the |its )?(eval loss|held-out loss|grad_norm|gradient norm|loss scale|reward|entropy|lr)\b"
@@ -28,8 +28,8 @@ METRICS = {
 }
 _TOPICS = ((r"learning rate.*too high|rate.*too high", "rate too high"), (r"learning rate.*too low", "rate too low"))
 AGREE = (
-    (r"finite\?", "no", r"^all "),
-    (r"finite\?", "yes", r"\bare not finite|\bis NaN"),
+    (r"(?<!not )finite\?", "no", r"^all "),
+    (r"(?<!not )finite\?", "yes", r"\bare not finite|\bis NaN"),
     (r"NaN or inf\?", "yes", r"^all .* finite"),
     (r"NaN or inf\?", "no", r"first is (NaN|inf)"),
     (r"falling, flat or rising", "falling", r"^loss rises by"),

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 LISTED = 12
+# What TRL's RewardTrainer logs beside the mean of its scores.
+OF_REWARD_MODEL = frozenset({"min_reward", "max_reward", "margin"})
 # `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
 DENSER = 5
 # A rank column with more empty cells than this does not separate ranks.
@@ -181,7 +183,15 @@ def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
         role, place = names.match(name)
         if role and role not in (RUN, PHASE):
             found.setdefault(role, []).append((place, name))
+    if "reward" in found and names.asked.get("reward") is None and _scores_pairs(table):
+        del found["reward"]
     return {role: tuple(name for _, name in sorted(named, key=lambda item: item[0])) for role, named in found.items()}
+
+
+def _scores_pairs(table: Table) -> bool:
+    """Return whether a reward model is trained: the mean of its scores may go anywhere, so it is no reward."""
+    bare = {normalize(name).removeprefix("train_") for name in table.columns}
+    return bare >= OF_REWARD_MODEL
 
 
 def _best(table: Table, names: tuple[str, ...], denser: float) -> str:

@@ -102,9 +102,11 @@ def settled(
     if not judged:
         return unknown("the loss has too few rows that were not repeated", "loss")
     late = {name: _late(series) for name, series in judged.items()}
+    course = _course(tuple(late.values()), still_falling_share)
+    deciding = sorted(late.items(), key=lambda item: item[1].share if course == "worse" else -item[1].share)
     notes = tuple(
         Evidence(_late_text(name, gain), name, (), gain.share, still_falling_share, _late_brief(name, gain))
-        for name, gain in late.items()
+        for name, gain in deciding
     )
     if context.restless:
         return Answer("unmoved", (Evidence(f"{context.restless} need not fall as it learns", "loss"), *notes))
@@ -113,7 +115,7 @@ def settled(
     learned = {name: _learned(series) for name, series in judged.items()}
     if strongest(*(gain.seen for gain in learned.values())) < 0:
         return Answer("unmoved", (*(_learned_text(name, gain) for name, gain in learned.items()), *notes))
-    return Answer(_course(tuple(late.values()), still_falling_share), notes)
+    return Answer(course, notes)
 
 
 def _course(late: tuple[Gain, ...], share: float) -> str:
