@@ -74,10 +74,10 @@ def deviations(sigma: float, limit: float = 0.0) -> str:
     """Return how many standard deviations something is from a mean, in digits that show its side of a limit.
 
     >>> deviations(4.26), deviations(123.4), deviations(10648.0), deviations(1e9)
-    ('4.3σ', '123σ', '10,600 times its noise', 'far more than its noise')
+    ('4.3σ', '123σ', '10,600 times its noise', 'over 100,000 times its noise')
     """
     if sigma >= FAR:
-        return "far more than its noise"
+        return f"over {FAR:,.0f} times its noise"
     if abs(sigma) < NONE:
         return "0σ"
     if sigma >= MANY - 0.5:

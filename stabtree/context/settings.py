@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, Known
@@ -48,7 +49,7 @@ def precision_of(run: Run) -> Known[str]:
     # bf16 has the range of fp32: nobody scales its loss, though some log a scale that is always 1.
     if scale is not None and bool((scale.values > 1).any()):
         highest = float(np.nanmax(scale.values))
-        return Known("fp16", INFERRED, f"a loss scale up to {highest:,.6g}")
+        return Known("fp16", INFERRED, f"a loss scale up to {figure(highest, 6)}")
     return Known()
 
 

@@ -109,12 +109,13 @@ def spike(
     if params.guarded and context.restless:
         spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
         if not spikes:
-            text = f"{context.restless} normally has bursts, here up to {deviations(search.highest)} (step "
-            return Absent((_highest(search, f"{text}{search.highest_step:,})"),), -FARTHEST)
+            text = f"{context.restless} normally has bursts; here they reach {deviations(search.highest)} "
+            return Absent((_highest(search, f"{text}at step {search.highest_step:,}"),), -FARTHEST)
     if not spikes:
         height, bar = deviations(search.highest, search.bar), deviations(search.bar, search.highest)
-        where = f"{_window(search, params)} it (step {search.highest_step:,}); the limit is {bar} in this run"
-        height = f"the highest step is {height} above" if search.highest > 0 else "no step is above"
+        where = f"{_window(search, params)} it; the limit is {bar} in this run"
+        highest = f"the highest step, {search.highest_step:,}, is {height} above"
+        height = highest if search.highest > 0 else "no step rises above"
         strength = min(above(chance, search.expected), above(search.highest, search.bar), -TINY)
         return Absent((_highest(search, f"{height} {where}"),), strength)
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))

@@ -176,7 +176,7 @@ def _level(whole: Course, limits: RiseLimits, last: int) -> Evidence:
     if whole.share > 0:
         above_low = against(whole.share, limits.range_share, ".1%")
         text = f"the loss ends {above_low} of its range above its lowest level (limit {limits.range_share:.0%}): "
-        text += _levels(whole)
+        text += f"from {_levels(whole)}"
     if whole.share >= limits.range_share:
         text += ", within its scatter" if whole.times < limits.noise_factor else ", without a steady trend"
     return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, limits.trend_z)

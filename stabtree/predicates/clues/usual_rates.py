@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.figures import figure
 from stabtree.context import model
 from stabtree.frameworks.load import spelling
 from stabtree.predicates.clues.rates import FARTHEST_FACTOR, peak_rate, shown_change
@@ -107,13 +108,15 @@ def rate_times_usual(_moment: Moment, run: Run, context: Context, lr: Series | N
         return None
     if rate > usual.high:
         times = rate / usual.high
-        text = f"the learning rate {rate:.3g} is {times:,.3g} times the {usual.high:g} that is usual for {usual.of}"
+        high = figure(usual.high)
+        text = f"the learning rate {figure(rate)} is {figure(times)} times the {high} that is usual for {usual.of}"
     elif rate < usual.low:
         times = rate / usual.low
-        text = f"the learning rate {rate:.3g} is {1 / times:,.3g} times below the {usual.low:g} usual for {usual.of}"
+        low = figure(usual.low)
+        text = f"the learning rate {figure(rate)} is {figure(1 / times)} times below the {low} usual for {usual.of}"
     else:
-        times, text = 1.0, f"the learning rate {rate:.3g} is usual for {usual.of}"
-    return Seen(times, text, f"{times:,.3g}", "lr")
+        times, text = 1.0, f"the learning rate {figure(rate)} is usual for {usual.of}"
+    return Seen(times, text, figure(times), "lr")
 
 
 @clue

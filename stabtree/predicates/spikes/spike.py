@@ -55,7 +55,7 @@ def spike(spike: Spike) -> Answer:
     height, bar = top.height_sigma, search.bar
     if top.shift_sigma:
         height, bar = top.shift_sigma, spike.params.shift_bar(search.rows)
-        text += f"; {spike.params.level_rows} rows in a row stay {deviations(height)} higher"
+        text += f"; the median of {spike.params.level_rows} rows stays {deviations(height)} higher"
     first = Evidence(text, "loss", (top.step, top.peak_step), height, bar)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
     evidence = [

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.loaders.assemble.roles.choice import ENOUGH
@@ -105,7 +106,7 @@ def _levels(run: Run) -> str:
     values = judged.values[np.isfinite(judged.values)]
     if len(values) < 2:
         return ""
-    levels = f"{name} {median(values[:ROWS_OF_A_LEVEL]):.3g} → {median(values[-ROWS_OF_A_LEVEL:]):.3g}"
+    levels = f"{name} {figure(median(values[:ROWS_OF_A_LEVEL]))} → {figure(median(values[-ROWS_OF_A_LEVEL:]))}"
     if name == "loss":
         return levels
     return f"judged by {levels}"
