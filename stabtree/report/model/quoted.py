@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.report.text import figure
+from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,6 +24,7 @@ FEW_ROWS = 12  # a series of no more rows shows all it has in a table
 JUMP = 5.0  # times the usual step from row to row: what is farther off is to be seen in the rows
 ROWS_OF_NOISE = 50
 HERE, LAST_GOOD, ALONE = "◀ here", "last good row", "alone: the next row is ordinary"
+BEST = "◀ best"
 FROM_HERE = "◀ the first row from there on"
 HASHES = "batch_id"
 GOES_ALONG = ("loss", "grad_norm", "eval_loss")  # shown where there is room
@@ -89,8 +91,9 @@ def quoted(run: Run, finding: Incident) -> Quoted | None:
 def _series(run: Run, finding: Incident) -> list[Series]:
     """Return the series that show an incident: its own, those that moved, and what an engineer looks at beside them."""
     own = [finding.metric, *(item.metric for item in finding.evidence)]
+    first = [event.metric for event in finding.departures if event.first]
     moved = [event.metric for event in finding.departures]
-    names = dict.fromkeys(name for name in (*own, *moved, *GOES_ALONG) if name and name != HASHES)
+    names = dict.fromkeys(name for name in (*own, *first, *GOES_ALONG, *moved) if name and name != HASHES)
     return [series for name in names if (series := run.find(name)) is not None and len(series)]
 
 
@@ -118,9 +121,12 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     """Return the steps to quote, each with what its row is; what is most worth a row comes first."""
     lead = shown[0]
     steps, last = lead.steps, len(lead) - 1
-    here = HERE if int(steps[at]) == finding.onset_step else FROM_HERE
+    best = finding.leaf.take is Take.BEST and finding.last_good_step in (None, finding.onset_step)
+    here = BEST if best else HERE
+    if int(steps[at]) != finding.onset_step:
+        here = FROM_HERE
     notes = {int(steps[at]): here}
-    if at:
+    if at and not best:
         notes[int(steps[at - 1])] = LAST_GOOD if sharp else ""
     if not np.isfinite(lead.values[at:]).any():
         notes[int(steps[at])] = here + _to_the_end(last - at)
