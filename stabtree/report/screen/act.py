@@ -108,7 +108,7 @@ def causes(page: Page, report: Report, *, form: tuple[int, int]) -> None:
     head = "Causes"
     for row, name in zip(rows, names, strict=True):
         text = seen[row.judged.cause.id]
-        beside = in_lines(text, room - width, max_lines) if room - width >= min(len(text), MIN_WHY) else []
+        beside = in_lines(text, room - width, max_lines) if text and room - width >= min(len(text), MIN_WHY) else []
         state = row.word
         for index, why in enumerate(beside or [""]):
             pieces = [(f"{head:<{LABEL}}", "heading"), (f"{state:<{STATE}}", row.word)]
