@@ -263,8 +263,10 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """What to call one of the steps; a row if they are row numbers."""
-        return "row" if self.by_row else "step"
+        """What to call one of the steps: a row if they are row numbers, an epoch if they are epochs."""
+        if self.by_row:
+            return "row"
+        return "epoch" if self.by_epoch else "step"
 
     @property
     def by_epoch(self) -> bool:

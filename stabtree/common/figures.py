@@ -12,6 +12,7 @@ MOST = 3.0  # a larger share is a factor
 MAX_DIGITS = 17  # a float has no more
 NONE = 0.05  # deviations that no one sees
 TINY = 0.0005  # the smallest share that is written with its digits
+_PRINTED = re.compile(r"(?<![\w.])-?\d+(?:\.(\d+))?e[+-]\d+(?![0-9A-Za-z_])")
 _EXPONENT = re.compile(r"e([+-])0*(\d+)$")
 
 
@@ -33,6 +34,15 @@ def figure(value: float, digits: int = 3) -> str:
         mantissa, _, exponent = shown.partition("e")
         shown = f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{exponent}"
     return _EXPONENT.sub(lambda found: f"e{found[1].replace('+', '')}{found[2]}", shown)
+
+
+def rewritten(text: str) -> str:
+    """Return a text with the numbers that Python printed with an exponent as people write them.
+
+    >>> rewritten("updates are 3.5e-07 of the weights, a factor of 2.87e+03")
+    'updates are 3.5e-7 of the weights, a factor of 2,870'
+    """
+    return _PRINTED.sub(lambda found: figure(float(found[0]), 1 + len(found[1] or "")), text)
 
 
 def as_share(value: float) -> str:

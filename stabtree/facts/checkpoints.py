@@ -275,7 +275,7 @@ def checkpoints(
         last_step=_last_step(run, loss),
         clock=wall_time,
         by_epoch=run.by_epoch,
-        unit="epoch" if run.by_epoch else run.unit,
+        unit=run.unit,
     )
 
 

@@ -164,7 +164,7 @@ def _done(run: Run) -> bool:
 
 def _last_step(run: Run) -> str:
     """Return the last step, and of how many if that is known: `step 148 of 300`."""
-    where = f"{'epoch' if run.by_epoch else run.unit} {run.last_step or 0:,}"
+    where = f"{run.unit} {run.last_step or 0:,}"
     if math.isfinite(run.planned_step):
         where += f" of {run.planned_step + 1:,.0f}"
     return where

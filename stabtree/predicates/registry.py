@@ -129,6 +129,7 @@ def as_logged(answer: Answer, run: Run) -> Answer:
 
 
 def _as_logged(item: Evidence, run: Run) -> Evidence:
+    item = item if run.unit == "step" else replace(item, brief=counting(item.brief, run.unit))
     text, observed = counting(item.text, run.unit), item.observed
     if "1e100" not in text:
         return item if text is item.text else replace(item, text=text)

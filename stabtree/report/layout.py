@@ -20,12 +20,14 @@ class Pane:
         forms: how to draw it, from the longest form to the shortest.
         close: whether no empty line separates it from the block before it.
         free: whether its lines don't count.
+        group: no empty line separates neighbours of one group; empty where it has none.
     """
 
     name: str
     forms: tuple[Callable[[Page], None], ...]
     close: bool = False
     free: bool = False
+    group: str = ""
 
 
 def fitted(blocks: Sequence[Pane], folds: Iterable[str], most: int, new_page: Callable[[], Page]) -> str:
@@ -57,10 +59,13 @@ def _drawn(block: Pane, form: int, new_page: Callable[[], Page]) -> str:
 
 
 def _joined(blocks: Sequence[Pane], drawn: dict[str, str]) -> str:
-    text = ""
+    text = last = ""
     for block in blocks:
         part = drawn[block.name]
-        if text and part:
-            text += "\n" if block.close else "\n\n"
+        if not part:
+            continue
+        if text:
+            text += "\n" if block.close or (block.group and block.group == last) else "\n\n"
         text += part
+        last = block.group
     return f"{text}\n"

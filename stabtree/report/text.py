@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 
@@ -14,8 +13,6 @@ MIN_SHARE = 0.4  # of the room that a clause must fill to be shown alone
 _CLAUSE = re.compile(r"; | \(")
 _ENDS = re.compile(r"[\s,;:(]+$")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9`])")
-_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?\d+)(?![0-9A-Za-z_])")
-PLAIN = (1e-4, 1e6)  # sizes between which people write a number out
 
 
 def clipped(text: str, width: int) -> str:
@@ -48,43 +45,6 @@ def counted(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun}s"
-
-
-def figure(value: float) -> str:
-    """Return a logged number in four digits, as people write it.
-
-    >>> [figure(value) for value in (281.6934, 0.0653, 119_800.4, 1.1e15, float("nan"))]
-    ['281.7', '0.0653', '119,800', '1.1e15', 'nan']
-    """
-    if not math.isfinite(value):
-        return f"{value}"
-    size = abs(value)
-    if value and not PLAIN[0] <= size < PLAIN[1]:
-        return _power(value)
-    if size >= 1000:
-        return f"{float(f'{value:.4g}'):,.0f}"
-    return f"{value:.4g}"
-
-
-def plain_numbers(text: str) -> str:
-    """Return a text with its powers of ten as people write them.
-
-    >>> plain_numbers("jumps by 1.06e+04σ to 2.947e+21, lr 1e-05")
-    'jumps by 10,600σ to 2.95e21, lr 1e-5'
-    """
-
-    def written(found: re.Match[str]) -> str:
-        value = float(found[0])
-        if found[2].startswith("+") and value < PLAIN[1]:
-            return figure(value)
-        return _power(value) if math.isfinite(value) else found[0]
-
-    return _POWER.sub(written, text)
-
-
-def _power(value: float) -> str:
-    mantissa, _, exponent = f"{value:.2e}".partition("e")
-    return f"{mantissa.rstrip('0').removesuffix('.')}e{int(exponent)}"
 
 
 def in_sentences(text: str, width: int, max_lines: int) -> list[str]:

@@ -137,7 +137,7 @@ def test_the_rows_show_the_event() -> None:
     assert 3 <= len(rows) <= 6
     assert any(row.split()[0] == "729" and "last good row" in row for row in rows)
     here = next(row for row in rows if "◀ here" in row)
-    assert here.split()[:2] == ["730", "nan"]
+    assert here.split()[:2] == ["730", "NaN"]
     assert "and all 59 rows after it" in here
 
 
@@ -164,9 +164,9 @@ def test_a_headline_says_at_which_chance_level_the_loss_stands() -> None:
     noise = 0.002 * np.random.default_rng(0).standard_normal(400)
     told = {level: headline(diagnose(make_run({"loss": level + noise}))) for level in (0.6931, 0.8)}
     told[1.9459] = headline(diagnose(make_run({"loss": 1.9459 + noise}, n_classes=7)))
-    assert "from 0.693 = ln 2, chance for 2 classes" in told[0.6931]
-    assert "from 1.95 = ln 7, chance for 7 classes" in told[1.9459]
-    assert "from where it began" in told[0.8]
+    assert "never left 0.693 = ln 2, chance for 2 classes" in told[0.6931]
+    assert "never left 1.95 = ln 7, chance for 7 classes" in told[1.9459]
+    assert "never left its first level" in told[0.8]
 
 
 def test_a_loss_of_one_number_is_told_with_it() -> None:
@@ -190,7 +190,7 @@ def test_a_headline_holds_what_was_raised(tmp_path: Path) -> None:
     assert "\x1b" not in whole
     assert flat(long).startswith("WARNING Step 219: The run ended in RuntimeError: shape")
     assert "and more… steps 0-219" in flat(long)
-    assert "The log ends with an exception" in bare
+    assert "The program ended with an error" in bare
 
 
 def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:

@@ -6,9 +6,10 @@ by their names, as in a predicate. It returns what it saw, or None where the log
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.figures import rewritten
 from stabtree.facts.registry import Absent, Unknown, any_floats, declared, gather
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class Clues:
         if isinstance(refused, Absent | Unknown):
             return None
         with any_floats(self.facts.run):
-            return item.func(self.moment, *arguments)
+            seen = item.func(self.moment, *arguments)
+        return seen and replace(seen, text=rewritten(seen.text), short=rewritten(seen.short))
 
 
 def _nothing(_fault: Fault | None) -> Seen | None:

@@ -11,6 +11,7 @@ from stabtree.profile import profiles
 from stabtree.report.figure.axis import LOG_RATIO
 from stabtree.report.figure.model import Figure, Mark, Strip, column_of
 from stabtree.report.model.events import by_group
+from stabtree.report.model.quoted import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,7 +91,7 @@ def _leader(diagnosis: Diagnosis) -> str:
 
 def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series]:
     """Return the series that moved and those that the finding rests on, with the loss."""
-    held = _held(diagnosis.run, _wanted(diagnosis, finding))
+    held = distinct(_held(diagnosis.run, _wanted(diagnosis, finding)))
     drawn = [series for series in held if _shows(series)]
     if not drawn:
         return []

@@ -43,6 +43,7 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
     text = "".join(text for text, _ in pieces)
     if doubtful:
         text = text.replace(AT_BEST, "")
+    text = f"{text.removesuffix('.')}."
     back = Action(text, strong=next((text for text, style in pieces if style), ""))
     return (*actions[: MAX_TO_DO - 1], back)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,6 @@ from stabtree.report.model.words import (
     main_finding,
     unchecked,
 )
-from stabtree.report.text import plain_numbers
 from stabtree.report.verdicts import BADGES
 from stabtree.tree.model import Leaf, Severity
 
@@ -61,17 +59,17 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         diagnosis=diagnosis,
         verdict=str(diagnosis.verdict),
         badge=badge(diagnosis),
-        title=plain_numbers(headline(diagnosis)),
+        title=headline(diagnosis),
         finding=finding,
         facts=facts(diagnosis.run),
-        why=plain_numbers(finding.leaf.why) if finding else "",
+        why=finding.leaf.why if finding else "",
         quoted=quoted(diagnosis.run, finding) if finding else None,
-        earlier=plain_numbers(earlier(diagnosis, finding)) if finding else "",
-        plainly=plain_numbers(_plainly(diagnosis, finding)),
+        earlier=earlier(diagnosis, finding) if finding else "",
+        plainly=_plainly(diagnosis, finding),
         misread=_misread(diagnosis),
         seen_as=tuple(_seen_as(finding)),
         do_now=_actions(diagnosis, finding, also),
-        events=[replace(event, text=plain_numbers(event.text)) for event in diagnosis.timeline],
+        events=diagnosis.timeline,
         causes=causes,
         walks=tuple(_walks(diagnosis, finding)),
         also=also,
@@ -169,7 +167,7 @@ def _causes(finding: Incident | None) -> Iterator[CauseRow]:
         why = judged.reason
         if judged.evidence:
             why = judged.evidence[0].text
-        yield CauseRow(judged, plain_numbers(why), judged.cause.fixes)
+        yield CauseRow(judged, why, judged.cause.fixes)
 
 
 def _walks(diagnosis: Diagnosis, finding: Incident | None) -> Iterator[Walk]:
@@ -208,7 +206,7 @@ def turn_of(visit: Visit) -> Turn:
     checked = answer.verdict != UNKNOWN
     evidence: tuple[str, ...] = (answer.reason,)
     if checked:
-        evidence = tuple(plain_numbers(item.text) for item in answer.evidence)
+        evidence = tuple(item.text for item in answer.evidence)
     return Turn(
         id=question.id,
         section=question.section,

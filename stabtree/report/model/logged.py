@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 MAX_NAMES = 3
+MAX_DECIDED = 48  # characters: with what to log a line of a screen
 
 
 def log_next(diagnosis: Diagnosis, rows: Sequence[CauseRow]) -> str:
@@ -35,7 +36,8 @@ def log_next(diagnosis: Diagnosis, rows: Sequence[CauseRow]) -> str:
     for item in diagnosis.log_next:
         if item.decides and any(not text.startswith("whether the cause is") for text in item.decides):
             text = next(text for text in item.decides if not text.startswith("whether the cause is"))
-            return f"{_named(item.names)}: decides {text}"
+            named = f"{_named(item.names)}: "
+            return named + (f"decides {text}" if len(text) <= MAX_DECIDED else "shows which of several things it is")
     return ""
 
 

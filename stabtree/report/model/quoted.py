@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.report.text import figure
+from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 MAX_ROWS = 6
+DIGITS = 4
 MAX_COLUMNS = 4
 MAX_ALONE = 3  # rows before the onset that are not finite
 FEW_ROWS = 12  # a series of no more rows shows all it has in a table
 JUMP = 5.0  # times the usual step from row to row: what is farther off is to be seen in the rows
 ROWS_OF_NOISE = 50
 HERE, LAST_GOOD, ALONE = "◀ here", "last good row", "alone: the next row is ordinary"
+BEST = "◀ best"
 FROM_HERE = "◀ the first row from there on"
 HASHES = "batch_id"
 GOES_ALONG = ("loss", "grad_norm", "eval_loss")  # shown where there is room
@@ -72,7 +75,8 @@ def quoted(run: Run, finding: Incident) -> Quoted | None:
     shown = _series(run, finding)
     if onset is None or not shown:
         return None
-    lead = next((series for series in shown if _jumps(series, onset)), None)
+    jumping = [series for series in shown if _jumps(series, onset)]
+    lead = next((series for series in jumping if not _is_finite(series, onset)), next(iter(jumping), None))
     sharp = lead is not None
     lead = lead or shown[0]
     at = int(lead.steps.searchsorted(onset))
@@ -89,9 +93,19 @@ def quoted(run: Run, finding: Incident) -> Quoted | None:
 def _series(run: Run, finding: Incident) -> list[Series]:
     """Return the series that show an incident: its own, those that moved, and what an engineer looks at beside them."""
     own = [finding.metric, *(item.metric for item in finding.evidence)]
+    first = [event.metric for event in finding.departures if event.first]
     moved = [event.metric for event in finding.departures]
-    names = dict.fromkeys(name for name in (*own, *moved, *GOES_ALONG) if name and name != HASHES)
-    return [series for name in names if (series := run.find(name)) is not None and len(series)]
+    names = dict.fromkeys(name for name in (*own, *first, *GOES_ALONG, *moved) if name and name != HASHES)
+    return distinct(series for name in names if (series := run.find(name)) is not None and len(series))
+
+
+def distinct(held: Iterable[Series]) -> list[Series]:
+    """Return some series without those that repeat an earlier one, value by value."""
+    found: list[Series] = []
+    for series in held:
+        if not any(np.array_equal(series.values, other.values, equal_nan=True) for other in found):
+            found.append(series)
+    return found
 
 
 def _share(series: Series, steps: Sequence[int]) -> float:
@@ -114,13 +128,20 @@ def _jumps(series: Series, onset: int) -> bool:
     return bool(abs(here - float(before[-1])) > JUMP * max(usual, 1e-12))
 
 
+def _is_finite(series: Series, step: int) -> bool:
+    return bool(np.isfinite(series.values[series.steps == step]).all())
+
+
 def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) -> dict[int, str]:
     """Return the steps to quote, each with what its row is; what is most worth a row comes first."""
     lead = shown[0]
     steps, last = lead.steps, len(lead) - 1
-    here = HERE if int(steps[at]) == finding.onset_step else FROM_HERE
+    best = finding.leaf.take is Take.BEST and lead.values[at] in (lead.values.min(), lead.values.max())
+    here = BEST if best else HERE
+    if int(steps[at]) != finding.onset_step:
+        here = FROM_HERE
     notes = {int(steps[at]): here}
-    if at:
+    if at and not best:
         notes[int(steps[at - 1])] = LAST_GOOD if sharp else ""
     if not np.isfinite(lead.values[at:]).any():
         notes[int(steps[at])] = here + _to_the_end(last - at)
@@ -182,4 +203,4 @@ def _cell(series: Series, step: int) -> str:
     at = int(series.steps.searchsorted(step))
     if at == len(series) or int(series.steps[at]) != step:
         return ""
-    return figure(float(series.values[at]))
+    return figure(float(series.values[at]), DIGITS)

@@ -26,7 +26,7 @@ def facts(run: Run) -> str:
     shown_rate = f"lr {figure(rate)}" if isinstance(rate, float | int) else ""
     trained = " ".join(filter(None, (str(optimizer or ""), shown_rate)))
     known = (step_range(run), kind(context_of(run)), str(dtype or ""), trained, ranks(run))
-    return " · ".join([*filter(None, known), run.name])
+    return " · ".join(filter(None, (*known, run.name)))
 
 
 def ranks(run: Run) -> str:

@@ -9,6 +9,8 @@ from stabtree.report.text import clipped, in_lines, in_sentences
 from stabtree.report.verdicts import BADGES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.report.model.report import Action, CauseRow, Report
     from stabtree.report.page import Page
     from stabtree.report.text import Piece
@@ -90,38 +92,44 @@ def _branches(page: Page, action: Action, lines: int) -> None:
         page.item(head, [("\n".join(texts), "")], indent=5, head_width=width + 3)
 
 
-def causes(page: Page, report: Report, *, most: int) -> None:
-    """Add the strongest causes, each on a line with what speaks for it."""
+def causes(page: Page, report: Report, *, form: tuple[int, int]) -> None:
+    """Add the strongest causes, each with what speaks for it beside it.
+
+    Args:
+        page: where to.
+        report: what to say.
+        form: how many causes, and in how many lines each.
+    """
+    most, max_lines = form
+    rows, room = report.shown_causes[:most], page.width - LABEL - STATE
+    seen = {row.judged.cause.id: _evidence(page, row, rows) for row in rows}
+    names = [clipped(_name(page, row, room - len(seen[row.judged.cause.id])), room) for row in rows]
+    width = max(map(len, names), default=0) + 2
     head = "Causes"
-    rows = report.shown_causes[:most]
-    room = page.width - LABEL - STATE
-    names = [clipped(_name(page, row, room), room) for row in rows]
-    width = max(map(len, names), default=0)
     for row, name in zip(rows, names, strict=True):
-        why = _why(page, row, room - width - 2)
-        text = f"{name:<{width}}  " if why else name
-        pieces = [(f"{head:<{LABEL}}", "heading"), (f"{row.word:<{STATE}}", row.word), (text, ""), (why, "dim")]
-        page.lines([pieces])
-        head = ""
+        text = seen[row.judged.cause.id]
+        beside = in_lines(text, room - width, max_lines) if text and room - width >= min(len(text), MIN_WHY) else []
+        state = row.word
+        for index, why in enumerate(beside or [""]):
+            pieces = [(f"{head:<{LABEL}}", "heading"), (f"{state:<{STATE}}", row.word)]
+            page.lines([[*pieces, (f"{name if not index else '':<{width}}", ""), (why, "dim")]])
+            head = state = ""
 
 
 def _name(page: Page, row: CauseRow, room: int) -> str:
-    """Return a cause, in its short form where what speaks for it would not fit beside the whole."""
+    """Return a cause, in its short form where the room beside what speaks for it is too small for the whole."""
     cause = row.judged.cause
     text = page.plain(cause.text)
-    if len(text) + 2 + len(_evidence(page, row)) <= room or not cause.short:
+    if len(text) + 2 <= room or not cause.short:
         return text
     return page.plain(cause.short)
 
 
-def _why(page: Page, row: CauseRow, room: int) -> str:
-    """Return what speaks for a cause in the room beside it; empty where too little of it would be left."""
-    text = _evidence(page, row)
-    return clipped(text, room) if room >= min(len(text), MIN_WHY) else ""
-
-
-def _evidence(page: Page, row: CauseRow) -> str:
-    return page.plain(row.why) if row.judged.evidence else NO_EVIDENCE
+def _evidence(page: Page, row: CauseRow, rows: Sequence[CauseRow]) -> str:
+    """Return what speaks for a cause; that nothing does is said only beside others for which something does."""
+    if row.judged.evidence:
+        return page.plain(row.why)
+    return NO_EVIDENCE if any(other.judged.evidence for other in rows) else ""
 
 
 def labelled(page: Page, label: str, text: str) -> None:

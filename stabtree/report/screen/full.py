@@ -16,7 +16,6 @@ from stabtree.report.page import new_page
 from stabtree.report.screen.act import do_now
 from stabtree.report.screen.onset import plots, rows_around
 from stabtree.report.screen.path import FURTHER
-from stabtree.report.text import plain_numbers
 from stabtree.report.trees.reference import reference_to
 from stabtree.report.verdicts import BADGES, CAUSE_SIGNS
 
@@ -158,7 +157,7 @@ def _causes(page: Page, rows: tuple[CauseRow, ...]) -> None:
         return
     page.heading("Causes, by evidence")
     for row in rows:
-        seen = [plain_numbers(item.text) for item in row.judged.evidence] or [row.why]
+        seen = [item.text for item in row.judged.evidence] or [row.why]
         text = [(row.judged.cause.text, "dim" if row.silent else "")]
         if any(seen):
             text.append((f": {'; '.join(seen)}", "dim"))
@@ -170,7 +169,7 @@ def _fixes(page: Page, tree: Tree, finding: Incident) -> None:
     for number, (fix, reason) in enumerate(zip(finding.advice, because(finding.advice), strict=True), 1):
         page.item((f"{number}.", "number"), [(fix.text, "")], indent=1, head_width=4)
         if reason:
-            page.line((plain_numbers(reason), "dim"), indent=5)
+            page.line((reason, "dim"), indent=5)
     for link in finding.leaf.see:
         page.line(("see ", "dim"), page.link(reference_to(tree, link), link), indent=5)
 

@@ -39,7 +39,7 @@ def quoted(page: Page, table: Quoted, *, most: int) -> None:
 
 
 def _style(cell: str, style: str) -> str:
-    return "mark" if cell in ("nan", "inf", "-inf") else style
+    return "mark" if cell in ("NaN", "inf", "-inf") else style
 
 
 def _kept(table: Quoted, most: int) -> list[QuotedLine]:

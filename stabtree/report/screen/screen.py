@@ -32,8 +32,10 @@ MAX_LINES, NARROW_LINES = 25, 33  # without the plot
 MIN_WIDTH = 72  # columns for which the former holds
 STRIPS, ROWS_OF_PLOT = 2, 4
 INDENT = 2
+MORE = "more"  # the group of the lines below what to do
+CAUSES = ((3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
 FOLDS = (
-    *("meaning", "do now", "rows", "causes", "notes", "meaning", "rows"),
+    *("causes", "meaning", "do now", "rows", "causes", "notes", "meaning", "rows"),
     *("do now", "causes", "rows", "meaning", "log next", "path", "also"),
 )
 """What gives way first. Neither the verdict, the restart, what decides, nor the last line ever do."""
@@ -63,7 +65,7 @@ def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> st
 def _blocks(report: Report, options: RenderOptions) -> list[Pane]:
     """Return the parts of the screen in their order, each in its forms."""
 
-    def forms(draw: Callable[..., None], *settings: int, of: str = "most") -> tuple[Callable[[Page], None], ...]:
+    def forms(draw: Callable[..., None], *settings: object, of: str = "most") -> tuple[Callable[[Page], None], ...]:
         return tuple(partial(draw, report=report, **{of: setting}) for setting in settings)
 
     drawn = _figure(report, options)
@@ -76,12 +78,12 @@ def _blocks(report: Report, options: RenderOptions) -> list[Pane]:
         Pane("strips", (partial(_strips, drawn=drawn, options=options),), free=True),
         Pane("meaning", forms(meaning, 3, 2, 1, 0, of="lines")),
         Pane("do now", forms(do_now, 3, 2, 1, of="lines")),
-        Pane("causes", forms(causes, 3, 2, 1)),
-        Pane("log next", (partial(log_next, report=report), _nothing), close=True),
-        Pane("path", (partial(path_line, report=report), _nothing), close=True),
-        Pane("also", (partial(also, report=report), _nothing), close=True),
-        Pane("not checked", forms(not_checked, MAX_OPEN, 1), close=True),
-        Pane("notes", (partial(notes, report=report), _nothing), close=True),
+        Pane("causes", forms(causes, *CAUSES, of="form"), group=MORE),
+        Pane("log next", (partial(log_next, report=report), _nothing), group=MORE),
+        Pane("path", (partial(path_line, report=report), _nothing), group=MORE),
+        Pane("also", (partial(also, report=report), _nothing), group=MORE),
+        Pane("not checked", forms(not_checked, MAX_OPEN, 1), group=MORE),
+        Pane("notes", (partial(notes, report=report), _nothing), group=MORE),
         Pane("last", (partial(last_line, report=report),)),
     ]
 
