@@ -85,11 +85,12 @@ class FixFormatter:
 
     def is_pointless(self, fix: str) -> bool:
         """Return whether a fix is not for this run, sets what is set already, or needs what is not there or known."""
-        if not all(map(self._applies, tags(fix))) or not all(map(self.clues.get, clues_of(fix))):
-            return True
-        if not self.has_older and any(item.knob == CHECKPOINT for item in placeholders(fix)):
-            return True
-        return self.is_done(fix)
+        lost = not self.has_older and CHECKPOINT in {item.knob for item in placeholders(fix)}
+        return lost or not self.fits(fix) or self.is_done(fix)
+
+    def fits(self, fix: str) -> bool:
+        """Return whether a fix is for this run, and the log shows what it inserts."""
+        return all(map(self._applies, tags(fix))) and all(map(self.clues.get, clues_of(fix)))
 
     def _applies(self, tag: Tag) -> bool:
         if tag.word in ("for", "not for"):
@@ -261,9 +262,8 @@ def ranked_fixes(
 
 def leaf_fixes(leaf: Leaf, evidence: Sequence[Evidence], formatter: FixFormatter) -> list[Fix]:
     """Return a leaf's own fixes; the first piece of evidence is the reason for each."""
-    reason = evidence[0].text if evidence else ""
-    texts = _open(leaf.fixes, formatter) or tuple(map(formatter.format, leaf.fixes))
-    return [Fix(text, reason) for text in texts]
+    texts = _open(leaf.fixes, formatter) or tuple(map(formatter.format, filter(formatter.fits, leaf.fixes)))
+    return [Fix(text, evidence[0].text if evidence else "") for text in texts]
 
 
 def _open(fixes: Sequence[str], formatter: FixFormatter) -> tuple[str, ...]:

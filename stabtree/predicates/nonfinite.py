@@ -58,7 +58,9 @@ def nonfinite_loss(
     else:
         text += f", the last at step {last_bad:,} of {int(loss.steps[-1]):,}"
     early = int((rows < start).sum())
-    brief = f"{value} from its first row on" if len(rows) == len(loss) else ""
+    brief = f"{value} from its first row on" if len(rows) == len(loss) else value
+    if came_back:
+        brief = f"{value} in {len(rows):,} of {len(loss):,} rows"
     earlier = f"the run recovered from {early} non-finite steps before that, from step {int(loss.steps[rows[0]]):,} on"
     return Answer(
         "skipped" if came_back else YES,

@@ -119,9 +119,10 @@ def data_changes(
 ) -> Answer:
     """Does the level of the loss change for good while the gradient stays as before?
 
-    Likely where grad_norm in the `rows` rows from the onset on stays below `factor` times its mean before: the weights
-    were not thrown, so it is what they are shown. Possible where no grad_norm was logged. No where a gradient, a weight
-    or an update left its course before the loss did, or where lr rises by more than `lr_factor` from the window before
+    Likely where the median of grad_norm in the `rows` rows from the onset on is below `factor` times its mean before:
+    the weights were not thrown, so it is what they are shown. Possible where no grad_norm was logged. No where a
+    gradient, a weight or an update left its course before the loss did, or where lr rises by more than `lr_factor`
+    from the window before
     to these rows: then it may be the rate.
     """
     top = spike.top
@@ -143,8 +144,8 @@ def data_changes(
     after = grad_norm.values[grad_norm.steps >= top.step][:rows]
     if not len(usual) or not len(after) or float(usual.mean()) <= 0:
         return Answer(POSSIBLE, (level,))
-    ratio = float(np.clip(np.nan_to_num(np.max(after), nan=np.inf) / float(usual.mean()), -1e300, 1e300))
-    text = f"grad_norm is at most {against(ratio, factor)}× its mean before in the {len(after)} rows "
+    ratio = float(np.clip(median(np.nan_to_num(after, nan=np.inf)) / float(usual.mean()), -1e300, 1e300))
+    text = f"grad_norm is {against(ratio, factor)}× its mean before, the median of the {len(after)} rows "
     text += f"from step {top.step:,} on"
     found = Evidence(f"{text} (limit {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
     return Answer(LIKELY if ratio < factor else NO, (found,))

@@ -36,6 +36,14 @@ def lr_leap(moment: Moment, run: Run, lr: Series) -> Seen | None:
 
 
 @clue
+def rate_is_logged(_moment: Moment, run: Run) -> Seen:
+    """Return whether the learning rate is logged: `yes` or `no`."""
+    if run.has("lr"):
+        return Seen("yes", "lr is logged", "", "lr")
+    return Seen("no", "lr is not logged, so it may have jumped", "", "lr")
+
+
+@clue
 def leapt_to_configured(moment: Moment, run: Run, lr: Series) -> Seen | None:
     """Return whether the rate that it leaps to is the configured one: `yes` or `no`."""
     found, known = _leap(moment, lr), run.setting("lr")

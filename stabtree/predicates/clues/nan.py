@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
+from stabtree.common.stats import LARGEST
 from stabtree.predicates.clues.registry import Seen, clue
 
 if TYPE_CHECKING:
@@ -31,6 +32,21 @@ def broken_from_start(_moment: Moment, loss: Series) -> Seen:
     broken = not np.isfinite(loss.values[0])
     what = "NaN or infinite" if broken else "finite"
     return Seen("yes" if broken else "no", f"the very first loss is {what}", "", "loss", (int(loss.steps[0]),))
+
+
+@clue
+def rise_before_break(_moment: Moment, loss: Series, loss_break: Break) -> Seen | None:
+    """Return how many times its usual value, or its first one, the loss reaches in its last rows before the break."""
+    values = loss.values[: loss_break.row]
+    values = values[np.isfinite(values)]
+    found = loss_break.rise_before(loss)
+    if found is not None:
+        times = found[0]
+    elif len(values) > 1 and values[0] > 0:
+        times = float(np.clip(values[-1] / values[0], -LARGEST, LARGEST))
+    else:
+        return None
+    return Seen(times, f"the loss had risen to {times:,.3g} times its usual value before", f"{times:,.3g}", "loss")
 
 
 @clue

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT
-from stabtree.common.stats import median
+from stabtree.common.stats import interval, median
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 
 if TYPE_CHECKING:
     from stabtree.facts.spike import Spike
     from stabtree.predicates.clues.registry import Moment
-    from stabtree.run import Run, Series
+    from stabtree.run import Series
+
+AT_ONCE_ROWS = 3  # measured: 10 of 11 bad batches of faultbench and the trainers' runs are over by then
 
 
 @clue
@@ -29,6 +31,39 @@ def spikes_now_and_before(_moment: Moment, loss: Series, spike: Spike) -> Seen:
 
 
 @clue
+def spikes_in_all(_moment: Moment, spike: Spike) -> Seen:
+    """Count the spikes of the whole log."""
+    found = [item.step for item in spike.search.spikes]
+    short = f"{len(found):,} spikes"
+    return Seen(float(len(found)), f"the loss spikes {len(found):,} times", short, "loss", tuple(found[:4]))
+
+
+@clue
+def over_at_once(_moment: Moment, loss: Series, spike: Spike) -> Seen | None:
+    """Return whether the loss is back within three rows, `yes` or `no`; None where three rows are too many steps."""
+    steps, _ = finite(loss)
+    back = spike.top.recovered_step
+    rows = int(((steps >= spike.top.step) & (steps < (steps[-1] + 1 if back is None else back))).sum())
+    if rows <= AT_ONCE_ROWS and interval(steps) > ROWS_LONG:
+        return None
+    word = "yes" if back is not None and rows <= AT_ONCE_ROWS else "no"
+    text = f"the loss is back after {rows:,} row{'s' if rows != 1 else ''}"
+    return Seen(word, text if back is not None else "the loss does not come back", "", "loss", (spike.top.step,))
+
+
+@clue
+def peak_over_start(_moment: Moment, loss: Series, spike: Spike) -> Seen | None:
+    """Return how many times the loss of the first rows the spike reaches: a model that knows nothing is at 1."""
+    start = median(finite(loss)[1][:ROWS_SHORT])
+    if start <= 0:
+        return None
+    times = spike.top.peak / start
+    return Seen(
+        times, f"the loss reaches {times:.3g} times its first level", f"{times:.3g}", "loss", (spike.top.peak_step,)
+    )
+
+
+@clue
 def gradient_rows_up(_moment: Moment, grad_norm: Series, spike: Spike) -> Seen | None:
     """Return for how many rows in a row, from the spike on, grad_norm is three times its usual value or not finite."""
     top = spike.top
@@ -41,19 +76,6 @@ def gradient_rows_up(_moment: Moment, grad_norm: Series, spike: Spike) -> Seen |
     rows = int(np.argmin(up)) if not up.all() else len(up)
     text = f"grad_norm is above {FACTOR:g} times its usual value for {rows:,} row{'s' if rows != 1 else ''}"
     return Seen(rows, text, f"{rows:,}", "grad_norm", (top.step,))
-
-
-@clue
-def resumed_there(moment: Moment, run: Run, loss: Series) -> Seen | None:
-    """Return whether the run was resumed in the last rows before the trouble: `yes` or `no`."""
-    if moment.onset_step is None:
-        return None
-    row = int(np.searchsorted(loss.steps, moment.onset_step))
-    since = int(loss.steps[max(row - ROWS_SHORT, 0)])
-    found = [item.to_step for item in run.resumes if since <= item.to_step <= moment.onset_step]
-    if not found:
-        return Seen("no", "no resume shortly before", "", "loss")
-    return Seen("yes", f"the run was resumed at step {found[-1]:,}", f"step {found[-1]:,}", "loss", (found[-1],))
 
 
 @clue
