@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_share, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import change_noise, median
+from stabtree.common.stats import median
 from stabtree.common.strength import above, below, strongest, weakest, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.facts.curve.turn import NORMAL_90, line, turn_of
