@@ -114,7 +114,6 @@ PREDICATES: dict[str, Predicate] = {
         traces.rate_too_high,
         traces.rate_runs_out,
         traces.norm_sums_up,
-        traces.heals_slowly,
         traces.data_changes,
         traces.batches_recur,
         traces.clipped_throughout,

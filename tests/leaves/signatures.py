@@ -135,12 +135,6 @@ def risen(**config: Any) -> Run:
     return make_run({"loss": unlearned().series["loss"].values}, **config)
 
 
-def healing(rows: int) -> Run:
-    """A loss that jumps at step 300 and stays up for so many rows."""
-    at = np.arange(600)
-    return make_run({"loss": falling(600) + np.where((at >= 300) & (at < 300 + rows), 4.0, 0.0)})
-
-
 def overfitted(every: int) -> Run:
     """A run that overfits, and whose loader gives a batch twice in one of so many rows."""
     batches = np.where(AT % every == every - 1, AT - 1, AT)
@@ -194,7 +188,6 @@ def validated(origin: str) -> Run:
 TOLD: dict[str, Maker] = {
     "T30": lambda: with_config(jumped(), lr=0.0112, optimizer="adamw"),
     "T30: another optimizer": lambda: with_config(jumped(), lr=1.12, optimizer="sgd"),
-    "T31": lambda: replace(healing(60), resumes=(Resume(299, 294, 5),)),
     "T50": partial(skipping, 0.94),
     "T51": partial(huge, 1.9e7),
     "T52": partial(collecting, 100),
@@ -244,7 +237,6 @@ TOLD: dict[str, Maker] = {
 NOT_TOLD: dict[str, Maker] = {
     "T30": lambda: with_config(jumped(), lr=2.64e-4, optimizer="adamw"),
     "T30: another optimizer": lambda: with_config(jumped(), lr=0.0264, optimizer="sgd"),
-    "T31": lambda: replace(healing(18), resumes=(Resume(299, 294, 5),)),
     "T50": partial(skipping, 0.86),
     "T51": partial(huge, 1.5e7),
     "T52": partial(collecting, 0),

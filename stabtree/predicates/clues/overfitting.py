@@ -12,7 +12,7 @@ from stabtree.facts.curve.turn import turn_of
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 from stabtree.predicates.course.held_out import cost_of_an_error as nats_per_error
-from stabtree.predicates.course.held_out import wrong_share
+from stabtree.predicates.course.held_out import said, speed_up, wrong_share
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
@@ -104,6 +104,16 @@ def accuracy_over_chance(_moment: Moment, context: Context, eval_quality: Series
     right = 1 - wrong
     text = f"held-out accuracy ends at {figure(right)}; a guess gets {figure(chance)}"
     return Seen(right / chance, text, f"{figure(right)}", eval_quality.metric)
+
+
+@clue
+def fall_speeds_up(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
+    """Return how many times as fast the training loss falls right after the held-out loss was best."""
+    found = speed_up(loss, eval_loss)
+    if found is None:
+        return None
+    step, faster = found
+    return Seen(faster, said(step, faster), f"{figure(faster, 2)}×", "loss", (step,))
 
 
 @clue

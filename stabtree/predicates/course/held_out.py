@@ -9,7 +9,7 @@ from stabtree.common.answer import LIKELY, NO, POSSIBLE, Answer, Evidence, measu
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import change_noise, median
-from stabtree.common.strength import above, weakest
+from stabtree.common.strength import above
 from stabtree.facts.curve.turn import turn_of
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import predicate
@@ -59,7 +59,8 @@ def apart_at_once(
     Likely where the median of the first third lies above the training loss there by more than `gap_factor` times all
     that this ever falls, and the last third rises above it by less than `noise_factor` times the scatter: learning by
     heart takes time. Possible where it rises by more. Likely as well where each wrong answer costs more than `cost`
-    nats: logits far outside those of training come from inputs of another scale.
+    nats: logits far outside those of training come from inputs of another scale. Possible where no evaluation is better
+    than the untrained model.
     """
     wrong = wrong_share(eval_quality)
     each = cost_of_an_error(eval_loss, wrong)
@@ -77,8 +78,17 @@ def apart_at_once(
     text += f"{gap_factor:g}×), and ends {figure(abs(rise))} {'higher' if rise > 0 else 'lower'} than it began"
     found = Evidence(text, "eval_loss", (int(steps[0]), int(steps[-1])), gap, gap_factor * fall)
     if not gap > gap_factor * fall > 0:
-        return Answer(NO, (found,))
+        return _never_better(evals, trained) or Answer(NO, (found,))
     return Answer(LIKELY if rise < noise_factor * noise else POSSIBLE, (found,))
+
+
+def _never_better(evals: Floats, trained: Floats) -> Answer | None:
+    """Answer that another preparation is possible where nothing that was learned shows in any evaluation."""
+    untrained, best = max(float(evals[0]), float(trained[0])), float(evals.min())
+    if not best > (1 - shared.SHARE_SOME) * untrained > 0:
+        return None
+    text = f"the best evaluation, {figure(best)}, is no better than the untrained model, {figure(untrained)}"
+    return Answer(POSSIBLE, (Evidence(text, "eval_loss", (), best, untrained),))
 
 
 @predicate(source="measured: one batch over and over from a step on", labels=(LIKELY, NO), min_points=3)
@@ -88,16 +98,26 @@ def suddenly_easier(loss: Series, eval_loss: Series, *, times: float = SPEED_UP)
     Memorising is gradual. A loss that falls `times` as fast at once has been given something easier: the same few
     batches.
     """
-    turn = turn_of(eval_loss)
-    steps, values = finite(loss)
-    falls = None if turn is None else _falls(turn.step, steps, values)
-    if turn is None or falls is None:
+    found = speed_up(loss, eval_loss)
+    if found is None:
         return unknown("too few rows of loss around the best evaluation", "loss")
+    step, faster = found
+    return measured(above(faster, times), (Evidence(said(step, faster), "loss", (step,), faster, times),), LIKELY)
+
+
+def said(step: int, faster: float) -> str:
+    """Return in a sentence how much faster the training loss falls after a step."""
+    return f"after step {step:,} the training loss falls {figure(faster, 2)} times as fast as right before"
+
+
+def speed_up(loss: Series, eval_loss: Series) -> tuple[int, float] | None:
+    """Return where the held-out loss is best, and how many times as fast the training loss falls after it; 0 if not."""
+    turn = turn_of(eval_loss)
+    falls = None if turn is None else _falls(turn.step, *finite(loss))
+    if turn is None or falls is None:
+        return None
     before, after = falls
-    faster = after / max(before, MIN_FALL)
-    text = f"after step {turn.step:,} the training loss falls {figure(faster, 2)} times as fast as before it"
-    found = Evidence(text, "loss", (turn.step,), faster, times)
-    return measured(weakest(above(faster, times), above(after, STRETCH)), (found,), LIKELY)
+    return turn.step, after / max(before, MIN_FALL) if after > STRETCH else 0.0
 
 
 def _falls(step: int, steps: Ints, values: Floats) -> tuple[float, float] | None:
