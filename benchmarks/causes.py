@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ON_SCREEN = 3
 
-RATE = "T30 Q4.5.rate O22.high Q4.4.lr Q1.4.lr O1.chance.rate O4.climb.rate O22.lost.rate G2.lr T10 updates-too-large"
+RATE = "T30 Q4.5.rate O22.high Q4.4.lr Q1.4.lr O1.chance.rate O4.climb.rate O22.lost.rate G2.lr G8.lost.rate G10.rate T10 updates-too-large"
 JUMP = "Q2.4.lr Q2.3.lr spike-lr-jump lr-rises-late"
 BATCH = "Q2.4.grad_norm Q2.3.grad_norm spike-bad-batch S20.samples"
 FROZEN = "O17.frozen O1.end.frozen O2.optimizer O1.end.optimizer O3.graph T24 weights-still"
@@ -47,7 +47,7 @@ TRUE: dict[str, str] = {
     "label_shift": "O14.leak O14.batch.leak",
     "wd10": "T36 weight-decay-high",
     "lr_high": RATE,
-    "lr_up_end": "lr-rises-late lr-rising Q4.2.schedule",
+    "lr_up_end": "O23.late.set lr-rises-late lr-rising Q4.2.schedule O23.late.set",
     "lr_jump": JUMP,
     "lr_zero": ENDS,
     "sched_interval": ENDS,
@@ -61,29 +61,29 @@ TRUE: dict[str, str] = {
     "nan_obs": "T46",
     "empty_mask": "Q1.4.reduction T13",
     "log0": "Q1.4.log0",
-    "overfit": "overfitting memorised",
+    "overfit": "overfitting memorised O27.few O27.small",
     "resume_no_opt": "resume-jump lr-restarts T21 T22",
     "double_softmax": SOFTMAX,
     "frozen": FROZEN,
     "not_in_opt": FROZEN,
     "no_zero_grad": NO_ZERO,
-    "corrupt_opt": "Q2.4.moments T31",
+    "corrupt_opt": "Q2.4.moments Q2.3.state",
     "scale_const": "scale-constant",
-    "stuck": "spike-duplicate-batch Q2.3.batch Q2.4.batch O27.repeats loss-drops",
+    "stuck": "spike-duplicate-batch Q2.3.batch Q2.4.batch O27.repeats O27.stuck T33 loss-drops",
     "nan_data": f"{ONE_BATCH} T15",
     "fp16_overflow": "fp16-overflow fp16-suspected scale-collapse Q1.4.fp16 Q3.4.activation Q3.2.activations",
-    "clip": "O9.clip always-clipped clipped-throughout T19",
+    "clip": "T37 O9.clip always-clipped clipped-throughout T19",
     "entropy_collapse": "policy-collapse G2.lr G2.entropy",
-    "reward_breaks": "G1.function reward-constant reward-function-zero no-advantage",
-    "reward_hack_len": "length-hacking",
-    "eval_norm": "O27.apart O27.mismatch O27.eval",
+    "reward_breaks": "G2.function G1.function reward-constant reward-function-zero no-advantage",
+    "reward_hack_len": "length-hacking G14.pays",
+    "eval_norm": "O27.eval O27.prepared",
     "no_step": FROZEN,
-    "swapped": "preferences-swapped",
+    "swapped": "preferences-swapped G23.sets",
     "some_masked": ONE_BATCH,
-    "sched_epoch": "O26.epoch lr-epoch schedule-by-epoch T44",
+    "sched_epoch": "O23.epochs O23.epochs",
     # faults of faultbench
     "SPIKE_BAD_BATCH": BATCH,
-    "SPIKE_PERSISTENT": "Q2.4.moments Q2.4.grad_norm Q2.4.lr T31",
+    "SPIKE_PERSISTENT": "Q2.4.moments Q2.4.grad_norm Q2.4.lr Q2.3.state",
     "SPIKE_LR_JUMP": JUMP,
     "SPIKE_DUP_BATCH": "Q2.3.batch Q2.4.batch spike-duplicate-batch",
     "DIV_LR_RISING": "lr-rising Q4.2.schedule Q4.2.warmup lr-rises-late",
@@ -97,11 +97,11 @@ TRUE: dict[str, str] = {
     "FP16_SCALE_COLLAPSE": "scale-collapse T18 Q3.2.activations Q3.2.lr",
     "FP16_SCALE_CONSTANT_OVERFLOW": "scale-constant T4",
     "FLAT_PARAMS_NOT_IN_OPT": FROZEN,
-    "FLAT_LR_TOO_LOW": "O7.lr O7.low lr-too-low O1.end.rate",
+    "FLAT_LR_TOO_LOW": "O7.rate O7.lr O7.low lr-too-low O1.end.rate",
     "SCHED_LR_FROZEN": "lr-frozen lr-ends-early",
     "DOUBLE_SOFTMAX": SOFTMAX,
     "DEAD_RELU": f"dead-units {RATE}",
-    "OVERFIT": "overfitting memorised",
+    "OVERFIT": "overfitting memorised O27.few O27.small",
 }
 """What each fault may be called: causes, and leaves that name their cause themselves."""
 

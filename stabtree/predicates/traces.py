@@ -11,7 +11,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import interval, median
+from stabtree.common.stats import median
 from stabtree.common.strength import above, weakest, whether
 from stabtree.facts.registry import finite
 from stabtree.predicates.gradients import always_clipped
@@ -69,41 +69,6 @@ def norm_sums_up(grad_norm: Series, *, rows: Count = shared.ROWS_SHORT, growth: 
     text = f"grad_norm goes from {figure(first[0])} to {figure(first[-1])} over its first {rows} steps"
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[rows - 1]),), times, growth),)
     return measured(weakest(above(times, growth), whether(bool((np.diff(first) > 0).all()))), found, LIKELY)
-
-
-@predicate(source="phase19 Q2.4", labels=(LIKELY, POSSIBLE, NO))
-def heals_slowly(run: Run, spike: Spike, loss: Series, *, rows: Count = shared.ROWS_LONG) -> Answer:
-    """Does the loss take many rows to come back from the spike?
-
-    One bad batch is over with the next one; moments that hold a bad gradient fade over `rows` rows and more, and so
-    does what too high a rate did. Likely where the run was resumed within `rows` rows before: there a state can be
-    lost. No in the first 2 · `rows` rows, or twentieth, of a run: nothing was loaded there, and the moments hold
-    nothing yet.
-    """
-    top = spike.top
-    back = top.recovered_step if top.recovered_step is not None else int(loss.steps[-1]) + 1
-    took = int(((loss.steps >= top.step) & (loss.steps < back)).sum())
-    text = f"the loss took {took:,} rows to come back (limit {rows})"
-    if top.recovered_step is None:
-        text = f"the loss is not back at its level before after {took:,} rows (limit {rows})"
-    found = [Evidence(text, "loss", (top.step,), took, rows)]
-    if took < rows:
-        return Answer(NO, tuple(found))
-    row = int(np.searchsorted(loss.steps, top.step))
-    since = int(loss.steps[max(row - rows, 0)])
-    resumed = next((item.to_step for item in run.resumes if since <= item.to_step <= top.step), None)
-    if (
-        resumed is None
-        and row < max(2 * rows, shared.SHARE_SOME * len(loss))
-        and loss.steps[0] <= 2 * interval(loss.steps)
-    ):
-        found.append(Evidence(f"the run began {row:,} rows before, and the log shows no resume", "loss"))
-        return Answer(NO, tuple(found))
-    if resumed is None:
-        found.append(Evidence("the log shows no resume there, at which a state could be lost", "loss"))
-        return Answer(POSSIBLE, tuple(found))
-    found.append(Evidence(f"the run was resumed at step {resumed:,}", "loss", (resumed,)))
-    return Answer(LIKELY, tuple(found))
 
 
 @predicate(source="phase19 Q4.4", labels=(LIKELY, POSSIBLE, NO))

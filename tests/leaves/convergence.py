@@ -410,7 +410,15 @@ def held_out(gap: float) -> Run:
     return replace(run, series={**run.series, "eval_loss": eval_loss})
 
 
+def memorised_from(step: int, rate: float) -> Run:
+    """A loss that falls slowly, and at a rate per row from a step on, at which the eval loss turns."""
+    after = np.maximum(AT - step, 0)
+    loss = noisy(2.5 - 0.0005 * np.minimum(AT, step), sigma=0.002) * np.exp(-rate * after)
+    return make_run({"loss": loss, "eval_loss": 2.5 - 0.0005 * np.minimum(AT, step) + 0.004 * after})
+
+
 TOLD: dict[str, Maker] = {
+    "O27.stuck": partial(memorised_from, 300, 0.01),
     "O27.eval": partial(held_out, 2.5),
     "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
     "O15.padding": partial(padded, 0.2, 0.005),
@@ -421,6 +429,7 @@ TOLD: dict[str, Maker] = {
 }
 
 NOT_TOLD: dict[str, Maker] = {
+    "O27.stuck": partial(memorised_from, 300, 0.0008),
     "O27.eval": partial(held_out, 1.2),
     "O4.sum: growth": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(4.4, 0.046)),
     "O4.sum: smoothness": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.059)),

@@ -135,12 +135,6 @@ def risen(**config: Any) -> Run:
     return make_run({"loss": unlearned().series["loss"].values}, **config)
 
 
-def healing(rows: int) -> Run:
-    """A loss that jumps at step 300 and stays up for so many rows."""
-    at = np.arange(600)
-    return make_run({"loss": falling(600) + np.where((at >= 300) & (at < 300 + rows), 4.0, 0.0)})
-
-
 def overfitted(every: int) -> Run:
     """A run that overfits, and whose loader gives a batch twice in one of so many rows."""
     batches = np.where(AT % every == every - 1, AT - 1, AT)
@@ -185,10 +179,15 @@ def collecting(begun: int) -> Run:
     return replace(run, series={**run.series, "loss": Series("loss", loss.steps[begun:], loss.values[begun:])})
 
 
+def validated(origin: str) -> Run:
+    """A loss that falls and rises again, under the name of its column."""
+    run = make_run({"loss": noisy(1.0, ROWS, 0.01) + np.abs(AT - 100) / 100})
+    return replace(run, series={"loss": replace(run.series["loss"], origin=origin)})
+
+
 TOLD: dict[str, Maker] = {
     "T30": lambda: with_config(jumped(), lr=0.0112, optimizer="adamw"),
     "T30: another optimizer": lambda: with_config(jumped(), lr=1.12, optimizer="sgd"),
-    "T31": lambda: replace(healing(60), resumes=(Resume(299, 294, 5),)),
     "T50": partial(skipping, 0.94),
     "T51": partial(huge, 1.9e7),
     "T52": partial(collecting, 100),
@@ -222,6 +221,7 @@ TOLD: dict[str, Maker] = {
     "T26": partial(tuned, 112.0, loss_scale=4.0 * ONES),
     "T27": lambda: with_gap(nan_from(150, GRAD)),
     "T28": lambda: unlearned(reward=LOSS),
+    "T55": partial(validated, "val_loss"),
     "T29": partial(early, 150, dtype="fp8"),
     "S20.samples": lambda: jumped(token_accuracy=GRAD),
     "S20.rank": lambda: make_run(
@@ -237,7 +237,6 @@ TOLD: dict[str, Maker] = {
 NOT_TOLD: dict[str, Maker] = {
     "T30": lambda: with_config(jumped(), lr=2.64e-4, optimizer="adamw"),
     "T30: another optimizer": lambda: with_config(jumped(), lr=0.0264, optimizer="sgd"),
-    "T31": lambda: replace(healing(18), resumes=(Resume(299, 294, 5),)),
     "T50": partial(skipping, 0.86),
     "T51": partial(huge, 1.5e7),
     "T52": partial(collecting, 0),
@@ -278,6 +277,7 @@ NOT_TOLD: dict[str, Maker] = {
     "T27": lambda: with_gap(np.where(AT >= 150, 1.0, GRAD)),
     "T28": unlearned,
     "T29": partial(early, 150, dtype="fp32"),
+    "T55": partial(validated, "train_loss"),
     "S20.samples": jumped,
     "S20.rank": lambda: make_run({"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100}),
     "S20.lr": lambda: make_run({"loss": noisy(1.0 + np.exp(-AT / 15), ROWS, 0.005)}),

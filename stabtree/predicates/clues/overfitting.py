@@ -11,16 +11,13 @@ from stabtree.common.stats import median
 from stabtree.facts.curve.turn import turn_of
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
-from stabtree.predicates.course.overfitting import cost_of_an_error as nats_per_error
-from stabtree.predicates.course.overfitting import wrong_share
+from stabtree.predicates.course.held_out import cost_of_an_error as nats_per_error
+from stabtree.predicates.course.held_out import said, speed_up, wrong_share
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
-    from stabtree.facts.curve.turn import TurningPoint
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
-
-WINDOW = 0.1  # of the rows: the stretches before and after a turn
 
 
 @clue
@@ -110,34 +107,13 @@ def accuracy_over_chance(_moment: Moment, context: Context, eval_quality: Series
 
 
 @clue
-def training_speeds_up(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
-    """Return how many times faster the training loss falls right after the held-out loss turned than right before.
-
-    Memorising is gradual. A loss that suddenly falls faster has been given something easier: the same few batches.
-    """
-    turn = turn_of(eval_loss)
-    steps, values = finite(loss)
-    if turn is None:
+def fall_speeds_up(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
+    """Return how many times as fast the training loss falls right after the held-out loss was best."""
+    found = speed_up(loss, eval_loss)
+    if found is None:
         return None
-    before, after = _falls(turn, steps, values)
-    if before is None or after is None:
-        return None
-    times = min(after / max(before, 0.01), 100.0)
-    text = f"the training loss falls {figure(times, 2)} times as fast right after step {turn.step:,} as right before"
-    return Seen(times if after > WINDOW else 0.0, text, f"{figure(times, 2)}×", "loss", (turn.step,))
-
-
-def _falls(turn: TurningPoint, steps: np.ndarray, values: np.ndarray) -> tuple[float | None, float | None]:
-    """Return by how much of a factor of e the loss falls in a stretch before a turn, and in one after it."""
-    rows = max(2 * ROWS_SHORT, int(WINDOW * len(values)))
-    at = int(np.searchsorted(steps, turn.step, side="right"))
-    if at < rows or len(values) - at < rows or (values <= 0).any():
-        return None, None
-    logs = np.log(values)
-    third = max(ROWS_SHORT // 2, rows // 3)
-    before = median(logs[at - rows : at - rows + third]) - median(logs[at - third : at])
-    after = median(logs[at : at + third]) - median(logs[at + rows - third : at + rows])
-    return float(before), float(after)
+    step, faster = found
+    return Seen(faster, said(step, faster), f"{figure(faster, 2)}×", "loss", (step,))
 
 
 @clue

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
 
-GONE = 1e-3  # of the peak: nothing is learned below it
-MIN_STAIRS = 3
-ALIKE = 0.1  # by which stairs of equal length may differ
+GONE = 1e-3  # no limit: of the peak: nothing is learned below it
+MIN_STAIRS = 3  # no limit: a shorter flight is no pattern
+ALIKE = 0.1  # no limit: by which stairs of equal length may differ
 
 
 @clue

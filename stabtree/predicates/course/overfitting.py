@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_share, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import change_noise, median
+from stabtree.common.stats import median
 from stabtree.common.strength import above, below, strongest, weakest, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.facts.curve.turn import NORMAL_90, line, turn_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 BETTER, WORSE = "better", "worse"
 LASTING = 2  # evaluations after the best one; a single one that is worse may be an accident
-FEW_WRONG = 0.001  # of the answers: fewer can't be told from none by a printed accuracy
 LARGEST = 1e300  # no limit: times a level: a change that is larger is no larger
 NOTHING = 0.0005  # of a quality: 0 to three decimals
 
@@ -242,62 +241,3 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
     level = turn.level + max(turn.worse, 0.0)
     strength = weakest(above(level, apart * profile.last), above(turn.level, shared.SHARE_HALF * first))
     return measured(strength, (found,), onset_step=turn.step, last_good_step=turn.step)
-
-
-ERROR_COST = 20.0  # nats: overfit runs reach 12, evaluations of unscaled images 31 and 39
-
-
-def wrong_share(quality: Series | None) -> float | None:
-    """Return the share of wrong answers in the last evaluations; None where the measure is no accuracy."""
-    if quality is None or "acc" not in f"{quality.origin} {quality.metric}".lower():
-        return None
-    _, values = finite(quality)
-    if not len(values):
-        return None
-    right = median(values[-shared.ROWS_SHORT :]) / (100 if values.max() > 1 else 1)
-    return 1 - right if 0 <= right <= 1 else None
-
-
-def cost_of_an_error(eval_loss: Series, wrong: float | None) -> float | None:
-    """Return the nats of held-out loss for each wrong answer; None where nearly all answers are right."""
-    losses = finite(eval_loss)[1]
-    if wrong is None or wrong < FEW_WRONG or not len(losses):
-        return None
-    return median(losses[-shared.ROWS_SHORT :]) / wrong
-
-
-@predicate(source="convergence O5", labels=(LIKELY, POSSIBLE, NO), min_points=3)
-def apart_at_once(
-    loss: Series,
-    eval_loss: Series,
-    eval_quality: Series | None = None,
-    *,
-    cost: float = ERROR_COST,
-    gap_factor: float = shared.FACTOR_SMALL,
-    noise_factor: float = shared.NOISE_TIMES,
-) -> Answer:
-    """Does the eval loss stand far above the training loss from its first third on, and scatter rather than rise?
-
-    Likely where the median of the first third lies above the training loss there by more than `gap_factor` times all
-    that this ever falls, and the last third rises above it by less than `noise_factor` times the scatter: learning by
-    heart takes time. Possible where it rises by more. Likely as well where each wrong answer costs more than `cost`
-    nats: logits far outside those of training come from inputs of another scale.
-    """
-    wrong = wrong_share(eval_quality)
-    each = cost_of_an_error(eval_loss, wrong)
-    if wrong is not None and each is not None and each > cost:
-        text = f"{1 - wrong:.0%} of the held-out answers are right, a wrong one costs {figure(each)} nats (limit {cost:g})"
-        return Answer(LIKELY, (Evidence(text, "eval_loss", (), each, cost),))
-    steps, evals = finite(eval_loss)
-    own, trained = finite(loss)
-    third = max(1, len(evals) // 3)
-    early = trained[own <= steps[third - 1]]
-    before = median(early) if len(early) else float(trained[0])
-    gap, fall = median(evals[:third]) - before, float(trained.max()) - median(trained[-max(3, len(trained) // 20) :])
-    rise, noise = median(evals[-third:]) - median(evals[:third]), change_noise(evals)
-    text = f"eval_loss begins {figure(gap)} above the training loss, which falls by {figure(fall)} in all (limit "
-    text += f"{gap_factor:g}×), and ends {figure(abs(rise))} {'higher' if rise > 0 else 'lower'} than it began"
-    found = Evidence(text, "eval_loss", (int(steps[0]), int(steps[-1])), gap, gap_factor * fall)
-    if not gap > gap_factor * fall > 0:
-        return Answer(NO, (found,))
-    return Answer(LIKELY if rise < noise_factor * noise else POSSIBLE, (found,))
