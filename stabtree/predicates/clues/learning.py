@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.answer import LIKELY
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR_LARGE, ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
+from stabtree.predicates.clues.usual_rates import rate_above_usual
+from stabtree.predicates.traces import clipped_throughout, rate_runs_out
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.common.lazy import Floats
+    from stabtree.context.model import Context
     from stabtree.facts.registry import Groups
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
@@ -166,4 +170,23 @@ def small_twin(_moment: Moment, run: Run, loss: Series) -> Seen | None:
         last = float(values[-1])
         if 0 < last < values.max() / 100:
             return Seen(last, f"{name} ends at {last:.3g}, above 0", f"{last:.2g}", name)
+    return None
+
+
+@clue
+def known_reason(moment: Moment, run: Run, context: Context, loss: Series, lr: Series | None = None) -> Seen | None:
+    """Return what the log shows by itself to hold the run back: no trial is needed to find out."""
+    boxes, zero = box_loss.func(moment, run), loss_all_zero.func(moment, loss)
+    if boxes is not None and float(boxes.value) > 1:
+        return Seen("boxes", boxes.text)
+    if zero is not None and zero.value == YES:
+        return Seen("zero", zero.text)
+    rate = rate_above_usual.func(moment, run, context, lr)
+    if rate is not None and float(rate.value) > FACTOR_LARGE:
+        return Seen("rate", rate.text)
+    if lr is not None and rate_runs_out.func(lr).verdict == LIKELY:
+        return Seen("schedule", "lr is almost 0 for most of the run")
+    norms = run.get("grad_norm")
+    if norms is not None and clipped_throughout.func(run, norms).verdict == LIKELY:
+        return Seen("clipping", "clipping cuts almost every update to a fraction")
     return None
