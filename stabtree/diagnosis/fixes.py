@@ -85,11 +85,12 @@ class FixFormatter:
 
     def is_pointless(self, fix: str) -> bool:
         """Return whether a fix is not for this run, sets what is set already, or needs what is not there or known."""
-        if not all(map(self._applies, tags(fix))) or not all(map(self.clues.get, clues_of(fix))):
-            return True
-        if not self.has_older and any(item.knob == CHECKPOINT for item in placeholders(fix)):
-            return True
-        return self.is_done(fix)
+        too_new = not self.has_older and any(item.knob == CHECKPOINT for item in placeholders(fix))
+        return too_new or not self.is_for_run(fix) or self.is_done(fix)
+
+    def is_for_run(self, fix: str) -> bool:
+        """Return whether a fix is for such a run, and all that it inserts is known."""
+        return all(map(self._applies, tags(fix))) and all(map(self.clues.get, clues_of(fix)))
 
     def _applies(self, tag: Tag) -> bool:
         if tag.word in ("for", "not for"):
@@ -262,8 +263,8 @@ def ranked_fixes(
 def leaf_fixes(leaf: Leaf, evidence: Sequence[Evidence], formatter: FixFormatter) -> list[Fix]:
     """Return a leaf's own fixes; the first piece of evidence is the reason for each."""
     reason = evidence[0].text if evidence else ""
-    texts = _open(leaf.fixes, formatter) or tuple(map(formatter.format, leaf.fixes))
-    return [Fix(text, reason) for text in texts]
+    for_run = tuple(filter(formatter.is_for_run, leaf.fixes))
+    return [Fix(text, reason) for text in _open(for_run, formatter) or map(formatter.format, for_run)]
 
 
 def _open(fixes: Sequence[str], formatter: FixFormatter) -> tuple[str, ...]:

@@ -286,7 +286,9 @@ def apart_at_once(
     wrong = wrong_share(eval_quality)
     each = cost_of_an_error(eval_loss, wrong)
     if wrong is not None and each is not None and each > cost:
-        text = f"{1 - wrong:.0%} of the held-out answers are right, a wrong one costs {figure(each)} nats (limit {cost:g})"
+        text = (
+            f"{1 - wrong:.0%} of the held-out answers are right, a wrong one costs {figure(each)} nats (limit {cost:g})"
+        )
         return Answer(LIKELY, (Evidence(text, "eval_loss", (), each, cost),))
     steps, evals = finite(eval_loss)
     own, trained = finite(loss)
