@@ -164,15 +164,12 @@ class FixFormatter:
         if knob != "lr" or known is not None or series is None:
             return known
         steps, values = finite(series)
-        end = len(values)
-        if self.clues.moment.onset_step is not None:
-            end = int((steps <= self.clues.moment.onset_step).sum())
+        onset = self.clues.moment.onset_step
+        end = len(values) if onset is None else int((steps <= onset).sum())
         before = values[:end]
         if end < EARLY_ROWS or (before[-1] > before[0] and bool((before[1:] >= before[:-1]).all())):
             before = values[: max(end, EARLY_ROWS, len(values) // 4)]
-        if not len(before) or before.max() <= 0:
-            return None
-        return float(before.max())
+        return float(before.max()) if len(before) and before.max() > 0 else None
 
     def _batches(self) -> str:
         """Return the batches of the onset, those after the last good step; empty if unknown or too many."""

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.answer import LIKELY
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR_LARGE, ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
+from stabtree.predicates.clues.usual_rates import rate_above_usual
+from stabtree.predicates.course.updates import all_skipped, beyond_resolution
+from stabtree.predicates.traces import clipped_throughout, rate_runs_out
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.common.lazy import Floats
+    from stabtree.context.model import Context
     from stabtree.facts.registry import Groups
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
@@ -120,20 +125,22 @@ def loss_all_zero(_moment: Moment, loss: Series) -> Seen | None:
 
 @clue
 def predicts_nothing(_moment: Moment, loss: Series) -> Seen | None:
-    """Return whether the loss stays at 1, the mean square of noise: what a model gets that answers 0."""
+    """Return whether the loss stays at 1, the variance of noise and of standardised targets."""
     _, values = finite(loss)
     if not len(values):
         return None
     level = median(values)
     low, high = NOTHING
-    text = f"the loss stays at {level:.3g}; answering 0 to noise of variance 1 costs 1.0"
+    text = f"the loss stays at {level:.3g}; answering 0 to values of variance 1 costs 1.0"
     return Seen(YES if low <= level <= high else NO, text, f"{level:.3g}", "loss")
 
 
 @clue
 def box_loss(_moment: Moment, run: Run) -> Seen | None:
-    """Return the median of the largest loss of boxes; above 50 they can't lie between 0 and 1."""
-    boxes = {name: finite(series)[1] for name, series in _all(run) if "box" in name and "loss" in name}
+    """Return the largest loss of boxes, in units of 50: above that they can't lie between 0 and 1."""
+    found = {name: finite(series)[1] for name, series in _all(run) if "box" in name and "loss" in name}
+    training = {name: values for name, values in found.items() if not any(word in name for word in NOT_TRAINING)}
+    boxes = training or found
     levels = {name: median(values) for name, values in boxes.items() if len(values)}
     if not levels:
         return None
@@ -166,4 +173,27 @@ def small_twin(_moment: Moment, run: Run, loss: Series) -> Seen | None:
         last = float(values[-1])
         if 0 < last < values.max() / 100:
             return Seen(last, f"{name} ends at {last:.3g}, above 0", f"{last:.2g}", name)
+    return None
+
+
+@clue
+def known_reason(moment: Moment, run: Run, context: Context, loss: Series, lr: Series | None = None) -> Seen | None:
+    """Return what the log shows by itself to hold the run back: no trial is needed to find out."""
+    boxes, zero = box_loss.func(moment, run), loss_all_zero.func(moment, loss)
+    if boxes is not None and float(boxes.value) > 1:
+        return Seen("boxes", boxes.text)
+    if zero is not None and zero.value == YES:
+        return Seen("zero", zero.text)
+    rate = rate_above_usual.func(moment, run, context, lr)
+    if rate is not None and float(rate.value) > FACTOR_LARGE:
+        return Seen("rate", rate.text)
+    if beyond_resolution.func(loss).verdict == LIKELY:
+        return Seen("huge", "the loss is too large for float32 to show a change")
+    if lr is not None and rate_runs_out.func(lr).verdict == LIKELY:
+        return Seen("schedule", "lr is almost 0 for most of the run")
+    norms, skipped = run.get("grad_norm"), run.get("skipped_steps")
+    if skipped is not None and all_skipped.func(run, skipped, loss).verdict in (YES, LIKELY):
+        return Seen("skipped", "nearly every update is skipped")
+    if norms is not None and clipped_throughout.func(run, norms).verdict == LIKELY:
+        return Seen("clipping", "clipping cuts almost every update to a fraction")
     return None
