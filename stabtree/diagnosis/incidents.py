@@ -186,7 +186,7 @@ def _drives(cause: Incident, other: Incident) -> bool:
 
 
 def _makes_reward_fall(cause: Incident, other: Incident) -> bool:
-    """Return whether an incident is of what a policy learns from, or of its choice, and another is its reward's fall."""
+    """Return whether an incident is of what a policy learns from or chooses, and another one of its reward's fall."""
     moves = not OF_POLICIES.isdisjoint(cause.leaf.events) or _group(cause) == "lr"
     return "reward-fall" in other.leaf.events and moves
 

@@ -11,6 +11,7 @@ from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, quantiles, row_medians
 from stabtree.common.strength import above
+from stabtree.context.find import context_of
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
 from stabtree.predicates.registry import predicate
@@ -101,7 +102,8 @@ def value_loss_of(run: Run) -> Series | None:
     """Return the loss of a value function: as it is known, as the run's only loss, or by the words of its name."""
     if (known := run.get("value_loss")) is not None:
         return known
-    if run.setting("loss_kind") == VALUE:
+    # The one loss of a DQN is that of its values.
+    if run.setting("loss_kind") == VALUE or context_of(run).algorithm.value == "dqn":
         return run.get("loss")
     return next((one for name, one in run.others.items() if describe_name(name).kind == VALUE), None)
 
