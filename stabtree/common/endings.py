@@ -37,6 +37,12 @@ _CODE = (
     r"\s*(?:[:=]\s*)?(?:{codes})\b(?![.,]?\d)"
 )
 
+# A line of a traceback that names a file, but none of an installed package or of Python itself.
+OWN_FRAME = re.compile(
+    r"(?:\[?rank ?\d+\]?:)?\s*File \"(?!<)((?:(?!-packages[/\\]|/lib/python\d)[^\"]){1,200})\", line (\d+), in (\S+)",
+    re.IGNORECASE,
+)
+
 
 class Endings(NamedTuple):
     """What the file holds.

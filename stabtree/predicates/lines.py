@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from pathlib import PureWindowsPath
 from time import process_time
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
-from stabtree.common.endings import EXCEPTION, EXIT_STATUS, FINISHED, INTERRUPTED, ending_of, endings_of
+from stabtree.common.endings import EXCEPTION, EXIT_STATUS, FINISHED, INTERRUPTED, OWN_FRAME, ending_of, endings_of
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
 from stabtree.predicates.registry import Pattern, predicate
@@ -25,7 +26,6 @@ NAMED = 5  # no limit
 QUOTED = 160  # no limit
 RAISED = re.compile(r"(?<![\w.])(?:\w+\.){0,5}\w{0,60}(?:Error|Exception)\b\s*(?::.*|$)")
 EXIT_CODE = re.compile(r"(?i:code|status|error)\W{1,3}(-?\d{1,3})\b")
-FRAME = re.compile(r'File "(?:[^"]*[/\\\\])?([^"/\\\\]+)", line (\d+), in (\S+)')
 # The head of a traceback does not show what was raised.
 HEAD = "Traceback (most recent call last)"
 # Between the tracebacks of a chain: what is raised last is what ended the run.
@@ -176,9 +176,11 @@ def own_frame(run: Run) -> str:
     if not found:
         return ""
     raised = _raised(run.lines, found)
-    frames = (FRAME.search(line.text) for line in run.lines[: run.lines.index(raised)][::-1] if line.source)
+    frames = (OWN_FRAME.match(line.text) for line in run.lines[: run.lines.index(raised)][::-1] if line.source)
     frame = next(filter(None, frames), None)
-    return f"{clean(frame[1], 60)}:{frame[2]}, in {clean(frame[3], 60)}" if frame else ""
+    if frame is None:
+        return ""
+    return f"{clean(PureWindowsPath(frame[1]).name, 60)}:{frame[2]}, in {clean(frame[3], 60)}"
 
 
 def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:

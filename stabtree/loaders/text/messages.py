@@ -31,12 +31,6 @@ MAX_BLANKS = 2  # of the name of a value, as `Mean Squared Error`; a longer one 
 # A line of a traceback that quotes the source is indented further than the exception; a group of exceptions has bars.
 SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
 
-# A line of a traceback that names a file, but none of an installed package or of Python itself.
-FRAME = re.compile(
-    r"(?:\[?rank ?\d+\]?:)?\s*File \"(?!<)(?:(?!-packages/|/lib/python\d)[^\"]){1,200}\", line \d+, in \S",
-    re.IGNORECASE,
-)
-
 
 @cache
 def error_words() -> re.Pattern[str]:
@@ -90,7 +84,7 @@ class Chatter:
 
     def keep_error(self, text: str, number: int, form: str, rows: int) -> bool:
         """Keep a line without metrics, and its form if given, if its words may be about an error."""
-        if FRAME.match(text[:MAX_TEXT]):
+        if endings.OWN_FRAME.match(text[:MAX_TEXT]):
             self._frame = number, text, rows
             return True
         about_error = may_report_error(text)

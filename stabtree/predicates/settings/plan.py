@@ -17,7 +17,6 @@ from stabtree.predicates.settings.answers import (
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 ADAM = "*adam*"
-HALF = ("fp16", "bf16")
 GENTLE, ABOVE_ZERO = "gentle", "above-zero"
 BATCH = ("batch_size", "micro_batch_size", "accumulation_steps", "world_size")
 
@@ -123,12 +122,13 @@ def averages_too_slowly(run: Run) -> Answer:
 
 
 @predicate(
-    source="convergence O10", rule="epsilon below {fp16:g} where the optimizer reckons in fp16, {bf16:g} in bf16"
+    source="convergence O10", rule="epsilon below {fp16:g} where the optimizer works in fp16"
 )
-def epsilon_vanishes(run: Run, *, fp16: float, bf16: float) -> Answer:
-    """Is epsilon too small for the format that the optimizer reckons in?
+def epsilon_vanishes(run: Run, *, fp16: float) -> Answer:
+    """Does epsilon round to 0 in the format that the optimizer works in?
 
-    The format is that of the optimizer's state, or of all where weights are in half precision, too.
+    The format is that of the optimizer's state, or of all where weights are in half precision, too. bf16 has the range
+    of fp32: no usual epsilon is 0 in it.
     """
     key = "optimizer_state_dtype"
     if key not in run.config:
@@ -137,13 +137,12 @@ def epsilon_vanishes(run: Run, *, fp16: float, bf16: float) -> Answer:
             return not_given(run, *(["epsilon"] if "epsilon" not in run.config else []), key)
         key = "dtype"
     form, value = word(run, key), number(run, "epsilon")
-    if form not in HALF:
+    if form != "fp16":
         return decided(run, (key,), "wide enough for any epsilon", found=False)
     if value is None:
         return not_given(run, "epsilon")
-    limit = fp16 if form == HALF[0] else bf16
-    bar = f"{form} takes {format_value(limit)} or more"
-    return decided(run, ("epsilon", key), bar, found=value < limit, observed=value, limit=limit)
+    bar = f"{form} takes {format_value(fp16)} or more"
+    return decided(run, ("epsilon", key), bar, found=value < fp16, observed=value, limit=fp16)
 
 
 @predicate(source="axolotl, loss spikes", rule="micro batch × accumulation × processes is not the batch that is said")

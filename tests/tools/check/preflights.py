@@ -95,7 +95,6 @@ SIDES: dict[str, Sides] = {
     "bf16-weights": Sides({"weights_dtype": "bf16"}, {"weights_dtype": "fp32"}, FULL),
     "optimizer-state-half": Sides({"optimizer_state_dtype": "bf16"}, {}),
     "epsilon-vanishes": Sides({"epsilon": 9e-8}, {"epsilon": 1e-7}, {"optimizer_state_dtype": "fp16"}),
-    "epsilon-vanishes bf16": Sides({"epsilon": 9e-7}, {"epsilon": 1e-6}, {"optimizer_state_dtype": "bf16"}),
     "epsilon-vanishes pure": Sides(
         {"epsilon": 1e-8}, {"epsilon": 1e-6}, FP16 | {"mixed": False, "optimizer_state_dtype": None}
     ),
@@ -184,12 +183,12 @@ SIDES: dict[str, Sides] = {
     "log-too-rare": Sides({"log_interval": 56}, {"log_interval": 44}),
     "log-hides-nan": Sides({"log_filters_nan": True}, {}),
     "log-nowhere": Sides({"logs": "none"}, {"logs": "tensorboard, wandb"}),
-    "lora-rank-unusual": Sides({"lora_rank": 64}, {"lora_rank": 32}),
-    "lora-rank-unusual low": Sides({"lora_rank": 4}, {"lora_rank": 8}),
+    "lora-rank-unusual": Sides({"lora_rank": 512}, {"lora_rank": 256}),
+    "lora-rank-unusual low": Sides({"lora_rank": 2}, {"lora_rank": 4}),
     "trains-on-prompts": Sides({"train_on_inputs": True}, {}),
     "fp8-padding": Sides({"sample_packing": False}, {"sample_packing": True}, {"dtype": "fp8"}),
     "group-of-one": Sides({"num_generations": 1}, {"num_generations": 2}, RL),
-    "group-small": Sides({"num_generations": 8}, {"num_generations": 16}, RL),
+    "group-small": Sides({"num_generations": 4}, {"num_generations": 8}, RL),
     "groups-split": Sides({"num_generations": 24}, {"num_generations": 32}, RL),
     "sampling-greedy": Sides({"temperature": 0.0}, {"temperature": 0.1}, RL),
     "temperature-unusual": Sides({"temperature": 0.7}, {"temperature": 0.8}, RL),

@@ -68,7 +68,7 @@ def test_a_finding_stands_beside_its_value_cost_fix_and_source(tmp_path: Path) -
     for part in (
         "warning  The gradient is not clipped (no-clipping)",
         "  now   grad_clip = 0 (run.json",
-        "  cost  One bad batch takes a step of any size.",
+        "  cost  One bad batch can make a step of any size.",
         "  fix   Clip the gradient by norm, at 0.5 to 1.0 (grad_clip 0.0 → 1.0).",
         "  from  precision P13",
         "warning: no-clipping · exit 1",
@@ -138,8 +138,8 @@ def test_few_findings_are_told_whole_and_the_worst_before_the_others(tmp_path: P
     ("changes", "words", "code"),
     [
         ({}, (), 0),
-        ({"lora_rank": 64}, (), 0),
-        ({"lora_rank": 64}, ("--fail-on", "note"), 1),
+        ({"lora_rank": 512}, (), 0),
+        ({"lora_rank": 512}, ("--fail-on", "note"), 1),
         ({"grad_clip": 0.0}, (), 1),
         ({"grad_clip": 0.0}, ("--fail-on", "critical"), 0),
         ({"grad_clip": 0.0}, ("--ignore", "no-clipping"), 0),
