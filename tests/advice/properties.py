@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import WEAK, CauseState
+from stabtree.diagnosis.result import SILENT, WEAK, CauseState
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.report.verdicts import TICK_SIGNS, Tick
 from stabtree.tree.model import Severity, Take
@@ -23,6 +23,9 @@ MAX_TO_DO = 3
 MAX_CAUSES = 3
 HARMS = frozenset(("rise", "nan", "policy", "reward-fall", "reference"))
 """The events that may leave damaged weights."""
+CAUSES = re.compile(
+    r"^(?:Causes)? +(?:[●◐○?·–] )?(confirmed|likely|possible|not confirmed|not checkable|ruled out)  ", re.MULTILINE
+)
 GO_BACK = re.compile(r"\b(Reload|Go back to|[Rr]estart from|Take the checkpoint|Keep the checkpoint)\b")
 
 
@@ -161,12 +164,14 @@ def one_state_of_a_cause(out: Outputs) -> Iterator[str]:
 
 def only_open_causes(out: Outputs) -> Iterator[str]:
     """No cause that the log refutes is printed on the screen."""
-    yield from re.findall(r"(?:–|·) (?:ruled out|not confirmed) +.{0,60}", out.screen)
+    for state in CAUSES.findall(out.screen):
+        if state in SILENT:
+            yield state
 
 
 def few_causes(out: Outputs) -> Iterator[str]:
     """At most three causes are on the screen."""
-    count = len(re.findall(r"^ *[●◐○?·–] (?:confirmed|likely|possible|not c|ruled)", out.screen, re.MULTILINE))
+    count = len(CAUSES.findall(out.screen))
     if count > MAX_CAUSES:
         yield str(count)
 
