@@ -151,6 +151,17 @@ def one_rate(out: Outputs) -> Iterator[str]:
             yield f"{name}: {sorted(values)}"
 
 
+def one_best(out: Outputs) -> Iterator[str]:
+    """What to do names one best step, and counts as the run does."""
+    actions = [*out.actions, out.restart]
+    best = {step for text in actions for step in words.best_steps(text)}
+    if len(best) > 1:
+        yield f"best at {sorted(best)}"
+    unit = out.finding.unit if out.finding else "step"
+    if unit != "step":
+        yield from (f"{unit}s: {text[:90]}" for text in actions if re.search(r"\bstep \d", text))
+
+
 def one_state_of_a_cause(out: Outputs) -> Iterator[str]:
     """A cause that is confirmed in one place is not open in another."""
     states: dict[str, set[CauseState]] = {}
@@ -228,7 +239,8 @@ PROPERTIES: Mapping[str, Property] = {
     for func in (
         *(one_onset, good_before_bad, nothing_moves_while_all_is_good, restart_before_the_damage, one_restart),
         *(no_restart_where_it_came_back, no_cadence_invented, no_checkpoint_twice, nothing_logged_is_asked_for),
-        *(no_fix_asks_to_log, no_open_condition, one_rate, one_state_of_a_cause, only_open_causes, few_causes),
+        *(no_fix_asks_to_log, no_open_condition, one_rate, one_best, one_state_of_a_cause),
+        *(only_open_causes, few_causes),
         *(few_actions, every_output_has_the_branches, answers_agree_with_evidence, one_tick, finite_words),
     )
 }

@@ -180,8 +180,8 @@ def all_clear(diagnosis: Diagnosis) -> bool:
 
 
 def _needs_nothing(finding: Incident) -> bool:
-    leaf = finding.leaf
-    return leaf.severity is Severity.NOTE and bool(leaf.fixes) and leaf.fixes[0].startswith(NOTHING)
+    advised = next(iter(finding.fixes), "")
+    return finding.leaf.severity is Severity.NOTE and advised.startswith(NOTHING)
 
 
 def ignored_problems(diagnosis: Diagnosis) -> list[Incident]:
