@@ -129,7 +129,7 @@ def accepted_notes(diagnosis: Diagnosis, *, most: int | None = None) -> list[str
 def _id_at_step(finding: Incident) -> str:
     if finding.onset_step is None:
         return finding.leaf.id
-    return f"{finding.leaf.id} at step {finding.onset_step:,}"
+    return f"{finding.leaf.id} at {finding.unit} {finding.onset_step:,}"
 
 
 def _title(diagnosis: Diagnosis) -> str:
