@@ -160,12 +160,17 @@ def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
     rises = [item for item in group if _rises(item)]
     known = [item for item in group if item.onset_step is not None]
     sure = [item for item in known if item is group[0] or not _may_pass(item)] or known
-    dated = [_own(item) for item in sure if not _rises(item)]
+    dated = [_own(item) for item in sure if not _rises(item) and (item is group[0] or not _turns(item))]
     if rises:
         dated.append(_left(rises, sure, facts))
     first = min(dated or [_own(group[0])], key=lambda item: item.onset_step or 0)
     goods = [item.last_good_step for item in dated if item.last_good_step is not None]
     return first if first.last_good_step is None else Beginning(first.onset_step, min(goods))
+
+
+def _turns(item: Incident) -> bool:
+    """Return whether an incident is dated by the best row before it, which is sound itself."""
+    return item.onset_step is not None and item.onset_step == item.last_good_step
 
 
 def _own(item: Incident) -> Beginning:

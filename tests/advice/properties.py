@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import WEAK, CauseState
+from stabtree.diagnosis.result import SILENT, WEAK, CauseState
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.report.verdicts import TICK_SIGNS, Tick
 from stabtree.tree.model import Severity, Take
@@ -23,6 +23,9 @@ MAX_TO_DO = 3
 MAX_CAUSES = 3
 HARMS = frozenset(("rise", "nan", "policy", "reward-fall", "reference"))
 """The events that may leave damaged weights."""
+CAUSES = re.compile(
+    r"^(?:Causes)? +(?:[●◐○?·–] )?(confirmed|likely|possible|not confirmed|not checkable|ruled out)  ", re.MULTILINE
+)
 GO_BACK = re.compile(r"\b(Reload|Go back to|[Rr]estart from|Take the checkpoint|Keep the checkpoint)\b")
 
 
@@ -148,6 +151,17 @@ def one_rate(out: Outputs) -> Iterator[str]:
             yield f"{name}: {sorted(values)}"
 
 
+def one_best(out: Outputs) -> Iterator[str]:
+    """What to do names one best step, and counts as the run does."""
+    actions = [*out.actions, out.restart]
+    best = {step for text in actions for step in words.best_steps(text)}
+    if len(best) > 1:
+        yield f"best at {sorted(best)}"
+    unit = out.finding.unit if out.finding else "step"
+    if unit != "step":
+        yield from (f"{unit}s: {text[:90]}" for text in actions if re.search(r"\bstep \d", text))
+
+
 def one_state_of_a_cause(out: Outputs) -> Iterator[str]:
     """A cause that is confirmed in one place is not open in another."""
     states: dict[str, set[CauseState]] = {}
@@ -161,12 +175,14 @@ def one_state_of_a_cause(out: Outputs) -> Iterator[str]:
 
 def only_open_causes(out: Outputs) -> Iterator[str]:
     """No cause that the log refutes is printed on the screen."""
-    yield from re.findall(r"(?:–|·) (?:ruled out|not confirmed) +.{0,60}", out.screen)
+    for state in CAUSES.findall(out.screen):
+        if state in SILENT:
+            yield state
 
 
 def few_causes(out: Outputs) -> Iterator[str]:
     """At most three causes are on the screen."""
-    count = len(re.findall(r"^ *[●◐○?·–] (?:confirmed|likely|possible|not c|ruled)", out.screen, re.MULTILINE))
+    count = len(CAUSES.findall(out.screen))
     if count > MAX_CAUSES:
         yield str(count)
 
@@ -223,7 +239,8 @@ PROPERTIES: Mapping[str, Property] = {
     for func in (
         *(one_onset, good_before_bad, nothing_moves_while_all_is_good, restart_before_the_damage, one_restart),
         *(no_restart_where_it_came_back, no_cadence_invented, no_checkpoint_twice, nothing_logged_is_asked_for),
-        *(no_fix_asks_to_log, no_open_condition, one_rate, one_state_of_a_cause, only_open_causes, few_causes),
+        *(no_fix_asks_to_log, no_open_condition, one_rate, one_best, one_state_of_a_cause),
+        *(only_open_causes, few_causes),
         *(few_actions, every_output_has_the_branches, answers_agree_with_evidence, one_tick, finite_words),
     )
 }

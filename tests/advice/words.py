@@ -26,6 +26,7 @@ METRICS = {
     "gradient norm": "grad_norm",
     "loss scale": "loss_scale",
 }
+_BEST = re.compile(r"\b(?:minimum|lowest|best|nearest to)\b[^.]*?\b(?:step|epoch|row) ([\d,]+\d|\d)")
 _TOPICS = ((r"learning rate.*too high|rate.*too high", "rate too high"), (r"learning rate.*too low", "rate too low"))
 AGREE = (
     (r"(?<!not )finite\?", "no", r"^all "),
@@ -81,6 +82,11 @@ def asked_to_log(text: str) -> list[str]:
 def conditions(text: str) -> list[str]:
     """The metrics on which a text makes its advice depend."""
     return [METRICS.get(name, name) for name in _IF.findall(text)]
+
+
+def best_steps(text: str) -> list[int]:
+    """The steps that a text calls the best."""
+    return [number(step) for step in _BEST.findall(text)]
 
 
 def topic(text: str) -> str:

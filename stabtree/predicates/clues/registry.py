@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.figures import rewritten
+from stabtree.common.text import counting
 from stabtree.facts.registry import Absent, Unknown, any_floats, declared, gather
 
 if TYPE_CHECKING:
@@ -96,7 +97,11 @@ class Clues:
             return None
         with any_floats(self.facts.run):
             seen = item.func(self.moment, *arguments)
-        return seen and replace(seen, text=rewritten(seen.text), short=rewritten(seen.short))
+        return seen and replace(seen, text=self._written(seen.text), short=self._written(seen.short))
+
+    def _written(self, text: str) -> str:
+        """Return a text with its numbers as people write them, and its steps as the run counts."""
+        return counting(rewritten(text), self.moment.unit)
 
 
 def _nothing(_fault: Fault | None) -> Seen | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_TO_DO = 3
 SAME_SHARE = 0.7  # of the words of the shorter of two fixes: with so many in both, they say the same
 MIN_WORDS = 4
-_CHANGE = re.compile(r"(\w+) (\S+ → [^;,.() ]+)")
+_CHANGE = re.compile(r"(\w+) (\S+ → [^;,() ]*[^;,.() ])")
 _WORD = re.compile(r"[a-z_]{3,}")
 _FILLERS = frozenset(
     ("the", "and", "that", "with", "for", "from", "its", "one", "are", "not", "before", "after", "every")
@@ -48,14 +48,24 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
     return (*actions[: MAX_TO_DO - 1], back)
 
 
+def whole(action: Action) -> str:
+    """Return an action with what to do in each of its branches."""
+    return " ".join((action.text, *(text for _, text in action.branches)))
+
+
+def changes_of(text: str) -> dict[str, str]:
+    """Return the settings that a text changes, each with its value now and the advised one."""
+    return dict(_CHANGE.findall(text))
+
+
 def _unique(actions: Iterable[Action]) -> Iterator[Action]:
     """Yield the actions without those that repeat an earlier one, or give a setting another value than it did."""
     changed: dict[str, str] = {}
     branches: set[str] = set()
     earlier: list[set[str]] = []
     for action in actions:
-        said = " ".join((action.text, *(text for _, text in action.branches)))
-        changes, words = dict(_CHANGE.findall(said)), _words(said)
+        said = whole(action)
+        changes, words = changes_of(said), _words(said)
         if (
             action.text in branches
             or not changed.keys().isdisjoint(changes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.judging.account import unexplained
-from stabtree.report.model.advice import MAX_TO_DO, do_now
+from stabtree.report.model.advice import MAX_TO_DO, changes_of, do_now, whole
 from stabtree.report.model.logged import log_next
 from stabtree.report.model.monitor import sentences
 from stabtree.report.model.plainly import doubts, led_to, recovered, unlogged
@@ -54,7 +54,8 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         others = others[1:]
     least = _min_severity(diagnosis).rank
     also = tuple(item for item in others if item.leaf.severity.rank >= least)
-    causes = tuple(_causes(finding))
+    actions = _actions(diagnosis, finding, also)
+    causes = tuple(_causes(finding, actions))
     return Report(
         diagnosis=diagnosis,
         verdict=str(diagnosis.verdict),
@@ -68,7 +69,7 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         plainly=_plainly(diagnosis, finding),
         misread=_misread(diagnosis),
         seen_as=tuple(_seen_as(finding)),
-        do_now=_actions(diagnosis, finding, also),
+        do_now=actions,
         events=diagnosis.timeline,
         causes=causes,
         walks=tuple(_walks(diagnosis, finding)),
@@ -160,14 +161,24 @@ def _at(finding: Incident) -> str:
     return f" at {finding.unit} {finding.onset_step:,}"
 
 
-def _causes(finding: Incident | None) -> Iterator[CauseRow]:
+def _causes(finding: Incident | None, actions: Iterable[Action]) -> Iterator[CauseRow]:
+    """Yield the causes beside their fixes, without those that give a setting another value than an earlier one."""
     if finding is None:
         return
+    advised: dict[str, str] = {}
+    for action in actions:
+        advised |= changes_of(whole(action))
     for judged in finding.causes:
         why = judged.reason
         if judged.evidence:
             why = judged.evidence[0].text
-        yield CauseRow(judged, why, judged.cause.fixes)
+        fixes = []
+        for fix in judged.cause.fixes:
+            changes = changes_of(fix)
+            if changes | advised == advised | changes:
+                advised |= changes
+                fixes.append(fix)
+        yield CauseRow(judged, why, tuple(fixes))
 
 
 def _walks(diagnosis: Diagnosis, finding: Incident | None) -> Iterator[Walk]:

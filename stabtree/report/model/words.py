@@ -129,7 +129,7 @@ def accepted_notes(diagnosis: Diagnosis, *, most: int | None = None) -> list[str
 def _id_at_step(finding: Incident) -> str:
     if finding.onset_step is None:
         return finding.leaf.id
-    return f"{finding.leaf.id} at step {finding.onset_step:,}"
+    return f"{finding.leaf.id} at {finding.unit} {finding.onset_step:,}"
 
 
 def _title(diagnosis: Diagnosis) -> str:
@@ -180,8 +180,8 @@ def all_clear(diagnosis: Diagnosis) -> bool:
 
 
 def _needs_nothing(finding: Incident) -> bool:
-    leaf = finding.leaf
-    return leaf.severity is Severity.NOTE and bool(leaf.fixes) and leaf.fixes[0].startswith(NOTHING)
+    advised = next(iter(finding.fixes), "")
+    return finding.leaf.severity is Severity.NOTE and advised.startswith(NOTHING)
 
 
 def ignored_problems(diagnosis: Diagnosis) -> list[Incident]:
