@@ -204,6 +204,10 @@ class Cause:
         moves: the series that it moves first, as `weight_norm`: if that left its course before the trouble and before
             all others, the cause is likely and comes first; if it followed, the cause is possible at most. Without a
             test the cause is reported only for the first mover, if no tested cause explains that.
+        usual: which runs often or rarely have it, as `{rare: [any], often: [resumed]}`.
+        expects: the clues that speak for it, each with the condition that it meets and how much it weighs.
+        refuted_by: clue -> the condition under which the cause is ruled out and not reported.
+        ask: a yes-or-no question that a person can answer at once and that decides whether it is the cause.
     """
 
     id: str

@@ -11,7 +11,7 @@ from docs.site.reference.shapes import section
 from stabtree.report.json.contract import schema as contract
 from stabtree.tree import model
 from stabtree.tree.kinds import lists
-from stabtree.tree.model import EVENTS, Cause, Leaf, Question, Tree
+from stabtree.tree.model import EVENTS, Cause, Decide, Expectation, Leaf, Question, Tree
 from stabtree.tree.schema import schema as tree_schema
 
 JSON_TITLES = {
@@ -97,7 +97,7 @@ with file and line; `stabtree tree schema` prints the JSON Schema that this page
     ]
     classes: dict[str, Any] = {kind.__name__: kind for kind in lists().values()}
     for name, shape in made["$defs"].items():
-        kind = classes.get(name) or {"Cause": Cause}.get(name)
+        kind = classes.get(name) or {"Cause": Cause, "Decide": Decide, "Expectation": Expectation}.get(name)
         described = {"description": about(kind)} if kind else {}
         meanings = {key: _numbered(text) for key, text in {**FALLBACK, **(attributes(kind) if kind else {})}.items()}
         parts.append(section(name, {**shape, **described}, "tree", name, meanings))

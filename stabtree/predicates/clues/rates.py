@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.figures import as_factor, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
@@ -30,7 +31,7 @@ def decay_share(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | N
     if not isinstance(decay, int | float) or rate is None:
         return None
     share = rate * decay * DECAY_STEPS
-    text = f"lr {rate:.3g} × weight decay {decay:g} × {DECAY_STEPS} steps shrinks weights by {share:.2g} of their size"
+    text = f"lr {figure(rate)} × weight decay {decay:g} × {DECAY_STEPS} steps shrinks weights by {as_share(share)}"
     return Seen(share, text, f"{share:.2%}", "lr")
 
 
@@ -44,7 +45,7 @@ def rate_for_update(_moment: Moment, run: Run, update_ratio: Groups, lr: Series 
     ratio = float(np.median(values))
     factor = WANTED_RATIO / ratio
     tried = min(max(factor, 1 / FARTHEST_FACTOR), FARTHEST_FACTOR)
-    text = f"updates are {ratio:.2g} of the weights, {WANTED_RATIO:g} is usual: a factor of {factor:.3g}"
+    text = f"updates are {figure(ratio, 2)} of the weights; {WANTED_RATIO:g} is usual, {as_factor(factor)} as much"
     return Seen(factor, text, shown_change("lr", rate, rate * tried), "update_ratio")
 
 

@@ -144,7 +144,7 @@ def rate_below_usual(_moment: Moment, run: Run, context: Context, lr: Series | N
     rate, usual = peak_rate(run, lr), usual_rates(run, context)
     if rate is None or usual is None:
         return None
-    text = f"lr is at most {rate:.3g}; {usual.of} usually takes {usual.low:g} to {usual.high:g}"
+    text = f"lr is at most {figure(rate)}; {usual.of} usually takes {figure(usual.low)} to {figure(usual.high)}"
     wanted = min(max(usual.low, rate), rate * FARTHEST_FACTOR)
     return Seen(usual.low / rate, text, shown_change("lr", rate, wanted), "lr")
 
@@ -155,7 +155,7 @@ def rate_above_usual(_moment: Moment, run: Run, context: Context, lr: Series | N
     rate, usual = peak_rate(run, lr), usual_rates(run, context)
     if rate is None or usual is None:
         return None
-    text = f"lr is up to {rate:.3g}; {usual.of} usually takes {usual.low:g} to {usual.high:g}"
+    text = f"lr is up to {figure(rate)}; {usual.of} usually takes {figure(usual.low)} to {figure(usual.high)}"
     wanted = min(rate / FARTHEST_FACTOR, usual.high)
     return Seen(rate / usual.high, text, shown_change("lr", rate, wanted), "lr")
 

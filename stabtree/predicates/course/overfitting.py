@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
-from stabtree.common.figures import against, as_share, figure
+from stabtree.common.figures import against, as_factor, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.strength import above, below, strongest, weakest, whether
@@ -84,12 +84,18 @@ def _moved(name: str, series: Series, turn: TurningPoint, share: float, limit: f
     """Return evidence of how far a series has come down from its best."""
     change = abs(turn.last - turn.best) / abs(turn.best) if turn.best else 0.0
     side = "above" if turn.last > turn.best else "below"
-    apart = f"{as_share(change)} {side}" if turn.last != turn.best and 0 < change < 100 else "at or near"
+    apart = "at"
+    if turn.last != turn.best:
+        apart = f"{as_share(change)} {side}" if change else side
     text = f"{name} is {apart} its best, {figure(turn.best, 4)} at step {turn.step:,}: {figure(turn.last, 4)} now "
     text += f"({against(max(share, 0.0), limit, '.1%')} with its scatter taken off, limit {limit:.0%})"
     brief = f"best {figure(turn.best, 4)} at step {turn.step:,}, now {figure(turn.last, 4)}"
-    if turn.last != turn.best and turn.best > 0 and change < 100:
-        brief += f" ({(turn.last - turn.best) / turn.best:+.0%})"
+    if turn.last != turn.best and turn.best > 0:
+        brief += (
+            f" ({as_factor(turn.last / turn.best)})"
+            if change > 1
+            else f" ({change if side == 'above' else -change:+.0%})"
+        )
     return Evidence(text, series.metric, (turn.step, int(series.steps[-1])), share, limit, brief)
 
 

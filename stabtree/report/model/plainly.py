@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import in_words
@@ -39,11 +40,11 @@ def recovered(run: Run, finding: Incident) -> str:
     before, last = values[steps < onset][-rows:], float(values[-1])
     begins, ends = median(values[:rows]), median(values[-rows:])
     if finding.restart is None and len(before) and max(ends, last) <= before.max():
-        return f"It came back: the loss ends at {last:.4g}; nothing to restart."
-    before_that = f"the {begins:.4g} of its first rows" if last > begins else "where it was before"
+        return f"It came back: the loss ends at {figure(last, 4)}; nothing to restart."
+    before_that = f"the {figure(begins, 4)} of its first rows" if last > begins else "where it was before"
     if last >= values[steps >= onset].max():
-        return f"The loss ends at {last:.4g}, above {before_that}."
-    return f"The loss fell back from its top, but ends at {last:.4g}, above {before_that}."
+        return f"The loss ends at {figure(last, 4)}, above {before_that}."
+    return f"The loss fell back from its top, but ends at {figure(last, 4)}, above {before_that}."
 
 
 def led_to(finding: Incident) -> str:
@@ -79,7 +80,7 @@ def _doubts(values: Floats, classes: object) -> Iterator[str]:
     if at == 0:
         yield "The eval loss is lowest at its very first evaluation: it never got better."
     elif swing > rise:
-        yield f"The eval loss swings by up to {swing:.3g} between evaluations, its rise at the end is {rise:.3g}."
+        yield f"The eval loss swings by up to {figure(swing)} between evaluations; its final rise is {figure(rise)}."
     yield from _no_better_than_a_guess(lowest, classes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.figures import figure
 from stabtree.common.text import clean
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.report.text import counted
@@ -105,7 +106,8 @@ def _train_again(restart: Restart) -> list[Piece]:
     if restart.useless is None:
         return [("No checkpoint is known", "number"), (f" from around {trouble}{AT_BEST}: {again}", "")]
     step, here, best = restart.useless
-    nearest = f"at the nearest, of {restart.unit} {step:,}, the eval loss is {here:.4g}, and {best:.4g} at its lowest"
+    nearest = f"at the nearest, of {restart.unit} {step:,}, the eval loss is {figure(here, 4)}, and "
+    nearest += f"{figure(best, 4)} at its lowest"
     return [("No checkpoint that was kept is of use", "number"), (f": {nearest}. Instead {again}", "")]
 
 

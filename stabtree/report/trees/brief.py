@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.predicates import predicate_named
 from stabtree.report.page import Page
 from stabtree.report.text import clipped, in_lines
-from stabtree.report.trees.evidence import fix_in_words
-from stabtree.report.trees.nodes import CauseOf, how_to_ask, is_named, title_of
+from stabtree.report.trees.evidence import fix_in_words, tested_by
+from stabtree.report.trees.nodes import CauseOf, example_of, how_to_ask, is_named, title_of
 from stabtree.report.trees.params import HEAD
 from stabtree.report.trees.reference import add_title, group_rule, reference_to, rule_of
 from stabtree.tree.document import Entry, Group
@@ -25,6 +24,7 @@ MAX_LINES = 24  # of a terminal
 LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out
 NAMES = 20  # of findings, where a metric is shown on one screen
 NAMED = 6  # ids of nodes that go with the first one
+RULE_OF_SEVERAL = 160  # characters, where its sentences are short
 RULE = 200  # characters; a longer rule is cut to its first clauses
 _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
@@ -175,13 +175,13 @@ def _with_fix(cause: Cause) -> str:
 
 
 def _cause(page: Page, node: CauseOf, room: Room) -> None:
-    predicate = predicate_named(node.cause.test)
-    _field(page, "tested by", predicate.question if predicate else "nothing: no log shows it")
+    _field(page, "tested by", tested_by(node.cause))
     _field(page, "ask", node.cause.ask)
     _numbered(page, [fix_in_words(fix) for fix in node.cause.fixes][: room.fixes])
     leaves = [leaf.id for leaf in node.leaves]
     more = f" and {len(leaves) - NAMED} more" if len(leaves) > NAMED else ""
     _field(page, "cause of", ", ".join(leaves[:NAMED]) + more)
+    _field(page, "seen in", example_of(node))
 
 
 def _entry(page: Page, node: Entry, room: Room) -> None:
@@ -224,12 +224,16 @@ def _first_sentence(text: str) -> str:
 
 
 def rule_in_short(rule: str) -> str:
-    """Return the first sentence of a rule, and of a long one its first clauses.
+    """Return the first sentence of a rule, or its first short ones; of a long one its first clauses.
 
     >>> rule_in_short("loss rises by more than 8% (literal: at all). Guards follow.")
-    'loss rises by more than 8%.'
+    'loss rises by more than 8%. Guards follow.'
     """
-    sentence = _first_sentence(_LITERAL.sub("", rule))
+    sentence, *others = _SENTENCE.split(_LITERAL.sub("", rule.strip()))
+    for other in others:
+        if len(sentence) + len(other) > RULE_OF_SEVERAL:
+            break
+        sentence += f" {other}"
     if len(sentence) <= RULE:
         return sentence
     shown, *clauses = sentence.split("; ")

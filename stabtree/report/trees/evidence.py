@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import docstring, in_words
+from stabtree.predicates import predicate_named
 from stabtree.predicates.clues import CLUES
-from stabtree.tree.fixes import plain, tags
+from stabtree.tree.fixes import insert, plain, tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 _VERBS = {"Return ": "", "Count ": "the number of ", "Say ": "", "Measure ": "", "Find ": "", "Compare ": "how "}
 _COMPARED = re.compile(r"(>=|<=|>|<|=)\s*(.+)")
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "exactly"}
+# What only the log of a run can fill, and a sentence can do without.
+_UNREAD = re.compile(r"\s*\(\{=\w+\}\)|: \{=\w+\}(?=[.;,]|$)")
+FEW = 3  # clues that are named where a cause has no test
 _ARTICLES = re.compile(r"^the number of the ")
 
 
@@ -43,6 +47,15 @@ def condition_in_words(text: str) -> str:
     return " or ".join(word.strip() for word in text.split(","))
 
 
+def tested_by(cause: Cause) -> str:
+    """Return what looks for a cause in a log."""
+    predicate = predicate_named(cause.test)
+    if predicate:
+        return predicate.question
+    clues = dict.fromkeys(map(clue_in_words, (*(item.clue for item in cause.expects), *cause.refuted_by)))
+    return "; ".join(list(clues)[:FEW]) or "nothing: no log shows it"
+
+
 def evidence_of(cause: Cause) -> Iterator[tuple[str, str]]:
     """Yield what decides whether a cause holds, each with what it is."""
     for item in cause.expects:
@@ -61,9 +74,12 @@ def fix_in_words(fix: str) -> str:
 
     >>> fix_in_words("{for task: gan}Lower the rate of the discriminator.")
     'For gan: Lower the rate of the discriminator.'
+    >>> fix_in_words("Train less: {=epochs}. Stop at {=best_step} ({=best_eval}).")
+    'Train less. Stop at [best step].'
     """
     runs = [f"{tag.word} {' or '.join(tag.text.split(', '))}" for tag in tags(fix) if tag.word in ("for", "not for")]
+    text = plain(insert(_UNREAD.sub("", fix), lambda clue: f"[{clue.replace('_', ' ')}]"))
     if not runs:
-        return plain(fix)
+        return text
     who = ", ".join(runs)
-    return f"{who[0].upper()}{who[1:]}: {plain(fix)}"
+    return f"{who[0].upper()}{who[1:]}: {text}"

@@ -36,8 +36,8 @@ def title_of(node: Node) -> str:
 
 
 def every(tree: Tree) -> list[Node]:
-    """Return all nodes: questions, groups, leaves, entries, and signatures as entries."""
-    signatures = map(_as_entry, tree.signatures)
+    """Return all nodes: questions, groups, leaves, entries, and signatures as causes."""
+    signatures = (CauseOf(item, _leaves(tree, item)) for item in tree.signatures)
     return [
         *tree.questions.values(),
         *tree.groups.values(),
@@ -47,18 +47,13 @@ def every(tree: Tree) -> list[Node]:
     ]
 
 
-def _as_entry(item: Signature) -> Entry:
-    """Return a signature as it is read: what it looks like, what it means, and the leaves that it is a cause of."""
-    return Entry(
-        id=item.id,
-        title=item.text,
-        symptom=item.example,
-        cause=f"a possible cause of {', '.join(item.of)}",
-        fixes=item.fixes,
-        source=item.source,
-        probe=f"tested in the log: {item.test}" if item.test else "no log can test it",
-        see=item.see,
-    )
+def _leaves(tree: Tree, item: Signature) -> tuple[Leaf, ...]:
+    return tuple(tree.leaves[id_] for id_ in item.of if id_ in tree.leaves)
+
+
+def example_of(node: CauseOf) -> str:
+    """Return a run that had the cause; empty where none is known."""
+    return node.cause.example if isinstance(node.cause, Signature) else ""
 
 
 def find(tree: Tree, word: str) -> tuple[list[Node], bool]:

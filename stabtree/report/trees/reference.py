@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from stabtree.predicates import predicate_named
 from stabtree.report.page import Page
-from stabtree.report.trees.evidence import evidence_of, fix_in_words
-from stabtree.report.trees.nodes import CauseOf, title_of
+from stabtree.report.trees.evidence import evidence_of, fix_in_words, tested_by
+from stabtree.report.trees.nodes import CauseOf, example_of, title_of
 from stabtree.report.trees.params import HEAD, add_params
 from stabtree.report.trees.predicates import metrics_of, read_by
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.document import Entry, Group
 from stabtree.tree.fixes import plain
-from stabtree.tree.model import Leaf, Question, Tree
+from stabtree.tree.model import Leaf, Question, Signature, Tree
 from stabtree.tree.params import fact_params, known
 from stabtree.tree.shipped import shipped_titles
 
@@ -84,7 +84,8 @@ def add_title(page: Page, tree: Tree, node: Node) -> None:
 def _from(tree: Tree, node: Node) -> str:
     """Return which part of which document a node is from."""
     if isinstance(node, CauseOf):
-        return f"a cause, of {node.leaves[0].of}"
+        source = node.cause.source if isinstance(node.cause, Signature) else node.leaves[0].of
+        return f"a cause · {source}"
     if isinstance(node, Leaf):
         return f"{node.of} · {node.source}"
     if isinstance(node, Entry):
@@ -216,11 +217,12 @@ def _cause(page: Page, tree: Tree, node: CauseOf) -> None:
     """Add a cause with all that decides whether it is one."""
     add_title(page, tree, node)
     cause, predicate = node.cause, predicate_named(node.cause.test)
-    _field(page, "tested by", predicate.question if predicate else "nothing: no log shows it")
+    _field(page, "tested by", tested_by(cause))
     _field(page, "evidence", *(f"{what}: {text}" for what, text in evidence_of(cause)))
     _fixes(page, cause.fixes)
     if predicate:
         add_params(page, tree, cause, predicate, full=True)
+    _field(page, "seen in", example_of(node))
     page.listed(
         "cause of", ([(leaf.id, "id"), (f"  {leaf.title}", "")] for leaf in node.leaves), indent=1, head_width=HEAD
     )
