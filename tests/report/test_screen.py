@@ -63,7 +63,7 @@ def checked(run: Run, width: int) -> None:
     assert all(len(line) <= width and line == line.rstrip() for line in shown)
     assert len(shown) <= MAX_IN_ALL
     if told.badge == Severity.OK:
-        assert width < 80 or len(shown) <= 3 + len(told.unexplained[:1])
+        assert width < 80 or len(shown) <= 3
         assert shown[0].startswith(f" OK  {told.title[:8]}")
         return
     assert text_lines(found, options) <= (MAX_LINES if width >= 80 else NARROW_LINES)
