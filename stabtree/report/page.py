@@ -21,33 +21,35 @@ if TYPE_CHECKING:
     from stabtree.report.text import Line, Piece
 
 QUIET = "color(244)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
+# Of medium lightness: at least 4 : 1 against black and against white, where ANSI cyan, yellow and green have 3 : 1.
+CYAN, ORANGE, GREEN = "color(31)", "color(130)", "color(64)"
 STYLES = {
     **{verdict: badge.style for verdict, badge in BADGES.items()},
     "heading": "bold",
-    "id": "cyan",
+    "id": CYAN,
     "answer": "bold",
     "dim": QUIET,
     "title": "bold",
     "axis": QUIET,
-    "curve": "cyan",
+    "curve": CYAN,
     "mark": "bold red",
     "parting": "bold red",
-    "behind": "green",
-    "restart": "bold green",
+    "behind": GREEN,
+    "restart": f"bold {GREEN}",
     "first": "bold red",
     "confirmed": "bold red",
-    "likely": "yellow",
-    "possible": "yellow",
+    "likely": ORANGE,
+    "possible": "",
     "not confirmed": QUIET,
     "not checkable": QUIET,
-    "ruled out": "green",
+    "ruled out": GREEN,
     "number": "bold",
-    "passed": "green",
+    "passed": GREEN,
     "failed": "bold red",
     "critical word": "bold red",
-    "warning word": "yellow",
+    "warning word": ORANGE,
     "note word": "blue",
-    "ok word": "green",
+    "ok word": GREEN,
     "unknown word": "bold",
 }
 """Readable on dark and light screens and in both Solarized palettes: of the 16 colours that a terminal may redefine

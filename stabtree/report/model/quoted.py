@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
+from stabtree.diagnosis.result import STRONG
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def quoted(run: Run, finding: Incident) -> Quoted | None:
 def _series(run: Run, finding: Incident) -> list[Series]:
     """Return the series that show an incident: its own, those that moved, and what an engineer looks at beside them."""
     own = [finding.metric, *(item.metric for item in finding.evidence)]
+    own += [item.metric for judged in finding.causes if judged.state in STRONG for item in judged.evidence]
     first = [event.metric for event in finding.departures if event.first]
     moved = [event.metric for event in finding.departures]
     names = dict.fromkeys(name for name in (*own, *first, *GOES_ALONG, *moved) if name and name != HASHES)

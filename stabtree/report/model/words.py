@@ -9,6 +9,7 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.report.text import clipped, counted
+from stabtree.tree.fixes import untagged
 from stabtree.tree.model import BRIEF, Severity
 
 if TYPE_CHECKING:
@@ -180,8 +181,9 @@ def all_clear(diagnosis: Diagnosis) -> bool:
 
 
 def _needs_nothing(finding: Incident) -> bool:
-    advised = next(iter(finding.fixes), "")
-    return finding.leaf.severity is Severity.NOTE and advised.startswith(NOTHING)
+    """Whether what fits the run of a note's advice says so; of a note without advice, its first fix."""
+    texts = finding.fixes or tuple(map(untagged, finding.leaf.fixes[:1]))
+    return finding.leaf.severity is Severity.NOTE and any(text.startswith(NOTHING) for text in texts)
 
 
 def ignored_problems(diagnosis: Diagnosis) -> list[Incident]:

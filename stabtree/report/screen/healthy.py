@@ -32,7 +32,7 @@ ROWS_OF_A_LEVEL = 5
 
 
 def healthy(page: Page, report: Report) -> None:
-    """Add three lines, and one on what the files hold that no question reads."""
+    """Add three lines: verdict, path, and what the files hold that nothing explains, else what was not checked."""
     badge = f" {BADGES[report.badge].word} "
     room = page.width - len(badge) - 1
     text = page.plain(report.title)
@@ -47,10 +47,11 @@ def healthy(page: Page, report: Report) -> None:
             used += width
     page.lines([pieces])
     _path(page, report)
-    _not_checked(page, report)
-    if report.unexplained:
+    if report.unexplained:  # of more use than what was not checked
         text = clipped(page.plain(" ".join(report.unexplained)), page.width - len(UNEXPLAINED))
         page.lines([[(UNEXPLAINED, "heading"), (text, "")]])
+    else:
+        _not_checked(page, report)
     for text in report.diagnosis.setting_notes:
         page.item((SETTINGS, "heading"), [(text, "")], indent=0, head_width=len(SETTINGS))
     for text in (report.misread, *report.diagnosis.answer_notes, *accepted_notes(report.diagnosis, most=MAX_ACCEPTED)):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 GAP = 2
 INDENT = 2
-MAX_NAME = 16
+MAX_NAME = 24
 BEFORE_NOTE = "   "
 
 

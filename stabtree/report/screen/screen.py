@@ -35,7 +35,7 @@ INDENT = 2
 MORE = "more"  # the group of the lines below what to do
 CAUSES = ((3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
 FOLDS = (
-    *("causes", "meaning", "do now", "rows", "causes", "notes", "meaning", "rows"),
+    *("causes", "meaning", "rows", "notes", "meaning", "causes", "do now", "rows"),
     *("do now", "causes", "rows", "meaning", "log next", "path", "also"),
 )
 """What gives way first. Neither the verdict, the restart, what decides, nor the last line ever do."""
