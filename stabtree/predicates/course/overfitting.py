@@ -91,11 +91,8 @@ def _moved(name: str, series: Series, turn: TurningPoint, share: float, limit: f
     text += f"({against(max(share, 0.0), limit, '.1%')} with its scatter taken off, limit {limit:.0%})"
     brief = f"best {figure(turn.best, 4)} at step {turn.step:,}, now {figure(turn.last, 4)}"
     if turn.last != turn.best and turn.best > 0:
-        brief += (
-            f" ({as_factor(turn.last / turn.best)})"
-            if change > 1
-            else f" ({change if side == 'above' else -change:+.0%})"
-        )
+        signed = turn.last / turn.best - 1
+        brief += f" ({as_factor(1 + signed)})" if signed > 1 else f" ({signed:+.0%})"
     return Evidence(text, series.metric, (turn.step, int(series.steps[-1])), share, limit, brief)
 
 
