@@ -144,7 +144,7 @@ def test_answers_that_came_to_be_cut_off_are_no_limit_that_was_too_low(first: fl
 def test_a_level_is_not_blamed_on_the_data_where_the_gradient_grew_first() -> None:
     """A loss that jumps for good under an ordinary gradient is shown other data; one behind a growing gradient, not."""
     at = np.arange(600)
-    loss = noisy(2.0, 600, sigma=0.02) + np.where(at >= 400, 4.0, 0.0)
+    loss = noisy(2.0, 600, sigma=0.02) + np.where(at >= 400, 3.0, 0.0)
     norms = (noisy(1.0, 600, sigma=0.02), noisy(1.0, 600, sigma=0.02) * np.exp(np.clip(at - 320, 0, 80) / 60))
     told = [causes(make_run({"loss": loss, "grad_norm": norm}), "spike-persistent")["T32"] for norm in norms]
     assert [str(item.state) for item in told] == ["likely", "not confirmed"]
@@ -235,7 +235,7 @@ def test_a_condition_that_is_none_is_a_mistake(holds: str, told: str) -> None:
 
 def test_a_damaged_optimizer_state_is_likely_only_at_a_resume() -> None:
     """Any rate that is too high makes a loss slow to come back; a state is lost where one is loaded."""
-    loss = healthy()["loss"] + np.where((AT >= 300) & (AT < 320), 4.0, 0.0)
+    loss = healthy()["loss"] + np.where((AT >= 300) & (AT < 325), 4.0, 0.0)
     run = make_run(healthy(loss=loss))
     assert causes(run, "spike-unexplained")["T31"].state is CauseState.POSSIBLE
     again = replace(run, resumes=(Resume(299, 294, 5),))
