@@ -63,14 +63,13 @@ def test_what_is_proved_leaves_the_others_possible_at_most() -> None:
 
 
 def test_what_is_seen_only_after_a_proved_cause_is_its_consequence() -> None:
-    """A gradient that explodes some steps after the rate jumped confirms no bad batch; one at the same step does."""
+    """A gradient that explodes where the rate jumped, or after it, is no bad batch."""
     rate = np.where(AT >= 399, 1e-2, 1e-3)
     late = make_run(healthy(loss=JUMPED, lr=rate, grad_norm=noisy(1.0) * np.where(AT >= 403, 50.0, 1.0)))
     found = causes(late, "spike-persistent")["Q2.4.grad_norm"]
-    assert found.state is CauseState.NOT_CONFIRMED
-    assert found.reason == "what speaks for it, at step 403, comes after another cause, at step 399"
+    assert found.state is CauseState.RULED_OUT
     at_once = make_run(healthy(loss=JUMPED, lr=rate, grad_norm=noisy(1.0) * np.where(AT == 399, 50.0, 1.0)))
-    assert causes(at_once, "spike-persistent")["Q2.4.grad_norm"].state is CauseState.CONFIRMED
+    assert causes(at_once, "spike-persistent")["Q2.4.grad_norm"].state is CauseState.RULED_OUT
 
 
 def test_what_needs_something_unknown_comes_after_what_may_be_anyway() -> None:
@@ -144,7 +143,7 @@ def test_answers_that_came_to_be_cut_off_are_no_limit_that_was_too_low(first: fl
 def test_a_level_is_not_blamed_on_the_data_where_the_gradient_grew_first() -> None:
     """A loss that jumps for good under an ordinary gradient is shown other data; one behind a growing gradient, not."""
     at = np.arange(600)
-    loss = noisy(2.0, 600, sigma=0.02) + np.where(at >= 400, 4.0, 0.0)
+    loss = noisy(2.0, 600, sigma=0.02) + np.where(at >= 400, 3.0, 0.0)
     norms = (noisy(1.0, 600, sigma=0.02), noisy(1.0, 600, sigma=0.02) * np.exp(np.clip(at - 320, 0, 80) / 60))
     told = [causes(make_run({"loss": loss, "grad_norm": norm}), "spike-persistent")["T32"] for norm in norms]
     assert [str(item.state) for item in told] == ["likely", "not confirmed"]
