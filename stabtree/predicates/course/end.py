@@ -76,6 +76,8 @@ def _breaks_early(loss: Series, first_steps: int, factor: float) -> int | None:
         return None
     inside = loss.steps <= first_steps
     steps, values = loss.steps[inside], loss.values[inside]
+    if not len(steps):  # it logs more rarely than that
+        return None
     usable = values[np.isfinite(values)]
     if not len(usable):
         return int(steps[0])
