@@ -14,6 +14,7 @@ _CLOSING = re.compile(r" at (?:step|epoch|row) ([\d,]+)")
 _CHANGE = re.compile(r"([\w.-]+) (\d\S*) → (\d[\d.e+-]*\d|\d)")
 _VALUE = re.compile(r"\b([a-z]+_[a-z_]+)(?:: |=)(\d[\d.e+-]*\d|\d)")
 _CLIP = re.compile(r"[Cc]lip the gradient (?:by norm )?at (\d[\d.]*\d)")
+_LEAP = re.compile(r"[Ff]ind what sets? .*?→ \S+")  # what the rate did, and not what it should be
 _RATES = re.compile(r"(^|[_./-])(lr\d?|learning_rate)($|[_./-])", re.IGNORECASE)
 _LOG = re.compile(r"\b[Ll]og (?!\w+\.)([^.;:]+)")
 _NAME = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b|\blr\b|\bloss\b|\breward\b|\bentropy\b")
@@ -60,6 +61,7 @@ def step_of_closing(closing: str) -> int | None:
 
 def settings(text: str) -> Iterator[tuple[str, str]]:
     """Yield the settings that a text gives a value, the rate under one name."""
+    text = _LEAP.sub("", text)
     for name, _, value in _CHANGE.findall(text):
         yield RATE if _RATES.search(name) else name, value
     for name, value in _VALUE.findall(text):
@@ -69,7 +71,7 @@ def settings(text: str) -> Iterator[tuple[str, str]]:
 
 def changes(text: str) -> Iterator[tuple[float, float]]:
     """Yield the changes of a rate: from what to what."""
-    for name, now, wanted in _CHANGE.findall(text):
+    for name, now, wanted in _CHANGE.findall(_LEAP.sub("", text)):
         if _RATES.search(name):
             yield float(now), float(wanted)
 
