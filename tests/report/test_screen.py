@@ -135,7 +135,8 @@ def test_the_rows_show_the_event() -> None:
     head = next(place for place, line in enumerate(lines) if line.split()[:2] == ["step", "loss"])
     rows = lines[head + 1 : lines.index("", head)]
     assert 3 <= len(rows) <= 6
-    assert any(row.split()[0] == "729" and "last good row" in row for row in rows)
+    assert any(row.split()[0] == "660" and "last good row" in row for row in rows)
+    assert any(row.split()[0] == "661" and "weight_norm/blocks moved first" in row for row in rows)
     here = next(row for row in rows if "◀ here" in row)
     assert here.split()[:2] == ["730", "NaN"]
     assert "and all 59 rows after it" in here
