@@ -97,8 +97,9 @@ def _series(run: Run, finding: Incident) -> list[Series]:
     own += [item.metric for judged in finding.causes if judged.state in STRONG for item in judged.evidence]
     first = [event.metric for event in finding.departures if event.first]
     moved = [event.metric for event in finding.departures]
-    names = dict.fromkeys(name for name in (*own, *first, *GOES_ALONG, *moved) if name and name != HASHES)
-    return distinct(series for name in names if (series := run.find(name)) is not None and len(series))
+    names = dict.fromkeys((own[0], *first, *own[1:], *GOES_ALONG, *moved))
+    known = (run.find(name) for name in names if name and name != HASHES)
+    return distinct(series for series in known if series is not None and len(series))
 
 
 def distinct(held: Iterable[Series]) -> list[Series]:
@@ -143,8 +144,10 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     if int(steps[at]) != finding.onset_step:
         here = FROM_HERE
     notes = {int(steps[at]): here}
+    earlier = _first_move(lead, finding)
     if at and not best:
-        notes[int(steps[at - 1])] = LAST_GOOD if sharp else ""
+        notes |= earlier
+        notes.setdefault(int(steps[at - 1]), LAST_GOOD if sharp and not earlier else "")
     if not np.isfinite(lead.values[at:]).any():
         notes[int(steps[at])] = here + _to_the_end(last - at)
         notes |= dict(_alone(shown, int(steps[at])))
@@ -160,6 +163,19 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
         if 0 <= index <= last and len(notes) < MAX_ROWS:
             notes.setdefault(int(steps[index]), "")
     return notes
+
+
+def _first_move(lead: Series, finding: Incident) -> dict[int, str]:
+    """Return the row at which another series moved first, and the one before it; empty where none did."""
+    onset = finding.onset_step or 0
+    event = next((event for event in finding.departures if event.first and event.step < onset), None)
+    if event is None or event.metric == lead.metric:
+        return {}
+    at = int(lead.steps.searchsorted(event.step))
+    if at == len(lead) or int(lead.steps[at]) >= onset or event.metric == HASHES:
+        return {}
+    good = {int(lead.steps[at - 1]): LAST_GOOD} if at else {}
+    return {int(lead.steps[at]): f"{event.metric} moved first"} | good
 
 
 def _to_the_end(count: int) -> str:

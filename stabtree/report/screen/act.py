@@ -48,8 +48,10 @@ def _facts(page: Page, facts: str, room: int) -> str:
     text, cut = page.plain(facts), page.plain("…")
     rest, separator, name = text.rpartition(page.plain(SEPARATOR))
     left = room - len(rest) - len(separator) - len(cut)
-    if len(text) <= room or left < MIN_NAME:
-        return clipped(text, room)
+    if len(text) <= room:
+        return text
+    if left < MIN_NAME:
+        return clipped(rest, room)
     return f"{rest}{separator}{name[: left - left // 2]}{cut}{name[len(name) - left // 2 :]}"
 
 
