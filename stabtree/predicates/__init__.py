@@ -98,7 +98,6 @@ PREDICATES: dict[str, Predicate] = {
         nonfinite.only_eval_breaks,
         signatures.setting_is,
         signatures.answered,
-        signatures.is_held_out,
         signatures.is_logged,
         signatures.loss_zero_with_grad_nan,
         signatures.grad_zero_with_lr_zero,

@@ -15,7 +15,6 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median, stretches
 from stabtree.common.strength import above, below, weakest, whether
 from stabtree.facts.registry import finite
-from stabtree.metrics.role import describe_name
 from stabtree.predicates.cross_entropy import LARGEST_VOCABULARY
 from stabtree.predicates.registry import Count, predicate
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
-
-HELD_OUT_LOSS = "epoch_loss is the loss on the validation data"  # a note of the loader of TensorBoard files
 
 
 def setting_matches(run: Run, key: str, value: str) -> bool | None:
@@ -79,15 +76,6 @@ def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
     series = run.get(name)
     text = f"{name} is logged in {len(series):,} rows" if series is not None else f"{name} is not logged"
     return Answer(POSSIBLE if series is not None else NO, (Evidence(text, name),))
-
-
-@predicate(source="SFT and RL guide, overfitting", labels=("likely", "no"))
-def is_held_out(run: Run, loss: Series) -> Answer:
-    """Is the loss of the log measured on held-out data?"""
-    held_out = describe_name(loss.origin).held_out or any(HELD_OUT_LOSS in note for note in run.notes)
-    name = loss.origin or loss.metric
-    found = (Evidence(f"{name} is measured on {'held-out' if held_out else 'training'} data", loss.metric),)
-    return Answer(LIKELY, found) if held_out else Answer(NO, found, contrary=True)
 
 
 @predicate(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("likely", "no"))

@@ -179,12 +179,6 @@ def collecting(begun: int) -> Run:
     return replace(run, series={**run.series, "loss": Series("loss", loss.steps[begun:], loss.values[begun:])})
 
 
-def validated(origin: str) -> Run:
-    """A loss that falls and rises again, under the name of its column."""
-    run = make_run({"loss": noisy(1.0, ROWS, 0.01) + np.abs(AT - 100) / 100})
-    return replace(run, series={"loss": replace(run.series["loss"], origin=origin)})
-
-
 TOLD: dict[str, Maker] = {
     "T30": lambda: with_config(jumped(), lr=0.0112, optimizer="adamw"),
     "T30: another optimizer": lambda: with_config(jumped(), lr=1.12, optimizer="sgd"),
@@ -221,12 +215,8 @@ TOLD: dict[str, Maker] = {
     "T26": partial(tuned, 112.0, loss_scale=4.0 * ONES),
     "T27": lambda: with_gap(nan_from(150, GRAD)),
     "T28": lambda: unlearned(reward=LOSS),
-    "T55": partial(validated, "val_loss"),
     "T29": partial(early, 150, dtype="fp8"),
     "S20.samples": lambda: jumped(token_accuracy=GRAD),
-    "S20.rank": lambda: make_run(
-        {"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100, "token_accuracy": GRAD}
-    ),
     "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02), "token_accuracy": GRAD}),
     "T7: after one row": partial(early, 1, **PURE),
     "T17: lowest scale": partial(floored, 0.88),
@@ -277,8 +267,6 @@ NOT_TOLD: dict[str, Maker] = {
     "T27": lambda: with_gap(np.where(AT >= 150, 1.0, GRAD)),
     "T28": unlearned,
     "T29": partial(early, 150, dtype="fp32"),
-    "T55": partial(validated, "train_loss"),
     "S20.samples": jumped,
-    "S20.rank": lambda: make_run({"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100}),
     "S20.lr": lambda: make_run({"loss": noisy(1.0 + np.exp(-AT / 15), ROWS, 0.005)}),
 }

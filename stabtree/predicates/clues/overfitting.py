@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.shared import ROWS_SHORT, SHARE_SOME
 from stabtree.common.stats import median
 from stabtree.facts.curve.turn import turn_of
 from stabtree.facts.registry import finite
@@ -74,8 +74,9 @@ def eval_gain(_moment: Moment, eval_loss: Series, loss: Series | None = None) ->
     if began <= 0:
         return None
     gain = 1 - turn.best / began
-    text = f"at its best the eval loss was {figure(turn.best)}, from {figure(began)} untrained: "
-    text += "almost nothing carried over to held-out data" if gain < 0.05 else "the model did learn"
+    text = f"the eval loss fell from {figure(began)} to {figure(turn.best)} before it rose"
+    if gain < SHARE_SOME:
+        text = f"the best eval loss, {figure(turn.best)}, is hardly below that of the untrained model, {figure(began)}"
     return Seen(gain, text, f"{gain:.0%}", "eval_loss", (turn.step,))
 
 

@@ -65,7 +65,7 @@ def warmup_stairs(_moment: Moment, lr: Series) -> Seen | None:
     if (np.abs(lengths - length) > ALIKE * length).any():
         return Seen(0.0, "lr does not rise in stairs of one length", "", "lr")
     text = f"lr rises in {len(rises)} stairs, one every {length:,.0f} steps: the warm-up counts epochs"
-    return Seen(length, text, f"{length:,.0f} steps", "lr", tuple(int(step) for step in steps[rises + 1][:4]))
+    return Seen(length, text, f"{length:,.0f}", "lr", tuple(int(step) for step in steps[rises + 1][:4]))
 
 
 @clue
