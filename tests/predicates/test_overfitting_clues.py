@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stabtree.facts import facts_of
 from stabtree.predicates.clues import CLUES
 from stabtree.predicates.clues.registry import Clues, Moment, Seen
-from stabtree.run import Run
 from tests.conftest import make_run
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
 
 AT = np.arange(200)
 
