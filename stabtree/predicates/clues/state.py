@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 YES, NO = "yes", "no"
-ROWS_AFTER = 20  # rows after a resume in which what was not restored shows
+ROWS_AFTER = 20  # no limit: rows after a resume in which what was not restored shows
 
 
 @clue
