@@ -69,7 +69,7 @@ TRUE: dict[str, str] = {
     "no_zero_grad": NO_ZERO,
     "corrupt_opt": "Q2.4.moments Q2.3.state",
     "scale_const": "scale-constant",
-    "stuck": "spike-duplicate-batch Q2.3.batch Q2.4.batch O27.repeats O27.stuck T33 loss-drops",
+    "stuck": "spike-duplicate-batch Q2.3.batch Q2.4.batch O27.stuck T33 loss-drops",
     "nan_data": f"{ONE_BATCH} T15",
     "fp16_overflow": "fp16-overflow fp16-suspected scale-collapse Q1.4.fp16 Q3.4.activation Q3.2.activations",
     "clip": "T37 O9.clip always-clipped clipped-throughout T19",

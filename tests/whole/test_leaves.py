@@ -116,10 +116,13 @@ def test_every_answer_is_given() -> None:
 
 
 def states(found: Diagnosis) -> Iterator[tuple[str, CauseState]]:
-    """What each cause with a test came to under each finding; a guess at its best counts as likely."""
+    """What each cause with a test came to under each finding; a guess at its best counts as likely.
+
+    So does what its test found where another cause leaves the same trace: then neither is likely.
+    """
     for finding in (part for item in found.findings for part in item.parts):
         for judged in finding.causes:
-            guess = judged.state is CauseState.POSSIBLE and judged.cause.test in GUESSES
+            guess = judged.state is CauseState.POSSIBLE and (judged.cause.test in GUESSES or judged.odds > 1)
             if judged.cause.test:
                 yield judged.cause.id, CauseState.LIKELY if guess else judged.state
 
