@@ -85,7 +85,7 @@ def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: st
     """The number format makes the overflow likely; its fix is offered unless another format is known."""
     finding = dead_at(650, **({"dtype": dtype} if dtype else {})).findings[0]
     assert {str(judged.state) for judged in finding.causes if judged.cause.id == "Q1.4.fp8"} == {state}
-    assert any("FP8 interval" in fix for fix in finding.fixes) == (dtype != "bf16")
+    assert any("Float8CurrentScaling" in fix for fix in finding.fixes) == (dtype != "bf16")
 
 
 def test_the_checkpoint_lies_before_the_first_repeat_and_before_the_jump() -> None:

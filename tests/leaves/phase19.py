@@ -129,6 +129,11 @@ def late(height: float, rows: int) -> Run:
     return make_run({"loss": np.concatenate([falling(590 - rows), 1.0 + height + rest])})
 
 
+def leaping(rate: float) -> Run:
+    """A rate of 1e-3 that goes to another one some rows before the loss breaks."""
+    return dies({"grad_norm": NORM, "lr": np.where(AT >= 445, rate, 1e-3)})
+
+
 def exploding(times: float) -> Run:
     """A grad_norm that goes up so many times in the ten rows before the loss breaks."""
     norm = noisy(1.0, sigma=0.02)
@@ -255,7 +260,7 @@ def infinite(times: float) -> Run:
     """A loss that goes up so many times in the ten rows before it is infinite, without a word of the gradients."""
     loss = np.where(AT >= 450, np.inf, noisy(1.0, sigma=0.02))
     loss[440:450] *= np.geomspace(1, times, 10)
-    return make_run({"loss": loss})
+    return make_run({"loss": loss}, dtype="fp32", task="CAUSAL_LM")
 
 
 def unlogged() -> Run:
@@ -305,6 +310,7 @@ def climbs_on(rate: float) -> Run:
 TOLD: dict[str, Maker] = {
     "T32": partial(moved, 8.0),
     "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, NORM)}, lr=0.0112, optimizer="adamw"),
+    "Q1.4.leap": partial(leaping, 1e-2),
     "Q4.4.lr": partial(norm_at, 1.12, "sgd"),
     "Q1.4.log0: explosion": partial(infinite, 8.8),
     "Q4.2.warmup": lambda: make_run({"loss": RISING, "lr": np.linspace(1e-5, 1e-3, ROWS)}, warmup_steps=400),
@@ -323,6 +329,7 @@ NOT_TOLD: dict[str, Maker] = {
     "T32": partial(moved, 12.0),
     "T32: the rate": partial(moved, 1.0, 1.7e-3),
     "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, NORM)}, lr=2.64e-4, optimizer="adamw"),
+    "Q1.4.leap": partial(leaping, 1.4e-3),
     "Q4.4.lr": partial(norm_at, 1e-4, "adam"),
     "Q1.4.log0: explosion": partial(infinite, 11.2),
     "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(WITHIN)}),

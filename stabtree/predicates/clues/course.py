@@ -1,4 +1,4 @@
-"""Where the held-out loss goes while the training loss settles or rises, and what the updates can still move."""
+"""Where the held-out loss goes while the training loss settles or rises."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 
 if TYPE_CHECKING:
-    from stabtree.facts.registry import Groups
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
 
-HALF_DIGIT = 2.0**-9  # no limit: bfloat16 has 8 significant bits; a change below half of the last one is rounded away
 HELD_OUT = "is the loss on the validation data"
 
 
@@ -63,20 +61,3 @@ def best_loss(_moment: Moment, loss: Series) -> Seen | None:
     step = int(steps[best])
     text = f"the loss is lowest at step {step:,}, {float(values[best]):.4g}, and ends at {float(values[-1]):.4g}"
     return Seen(float(step), text, f"step {step:,}, loss {float(values[best]):.4g}", "loss", (step,))
-
-
-@clue
-def below_half_digit(_moment: Moment, run: Run, update_ratio: Groups) -> Seen | None:
-    """Return how many times smaller than half a digit of bfloat16 the updates are, where the weights are bfloat16.
-
-    None where the weights are not known to be stored in bfloat16.
-    """
-    if run.setting("mixed") is not False or run.setting("dtype") != "bf16":
-        return None
-    values = np.concatenate([finite(series)[1] for series in update_ratio.values()])
-    ratio = median(values) if len(values) else 0.0
-    if ratio <= 0:
-        return None
-    times = HALF_DIGIT / ratio
-    text = f"updates are {ratio:.2g} of the weights; bf16 rounds away what is below {HALF_DIGIT:.2g} of them"
-    return Seen(times, text, f"{times:.3g} times", "update_ratio")

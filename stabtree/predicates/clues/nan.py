@@ -35,18 +35,21 @@ def broken_from_start(_moment: Moment, loss: Series) -> Seen:
 
 
 @clue
-def rise_before_break(_moment: Moment, loss: Series, loss_break: Break) -> Seen | None:
-    """Return how many times its usual value, or its first one, the loss reaches in its last rows before the break."""
+def rise_before_break(_moment: Moment, loss: Series, loss_break: Break, grad_norm: Series | None = None) -> Seen | None:
+    """Return how many times its usual value the loss or the gradient reaches in the last rows before the break.
+
+    Of a log with fewer than four rows before it, how many times its first value the loss reaches.
+    """
+    series = (loss,) if grad_norm is None else (loss, grad_norm)
+    rises = [(found[0], item.metric) for item in series if (found := loss_break.rise_before(item))]
     values = loss.values[: loss_break.row]
-    values = values[np.isfinite(values)]
-    found = loss_break.rise_before(loss)
-    if found is not None:
-        times = found[0]
-    elif len(values) > 1 and values[0] > 0:
-        times = float(np.clip(values[-1] / values[0], -LARGEST, LARGEST))
-    else:
+    if not rises and len(values) > 1 and values[0] > 0 and np.isfinite(values).all():
+        rises = [(min(float(values[-1] / values[0]), LARGEST), "loss")]
+    if not rises:
         return None
-    return Seen(times, f"the loss had risen to {times:,.3g} times its usual value before", f"{times:,.3g}", "loss")
+    times, metric = max(rises)
+    text = f"{metric} had risen to {times:,.3g} times its usual value right before"
+    return Seen(times, text, f"{times:,.3g}", metric)
 
 
 @clue
