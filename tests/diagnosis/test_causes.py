@@ -143,7 +143,7 @@ def test_answers_that_came_to_be_cut_off_are_no_limit_that_was_too_low(first: fl
 def test_a_level_is_not_blamed_on_the_data_where_the_gradient_grew_first() -> None:
     """A loss that jumps for good under an ordinary gradient is shown other data; one behind a growing gradient, not."""
     at = np.arange(600)
-    loss = noisy(2.0, 600, sigma=0.02) + np.where(at >= 400, 4.0, 0.0)
+    loss = noisy(2.0, 600, sigma=0.02) + np.where(at >= 400, 3.0, 0.0)
     norms = (noisy(1.0, 600, sigma=0.02), noisy(1.0, 600, sigma=0.02) * np.exp(np.clip(at - 320, 0, 80) / 60))
     told = [causes(make_run({"loss": loss, "grad_norm": norm}), "spike-persistent")["T32"] for norm in norms]
     assert [str(item.state) for item in told] == ["likely", "not confirmed"]
