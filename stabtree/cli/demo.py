@@ -29,6 +29,6 @@ def demo(out: Annotated[OutputOptions, Only("output", "json", "quiet")]) -> None
 
 def demo_run() -> Path:
     """Return the folder of the run."""
-    from stabtree.common.shipped import shipped_runs
+    from stabtree.tree.shipped import shipped_runs
 
     return shipped_runs() / "phase19" / RUN

@@ -75,3 +75,12 @@ def names_asking(test: str) -> list[str]:
 def _names_with(pattern: str) -> list[str]:
     known, mark = shipped(), re.compile(pattern)
     return [name for name in KNOWN if name in known and mark.search(known[name].read_text(encoding="utf-8"))]
+
+
+def shipped_runs() -> Path:
+    """Return the folder of the runs that come with stabtree: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    folder = package / "_runs"
+    if folder.is_dir():
+        return folder
+    return package.parent / "fixtures"

@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 
 from stabtree.cli.demo import demo_run
-from stabtree.common.shipped import shipped_runs
 from stabtree.tools.tune.calibrate.faults import GROUPS
+from stabtree.tree.shipped import shipped_runs
 from tests.cli.command import run
 
 ROOT = Path(__file__).resolve().parents[2]

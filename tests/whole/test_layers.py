@@ -82,7 +82,7 @@ CONTEXT_ORDER = (
     ("__init__", "model"),
     ("columns", "settings", "signs"),
     ("trainer", "task", "phase", "outcome"),
-    ("find", "conditions"),
+    ("find", "conditions", "kinds"),
 )
 INNER_ORDERS = {
     "cli": CLI_ORDER,

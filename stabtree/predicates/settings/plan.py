@@ -121,9 +121,7 @@ def averages_too_slowly(run: Run) -> Answer:
     return decided(run, ("beta2", "max_steps"), bar, found=span > total, observed=span, limit=total)
 
 
-@predicate(
-    source="convergence O10", rule="epsilon below {fp16:g} where the optimizer works in fp16"
-)
+@predicate(source="convergence O10", rule="epsilon below {fp16:g} where the optimizer works in fp16")
 def epsilon_vanishes(run: Run, *, fp16: float) -> Answer:
     """Does epsilon round to 0 in the format that the optimizer works in?
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.shipped import shipped_runs
 from stabtree.loaders import load_runs
 from stabtree.tools.tune.calibrate.knobs import way_to
 from stabtree.tools.tune.calibrate.result import Miss
 from stabtree.tree.model import Severity
+from stabtree.tree.shipped import shipped_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

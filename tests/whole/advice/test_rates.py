@@ -13,11 +13,11 @@ import yaml
 
 from stabtree.context.find import context_of
 from tests import corpus
-from tests.advice import words
-from tests.advice.cells import cells
-from tests.advice.made import diagnosed
-from tests.advice.outputs import Outputs
-from tests.advice.test_properties import KNOWN
+from tests.whole.advice import words
+from tests.whole.advice.cells import cells
+from tests.whole.advice.made import diagnosed
+from tests.whole.advice.outputs import Outputs
+from tests.whole.advice.test_properties import KNOWN
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tests.advice.columns import ROWS, course, level
+from tests.whole.advice.columns import ROWS, course, level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.advice.columns import Columns, Floats
-    from tests.advice.kinds import Kind
+    from tests.whole.advice.columns import Columns, Floats
+    from tests.whole.advice.kinds import Kind
 
     Failure = Callable[[Columns, Kind, np.random.Generator], None]
 

@@ -16,9 +16,9 @@ from stabtree.common.files import LogLine
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees
-from tests.advice.columns import ROWS
-from tests.advice.failures import FAILURES, LINES, configured
-from tests.advice.kinds import KINDS
+from tests.whole.advice.columns import ROWS
+from tests.whole.advice.failures import FAILURES, LINES, configured
+from tests.whole.advice.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import Run
-    from tests.advice.columns import Floats
-    from tests.advice.kinds import Kind
+    from tests.whole.advice.columns import Floats
+    from tests.whole.advice.kinds import Kind
 
     Bools = NDArray[np.bool_]
 

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.advice import columns as made
+from tests.whole.advice import columns as made
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import numpy as np
 
-    from tests.advice.columns import Columns
+    from tests.whole.advice.columns import Columns
 
 
 @dataclass(frozen=True, slots=True)

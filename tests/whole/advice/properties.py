@@ -10,12 +10,12 @@ from stabtree.diagnosis.result import SILENT, WEAK, CauseState
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.report.verdicts import TICK_SIGNS, Tick
 from stabtree.tree.model import Severity, Take
-from tests.advice import words
+from tests.whole.advice import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tests.advice.outputs import Outputs
+    from tests.whole.advice.outputs import Outputs
 
     Property = Callable[[Outputs], Iterator[str]]
 

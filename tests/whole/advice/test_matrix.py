@@ -9,14 +9,14 @@ import pytest
 
 from stabtree.report.model.build import report
 from stabtree.report.model.words import badge
-from tests.advice.cells import cells
-from tests.advice.failures import FAILURES
-from tests.advice.kinds import KINDS
-from tests.advice.made import diagnosed
+from tests.whole.advice.cells import cells
+from tests.whole.advice.failures import FAILURES
+from tests.whole.advice.kinds import KINDS
+from tests.whole.advice.made import diagnosed
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
-    from tests.advice.cells import Cell
+    from tests.whole.advice.cells import Cell
 
 MIN_CELLS = 60
 NEVER_FIRST = re.compile(r"(Log|Restart|Reload|Go back|Keep the checkpoint|Write a)\b")

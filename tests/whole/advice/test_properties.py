@@ -12,11 +12,11 @@ from stabtree.loaders import load_runs
 from stabtree.run import Run
 from stabtree.tree.load import load_trees
 from tests import corpus
-from tests.advice.cells import cells
-from tests.advice.made import diagnosed
-from tests.advice.outputs import Outputs
-from tests.advice.properties import PROPERTIES
 from tests.conftest import ROOT
+from tests.whole.advice.cells import cells
+from tests.whole.advice.made import diagnosed
+from tests.whole.advice.outputs import Outputs
+from tests.whole.advice.properties import PROPERTIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
