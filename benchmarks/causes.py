@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 ON_SCREEN = 3
 
-RATE = "T30 Q4.5.rate O22.high Q4.4.lr Q1.4.lr O1.chance.rate O4.climb.rate O22.lost.rate G2.lr G8.lost.rate G10.rate T10 updates-too-large"
+RATE = (
+    "T30 Q4.5.rate O22.high Q4.4.lr Q1.4.lr O1.chance.rate O4.climb.rate O22.lost.rate"
+    " G2.lr G8.lost.rate G10.rate T10 updates-too-large"
+)
 JUMP = "Q2.4.lr Q2.3.lr spike-lr-jump lr-rises-late"
 BATCH = "Q2.4.grad_norm Q2.3.grad_norm spike-bad-batch S20.samples"
 FROZEN = "O17.frozen O1.end.frozen O2.optimizer O1.end.optimizer O3.graph T24 weights-still"

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
-    from stabtree.diagnosis.added import AddedSection
     from stabtree.diagnosis.ignored import Accepted
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
+    from stabtree.diagnosis.visits import AddedSection, LogNext, Missing, Visit, Walked, WalkedTree
     from stabtree.diagnosis.whole.near import Near
     from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay

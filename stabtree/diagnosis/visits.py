@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from stabtree.common.answer import Answer
@@ -72,3 +72,16 @@ class WalkedTree:
     title: str
     walked: bool
     why: str
+
+
+class AddedSection(Protocol):
+    """What a tool adds to a diagnosis; it knows how each output shows it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, as `--json` writes them."""
+
+    def show(self, page: Any, diagnosis: Any) -> None:
+        """Write it on a page of the screen."""
+
+    def described(self, diagnosis: Any) -> tuple[str, list[tuple[str, str]]]:
+        """Return its heading, and its rows: each a head, which may be empty, and a text."""
