@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from stabtree.predicates import (
-    cross_entropy,
     gradients,
     layers,
     lines,
@@ -18,6 +17,7 @@ from stabtree.predicates.course import (
     adversaries,
     chance,
     climb,
+    cross_entropy,
     drift,
     end,
     exact,

@@ -15,7 +15,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median, stretches
 from stabtree.common.strength import above, below, weakest, whether
 from stabtree.facts.registry import finite
-from stabtree.predicates.cross_entropy import LARGEST_VOCABULARY
+from stabtree.predicates.course.cross_entropy import LARGEST_VOCABULARY
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:

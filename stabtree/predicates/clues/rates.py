@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from stabtree.common.figures import as_factor, as_share, figure
@@ -47,6 +48,19 @@ def rate_for_update(_moment: Moment, run: Run, update_ratio: Groups, lr: Series 
     tried = min(max(factor, 1 / FARTHEST_FACTOR), FARTHEST_FACTOR)
     text = f"updates are {figure(ratio, 2)} of the weights; {WANTED_RATIO:g} is usual, {as_factor(factor)} as much"
     return Seen(factor, text, shown_change("lr", rate, rate * tried), "update_ratio")
+
+
+@clue
+def decay_over_run(moment: Moment, run: Run, lr: Series | None = None) -> Seen | None:
+    """Return which share of a weight decoupled decay removes up to the trouble, or up to the end of the log."""
+    seen = decay_share.func(moment, run, lr)
+    steps = moment.onset_step or run.last_step
+    if seen is None or not isinstance(seen.value, float) or not steps:
+        return None
+    share = -math.expm1(-seen.value / DECAY_STEPS * steps)
+    decay = run.setting("weight_decay")
+    text = f"weight decay {decay} alone shrinks each weight by up to {share:.0%} in {steps:,} steps"
+    return Seen(share, text, f"{share:.0%}", "lr")
 
 
 def peak_rate(run: Run, lr: Series | None) -> float | None:

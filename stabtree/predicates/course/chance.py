@@ -13,9 +13,9 @@ from stabtree.common.strength import FARTHEST, below, weakest
 from stabtree.context.model import CLASSIFICATION, CONTINUED, INFERRED, LANGUAGE
 from stabtree.context.outcome import is_guess_of_two
 from stabtree.facts.registry import finite
+from stabtree.predicates.course.cross_entropy import ROUND, guess
 from stabtree.predicates.course.fall import Fall, done_share, fall_of, first_level
 from stabtree.predicates.course.start import beyond_guess, speaks, trained_before
-from stabtree.predicates.cross_entropy import ROUND, guess
 from stabtree.predicates.registry import predicate
 from stabtree.run import Series
 

@@ -11,7 +11,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import SOME, median, resolution, stretches
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite
-from stabtree.predicates.cross_entropy import guess, may_be_zero
+from stabtree.predicates.course.cross_entropy import guess, may_be_zero
 from stabtree.predicates.registry import Count, predicate
 from stabtree.profile import profile_of
 from stabtree.profile.quantum import quanta

@@ -23,8 +23,8 @@ from stabtree.context.model import (
 from stabtree.context.phase import MIN_UNTRAINED
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import framework
+from stabtree.predicates.course.cross_entropy import LARGEST_VOCABULARY, guess
 from stabtree.predicates.course.fall import Fall, begins_late, done_share, early_rows, fall_of, first_level
-from stabtree.predicates.cross_entropy import LARGEST_VOCABULARY, guess
 from stabtree.predicates.registry import predicate
 from stabtree.profile import profile_of
 

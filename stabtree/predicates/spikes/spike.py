@@ -14,8 +14,8 @@ from stabtree.common.strength import FARTHEST, above, weakest, whether
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
 from stabtree.facts.spikes.rarity import rarest
+from stabtree.predicates.course.cross_entropy import may_be_zero
 from stabtree.predicates.course.start import first_level
-from stabtree.predicates.cross_entropy import may_be_zero
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:

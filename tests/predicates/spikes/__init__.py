@@ -1,0 +1,1 @@
+"""Spikes and what explains them."""
