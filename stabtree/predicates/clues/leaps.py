@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
 
-SAME = 0.02  # two rates that differ by less than this share are one
+SAME = 0.02  # no limit: two rates that differ by less than this share are one
 
 
 @clue

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Run, Series
 
-WANTED_RATIO = 1e-3  # Phase 18: the usual size of an update relative to its weights
-FARTHEST_FACTOR = 10.0  # a rate is changed by no more than that in one trial
-DECAY_STEPS = 200  # Phase 19, Q4.3: the stretch over which a weight norm is compared
+WANTED_RATIO = 1e-3  # no limit: Phase 18: the usual size of an update relative to its weights
+FARTHEST_FACTOR = 10.0  # no limit: a rate is changed by no more than that in one trial
+DECAY_STEPS = 200  # no limit: Phase 19, Q4.3: the stretch over which a weight norm is compared
 
 
 def shown_change(name: str, now: float, wanted: float) -> str:

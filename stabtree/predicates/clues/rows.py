@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Series
 
-HALF = 2.0
-
 
 @clue
 def recovery_rows(_moment: Moment, loss: Series, spike: Spike) -> Seen:
