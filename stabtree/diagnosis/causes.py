@@ -146,6 +146,11 @@ def _likely_by_odds(judged: Sequence[JudgedCause], others: set[str]) -> list[Jud
     return found
 
 
+def weights_are_sound(causes: Sequence[JudgedCause]) -> bool:
+    """Return whether the first cause is one that leaves the weights sound, and something in the log speaks for it."""
+    return bool(causes) and causes[0].state in STRONG and causes[0].cause.sound
+
+
 def _without_consequences(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]:
     """Downgrade each cause whose evidence begins only after that of a confirmed one, and so follows from it."""
     confirmed = [_first_step(item) for item in judged if item.state is CauseState.CONFIRMED]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.context.conditions import Conditions
-from stabtree.diagnosis.causes import by_strength
+from stabtree.diagnosis.causes import by_strength, weights_are_sound
 from stabtree.diagnosis.decide import decision
 from stabtree.diagnosis.fixes import FixFormatter, leaf_fixes, ranked_fixes
 from stabtree.diagnosis.restart import advise, seen_by
@@ -122,6 +122,7 @@ def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
     start = whole.onset_step if any(item.leaf.restart for item in group) else None
     return replace(
         whole,
+        restart=None if weights_are_sound(causes) else whole.restart,
         causes=causes,
         advice=ranked_fixes(head.leaf, causes, head.reasons, formatter, more),
         decision=decision(head.leaf, causes, formatter),
@@ -217,6 +218,8 @@ def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
 
     def advice() -> Restart | None:
         known = seen_by(facts.sure("checkpoints"), found.metric, found.leaf.events)
+        if "end" in found.leaf.events and known.steps_unknown:
+            return None  # whoever starts it again knows that it goes on from the newest checkpoint
         return advise(known, onset, found.last_good_step, storm=found.storm, take=take)
 
     return facts.faults.attempt("part", f"restart of {found.leaf.id}", advice, lambda _fault: None)

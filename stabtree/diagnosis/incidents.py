@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.context.find import context_of
-from stabtree.diagnosis.causes import judged_causes
+from stabtree.diagnosis.causes import judged_causes, weights_are_sound
 from stabtree.diagnosis.decide import decision
 from stabtree.diagnosis.events import clues_of, formatter_of, merge_events, restart_of
 from stabtree.diagnosis.fixes import ranked_fixes, with_run_values
@@ -83,6 +83,7 @@ def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf
     causes = with_run_values(judged_causes(leaf, clues, params, onset), formatter)
     return replace(
         found,
+        restart=None if weights_are_sound(causes) else found.restart,
         causes=causes,
         advice=ranked_fixes(leaf, causes, reasons, formatter),
         decision=decision(leaf, causes, formatter),

@@ -42,6 +42,7 @@ class Restart:
         take: what is advised: a checkpoint from before the trouble, the best one, or the newest one.
         listed: the steps of all checkpoints that are known to exist; None without a list of them.
         unit: what all these steps count: `step`, `epoch` or `row`.
+        margin_steps: how far `up_to_step` is before the last sound row; 0 where it is that row.
     """
 
     checkpoint_step: int | None
@@ -60,6 +61,7 @@ class Restart:
     line: int | None = None
     nothing: str = ""
     useless: tuple[int, float, float] | None = None
+    margin_steps: int = 0
 
     @property
     def assumed(self) -> bool:
@@ -127,7 +129,8 @@ def _restart_before_storm(known: Checkpoints, newest: int | None, good: int, tro
     limit = good - known.fresh_steps
     older = known.newest(limit)
     if older == newest or known.steps_unknown:
-        return _restart(known, older, trouble, take, good if older is None else limit)
+        up_to = good if older is None else limit
+        return replace(_restart(known, older, trouble, take, up_to), margin_steps=good - up_to)
     if older is None:
         older = newest
     return replace(_restart(known, older, trouble, take, good), fresh_step=newest)

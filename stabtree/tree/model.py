@@ -228,6 +228,7 @@ class Cause:
     expects: tuple[Expectation, ...] = ()
     refuted_by: Mapping[str, str] = field(default_factory=dict)
     ask: str = ""
+    sound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,20 @@ import pytest
 
 from stabtree.diagnosis.restart import advise, seen_by
 from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
 from stabtree.report.json.machine import to_dict
 from stabtree.report.model.restart import restart_line
 from stabtree.report.options import RenderOptions
 from stabtree.report.screen.full import full
-from stabtree.run import FileUse
+from stabtree.run import FileUse, Setting
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Take
 from tests.conftest import facts_of, falling, make_run
 from tests.predicates.judged import AT, TREE, loss, nan_from
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import Run
 
@@ -135,7 +138,7 @@ def broken_at(step: int, rows: int = 1000, **config: Any) -> Run:
 def test_no_checkpoint_is_invented() -> None:
     """Where nothing says when they are written, any that is old enough will do."""
     assert words(broken_at(650)).startswith(
-        "Restart from any checkpoint up to step 639 with its optimizer state; at least 360 steps are run"
+        "Restart from any checkpoint up to step 639 (10 steps before the last sound row) with its optimizer state; at least 360 steps are run"
     )
     assert "the configuration writes one every 100 steps; if it was kept" in words(broken_at(650, checkpoint_every=100))
     assert "any checkpoint" not in words(broken_at(650, checkpoints=(600,)))
@@ -188,7 +191,10 @@ def test_epochs_are_called_epochs() -> None:
     """A log that counts them has no steps to restart from."""
     source = FileUse("log.csv", "csv", 40, steps_from="epoch")
     run = replace(broken_at(20, 40), sources=(source,))
-    assert "any checkpoint up to epoch 18 with its optimizer state; at least 21 epochs are run again" in words(run)
+    assert (
+        "any checkpoint up to epoch 18 (1 epoch before the last sound row) with its optimizer state; at least 21 epochs are run again"
+        in words(run)
+    )
 
 
 def test_overfitting_keeps_the_checkpoint_of_the_lowest_eval_loss() -> None:
@@ -317,10 +323,8 @@ def test_trouble_from_the_first_rows_leaves_nothing_to_go_back_to() -> None:
 def test_a_scale_that_collapsed_has_not_touched_the_weights() -> None:
     """Steps that overflow are skipped, so the newest checkpoint is as good as any."""
     tree = load_trees()
-    assert {leaf.id for leaf in tree.leaves.values() if leaf.take is Take.NEWEST} == {
-        "scale-collapse",
-        "scale-drifts-down",
-    }
+    newest = {leaf.id for leaf in tree.leaves.values() if leaf.take is Take.NEWEST and "end" not in leaf.events}
+    assert newest == {"scale-collapse", "scale-drifts-down"}
     known = facts_of(broken_at(2000, checkpoint_every=100)).get("checkpoints")
     restart = advise(known, 500, 499, storm=False, take=Take.NEWEST)
     assert restart is not None
@@ -366,3 +370,16 @@ def test_a_model_that_was_best_before_training_leaves_no_checkpoint() -> None:
     assert "".join(text for text, _ in restart_line(found)) == (
         "No checkpoint is worth keeping: at its best the model was not trained yet. Fix the cause and start again"
     )
+
+
+def test_a_run_that_crashed_goes_on_from_the_newest_checkpoint(tmp_path: Path) -> None:
+    """Where one was saved; where nothing says so, nobody needs to be reminded."""
+    rows = "".join(f"{{'loss': {3 - row / 20:.3f}, 'step': {10 * row}}}\n" for row in range(1, 30))
+    log = tmp_path / "train.log"
+    log.write_text(f"{rows}torch.cuda.OutOfMemoryError: CUDA out of memory.\n", encoding="utf-8")
+    run = load_run(log)
+    assert diagnose(run, load_trees()).findings[0].restart is None
+    saved = replace(run, config={**run.config, "checkpoints": Setting((100, 200), "test")})
+    restart = diagnose(saved, load_trees()).findings[0].restart
+    assert restart is not None
+    assert restart.checkpoint_step == 200

@@ -31,7 +31,9 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
         doubtful: whether the best checkpoint may not be the best.
     """
     decision, restart = finding.decision, finding.restart
-    sure = [fix for fix in finding.advice if fix.text and not fix.conditional] or finding.advice[:1]
+    sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
+    if not sure and decision is None:
+        sure = [*finding.advice[:1]]
     fixes = [Action(fix.text, fix.reason, fix=fix.text) for fix in sure]
     first: list[Action] = []
     if decision is not None:

@@ -28,11 +28,12 @@ from stabtree.report.model.words import (
     unchecked,
 )
 from stabtree.report.verdicts import BADGES
-from stabtree.tree.model import Leaf, Severity
+from stabtree.tree.model import Leaf, Severity, Take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from stabtree.diagnosis.restart import Restart
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.visits import Missing, Visit
 
@@ -259,12 +260,18 @@ def _reason(diagnosis: Diagnosis, miss: Missing) -> str:
     return f"nothing to log would help: {miss.reason}"
 
 
+def _going_back(restart: Restart) -> str:
+    return "use" if restart.take is Take.BEST else "restart from"
+
+
 def _closing(diagnosis: Diagnosis, finding: Incident | None, exit_code: int | None) -> str:
     parts = [BADGES[badge(diagnosis)].word.lower()]
     if finding:
         parts[0] += f": {finding.leaf.id}{_at(finding)}"
         if finding.restart and finding.restart.checkpoint_step is not None:
-            parts.append(f"restart from {finding.restart.checkpoint_step:,}")
+            parts.append(f"{_going_back(finding.restart)} {finding.restart.checkpoint_step:,}")
+        elif finding.restart and finding.restart.take is Take.BEST and finding.restart.has_older:
+            parts.append(f"use a checkpoint near {finding.restart.up_to_step:,}")
         elif finding.restart and finding.restart.has_older:
             parts.append(f"restart from {finding.restart.up_to_step:,} or before")
     if diagnosis.ignored:

@@ -30,7 +30,7 @@ def restart_line(restart: Restart) -> list[Piece]:
     if restart.take is Take.BEST:
         return [("Use ", ""), (named, "number"), (f"{_path(restart)}{_best(restart)}{_source(restart)}", "")]
     if restart.take is Take.NEWEST:
-        why = "the newest with sound weights, since steps that overflow are skipped"
+        why = "the newest with sound weights"
     else:
         older = restart.checkpoint_step < restart.before_step
         which = f"before {_trouble(restart)}" if older else "the last sound one"
@@ -46,8 +46,11 @@ def _any_checkpoint(restart: Restart) -> list[Piece]:
     """Say up to where any checkpoint will do, where nothing says which there are."""
     step = f"{restart.unit} {restart.up_to_step:,}"
     if restart.take is Take.BEST:
-        return [("Use ", ""), (f"the checkpoint nearest to {step}", "number"), (AT_BEST, "")]
-    after = f" with its optimizer state; at least {_lost(restart)} run again"
+        return [("Use ", ""), (f"the checkpoint nearest to {step}", "number"), (f"{AT_BEST}, if one was kept", "")]
+    why = ""
+    if restart.margin_steps:
+        why = f" ({counted(restart.margin_steps, restart.unit)} before the last sound row)"
+    after = f"{why} with its optimizer state; at least {_lost(restart)} run again"
     return [("Restart from ", ""), (f"any checkpoint up to {step}", "number"), (after, "")]
 
 
