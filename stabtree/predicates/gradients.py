@@ -214,6 +214,8 @@ def always_clipped(
         configured = "grad_clip" in run.config
         return inapplicable("the run does not clip") if configured else unknown("grad_clip is not known", "grad_clip")
     values = finite(grad_norm)[1]
+    if not len(values):
+        return unknown("no value of grad_norm is finite", "grad_norm")
     late = values[len(values) // 2 :]
     clipped = float(np.mean(late > clip))
     text = f"grad_norm is above the clip of {clip:g} at {against(clipped, share, '.0%')} of the steps in the "

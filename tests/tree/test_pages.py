@@ -64,7 +64,8 @@ def test_a_tree_of_ones_own_has_pages_of_its_own(tmp_path: Path) -> None:
     assert own.leaves["bad"].page == "http://wiki.example/run"
     assert build(house(), "house.yaml").leaves["bad"].page == ""
     (tmp_path / "house.yaml").write_text(house("https://wiki.example/{leaf}"), encoding="utf-8")
-    assert "https://wiki.example/bad" in run("explain", "bad", "--tree", str(tmp_path / "house.yaml")).stdout
+    shown = run("explain", "bad", "--tree", str(tmp_path / "house.yaml"), "--full").stdout
+    assert "https://wiki.example/bad" in shown
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "wiki/bad", "https://a b", "https://x)<b>", "https://x](y"])

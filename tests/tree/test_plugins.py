@@ -62,7 +62,8 @@ def test_the_package_of_the_page_diagnoses_a_run(site: Path, tmp_path: Path) -> 
     assert done.stdout == f"CRITICAL  {log}: Step 150: The loss is frozen [loss-frozen]\n", done.stderr
     high = ["--set", "F1.rows=300"]
     assert run("diagnose", str(log), "--tree", str(tree), "-q", *high).returncode == 0
-    assert "loss_frozen: Does the loss stay at exactly one number?" in run("explain", "F1", "--tree", str(tree)).stdout
+    explained = run("explain", "F1", "--tree", str(tree), "--full").stdout
+    assert "loss_frozen: Does the loss stay at exactly one number?" in explained
     assert "no mistake" in run("tree", "check", str(tree)).stdout
     tree.write_text(BLOCKS["frozen.yaml"].replace("{rows: 30}", "{row: 30}"), encoding="utf-8")
     assert "did you mean 'rows'?" in failed("tree", "check", str(tree))

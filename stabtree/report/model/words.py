@@ -166,8 +166,8 @@ def _more_before_run(diagnosis: Diagnosis) -> str:
 
 
 def finding_title(finding: Incident) -> str:
-    """Return the leaf's headline with what was seen, where both are known; else its title."""
-    brief = next((item.brief for item in finding.parts[0].evidence if item.brief), "")
+    """Return the leaf's headline with what was seen last on the way to it, where both are known; else its title."""
+    brief = next((item.brief for item in reversed(finding.parts[0].evidence) if item.brief), "")
     if not brief or not finding.leaf.headline:
         return finding.leaf.title
     return finding.leaf.headline.replace(BRIEF, clipped(clean(brief), MAX_BRIEF))

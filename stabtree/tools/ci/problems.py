@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MAX_PATH = 1000
 MAX_TITLE = 200
 MAX_TEXT = 500
-MAX_ACTIONS = 2  # the restart and what to do first; the report has the rest
 NOT_JUDGED = "not-judged"
 """The rule of a run that could not be judged; `unread` is that of a log that could not be read."""
 
@@ -125,8 +124,9 @@ def accepted(finding: Incident) -> str:
 
 
 def actions(finding: Incident) -> tuple[str, ...]:
-    """Return the restart, and what to do first."""
-    return _texts([action.text for action in do_now(finding)[:MAX_ACTIONS]])
+    """Return what to do first, and the restart; the report has the rest."""
+    texts = [action.text for action in do_now(finding)]
+    return _texts([*texts[:1], *(texts[1:][-1:] if finding.restart else texts[1:2])])
 
 
 def _log_of(name: str, diagnosis: Diagnosis) -> str:

@@ -174,11 +174,11 @@ def test_a_value_that_is_too_large_is_told_as_it_was_logged() -> None:
     loss[200] = 1e150
     found = stabtree.diagnose({"step": STEPS, "loss": loss})
     text = json.dumps(found.to_dict()["findings"])
-    assert "up to 1e+150" in text
-    assert "up to 1e+100" not in text
+    assert "up to 1e150" in text
+    assert "up to 1e100" not in text
     assert any("the largest 1e+150 at step 200" in note for note in found.run.notes)
     loss[200:210] = np.geomspace(1e120, 1e150, 10)
-    assert "up to 1e+100 or more" in json.dumps(stabtree.diagnose({"step": STEPS, "loss": loss}).to_dict()["findings"])
+    assert "up to 1e100 or more" in json.dumps(stabtree.diagnose({"step": STEPS, "loss": loss}).to_dict()["findings"])
 
 
 @pytest.mark.parametrize(

@@ -22,16 +22,16 @@ def one(name: str) -> tuple[Diagnosis, list[Command]]:
     return found, commands(github(found))
 
 
-def test_an_annotation_tells_what_was_found_where_to_restart_and_what_to_do_first() -> None:
-    """The title is the headline, the message the run, the restart and the first thing to do; a line a thing."""
+def test_an_annotation_says_what_was_found_what_to_do_first_and_where_to_restart() -> None:
+    """The title is the headline, the message the run, the first thing to do and the restart, each on a line."""
     _, (command,) = one("nan-forward")
     assert command.name == "error"
-    assert command.properties["title"] == "Step 412: The loss went NaN, likely in the forward pass"
+    assert command.properties["title"] == "Step 412: The loss became inf in one step; nothing led up to it"
     assert command.properties["file"].endswith("fixtures/phase19/nan-forward/metrics.csv")
-    head, restart, first = command.message.split("\n")
+    head, first, restart = command.message.split("\n")
     assert "(nan-forward)" in head
-    assert restart.startswith("Restart from the checkpoint of step 400, ")
-    assert first.startswith("Compute log_softmax(logits)")
+    assert restart.startswith("Restart from the checkpoint of step 400 with its optimizer state")
+    assert first.startswith("Compute the loss from the logits in fp32")
 
 
 def test_the_line_is_named_only_where_it_is_known() -> None:
