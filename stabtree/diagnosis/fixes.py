@@ -46,6 +46,8 @@ EARLY_ROWS = 3  # trouble within so few rows was there from the start
 _CLAUSE = re.compile(
     r"(?:(?!\b(?:that|which|whose|where|since|so|by|from)\b)[^(,])*?\b(?:is|are|was|were|holds?|has|had|earns?|differ)\b"
 )
+_HALVE = re.compile(r"(?:Halve|Lower) the ((?:peak )?learning rate)(?: tenfold| \d+ times)?")
+_BY_HOW_MUCH = re.compile(r"(with|at) (?:a tenth|half) of the learning rate")
 _CHANGE = re.compile(r"\(([^()]* → [^()]*)\)")
 
 
@@ -77,7 +79,10 @@ class FixFormatter:
 
     def format(self, fix: str) -> str:
         """Return a fix with this run's numbers."""
-        return fill(insert(untagged(fix), self._worked_out), self._describe)
+        plain = untagged(fix)
+        if any(self._is_still_too_high(item) for item in placeholders(fix)):
+            plain = _BY_HOW_MUCH.sub(r"\1 a lower learning rate", _HALVE.sub(r"Lower the \1", plain))
+        return fill(insert(plain, self._worked_out), self._describe)
 
     def _worked_out(self, name: str) -> str:
         seen = self.clues.get(name)
@@ -138,14 +143,14 @@ class FixFormatter:
         if not item.operator:
             return f"{name} {_shown(now)}"
         wanted = _changed(item, now)
-        if self._is_still_too_high(item, wanted):
-            lower = now / 10 ** math.ceil(math.log10(now / self.max_lr) + 1e-9)
-            return f"{name} {_shown(now)} → {_shown(lower)}; {_shown(wanted)} is still far too high"
+        if self._is_still_too_high(item):
+            wanted = now / 10 ** math.ceil(math.log10(now / self.max_lr) + 1e-9)
         return f"{name} {_shown(now)} → {_shown(wanted)}"
 
-    def _is_still_too_high(self, item: Placeholder, wanted: float) -> bool:
+    def _is_still_too_high(self, item: Placeholder) -> bool:
         """Return whether a lowered rate is one that the run could not have learned at either."""
-        return item.knob == "lr" and item.operator == "/" and wanted >= self.max_lr
+        now = self._value(item.knob) if item.knob == "lr" and item.operator == "/" else None
+        return isinstance(now, int | float) and _changed(item, now) >= self.max_lr
 
     def _spelled(self, knob: str) -> str:
         """Return the key that the configuration uses for a knob, else the framework's; empty if neither is known."""

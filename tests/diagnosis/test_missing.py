@@ -124,7 +124,7 @@ def test_what_answers_the_same_questions_is_one_entry() -> None:
     found = diagnose(load_run(FIXTURES / "phase19" / "spike-unexplained"), TREES)
     names = {item.names: item.unlocks for item in found.log_next}
     assert names["grad_norm",] == ("Q2.3", "P12.lead")
-    assert names["batch_id",] == ("Q2.3", "Q2.3.batch")
+    assert names["batch_id",] == ("Q2.3",)
     assert all(len(set(item.unlocks)) == len(item.unlocks) for item in found.log_next)
 
 
@@ -160,7 +160,7 @@ def test_the_measurement_that_is_said_to_tell_a_cause_does() -> None:
     """A spike without batch ids leaves the loader open; with ids that do not recur it is no longer."""
     run = load_run(FIXTURES / "phase19" / "spike-unexplained")
     advice = next(item for item in diagnose(run, TREES).log_next if item.names == ("batch_id",))
-    assert advice.decides == ("whether the cause is a data loader that repeats batches",)
+    assert any("The loader repeated batches" in text for text in advice.decides)
     steps = run.series["loss"].steps
     both = Run(run.name, {**run.series, "batch_id": series("batch_id", np.arange(len(steps)), steps)}, run.config)
     causes = {judged.cause.id: judged.state for judged in diagnose(both, TREES).findings[0].causes}

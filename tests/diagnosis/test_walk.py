@@ -97,8 +97,8 @@ def test_missing_columns_are_named_not_passed_over() -> None:
     assert found.findings[0].leaf.id == "spike-unexplained"
     missing = {miss.id: miss.metrics for miss in found.missing}
     assert missing["Q2.3"] == ("lr", "batch_id", "grad_norm")
-    states = {cause.cause.id: str(cause.state) for cause in found.findings[0].causes}
-    assert {states[id_] for id_ in ("Q2.3.lr", "Q2.3.batch")} == {"not checkable"}
+    causes = {cause.cause.id for cause in found.findings[0].causes}
+    assert not causes & {"Q2.3.lr", "Q2.3.batch"}  # no guesses at what was not logged
 
 
 @pytest.mark.parametrize("rows", [1, 2])

@@ -44,6 +44,13 @@ def rate_is_logged(_moment: Moment, run: Run) -> Seen:
 
 
 @clue
+def to_compare(_moment: Moment, run: Run) -> Seen:
+    """Return what a person compares around a jump: the rate only where the log does not show it."""
+    logged = run.has("lr")
+    return Seen(float(logged), "", "20 samples" if logged else "20 samples and the learning rate", "lr")
+
+
+@clue
 def leapt_to_configured(moment: Moment, run: Run, lr: Series) -> Seen | None:
     """Return whether the rate that it leaps to is the configured one: `yes` or `no`."""
     found, known = _leap(moment, lr), run.setting("lr")

@@ -189,7 +189,7 @@ def critic_check(moment: Moment, run: Run) -> Seen | None:
     if grown < shared.FACTOR_LARGE:
         return None
     at = int(steps[np.argmax(values >= grown * first)])
-    step, level = _round_up(at), _round(first * math.sqrt(grown))
+    step, level = _round_up(at), _round(first * math.sqrt(shared.FACTOR_LARGE))
     name = series.origin or series.metric
     short = f"{name} below {figure(level)} at {moment.unit} {step:,}"
     return Seen(

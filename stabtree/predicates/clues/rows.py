@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.shared import LEVELS, ROWS_SHORT, SHARE_HALF, TREND_Z
+from stabtree.common.stats import blocks, kendall_z, median
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 
@@ -38,6 +41,32 @@ def lone_infinite_norms(moment: Moment, grad_norm: Series, loss: Series) -> Seen
     found = [int(step) for step in steps[: len(lone)][lone] if _is_finite_at(loss, int(step))]
     text = f"grad_norm is not finite alone at {len(found):,} rows before, and the loss stays ordinary there"
     return Seen(len(found), text, f"{len(found):,}", "grad_norm", tuple(found[:4]))
+
+
+@clue
+def norm_grows_from_start(moment: Moment, grad_norm: Series) -> Seen | None:
+    """Return how many times its first rows grad_norm reaches before the onset, where it rises all the way; else 1."""
+    steps, values = finite(grad_norm)
+    before = values if moment.onset_step is None else values[steps < moment.onset_step]
+    before = before[before > 0]
+    if len(before) < 2 * ROWS_SHORT:
+        return None
+    first, last = median(before[:ROWS_SHORT]), median(before[-ROWS_SHORT:])
+    halfway = median(before[: len(before) // 2])
+    levels, _ = blocks(before, min(LEVELS, len(before) // 2))
+    rises = kendall_z(levels) > TREND_Z and halfway > (1 + SHARE_HALF) * first
+    short = f"{figure(first)} → {figure(last)}"
+    text = f"grad_norm goes from {short}" if not rises else f"grad_norm grows from the first rows on: {short}"
+    return Seen(last / first if rises else 1.0, text, short, "grad_norm", (int(steps[0]),))
+
+
+@clue
+def step_was_skipped(moment: Moment, grad_norm: Series) -> Seen | None:
+    """Return whether grad_norm is exactly 0 at the onset, as where the optimizer's step was skipped: `yes` or `no`."""
+    at = grad_norm.values[grad_norm.steps == moment.onset_step]
+    if not len(at):
+        return None
+    return Seen("no" if at.any() else "yes", f"grad_norm is {figure(float(at[0]))} there", "", "grad_norm")
 
 
 def _is_finite_at(series: Series, step: int) -> bool:

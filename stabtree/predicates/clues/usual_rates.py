@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 USUAL_WEIGHT = 0.02  # no limit: the standard deviation that most models are initialised with
 BF16_HALF_DIGIT = 2.0**-9  # no limit
+TOO_LOW_TO_FIT = 1e-4  # no limit: in 200 steps Adam moves each weight by less than 0.02
+FIT_RATE = 1e-3  # no limit: Adam's default
 MIN_TRIAL_FACTOR = 2.0  # no limit: trials of nearer rates show no difference
 STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much, as a person would
 
@@ -169,9 +171,17 @@ def rates_to_try(_moment: Moment, run: Run, context: Context, lr: Series | None 
     up, down = min(rate * FARTHEST_FACTOR, usual.high), max(rate / FARTHEST_FACTOR, usual.low)
     apart = ((up, up / rate), (down, rate / down))
     wanted = [_rounded(trial) for trial, factor in apart if factor >= MIN_TRIAL_FACTOR]
-    if not wanted:
+    if not wanted or (apart[0][1] < MIN_TRIAL_FACTOR and rate <= usual.high):  # no run that hardly learns needs less
         return None
     return Seen(rate, f"lr is {rate:.3g}", " and ".join(wanted), "lr")
+
+
+@clue
+def fit_rate(_moment: Moment, run: Run, lr: Series | None = None) -> Seen:
+    """Return at which rate to fit one batch, where the run's own is too low to do it in 200 steps."""
+    rate = peak_rate(run, lr)
+    low = rate is not None and rate < TOO_LOW_TO_FIT
+    return Seen(rate or 0.0, "", f", at a learning rate of {FIT_RATE:g}" if low else "", "lr")
 
 
 def _rounded(rate: float) -> str:

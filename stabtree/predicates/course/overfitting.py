@@ -87,6 +87,8 @@ def _moved(name: str, series: Series, turn: TurningPoint, share: float, limit: f
     apart = "at"
     if turn.last != turn.best:
         apart = f"{as_share(change)} {side}" if change else side
+        if turn.best < 0:  # no share of it says anything
+            apart = f"{figure(abs(turn.last - turn.best), 2)} {side}"
     text = f"{name} is {apart} its best, {figure(turn.best, 4)} at step {turn.step:,}: {figure(turn.last, 4)} now "
     text += f"({against(max(share, 0.0), limit, '.1%')} with its scatter taken off, limit {limit:.0%})"
     brief = f"best {figure(turn.best, 4)} at step {turn.step:,}, now {figure(turn.last, 4)}"

@@ -108,6 +108,8 @@ def leaves_start(
     frozen = _no_gradient(grad_norm)
     if frozen and course.loss.at_least < min_share:
         return Answer("flat", (found, frozen), onset_step=begin, strength=FARTHEST)
+    if not finite(loss)[1].any():
+        return inapplicable("the loss is exactly 0 in every row, which is asked about by itself")
     late = begins_late(run, loss)
     if late:
         return unknown(late)

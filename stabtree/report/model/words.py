@@ -68,7 +68,7 @@ def _before(diagnosis: Diagnosis, finding: Incident) -> Iterator[tuple[int, str]
     for other in diagnosis.findings[1:]:
         grave = other.leaf.severity.is_alarm
         if other.onset_step is not None and grave and other.metric.partition("/")[0] not in SYMPTOMS:
-            yield other.onset_step, other.leaf.title
+            yield other.onset_step, finding_title(other)
 
 
 def headline(diagnosis: Diagnosis) -> str:

@@ -96,10 +96,10 @@ def test_the_size_of_a_return_is_that_before_the_trouble() -> None:
 
 
 def test_a_critic_is_looked_at_where_it_had_grown_a_thousandfold() -> None:
-    """One digit of a step, and of a level between the first and that one."""
+    """One digit of a step, and of a level three times the first."""
     found = seen("critic_check", {**GAME, "value_loss": 300.0 * 10 ** (8 * AT)})
     assert found is not None
-    assert found.short == "value_loss below 10,000 at step 40"
+    assert found.short == "value_loss below 1,000 at step 40"
     assert seen("critic_check", {**GAME, "value_loss": 1 + AT}) is None
 
 
