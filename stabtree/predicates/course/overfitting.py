@@ -8,7 +8,8 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, as_share, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
+from stabtree.common.shared import NOISE_TIMES
+from stabtree.common.stats import change_noise, median
 from stabtree.common.strength import above, below, strongest, weakest, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.facts.curve.turn import NORMAL_90, line, turn_of
@@ -167,7 +168,8 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     Yes where its levels since the best one are worse by at least `fall` of it, once their scatter is taken off;
     `collapsed` where by half of it or more. `zero`: a quality that should rise is 0.000 in most rows and at the
     end: nothing is predicted, or nothing counts as right. Asked of the known measure, else of another one on held-out
-    data. `some-zero`: the same of one whose name does not say on which data.
+    data. No where neither its rise to the best nor its fall exceeds the scatter of single rows. `some-zero`: the same
+    of one whose name does not say on which data.
     """
     quality = _measure(run) if eval_quality is None else eval_quality
     if quality is None:
@@ -184,9 +186,17 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
         return Answer(NO, (Evidence(f"{name} is not known to be of held-out data", quality.metric),))
     share = _share(turn.bound, abs(turn.level))
     found = _moved(name, quality, turn, share, fall)
-    strength = weakest(above(share, fall), above(turn.after, LASTING))
+    strength = weakest(above(share, fall), above(turn.after, LASTING), _beyond_scatter(quality, turn))
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
     return measured(strength, (found,), verdict, onset_step=turn.step, last_good_step=turn.step)
+
+
+def _beyond_scatter(quality: Series, turn: TurningPoint) -> float:
+    """Return how clearly a quality rose to its best, or fell from it, by more than its rows scatter by chance."""
+    _, values = finite(quality)
+    scatter = NOISE_TIMES * change_noise(values)
+    gained = abs(turn.level - median(values[: shared.ROWS_SHORT]))
+    return strongest(above(gained, scatter), above(turn.worse, scatter))
 
 
 def _measure(run: Run) -> Series | None:

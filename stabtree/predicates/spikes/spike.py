@@ -91,7 +91,7 @@ def spike_recovers(
     explain (fewer than `rare` such steps expected), and with its last rows still above; else it is unknown.
     `climbs`: the loss took longer than `window_steps`, and more than `climb_rows` rows, for the first half of its way
     up, so it is a divergence and no spike: a jump that is logged every 100 steps takes one row, or two where rows are
-    means.
+    means. So it did where it had climbed for as long before the spike, and by more than the spike added.
     """
     top, params = spike.top, spike.params
     horizon_steps = params.horizon(loss)
@@ -153,7 +153,23 @@ def _stayed_up(
         text = f"{plain.text}; the first half of its climb took {took:,} steps: a divergence, not a spike"
         window = float(params.window_steps)
         return Answer("climbs", (Evidence(text, "loss", plain.steps, float(took), window),))
+    if (low_step := _climbed_before(loss, spike, ends, climb_rows)) is not None:
+        text = f"{plain.text}; most of its climb, from step {low_step:,} on, came before that step: a divergence"
+        return Answer("climbs", (Evidence(text, "loss", plain.steps, ends, spike.back_level),))
     return Answer(NO, (plain,))
+
+
+def _climbed_before(loss: Series, spike: Spike, ends: float, climb_rows: int) -> int | None:
+    """Return the step of the lowest level before a spike, where a long way up from it exceeds what the spike added."""
+    steps, values = finite(loss)
+    before = values[steps <= spike.top.last_good_step]
+    if len(before) < ROWS_SHORT:
+        return None
+    levels = np.median(np.lib.stride_tricks.sliding_window_view(before, ROWS_SHORT), axis=1)
+    at = int(np.argmin(levels)) + ROWS_SHORT - 1
+    took = spike.top.last_good_step - int(steps[at])
+    slow = took > spike.params.window_steps and len(before) - 1 - at > climb_rows
+    return int(steps[at]) if slow and spike.top.mean - float(levels.min()) > ends - spike.top.mean else None
 
 
 @predicate(source="precision P12")
