@@ -91,7 +91,13 @@ class FixFormatter:
     def is_pointless(self, fix: str) -> bool:
         """Return whether a fix is not for this run, sets what is set already, or needs what is not there or known."""
         lost = not self.has_older and CHECKPOINT in {item.knob for item in placeholders(fix)}
-        return lost or not self.fits(fix) or self.is_done(fix)
+        return lost or not self.fits(fix) or self.is_done(fix) or self._lowers_a_low_rate(fix)
+
+    def _lowers_a_low_rate(self, fix: str) -> bool:
+        """Return whether a fix lowers a learning rate that is below all usual ones already."""
+        below = self.clues.get("rate_below_usual")
+        lowered = any(item.knob == "lr" and item.operator == "/" for item in placeholders(fix))
+        return lowered and below is not None and isinstance(below.value, float) and below.value > 1
 
     def fits(self, fix: str) -> bool:
         """Return whether a fix is for this run, and the log shows what it inserts."""
@@ -203,11 +209,7 @@ def _changed(item: Placeholder, now: float) -> float:
 def _shown(value: float) -> str:
     """Format a setting as one would type it: 0.0015, 3e-5, 2000."""
     if float(value).is_integer() and abs(value) < 1e9:
-        if abs(value) >= 10:
-            return f"{int(value)}"
-        if isinstance(value, float):
-            return f"{value:.1f}"
-        return f"{value}"
+        return f"{value:.1f}" if isinstance(value, float) and abs(value) < 10 else f"{int(value)}"
     return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e")
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.leaves.make import Floats, Made, Maker
 
 NORM = nan_from(450, noisy(1.0))
+RISEN = np.where(np.arange(len(NORM)) >= 430, 30 * NORM, NORM)  # well above its usual size before it breaks
 DEAD: dict[str, Any] = {"loss": nan_from(450, falling(ROWS))}
 RISING = np.concatenate((falling(300), 1 + np.linspace(0, 2, 300)))
 JUMPED = falling(ROWS) + np.where(AT >= 400, 2.0, 0)
@@ -309,7 +310,8 @@ def climbs_on(rate: float) -> Run:
 
 TOLD: dict[str, Maker] = {
     "T32": partial(moved, 8.0),
-    "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, NORM)}, lr=0.0112, optimizer="adamw"),
+    "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, RISEN)}, lr=0.0112, optimizer="adamw"),
+    "C38.cause": partial(dies, {}, precisions="fp16+bf16"),
     "Q1.4.leap": partial(leaping, 1e-2),
     "Q4.4.lr": partial(norm_at, 1.12, "sgd"),
     "Q1.4.log0: explosion": partial(infinite, 8.8),
