@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 HOUR = 3600.0  # no limit
-MIN_LEVEL_ROWS, MAX_LEVEL_ROWS = 3, 15  # the rows of a level: a twentieth of all, within these
+MIN_LEVEL_ROWS, MAX_LEVEL_ROWS = 3, 15  # no limit: the rows of a level: a twentieth of all, within these
 
 
 class CheckpointSource(StrEnum):

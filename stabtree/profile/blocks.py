@@ -18,8 +18,8 @@ PAIRS = 256  # no limit: neighbours whose difference is looked at: the scatter i
 IQR = 1.349  # no limit: interquartile range of a normal sample, in standard deviations
 RAMP_IQR = 0.5 / IQR  # no limit: the same of an even ramp, as a share of its height
 MIN_INNER = 8  # rows from which on a block shows its own scatter
-LEVEL_SHARE = 20  # the first and the last level are medians of one in so many rows
-LEVEL_ROWS = 3  # but of so many at least
+LEVEL_SHARE = 20  # no limit: the first and the last level are medians of one in so many rows
+LEVEL_ROWS = 3  # no limit: but of so many at least
 
 
 @dataclass(frozen=True, slots=True)

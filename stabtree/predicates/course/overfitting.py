@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 BETTER, WORSE = "better", "worse"
 LASTING = 2  # evaluations after the best one; a single one that is worse may be an accident
 LARGEST = 1e300  # no limit: times a level: a change that is larger is no larger
-NOTHING = 0.0005  # of a quality: 0 to three decimals
+NOTHING = 0.0005  # no limit: of a quality: 0 to three decimals
 
 
 @predicate(
