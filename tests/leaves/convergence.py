@@ -417,12 +417,6 @@ def memorised_from(step: int, rate: float) -> Run:
     return make_run({"loss": loss, "eval_loss": 2.5 - 0.0005 * np.minimum(AT, step) + 0.004 * after})
 
 
-def prepared_otherwise(accuracy: float) -> Run:
-    """A training set learned by heart, with held-out answers that are rarely wrong and then cost far too much."""
-    run = learned_by_heart(0.8)
-    return replace(run, series={**run.series, **make_run({"eval_quality": np.full(ROWS, accuracy)}).series})
-
-
 TOLD: dict[str, Maker] = {
     "O27.stuck": partial(memorised_from, 300, 0.01),
     "O27.eval": partial(held_out, 2.5),
@@ -435,7 +429,6 @@ TOLD: dict[str, Maker] = {
     "C36.cause": lambda: with_config(flat(), epsilon=0.1, optimizer="adamw"),
     "C37.cause": lambda: with_config(moving("slow", 1e-3), beta1=0.999, beta2=0.9, optimizer="adamw"),
     "O7.low": lambda: with_config(flat(), lr=1e-8, optimizer="adamw"),
-    "O27.prepared": partial(prepared_otherwise, 0.99),
     "O1.one.high": lambda: (with_config(flat(), lr=1.12, optimizer="sgd"), {"answers": {"O1": "yes"}}),
     "O22.high: thrown up": partial(leaps, 2.25),
     "O14.masked": lambda: make_run({"loss": np.zeros(ROWS)}, vocab_size=32_000),
