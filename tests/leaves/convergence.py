@@ -428,7 +428,6 @@ TOLD: dict[str, Maker] = {
     "C29.cause": lambda: with_config(flat(), weight_decay=10.0, lr=1e-3, optimizer="adamw"),
     "C36.cause": lambda: with_config(flat(), epsilon=0.1, optimizer="adamw"),
     "C37.cause": lambda: with_config(moving("slow", 1e-3), beta1=0.999, beta2=0.9, optimizer="adamw"),
-    "O7.low": lambda: with_config(flat(), lr=1e-8, optimizer="adamw"),
     "O1.one.high": lambda: (with_config(flat(), lr=1.12, optimizer="sgd"), {"answers": {"O1": "yes"}}),
     "O22.high: thrown up": partial(leaps, 2.25),
     "O14.masked": lambda: make_run({"loss": np.zeros(ROWS)}, vocab_size=32_000),

@@ -36,7 +36,7 @@ FIXED = {leaf: folder for leaf, folder in FOLDERS.items() if leaf in TREE.leaves
 # A line that never ends a run is not asked whether the run has survived it.
 NO_ANSWER = {(question.id, "survived") for question in TREE.questions.values() if question.params.get("ends") is False}
 # Where the updates are that small, O7 and O7.slow have sent the walk to `lr-too-low` before.
-NEVER_TOLD = {"O7.lr", "O1.one.low"}
+NEVER_TOLD = {"O7.lr", "O7.low", "O1.one.low"}
 # A setting or a column alone makes nothing likely.
 GUESSES = {"setting_is", "is_logged"}
 APPLIED = {"nan-structural": ("Q1.4",)}
