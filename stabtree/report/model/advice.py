@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.report.model.report import Action
@@ -38,7 +39,7 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
     first: list[Action] = []
     if decision is not None:
         first = [Action(decision.ask, branches=decision.branches)]
-    actions = list(_unique([*first, *fixes]))
+    actions = [_ended(action) for action in _unique([*first, *fixes])]
     if restart is None:
         return tuple(actions[:MAX_TO_DO])
     pieces = restart_line(restart)
@@ -48,6 +49,17 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
     text = f"{text.removesuffix('.')}."
     back = Action(text, strong=next((text for text, style in pieces if style), ""))
     return (*actions[: MAX_TO_DO - 1], back)
+
+
+def _ended(action: Action) -> Action:
+    """Return an action whose sentences end as sentences do."""
+    branches = tuple((word, _stopped(text)) for word, text in action.branches)
+    return replace(action, text=_stopped(action.text), branches=branches)
+
+
+def _stopped(text: str) -> str:
+    """Return a text with a full stop, where it ends without any."""
+    return text if not text or text.rstrip(")\"'").endswith((".", "?", "!", ":")) else f"{text}."
 
 
 def whole(action: Action) -> str:

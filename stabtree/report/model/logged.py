@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import in_words
 from stabtree.diagnosis.missing import RERUN
+from stabtree.diagnosis.result import CauseState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from stabtree.report.model.report import CauseRow
     from stabtree.run import Run
 
-MAX_NAMES = 3
+MAX_NAMES = 2
+OPEN = 2  # causes between which something is to be decided
+SHOWS = ("shows", "show")
 MAX_DECIDED = 48  # characters: with what to log a line of a screen
 
 
@@ -26,18 +30,23 @@ def log_next(diagnosis: Diagnosis, rows: Sequence[CauseRow]) -> str:
         rows: the causes that are shown.
     """
     open_ = [row.judged for row in rows if not row.silent]
-    wanted = {name: None for judged in open_ for name in judged.missing if _is_lacking(name, diagnosis.run)}
-    if wanted:
-        deciding = [judged.cause for judged in open_ if judged.missing]
-        if len(deciding) == 1:
-            cause = deciding[0]
-            return f"{_named(list(wanted))}: shows whether it is {cause.short or cause.text}"
-        return f"{_named(list(wanted))}: {'they decide' if len(wanted) > 1 else 'it decides'} between the causes"
+    settled = bool(diagnosis.findings) and diagnosis.findings[0].decision is not None
+    if settled or any(judged.state == CauseState.CONFIRMED for judged in open_):
+        return ""
+    deciding = {
+        judged.cause.short or judged.cause.text: wanted
+        for judged in open_
+        if (wanted := [name for name in judged.missing if _is_lacking(name, diagnosis.run)])
+    }
+    names = list(dict.fromkeys(chain.from_iterable(deciding.values())))
+    texts = list(dict.fromkeys(judged.cause.short or judged.cause.text for judged in open_))
+    if names and len(texts) >= OPEN:
+        kept = list(dict.fromkeys([*deciding, *texts]))[:OPEN]
+        return f"{_named(names)}: {SHOWS[len(names) > 1]} whether it is {' or '.join(kept)}"
     for item in diagnosis.log_next:
-        if item.decides and any(not text.startswith("whether the cause is") for text in item.decides):
-            text = next(text for text in item.decides if not text.startswith("whether the cause is"))
-            named = f"{_named(item.names)}: "
-            return named + (f"decides {text}" if len(text) <= MAX_DECIDED else "shows which of several things it is")
+        text = next((text for text in item.decides if not text.startswith("whether the cause is")), "")
+        if text and len(text) <= MAX_DECIDED and len(texts) >= OPEN:
+            return f"{_named(item.names)}: decides {text}"
     return ""
 
 

@@ -25,7 +25,9 @@ MAX_ALONE = 3  # rows before the onset that are not finite
 FEW_ROWS = 12  # a series of no more rows shows all it has in a table
 JUMP = 5.0  # times the usual step from row to row: what is farther off is to be seen in the rows
 ROWS_OF_NOISE = 50
-HERE, LAST_GOOD, ALONE = "◀ here", "last good row", "alone: the next row is ordinary"
+ROWS_OF_RISE = 3  # rows before one that may already belong to what went wrong
+HERE, ALONE = "◀ here", "alone: the next row is ordinary"
+LAST_GOOD, BEFORE = "last good row", "row before"
 BEST = "◀ best"
 FROM_HERE = "◀ the first row from there on"
 HASHES = "batch_id"
@@ -147,7 +149,8 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     earlier = _first_move(lead, finding)
     if at and not best:
         notes |= earlier
-        notes.setdefault(int(steps[at - 1]), LAST_GOOD if sharp and not earlier else "")
+        before = LAST_GOOD if _at_level(lead, at - 1) else BEFORE
+        notes.setdefault(int(steps[at - 1]), before if sharp and not earlier else "")
     if not np.isfinite(lead.values[at:]).any():
         notes[int(steps[at])] = here + _to_the_end(last - at)
         notes |= dict(_alone(shown, int(steps[at])))
@@ -165,6 +168,15 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     return notes
 
 
+def _at_level(series: Series, at: int) -> bool:
+    """Return whether a row lies no higher than the rows well before it reached."""
+    value, before = float(series.values[at]), series.values[max(at - ROWS_OF_NOISE, 0) : max(at - ROWS_OF_RISE, 0)]
+    before = before[np.isfinite(before)]
+    if not np.isfinite(value):
+        return False
+    return not len(before) or value <= float(before.max())
+
+
 def _first_move(lead: Series, finding: Incident) -> dict[int, str]:
     """Return the row at which another series moved first, and the one before it; empty where none did."""
     onset = finding.onset_step or 0
@@ -174,7 +186,7 @@ def _first_move(lead: Series, finding: Incident) -> dict[int, str]:
     at = int(lead.steps.searchsorted(event.step))
     if at == len(lead) or int(lead.steps[at]) >= onset or event.metric == HASHES:
         return {}
-    good = {int(lead.steps[at - 1]): LAST_GOOD} if at else {}
+    good = {int(lead.steps[at - 1]): LAST_GOOD if _at_level(lead, at - 1) else BEFORE} if at else {}
     return {int(lead.steps[at]): f"{event.metric} moved first"} | good
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stabtree.diagnosis.result import STRONG
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes
 from stabtree.report.text import clipped, in_lines, in_sentences
 from stabtree.report.verdicts import BADGES
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 LABEL = 10  # columns of the words before a line
 STATE = 11  # and of a cause's state
 MIN_NAME = 8  # columns of a run's name that is cut
-MIN_WHY = 20  # and of what speaks for a cause
-LINES_OF_A_FIX = 2
-NO_EVIDENCE = "nothing speaks for it"
+MAX_BARE = 2  # causes with evidence beside which one without any is left out
 SEPARATOR = " · "
 
 
@@ -103,19 +102,20 @@ def causes(page: Page, report: Report, *, form: tuple[int, int]) -> None:
         form: how many causes, and in how many lines each.
     """
     most, max_lines = form
-    rows, room = report.shown_causes[:most], page.width - LABEL - STATE
-    seen = {row.judged.cause.id: _evidence(page, row, rows) for row in rows}
+    rows, room = _distinct(report.shown_causes)[:most], page.width - LABEL - STATE
+    seen = {row.judged.cause.id: page.plain(row.why) if row.judged.evidence else "" for row in rows}
     names = [clipped(_name(page, row, room - len(seen[row.judged.cause.id])), room) for row in rows]
     width = max(map(len, names), default=0) + 2
     head = "Causes"
     for row, name in zip(rows, names, strict=True):
         text = seen[row.judged.cause.id]
-        beside = in_lines(text, room - width, max_lines) if text and room - width >= min(len(text), MIN_WHY) else []
-        state = row.word
-        for index, why in enumerate(beside or [""]):
-            pieces = [(f"{head:<{LABEL}}", "heading"), (f"{state:<{STATE}}", row.word)]
-            page.lines([[*pieces, (f"{name if not index else '':<{width}}", ""), (why, "dim")]])
-            head = state = ""
+        whole = len(text) <= room - width
+        pieces = [(f"{head:<{LABEL}}", "heading"), (f"{row.word:<{STATE}}", row.word)]
+        page.lines([[*pieces, (f"{name:<{width}}", ""), (text if whole else "", "dim")]])
+        if not whole:
+            for why in in_lines(text, room, max(max_lines - 1, 1)):
+                page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")]])
+        head = ""
 
 
 def _name(page: Page, row: CauseRow, room: int) -> str:
@@ -127,11 +127,14 @@ def _name(page: Page, row: CauseRow, room: int) -> str:
     return page.plain(cause.short)
 
 
-def _evidence(page: Page, row: CauseRow, rows: Sequence[CauseRow]) -> str:
-    """Return what speaks for a cause; that nothing does is said only beside others for which something does."""
-    if row.judged.evidence:
-        return page.plain(row.why)
-    return NO_EVIDENCE if any(other.judged.evidence for other in rows) else ""
+def _distinct(rows: Sequence[CauseRow]) -> list[CauseRow]:
+    """Return causes, each short text once; without evidence only where few others have some."""
+    enough = sum(bool(row.judged.evidence) for row in rows) >= MAX_BARE
+    found: dict[str, CauseRow] = {}
+    for row in rows:
+        if row.judged.evidence or row.state in STRONG or not enough:
+            found.setdefault(row.judged.cause.short or row.judged.cause.text, row)
+    return list(found.values())
 
 
 def labelled(page: Page, label: str, text: str) -> None:
@@ -142,7 +145,8 @@ def labelled(page: Page, label: str, text: str) -> None:
 
 def log_next(page: Page, report: Report) -> None:
     """Add what to log to decide between the causes."""
-    labelled(page, "Log next", report.log_next)
+    if report.log_next:
+        page.item((f"{'Log next':<{LABEL}}", "heading"), [(report.log_next, "")], indent=0, head_width=LABEL)
 
 
 def last_line(page: Page, report: Report) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 GAP = 2
 INDENT = 2
-MAX_NAME = 24
+MAX_NAME = 26
 BEFORE_NOTE = "   "
 
 
@@ -62,8 +62,10 @@ def _widths(page: Page, table: Quoted, lines: list[QuotedLine], first: int) -> l
 
 
 def _name(page: Page, name: str) -> str:
-    """Return the name of a series, of a long one its end."""
+    """Return the name of a series, of a long one its last part, else the end of that."""
     text = page.plain(name)
+    if len(text) > MAX_NAME:
+        text = text.rpartition("/")[2]
     if len(text) <= MAX_NAME:
         return text
     return page.plain("…") + text[-(MAX_NAME - 1) :]

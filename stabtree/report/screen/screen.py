@@ -35,8 +35,8 @@ INDENT = 2
 MORE = "more"  # the group of the lines below what to do
 CAUSES = ((3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
 FOLDS = (
-    *("causes", "meaning", "rows", "notes", "meaning", "causes", "do now", "rows"),
-    *("do now", "causes", "rows", "meaning", "log next", "path", "also"),
+    *("causes", "meaning", "rows", "notes", "meaning", "causes", "rows"),
+    *("causes", "rows", "meaning", "log next", "path", "also", "do now", "do now"),
 )
 """What gives way first. Neither the verdict, the restart, what decides, nor the last line ever do."""
 
@@ -77,7 +77,7 @@ def _blocks(report: Report, options: RenderOptions) -> list[Pane]:
         Pane("rows", table),
         Pane("strips", (partial(_strips, drawn=drawn, options=options),), free=True),
         Pane("meaning", forms(meaning, 3, 2, 1, 0, of="lines")),
-        Pane("do now", forms(do_now, 3, 2, 1, of="lines")),
+        Pane("do now", forms(do_now, 4, 3, 2, of="lines")),
         Pane("causes", forms(causes, *CAUSES, of="form"), group=MORE),
         Pane("log next", (partial(log_next, report=report), _nothing), group=MORE),
         Pane("path", (partial(path_line, report=report), _nothing), group=MORE),
