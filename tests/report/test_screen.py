@@ -38,7 +38,7 @@ LOGS = (".csv", ".jsonl", ".json", ".log", ".txt", ".out")
 LARGEST = 200_000  # bytes of a real log: what is larger adds time, not shapes
 MAX_IN_ALL = 40
 MAX_PLOT = ROWS_OF_PLOT + 1
-BRAILLE = re.compile("[\u2801-\u28ff]")
+BRAILLE = re.compile("[\u2801-\u28ff]|×  +×")
 
 
 def flat(text: str) -> str:

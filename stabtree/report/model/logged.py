@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_NAMES = 2
 OPEN = 2  # causes between which something is to be decided
-SHOWS = ("shows", "show")
+SEPARATES = ("it separates", "they separate")
 MAX_DECIDED = 48  # characters: with what to log a line of a screen
 
 
@@ -41,8 +41,7 @@ def log_next(diagnosis: Diagnosis, rows: Sequence[CauseRow]) -> str:
     names = list(dict.fromkeys(chain.from_iterable(deciding.values())))
     texts = list(dict.fromkeys(judged.cause.short or judged.cause.text for judged in open_))
     if names and len(texts) >= OPEN:
-        kept = list(dict.fromkeys([*deciding, *texts]))[:OPEN]
-        return f"{_named(names)}: {SHOWS[len(names) > 1]} whether it is {' or '.join(kept)}"
+        return f"{_named(names)}: {SEPARATES[len(names[:MAX_NAMES]) > 1]} these causes"
     for item in diagnosis.log_next:
         text = next((text for text in item.decides if not text.startswith("whether the cause is")), "")
         if text and len(text) <= MAX_DECIDED and len(texts) >= OPEN:

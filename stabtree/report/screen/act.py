@@ -112,8 +112,8 @@ def causes(page: Page, report: Report, *, form: tuple[int, int]) -> None:
         whole = len(text) <= room - width
         pieces = [(f"{head:<{LABEL}}", "heading"), (f"{row.word:<{STATE}}", row.word)]
         page.lines([[*pieces, (f"{name:<{width}}", ""), (text if whole else "", "dim")]])
-        if not whole:
-            for why in in_lines(text, room, max(max_lines - 1, 1)):
+        if not whole and max_lines > 1:
+            for why in in_lines(text, room, max_lines - 1):
                 page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")]])
         head = ""
 
