@@ -101,9 +101,9 @@ def test_a_warm_up_is_no_flat_run() -> None:
     assert not leaves(make_run({"loss": loss, "lr": lr}, lr=1e-3, task=task)) & hardly
 
 
-def test_a_loss_of_nothing_but_zeros_is_flat() -> None:
-    """All labels masked: no share of 0 can be taken, and none is needed."""
-    assert "flat-from-start" in leaves(make_run({"loss": np.zeros(600)}))
+def test_a_loss_of_nothing_but_zeros_is_called_zero() -> None:
+    """All labels masked: that it is 0 says more than that it never moves."""
+    assert {"loss-zero"} == leaves(make_run({"loss": np.zeros(600)}))
 
 
 def test_a_loss_that_begins_below_zero_is_flat_within_its_own_scatter() -> None:

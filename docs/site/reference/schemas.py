@@ -27,6 +27,7 @@ PLAIN = {
     "source": "the document that it follows",
     "section": "id of its section",
     "ask": "the question, or the heading of a list",
+    "sound": "whether the weights are sound where this is the cause, so that no restart is needed",
     "rule": "the rule in words",
     "text": "the cause in a line",
     "of": "the leaves that it is a cause of",
