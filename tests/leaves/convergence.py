@@ -434,6 +434,8 @@ TOLD: dict[str, Maker] = {
 }
 
 NOT_TOLD: dict[str, Maker] = {
+    "C36.cause": lambda: with_config(flat(), epsilon=1e-8, optimizer="adamw"),
+    "C37.cause": lambda: with_config(moving("slow", 1e-3), beta1=0.9, beta2=0.999, optimizer="adamw"),
     "O27.stuck": partial(memorised_from, 300, 0.0008),
     "O27.eval": partial(held_out, 1.2),
     "O4.sum: growth": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(4.4, 0.046)),

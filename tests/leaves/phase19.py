@@ -328,6 +328,7 @@ TOLD: dict[str, Maker] = {
 }
 
 NOT_TOLD: dict[str, Maker] = {
+    "C38.cause": partial(dies, {}, precisions="bf16"),
     "T32": partial(moved, 12.0),
     "T32: the rate": partial(moved, 1.0, 1.7e-3),
     "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, NORM)}, lr=2.64e-4, optimizer="adamw"),
