@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import stabtree
-from stabtree.diagnosis.result import SILENT
+from stabtree.diagnosis.judged import SILENT
 from stabtree.loaders import load_runs
 from stabtree.tree.load import load_trees
 

@@ -18,7 +18,8 @@ from stabtree.common.text import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.tree.model import Cause, Leaf, Question, Signature, Tree
+    from stabtree.tree.document import Cause, Signature
+    from stabtree.tree.model import Leaf, Question, Tree
 
 tree_app = typer.Typer(cls=TypedGroup, no_args_is_help=True, rich_markup_mode=None)
 

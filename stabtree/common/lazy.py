@@ -1,4 +1,4 @@
-"""numpy, imported at its first use.
+"""What is made at its first use: numpy, and values that few readers want.
 
 `--help` and `explain` read predicate signatures, which needs the predicate modules but no array;
 importing numpy there would double their start-up time.
@@ -6,9 +6,12 @@ importing numpy there would double their start-up time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -30,4 +33,47 @@ else:
     np = _Numpy()
     Floats = Ints = Bools = Any
 
-__all__ = ["Bools", "Floats", "Ints", "np"]
+T = TypeVar("T")
+
+__all__ = ["Bools", "Floats", "Ints", "Later", "np"]
+
+
+class Later(Sequence[T]):
+    """A tuple that is made when it is first used, and kept; it equals that tuple, and is pickled as one.
+
+    Args:
+        make: makes the tuple.
+    """
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], tuple[T, ...]]) -> None:
+        self._make: Callable[[], tuple[T, ...]] | None = make
+        self._made: tuple[T, ...] = ()
+
+    def _all(self) -> tuple[T, ...]:
+        if self._make is not None:
+            self._made, self._make = self._make(), None
+        return self._made
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return self._all() == (other._all() if isinstance(other, Later) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._all(),)

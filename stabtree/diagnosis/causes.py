@@ -9,8 +9,8 @@ from stabtree.common.answer import LIKELY, NO, POSSIBLE, UNKNOWN, Evidence
 from stabtree.context.conditions import Conditions
 from stabtree.context.kinds import how_usual
 from stabtree.context.model import Context
+from stabtree.diagnosis.judged import SILENT, STRONG, WEAK, CauseState, JudgedCause
 from stabtree.diagnosis.missing import lacking
-from stabtree.diagnosis.result import SILENT, STRONG, WEAK, CauseState, JudgedCause
 from stabtree.diagnosis.timeline import first_mover
 from stabtree.predicates import predicate_named
 from stabtree.predicates.clues.conditions import condition
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from stabtree.facts.movers import Movers
     from stabtree.facts.registry import Facts, Param
     from stabtree.predicates.clues.registry import Clues, Seen
-    from stabtree.tree.model import Cause, Leaf
+    from stabtree.tree.document import Cause
+    from stabtree.tree.model import Leaf
 
     Params = Callable[[Cause], Mapping[str, Param]]
 

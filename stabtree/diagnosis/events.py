@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.context.conditions import Conditions
+from stabtree.diagnosis.advice import decision, leaf_fixes, ranked_fixes
 from stabtree.diagnosis.causes import by_strength, weights_are_sound
-from stabtree.diagnosis.decide import decision
-from stabtree.diagnosis.fixes import FixFormatter, leaf_fixes, ranked_fixes
+from stabtree.diagnosis.fixes import FixFormatter
 from stabtree.diagnosis.restart import advise, seen_by
 from stabtree.diagnosis.timeline import precursors
 from stabtree.facts.rate import Rate

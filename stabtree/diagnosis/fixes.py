@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean
 from stabtree.context.trainer import framework_of
-from stabtree.diagnosis.result import STRONG, WEAK, Fix
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import knobs, spelling
 from stabtree.predicates.clues.conditions import condition
@@ -28,27 +27,16 @@ from stabtree.tree.fixes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from stabtree.common.answer import Evidence
     from stabtree.context.conditions import Conditions
-    from stabtree.diagnosis.result import CauseState, JudgedCause
     from stabtree.predicates.clues.registry import Clues
     from stabtree.run import Run
     from stabtree.tree.fixes import Tag
-    from stabtree.tree.model import Cause, Leaf
 
 MAX_BATCHES = 4
 MAX_NAME = 40
-LONG_CAUSE = 110
 EARLY_ROWS = 3  # trouble within so few rows was there from the start
-# A verb before any word that begins a clause within a noun: `all labels are masked`, not `labels that are masked`.
-_CLAUSE = re.compile(
-    r"(?:(?!\b(?:that|which|whose|where|since|so|by|from)\b)[^(,])*?\b(?:is|are|was|were|holds?|has|had|earns?|differ)\b"
-)
 _HALVE = re.compile(r"(?:Halve|Lower) the ((?:peak )?learning rate)(?: tenfold| \d+ times)?")
 _BY_HOW_MUCH = re.compile(r"(with|at) (?:a tenth|half) of the learning rate")
-_CHANGE = re.compile(r"\(([^()]* → [^()]*)\)")
 
 
 @dataclass
@@ -211,94 +199,3 @@ def _shown(value: float) -> str:
     if float(value).is_integer() and abs(value) < 1e9:
         return f"{value:.1f}" if isinstance(value, float) and abs(value) < 10 else f"{int(value)}"
     return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e")
-
-
-def with_run_values(causes: Sequence[JudgedCause], formatter: FixFormatter) -> tuple[JudgedCause, ...]:
-    """Fill this run's numbers into the fixes of causes."""
-    return tuple(replace(judged, cause=_with_run_values(judged.cause, formatter)) for judged in causes)
-
-
-def _with_run_values(cause: Cause, formatter: FixFormatter) -> Cause:
-    short = cause.short_fix
-    fixes = _open(cause.fixes, formatter)
-    # It is the short form of the first fix, and of what says the same to another kind of run.
-    if cause.fixes and formatter.is_pointless(cause.fixes[0]) and not (fixes and tags(cause.fixes[0])):
-        short = ""
-    return replace(cause, fixes=fixes, short_fix=short)
-
-
-def ranked_fixes(
-    leaf: Leaf,
-    causes: Sequence[JudgedCause],
-    evidence: Sequence[Evidence],
-    formatter: FixFormatter,
-    others: Iterable[Fix] = (),
-) -> tuple[Fix, ...]:
-    """Return the fixes in the order in which to try them.
-
-    First come those of causes that the log shows, then the leaf's, then those of causes that may be, each once; a fix
-    that only repeats the changes of earlier ones comes last. A fix without a point is left out unless the leaf has no
-    other.
-
-    Args:
-        leaf: the leaf.
-        causes: its causes, strongest first, as `with_run_values` returns them.
-        evidence: what led to the leaf.
-        formatter: fills in the values of the run.
-        others: fixes of other leaves that describe the same event; they come after these.
-    """
-    found: dict[str, Fix] = {}
-    own = leaf_fixes(leaf, evidence, formatter)
-    for fix in (*_of_causes(causes, STRONG), *own, *_of_causes(causes, WEAK), *others):
-        found.setdefault(fix.text, fix)
-    first: list[Fix] = []
-    repeats: list[Fix] = []
-    advised: set[str] = set()
-    for fix in found.values():
-        changes = set(_CHANGE.findall(fix.text))
-        if changes and changes <= advised:
-            repeats.append(fix)
-        else:
-            first.append(fix)
-        advised |= changes
-    return (*first, *repeats)
-
-
-def leaf_fixes(leaf: Leaf, evidence: Sequence[Evidence], formatter: FixFormatter) -> list[Fix]:
-    """Return a leaf's own fixes; the first piece of evidence is the reason for each."""
-    texts = _open(leaf.fixes, formatter) or tuple(map(formatter.format, filter(formatter.fits, leaf.fixes)))
-    return [Fix(text, evidence[0].text if evidence else "") for text in texts]
-
-
-def _open(fixes: Sequence[str], formatter: FixFormatter) -> tuple[str, ...]:
-    """Return the fixes that are still to do, filled in."""
-    return tuple(formatter.format(fix) for fix in fixes if not formatter.is_pointless(fix))
-
-
-def _of_causes(causes: Sequence[JudgedCause], states: tuple[CauseState, ...]) -> Iterator[Fix]:
-    for judged in causes:
-        if judged.state not in states:
-            continue
-        reason = judged.evidence[0].text if judged.evidence else judged.reason
-        for fix in judged.cause.fixes:
-            if judged.state in STRONG:
-                yield Fix(fix, reason)
-            else:
-                yield Fix(f"If {_condition(judged.cause.text)}: {_lower_first(fix)}", conditional=True)
-
-
-def _lower_first(fix: str) -> str:
-    """Lower the first letter of a fix, to go on after a colon, unless it may begin a name."""
-    if re.match(r"[A-Z][a-z]+ ", fix):
-        return fix[0].lower() + fix[1:]
-    return fix
-
-
-def _condition(text: str) -> str:
-    """Return a cause as it reads after 'if': a clause as it is, a noun as the cause; with no colon of its own."""
-    condition, _, rest = text.partition(": ")
-    if rest and "(" not in text and len(text) <= LONG_CAUSE:
-        condition = f"{condition} ({rest})"
-    if _CLAUSE.match(condition):
-        return condition
-    return f"the cause is {condition}"

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.context.find import context_of
+from stabtree.diagnosis.advice import decision, ranked_fixes, with_run_values
 from stabtree.diagnosis.causes import judged_causes, weights_are_sound
-from stabtree.diagnosis.decide import decision
 from stabtree.diagnosis.events import clues_of, formatter_of, merge_events, restart_of
-from stabtree.diagnosis.fixes import ranked_fixes, with_run_values
 from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
 from stabtree.diagnosis.result import Incident
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Evidence
     from stabtree.diagnosis.causes import Params
+    from stabtree.diagnosis.restart import Restart
     from stabtree.diagnosis.visits import Visit
     from stabtree.facts.checkpoints import Checkpoints
     from stabtree.facts.registry import Facts
@@ -54,40 +54,47 @@ def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf
         visits: the walk.
         leaf: the leaf that it ended at.
     """
+    found = _dated(facts.run, visits, leaf)
+    found = replace(found, restart=restart_of(facts, found, leaf.take) if leaf.restart else None)
+    clues = clues_of(facts, found)
+    formatter = formatter_of(clues, found)
+    causes = with_run_values(judged_causes(leaf, clues, params, found.onset_step), formatter)
+    return replace(
+        found,
+        restart=None if weights_are_sound(causes) else found.restart,
+        causes=causes,
+        advice=ranked_fixes(leaf, causes, found.reasons, formatter),
+        decision=decision(leaf, causes, formatter),
+        precursors=precursors(facts, found.onset_step if leaf.restart else None),
+    )
+
+
+def _dated(run: Run, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
+    """Return an incident with what its walk saw and since when, before its causes are judged.
+
+    Later questions look closer: the last one that names an onset has it, and its last good step with it. The number
+    format is on the way to many leaves, and is the reason for the fixes of none.
+    """
     positive = [visit for visit in visits if visit.answer.verdict not in (NO, UNKNOWN)]
     evidence = tuple(chain.from_iterable(visit.answer.evidence for visit in positive))
-    # Later questions look closer: the last one that names an onset has it, and its last good step with it.
-    # The number format is on the way to many leaves, and is the reason for the fixes of none.
     onset, good, by_levels, reasons = None, None, False, evidence
     dated = [visit for visit in positive if visit.answer.onset_step is not None]
     if dated:
         first, last = dated[0], dated[-1]
         onset, good = last.answer.onset_step, last.answer.last_good_step
         by_levels, reasons = _is_by_levels(last), first.answer.evidence
-    elif "end" in leaf.events and facts.run.series:
-        onset = good = facts.run.last_step
-    found = Incident(
+    elif "end" in leaf.events and run.series:
+        onset = good = run.last_step
+    return Incident(
         leaf=leaf,
         section=visits[-1].question.section,
         onset_step=onset,
-        last_good_step=_row_before(facts.run, evidence, onset, good),
+        last_good_step=_row_before(run, evidence, onset, good),
         evidence=evidence,
         reasons=reasons,
         storm=any(visit.answer.storm for visit in positive),
         by_levels=by_levels,
-        unit=facts.run.unit,
-    )
-    found = replace(found, restart=restart_of(facts, found, leaf.take) if leaf.restart else None)
-    clues = clues_of(facts, found)
-    formatter = formatter_of(clues, found)
-    causes = with_run_values(judged_causes(leaf, clues, params, onset), formatter)
-    return replace(
-        found,
-        restart=None if weights_are_sound(causes) else found.restart,
-        causes=causes,
-        advice=ranked_fixes(leaf, causes, reasons, formatter),
-        decision=decision(leaf, causes, formatter),
-        precursors=precursors(facts, onset if leaf.restart else None),
+        unit=run.unit,
     )
 
 
@@ -201,14 +208,7 @@ def _before_all_harm(item: Incident, incidents: Sequence[Incident], known: Check
     own = item.restart
     if own is None or own.nothing or own.take is Take.BEST:
         return item
-    goes_back_to, parts = own.before_step, item.parts
-    if own.take is Take.NEWEST:
-        goes_back_to, parts = known.last_step or own.before_step, ()
-    others = [other for other in incidents if other is not item]
-    lasting = [other for other in others if other.leaf.lasting]
-    passing = [other for other in (*others, *parts) if not known.is_back(other.onset_step or 0, goes_back_to)]
-    harmful = [other for other in (*lasting, *passing) if _harms(other, item) and _good_until(other) < goes_back_to]
-    harmful = [other for other in harmful if not _healed(other, goes_back_to, known)]
+    harmful = _harmful_before(own, item, [other for other in incidents if other is not item], known)
     if not harmful:
         return item
     first = min(harmful, key=_good_until)
@@ -217,6 +217,17 @@ def _before_all_harm(item: Incident, incidents: Sequence[Incident], known: Check
     if restart is not None and restart.nothing == FROM_THE_START:
         restart = replace(restart, nothing=f"{first.metric} is off its level from {first.unit} {onset:,} on")
     return replace(item, restart=restart)
+
+
+def _harmful_before(own: Restart, item: Incident, others: Sequence[Incident], known: Checkpoints) -> list[Incident]:
+    """Return the incidents that harmed the weights before the step that a restart goes back to, and did not heal."""
+    goes_back_to, parts = own.before_step, item.parts
+    if own.take is Take.NEWEST:
+        goes_back_to, parts = known.last_step or own.before_step, ()
+    lasting = [other for other in others if other.leaf.lasting]
+    passing = [other for other in (*others, *parts) if not known.is_back(other.onset_step or 0, goes_back_to)]
+    harmful = [other for other in (*lasting, *passing) if _harms(other, item) and _good_until(other) < goes_back_to]
+    return [other for other in harmful if not _healed(other, goes_back_to, known)]
 
 
 def _harms(other: Incident, item: Incident) -> bool:

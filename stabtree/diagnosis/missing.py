@@ -9,7 +9,7 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.context.find import context_of
 from stabtree.context.model import CTC, LANGUAGE
-from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.visits import LogNext, Missing
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
-    from stabtree.tree.model import Cause, Leaf, Question, Tree
+    from stabtree.tree.document import Cause
+    from stabtree.tree.model import Leaf, Question, Tree
 
 MAY_BE_UNUSED = frozenset({"loss_scale", "vocab_size"})
 OF_TOKENS = (LANGUAGE, CTC)  # tasks whose loss is that of a guess among tokens

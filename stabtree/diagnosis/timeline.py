@@ -7,10 +7,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.common.lazy import np
+from stabtree.common.lazy import Later, np
 from stabtree.common.text import counting
-from stabtree.diagnosis.later import Later
-from stabtree.diagnosis.result import STRONG, Happening, QuotedRow
+from stabtree.diagnosis.judged import STRONG, Happening, QuotedRow
 from stabtree.facts.movers import LOST
 from stabtree.metrics.role import describe_name
 

@@ -110,8 +110,7 @@ def answering(diagnosis: Diagnosis) -> Callable[[Question, Overrides], Answer]:
 
 def _diagnosis(walk: Walker) -> Diagnosis:
     """Walk the path, then all sections that apply to the run, and return what was found."""
-    tree = walk.tree
-    path, end = walk.walk_path()
+    tree, (path, end) = walk.tree, walk.walk_path()
     sections = tuple(walked(walk.run, section) for section in tree.sections)
     further = list(walk.walk_further(sections[1:]))
     run, facts = walk.run, walk.facts  # with what a person answered on the way

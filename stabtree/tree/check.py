@@ -14,7 +14,7 @@ from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.tree import fixes
-from stabtree.tree.model import BRIEF, EVENTS, SHORT, SHORT_CAUSE, SHORT_FIX, Cause, FactParams, Leaf, Question, Tree
+from stabtree.tree.model import BRIEF, EVENTS, SHORT, SHORT_CAUSE, SHORT_FIX, FactParams, Leaf, Question, Tree
 from stabtree.tree.params import (
     Asking,
     facts_behind,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.predicates import Predicate
-    from stabtree.tree.document import Case
+    from stabtree.tree.document import Case, Cause
 
 Mistake = tuple[int, str]
 MIN_BRANCHES = 2

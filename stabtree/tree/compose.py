@@ -6,18 +6,22 @@ from collections import Counter
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from stabtree.common.answer import NO, UNKNOWN, YES
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
 from stabtree.predicates import predicate_named
-from stabtree.tree.document import Part
-from stabtree.tree.model import Leaf, Question, Section, Severity, Signature, Tree
-from stabtree.tree.params import merge_facts
+from stabtree.tree.document import Part, Signature
+from stabtree.tree.model import Leaf, Question, Section, Severity, Tree
+from stabtree.tree.params import fact_params, merge_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from stabtree.tree.shorthand import Check
+
+T = TypeVar("T")
 
 NOTHING = "Nothing found"
 
@@ -164,3 +168,42 @@ def _leaves(check: Check) -> list[Leaf]:
 def _milder(check: Check, verdict: str) -> str:
     """Return the id of the leaf of a verdict that has a severity of its own."""
     return f"{check.leaf}-{verdict}"
+
+
+def beside(tree: Tree, owner: Tree, used: Iterable[Tree]) -> Tree:
+    """Return a user's tree as it is composed with the shipped ones: without what it took from those that it uses.
+
+    Args:
+        tree: the user's tree.
+        owner: the tree that owns the facts.
+        used: the shipped trees that the user's tree uses.
+
+    Raises:
+        StabtreeError: if it states another value of a fact than the tree that owns them.
+    """
+    theirs = fact_params(owner)
+    for name, params in fact_params(tree).items():
+        for key, value in params.items():
+            if value != theirs[name][key]:
+                raise StabtreeError(
+                    f"states {name}.{key} = {value}, where {owner.name} has {theirs[name][key]}: one value for all",
+                    where=clean(tree.name, 100),
+                    hint=f"leave it out and type --set {name}.{key}={value}",
+                )
+    if tree.uses:
+        tree = replace(tree, sections=tuple(section for section in tree.sections if section.tree == tree.name))
+    for other in used:
+        tree = replace(
+            tree,
+            questions=without(tree.questions, other.questions),
+            leaves=without(tree.leaves, other.leaves),
+            groups=without(tree.groups, other.groups),
+            entries=without(tree.entries, other.entries),
+            signatures=tuple(item for item in tree.signatures if item not in other.signatures),
+        )
+    return tree
+
+
+def without(own: Mapping[str, T], taken: Container[str]) -> dict[str, T]:
+    """Return the nodes whose ids are not taken."""
+    return {id_: node for id_, node in own.items() if id_ not in taken}

@@ -11,7 +11,8 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from stabtree.facts.registry import Param
-from stabtree.tree.model import Section, Signature, Tree
+from stabtree.tree.document import Signature
+from stabtree.tree.model import Section, Tree
 from stabtree.tree.shorthand import Check
 
 # Fields that no file sets, and lists of a file that are no field: `compose` turns them into others.

@@ -26,22 +26,21 @@ from stabtree.run import CONFIG
 from stabtree.tree.build import Builder
 from stabtree.tree.calibration import with_limits
 from stabtree.tree.check import check
-from stabtree.tree.compose import compose
-from stabtree.tree.document import Part
-from stabtree.tree.model import Cause, Question
+from stabtree.tree.compose import beside, compose, without
+from stabtree.tree.document import Cause, Part
+from stabtree.tree.model import Question
 from stabtree.tree.overrides import lift_fact_params
-from stabtree.tree.params import asking, fact_params, merge_facts, resolved
+from stabtree.tree.params import asking, merge_facts, resolved
 from stabtree.tree.shipped import KNOWN, MAIN, PREFLIGHT, heads, names_asking, names_defining, shipped
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Mapping
 
     from stabtree.facts.registry import Param
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 
 Node = TypeVar("Node", bound=Question | Cause)
-T = TypeVar("T")
 
 LARGEST_BYTES = 1_000_000
 MISTAKES_SHOWN = 20
@@ -59,11 +58,11 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     """
     idle = _idle(run)
     if folder is None:
-        return _composed_shipped(tuple(_without(heads(), idle)), configured=run is None or bool(run.config))
+        return _composed_shipped(tuple(without(heads(), idle)), configured=run is None or bool(run.config))
     own = [tree for tree in _in_folder(folder) if CONFIG not in tree.when]
-    idle = _without(idle, {*chain.from_iterable(tree.uses for tree in own)})
-    trees = list(map(load_tree, _without(heads(), idle)))
-    trees += [_beside(tree, trees[0]) for tree in own]
+    idle = without(idle, {*chain.from_iterable(tree.uses for tree in own)})
+    trees = list(map(load_tree, without(heads(), idle)))
+    trees += [beside(tree, trees[0], map(load_tree, tree.uses)) for tree in own]
     trees[0] = _with_setting_causes(trees[0])
     return _composed(trees, folder, tuple(idle.values()))
 
@@ -84,7 +83,7 @@ def load_preflight(folder: str | Path | None = None) -> Tree:
     ours = load_tree(PREFLIGHT)
     if not folder:
         return ours
-    own = [_beside(tree, ours) for tree in _in_folder(folder) if CONFIG in tree.when]
+    own = [beside(tree, ours, map(load_tree, tree.uses)) for tree in _in_folder(folder) if CONFIG in tree.when]
     return _composed([replace(ours, signatures=()), *own], folder) if own else ours
 
 
@@ -123,7 +122,7 @@ def _composed_shipped(names: tuple[str, ...], *, configured: bool) -> Tree:
     trees = list(map(load_tree, names))
     if configured:
         trees[0] = _with_setting_causes(trees[0])
-    return compose(trees, tuple(_without(heads(), names).values()))
+    return compose(trees, tuple(without(heads(), names).values()))
 
 
 def _with_setting_causes(tree: Tree) -> Tree:
@@ -131,39 +130,6 @@ def _with_setting_causes(tree: Tree) -> Tree:
     rules = load_tree(PREFLIGHT)
     causes = (replace(cause, params=resolved(rules, cause), like="") for cause in rules.signatures)
     return replace(tree, signatures=(*tree.signatures, *causes))
-
-
-def _beside(tree: Tree, owner: Tree) -> Tree:
-    """Return a user's tree as it is composed with the shipped ones: without what it took from those that it uses.
-
-    Raises:
-        StabtreeError: if it states another value of a fact than the tree that owns them.
-    """
-    theirs = fact_params(owner)
-    for name, params in fact_params(tree).items():
-        for key, value in params.items():
-            if value != theirs[name][key]:
-                raise StabtreeError(
-                    f"states {name}.{key} = {value}, where {owner.name} has {theirs[name][key]}: one value for all",
-                    where=clean(tree.name, 100),
-                    hint=f"leave it out and type --set {name}.{key}={value}",
-                )
-    if tree.uses:
-        tree = replace(tree, sections=tuple(section for section in tree.sections if section.tree == tree.name))
-    for used in map(load_tree, tree.uses):
-        tree = replace(
-            tree,
-            questions=_without(tree.questions, used.questions),
-            leaves=_without(tree.leaves, used.leaves),
-            groups=_without(tree.groups, used.groups),
-            entries=_without(tree.entries, used.entries),
-            signatures=tuple(item for item in tree.signatures if item not in used.signatures),
-        )
-    return tree
-
-
-def _without(own: Mapping[str, T], taken: Container[str]) -> dict[str, T]:
-    return {id_: node for id_, node in own.items() if id_ not in taken}
 
 
 def load_defining(word: str) -> Tree | None:

@@ -11,7 +11,8 @@ from stabtree.common.lazy import np
 from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
-from stabtree.tree.model import Cause, FactParams, Question
+from stabtree.tree.document import Cause
+from stabtree.tree.model import FactParams, Question
 from stabtree.tree.params import asking, fact_params, fits, mistakes, settable
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
 from stabtree.tree import patterns
-from stabtree.tree.model import Cause, FactParams, Question, Tree
+from stabtree.tree.document import Cause
+from stabtree.tree.model import FactParams, Question, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set

@@ -8,9 +8,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from stabtree.predicates import PREDICATES
-from stabtree.tree.document import Quick
+from stabtree.tree.document import Cause, Decide, Expectation, Quick, Signature
 from stabtree.tree.kinds import kinds, lists
-from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX, Cause, Decide, Expectation, Signature, Tree
+from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

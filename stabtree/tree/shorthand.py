@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 # `kinds` reads the hints: their classes must be there.
-from stabtree.tree.model import Cause, Decide, Severity, Take
+from stabtree.tree.document import Cause, Decide  # noqa: TC001
+from stabtree.tree.model import Severity, Take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

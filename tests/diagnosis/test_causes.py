@@ -10,7 +10,7 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.causes import by_strength
-from stabtree.diagnosis.result import CauseState, JudgedCause
+from stabtree.diagnosis.judged import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.load import build, load_trees

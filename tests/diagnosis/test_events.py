@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.json.machine import to_dict

@@ -11,7 +11,7 @@ import pytest
 
 from stabtree import Recorder, TrainingStoppedError
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.diagnosis.whole.ranks import with_worst_rank
 from stabtree.facts import FACTS

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from stabtree.common.answer import Evidence
-from stabtree.diagnosis.fixes import FixFormatter, ranked_fixes, with_run_values
-from stabtree.diagnosis.result import CauseState, JudgedCause
+from stabtree.diagnosis.advice import ranked_fixes, with_run_values
+from stabtree.diagnosis.fixes import FixFormatter
+from stabtree.diagnosis.judged import CauseState, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.facts import FACTS
 from stabtree.facts.registry import Facts
@@ -22,8 +23,9 @@ from stabtree.report.json.machine import to_dict
 from stabtree.report.options import RenderOptions
 from stabtree.report.screen.full import full
 from stabtree.run import FileUse
+from stabtree.tree.document import Cause
 from stabtree.tree.load import load_trees
-from stabtree.tree.model import Cause, Leaf, Severity
+from stabtree.tree.model import Leaf, Severity
 from tests.conftest import falling, make_run
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.run import Setting
 from tests.conftest import make_run

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stabtree.tree.model import Cause, Question
+    from stabtree.tree.document import Cause
+    from stabtree.tree.model import Question
 
 WILD = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.run import Series
 from stabtree.tree.load import load_trees
@@ -131,7 +131,7 @@ def test_a_run_that_never_holds_needs_another_rate_to_tell() -> None:
     """P17 is confirmed by a rerun at another learning rate, ruled out by one that holds, else not checkable."""
 
     def state(found: Diagnosis) -> CauseState:
-        return next(c.state for f in found.findings for c in f.causes if c.cause.id == "P17.init")
+        return CauseState(next(c.state for f in found.findings for c in f.causes if c.cause.id == "P17.init"))
 
     assert state(diagnose(never_held(1e-3), TREES)) is CauseState.NOT_CHECKABLE
     assert state(diagnose(with_rerun(never_held(1e-3), never_held(1e-4)), TREES)) is CauseState.CONFIRMED

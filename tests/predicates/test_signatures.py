@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stabtree.diagnosis.result import STRONG, CauseState
+from stabtree.diagnosis.judged import STRONG, CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.tree.load import load_tree, load_trees
 from stabtree.tree.model import Severity

@@ -42,8 +42,10 @@ NOBODY_WRITES = (
 def sentences(found: Diagnosis) -> list[str]:
     """All evidence and every reason of a walk."""
     answers = [visit.answer for visit in found.path]
-    causes = [cause for finding in found.findings for cause in finding.causes]
-    evidence = [item for each in (*answers, *causes) for item in each.evidence]
+    evidence = [item for answer in answers for item in answer.evidence]
+    for finding in found.findings:
+        for cause in finding.causes:
+            evidence += cause.evidence
     return [*(item.text for item in evidence), *(item.brief for item in evidence), *(each.reason for each in answers)]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from stabtree.report.trees import brief, reference
 from stabtree.report.trees.nodes import CauseOf, find, is_named
+from stabtree.tree.document import Cause, Expectation
 from stabtree.tree.load import load_defining, load_known, load_tree, load_trees
-from stabtree.tree.model import Cause, Expectation
 from stabtree.tree.shipped import shipped
 from tests.cli.command import run
 

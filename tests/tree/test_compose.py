@@ -12,9 +12,10 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.common.yaml12 import parse
 from stabtree.diagnosis.walk import diagnose
+from stabtree.tree.document import Signature
 from stabtree.tree.kinds import kinds
 from stabtree.tree.load import build, load_tree, load_trees
-from stabtree.tree.model import Leaf, Severity, Signature, Tree
+from stabtree.tree.model import Leaf, Severity, Tree
 from stabtree.tree.schema import schema
 from stabtree.tree.shipped import shipped
 from stabtree.tree.shorthand import Check

@@ -19,7 +19,8 @@ from tests.leaves.errors import LINES
 from tests.leaves.make import healthy
 
 if TYPE_CHECKING:
-    from stabtree.tree.model import Cause, Question, Signature
+    from stabtree.tree.document import Cause, Signature
+    from stabtree.tree.model import Question
 
 TREE = load_trees()
 CHECKED = {"phase19": 0, "convergence": 17, "precision": 8, "errors": 43}

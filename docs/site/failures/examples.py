@@ -27,7 +27,8 @@ from tests.tools.check.preflights import GOOD, SIDES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause
+    from stabtree.diagnosis.judged import JudgedCause
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
     from stabtree.tree.model import Leaf

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from docs.site.failures.examples import Example
-    from stabtree.diagnosis.result import JudgedCause
+    from stabtree.diagnosis.judged import JudgedCause
     from stabtree.diagnosis.visits import Visit
-    from stabtree.tree.model import Cause, Leaf
+    from stabtree.tree.document import Cause
+    from stabtree.tree.model import Leaf
 
 MAX_SEEN = 3
 TAKES = {

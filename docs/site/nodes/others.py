@@ -14,8 +14,8 @@ from stabtree.tree.fixes import plain
 from stabtree.tree.params import fact_params
 
 if TYPE_CHECKING:
-    from stabtree.tree.document import Entry, Group
-    from stabtree.tree.model import Signature, Tree
+    from stabtree.tree.document import Entry, Group, Signature
+    from stabtree.tree.model import Tree
 
 
 def group(tree: Tree, node: Group) -> str:

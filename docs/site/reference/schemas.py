@@ -10,8 +10,9 @@ from docs.site.reference.docstrings import about, attributes
 from docs.site.reference.shapes import section
 from stabtree.report.json.contract import schema as contract
 from stabtree.tree import model
+from stabtree.tree.document import Cause, Decide, Expectation
 from stabtree.tree.kinds import lists
-from stabtree.tree.model import EVENTS, Cause, Decide, Expectation, Leaf, Question, Tree
+from stabtree.tree.model import EVENTS, Leaf, Question, Tree
 from stabtree.tree.schema import schema as tree_schema
 
 JSON_TITLES = {

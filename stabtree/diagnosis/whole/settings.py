@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import STRONG
+from stabtree.diagnosis.judged import STRONG
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
 from stabtree.diagnosis.whole.coverage import walked
 from stabtree.tree.load import load_preflight

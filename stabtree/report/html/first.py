@@ -13,7 +13,8 @@ from stabtree.report.verdicts import BADGES, CAUSE_SIGNS, TICK_SIGNS, Tick
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.result import Fix, Incident
+    from stabtree.diagnosis.judged import Fix
+    from stabtree.diagnosis.result import Incident
     from stabtree.report.model.report import Action, CauseRow, Open, Report
 
 MAX_OPEN = 3

@@ -15,7 +15,8 @@ from stabtree.report.model.run_facts import steps_around, value_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Happening, Incident
+    from stabtree.diagnosis.judged import Happening
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model.report import Report
     from stabtree.run import FileUse, Run
 

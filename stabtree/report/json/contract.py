@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from stabtree.common import extensions
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.judged import CauseState
 from stabtree.report.json.run_contract import (
     account_entry,
     context_parts,

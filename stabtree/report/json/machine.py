@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Evidence
     from stabtree.common.errors import StabtreeError
+    from stabtree.diagnosis.judged import Decision, JudgedCause, QuotedRow
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Decision, Diagnosis, Incident, JudgedCause, QuotedRow
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.diagnosis.whole.near import Near
     from stabtree.facts.replay import Replay, Watch
@@ -72,8 +73,8 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
 def _notes(diagnosis: Diagnosis) -> list[str]:
     """Return all notes on the answers, the findings, the settings and the log."""
     run = diagnosis.run
-    own = (*diagnosis.answer_notes, *diagnosis.acceptance_notes)
-    return [*own, *unexplained(run), *diagnosis.setting_notes, *run.notes]
+    answers, accepted = diagnosis.answer_notes, diagnosis.acceptance_notes
+    return [*answers, *accepted, *unexplained(run), *diagnosis.setting_notes, *run.notes]
 
 
 def account_list(run: Run) -> list[dict[str, Any]]:
@@ -231,17 +232,16 @@ def finding_dict(finding: Incident, run: Run, *, ignored: bool = False) -> dict[
         "own_onset_step": finding.own_onset_step,
         "ignored": ignored,
         "accepted": picked(accepted, "reason", "since", "source") if accepted else None,
-        "also": [
-            {**picked(item.leaf, "id", "title", "severity"), "onset_step": item.onset_step} for item in finding.also
-        ],
-        "consequences": [
-            {**picked(item.leaf, "id", "title", "severity"), "onset_step": item.onset_step}
-            for item in finding.consequences
-        ],
+        "also": list(map(_related, finding.also)),
+        "consequences": list(map(_related, finding.consequences)),
         "rows": [_row(row) for row in finding.rows],
         "decision": _decision(finding.decision),
         **picked(finding, "open", "p"),
     }
+
+
+def _related(finding: Incident) -> dict[str, Any]:
+    return {**picked(finding.leaf, "id", "title", "severity"), "onset_step": finding.onset_step}
 
 
 def _decision(decision: Decision | None) -> dict[str, Any] | None:

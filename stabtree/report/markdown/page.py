@@ -13,7 +13,8 @@ from stabtree.report.verdicts import BADGES, TICK_SIGNS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Happening, Incident
+    from stabtree.diagnosis.judged import Happening
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model.report import Action, CauseRow, Open, Report, Walk
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import STRONG
+from stabtree.diagnosis.judged import STRONG
 from stabtree.report.markdown.page import actions, beside_the_title, causes, event, other, unchecked, walk
 from stabtree.report.markdown.text import escape, listed, paged, table
 from stabtree.report.model.build import report as report_of

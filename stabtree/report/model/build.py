@@ -50,11 +50,8 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         exit_code: the code that the command will end with, for the last line.
     """
     finding = main_finding(diagnosis)
-    others = diagnosis.findings
-    if finding:
-        others = others[1:]
-    least = _min_severity(diagnosis).rank
-    also = tuple(item for item in others if item.leaf.severity.rank >= least)
+    others = diagnosis.findings[1:] if finding else diagnosis.findings
+    also = tuple(item for item in others if item.leaf.severity.rank >= _min_severity(diagnosis).rank)
     actions = _actions(diagnosis, finding, also)
     causes = tuple(_causes(finding, actions))
     return Report(

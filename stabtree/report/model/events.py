@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stabtree.diagnosis.result import Happening
+    from stabtree.diagnosis.judged import Happening
 
 
 def by_group(events: Iterable[Happening]) -> list[list[Happening]]:

@@ -6,8 +6,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import in_words
+from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.missing import RERUN
-from stabtree.diagnosis.result import CauseState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,18 +33,20 @@ def log_next(diagnosis: Diagnosis, rows: Sequence[CauseRow]) -> str:
     settled = bool(diagnosis.findings) and diagnosis.findings[0].decision is not None
     if settled or any(judged.state == CauseState.CONFIRMED for judged in open_):
         return ""
-    deciding = {
-        judged.cause.short or judged.cause.text: wanted
-        for judged in open_
-        if (wanted := [name for name in judged.missing if _is_lacking(name, diagnosis.run)])
-    }
-    names = list(dict.fromkeys(chain.from_iterable(deciding.values())))
-    texts = list(dict.fromkeys(judged.cause.short or judged.cause.text for judged in open_))
-    if names and len(texts) >= OPEN:
+    if len({judged.cause.short or judged.cause.text for judged in open_}) < OPEN:
+        return ""
+    wanted = dict.fromkeys(chain.from_iterable(judged.missing for judged in open_))
+    names = [name for name in wanted if _is_lacking(name, diagnosis.run)]
+    if names:
         return f"{_named(names)}: {SEPARATES[len(names[:MAX_NAMES]) > 1]} these causes"
+    return _decided(diagnosis)
+
+
+def _decided(diagnosis: Diagnosis) -> str:
+    """Return the first thing to log whose purpose fits beside it on a line; empty where there is none."""
     for item in diagnosis.log_next:
         text = next((text for text in item.decides if not text.startswith("whether the cause is")), "")
-        if text and len(text) <= MAX_DECIDED and len(texts) >= OPEN:
+        if text and len(text) <= MAX_DECIDED:
             return f"{_named(item.names)}: decides {text}"
     return ""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
-from stabtree.diagnosis.result import STRONG
+from stabtree.diagnosis.judged import STRONG
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:

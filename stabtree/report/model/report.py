@@ -7,12 +7,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.result import SILENT, CauseState
+from stabtree.diagnosis.judged import SILENT, CauseState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Happening, Incident, JudgedCause
+    from stabtree.diagnosis.judged import Happening, JudgedCause
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model.quoted import Quoted
     from stabtree.report.verdicts import Tick
 

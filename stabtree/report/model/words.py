@@ -15,7 +15,8 @@ from stabtree.tree.model import BRIEF, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Fix, Incident
+    from stabtree.diagnosis.judged import Fix
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.report.model.report import Action
 

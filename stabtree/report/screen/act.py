@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import STRONG
+from stabtree.diagnosis.judged import STRONG
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes
 from stabtree.report.text import clipped, in_lines, in_sentences
 from stabtree.report.verdicts import BADGES

@@ -22,7 +22,8 @@ from stabtree.report.verdicts import BADGES, CAUSE_SIGNS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Happening, Incident
+    from stabtree.diagnosis.judged import Happening
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model.report import CauseRow, Open, Report, Turn, Walk
     from stabtree.report.page import Page
     from stabtree.run import Run

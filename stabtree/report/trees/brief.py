@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stabtree.report.trees.nodes import Node
-    from stabtree.tree.model import Cause, Tree
+    from stabtree.tree.document import Cause
+    from stabtree.tree.model import Tree
 
 MAX_LINES = 24  # of a terminal
 LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out

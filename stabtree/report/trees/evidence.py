@@ -13,7 +13,7 @@ from stabtree.tree.fixes import insert, plain, tags
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.tree.model import Cause
+    from stabtree.tree.document import Cause
 
 # How the docstring of a clue begins -> how a sentence goes on with it.
 _VERBS = {"Return ": "", "Count ": "the number of ", "Say ": "", "Measure ": "", "Find ": "", "Compare ": "how "}

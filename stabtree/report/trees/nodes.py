@@ -8,8 +8,8 @@ from itertools import chain
 
 from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
-from stabtree.tree.document import Entry, Group
-from stabtree.tree.model import Cause, Leaf, Question, Signature, Tree
+from stabtree.tree.document import Cause, Entry, Group, Signature
+from stabtree.tree.model import Leaf, Question, Tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from stabtree.report.trees.nodes import CauseOf, example_of, title_of
 from stabtree.report.trees.params import HEAD, add_params
 from stabtree.report.trees.predicates import metrics_of, read_by
 from stabtree.tree.compose import NOTHING
-from stabtree.tree.document import Entry, Group
+from stabtree.tree.document import Entry, Group, Signature
 from stabtree.tree.fixes import plain
-from stabtree.tree.model import Leaf, Question, Signature, Tree
+from stabtree.tree.model import Leaf, Question, Tree
 from stabtree.tree.params import fact_params, known
 from stabtree.tree.shipped import shipped_titles
 

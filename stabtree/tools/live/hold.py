@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.result import STRONG
+from stabtree.diagnosis.judged import STRONG
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from stabtree.predicates.clues import CLUES
 from stabtree.predicates.clues.registry import Clues, Moment
 from stabtree.run import Series
 from stabtree.tree.load import load_trees
+from stabtree.tree.params import fact_params
 from tests.conftest import make_run
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ ROWS = 300
 ONES = np.ones(ROWS)
 NOISE = np.random.default_rng(0).normal(0, 0.01, ROWS)
 TREES = load_trees()
+FACT_PARAMS = fact_params(TREES)
 
 
 def run_of(column: tuple[str, Any] | None = None, **columns: Any) -> Run:
@@ -41,7 +43,7 @@ def run_of(column: tuple[str, Any] | None = None, **columns: Any) -> Run:
 
 def value(name: str, run: Run) -> float | str | None:
     """The value of a clue; None where the log can't show it."""
-    found = Clues(facts_of(run, TREES.facts), Moment(None, None), CLUES).get(name)
+    found = Clues(facts_of(run, FACT_PARAMS), Moment(None, None), CLUES).get(name)
     return None if found is None else found.value
 
 
@@ -96,7 +98,7 @@ def test_an_error_beside_a_loss_of_zero_shows_rounding() -> None:
 def test_trials_stay_within_the_usual_rates() -> None:
     """A preference is never trained at 1e-4; the lower trial is never above the rate."""
     seen = Clues(
-        facts_of(run_of(task="preference", algorithm="dpo", lr=5e-7), TREES.facts), Moment(None, None), CLUES
+        facts_of(run_of(task="preference", algorithm="dpo", lr=5e-7), FACT_PARAMS), Moment(None, None), CLUES
     ).get("rates_to_try")
     assert seen is not None
     assert seen.short == "5e-6"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stabtree.diagnosis.result import CauseState
+from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.tree.load import load_trees
 from tests.conftest import falling, make_run

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stabtree.diagnosis.result import Decision, Fix, Incident
+from stabtree.diagnosis.judged import Decision, Fix
+from stabtree.diagnosis.result import Incident  # noqa: TC001
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.model.advice import do_now

@@ -10,7 +10,8 @@ import numpy as np
 
 from stabtree.common.answer import Evidence
 from stabtree.common.errors import StabtreeError
-from stabtree.diagnosis.result import CauseState, Diagnosis, JudgedCause
+from stabtree.diagnosis.judged import CauseState, JudgedCause
+from stabtree.diagnosis.result import Diagnosis
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run

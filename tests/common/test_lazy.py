@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from stabtree.diagnosis.later import Later
+from stabtree.common.lazy import Later
 
 
 def test_it_is_made_once_and_only_where_it_is_looked_at() -> None:

@@ -1,0 +1,158 @@
+"""What to do about an incident: its fixes in order, and the one question that decides between causes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stabtree.diagnosis.judged import STRONG, WEAK, CauseState, Decision, Fix
+from stabtree.tree.fixes import tags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from stabtree.common.answer import Evidence
+    from stabtree.diagnosis.fixes import FixFormatter
+    from stabtree.diagnosis.judged import JudgedCause
+    from stabtree.tree.document import Cause
+    from stabtree.tree.model import Leaf
+
+MIN_BRANCHES = 2
+LONG_CAUSE = 110
+# A verb before any word that begins a clause within a noun: `all labels are masked`, not `labels that are masked`.
+_CLAUSE = re.compile(
+    r"(?:(?!\b(?:that|which|whose|where|since|so|by|from)\b)[^(,])*?\b(?:is|are|was|were|holds?|has|had|earns?|differ)\b"
+)
+_CHANGE = re.compile(r"\(([^()]* → [^()]*)\)")
+
+
+def with_run_values(causes: Sequence[JudgedCause], formatter: FixFormatter) -> tuple[JudgedCause, ...]:
+    """Fill this run's numbers into the fixes of causes."""
+    return tuple(replace(judged, cause=_with_run_values(judged.cause, formatter)) for judged in causes)
+
+
+def _with_run_values(cause: Cause, formatter: FixFormatter) -> Cause:
+    short = cause.short_fix
+    fixes = _open(cause.fixes, formatter)
+    # It is the short form of the first fix, and of what says the same to another kind of run.
+    if cause.fixes and formatter.is_pointless(cause.fixes[0]) and not (fixes and tags(cause.fixes[0])):
+        short = ""
+    return replace(cause, fixes=fixes, short_fix=short)
+
+
+def ranked_fixes(
+    leaf: Leaf,
+    causes: Sequence[JudgedCause],
+    evidence: Sequence[Evidence],
+    formatter: FixFormatter,
+    others: Iterable[Fix] = (),
+) -> tuple[Fix, ...]:
+    """Return the fixes in the order in which to try them.
+
+    First come those of causes that the log shows, then the leaf's, then those of causes that may be, each once; a fix
+    that only repeats the changes of earlier ones comes last. A fix without a point is left out unless the leaf has no
+    other.
+
+    Args:
+        leaf: the leaf.
+        causes: its causes, strongest first, as `with_run_values` returns them.
+        evidence: what led to the leaf.
+        formatter: fills in the values of the run.
+        others: fixes of other leaves that describe the same event; they come after these.
+    """
+    found: dict[str, Fix] = {}
+    own = leaf_fixes(leaf, evidence, formatter)
+    for fix in (*_of_causes(causes, STRONG), *own, *_of_causes(causes, WEAK), *others):
+        found.setdefault(fix.text, fix)
+    first: list[Fix] = []
+    repeats: list[Fix] = []
+    advised: set[str] = set()
+    for fix in found.values():
+        changes = set(_CHANGE.findall(fix.text))
+        if changes and changes <= advised:
+            repeats.append(fix)
+        else:
+            first.append(fix)
+        advised |= changes
+    return (*first, *repeats)
+
+
+def leaf_fixes(leaf: Leaf, evidence: Sequence[Evidence], formatter: FixFormatter) -> list[Fix]:
+    """Return a leaf's own fixes; the first piece of evidence is the reason for each."""
+    texts = _open(leaf.fixes, formatter) or tuple(map(formatter.format, filter(formatter.fits, leaf.fixes)))
+    return [Fix(text, evidence[0].text if evidence else "") for text in texts]
+
+
+def _open(fixes: Sequence[str], formatter: FixFormatter) -> tuple[str, ...]:
+    """Return the fixes that are still to do, filled in."""
+    return tuple(formatter.format(fix) for fix in fixes if not formatter.is_pointless(fix))
+
+
+def _of_causes(causes: Sequence[JudgedCause], states: tuple[CauseState, ...]) -> Iterator[Fix]:
+    for judged in causes:
+        if judged.state not in states:
+            continue
+        reason = judged.evidence[0].text if judged.evidence else judged.reason
+        for fix in judged.cause.fixes:
+            if judged.state in STRONG:
+                yield Fix(fix, reason)
+            else:
+                yield Fix(f"If {_condition(judged.cause.text)}: {_lower_first(fix)}", conditional=True)
+
+
+def _lower_first(fix: str) -> str:
+    """Lower the first letter of a fix, to go on after a colon, unless it may begin a name."""
+    if re.match(r"[A-Z][a-z]+ ", fix):
+        return fix[0].lower() + fix[1:]
+    return fix
+
+
+def _condition(text: str) -> str:
+    """Return a cause as it reads after 'if': a clause as it is, a noun as the cause; with no colon of its own."""
+    condition, _, rest = text.partition(": ")
+    if rest and "(" not in text and len(text) <= LONG_CAUSE:
+        condition = f"{condition} ({rest})"
+    if _CLAUSE.match(condition):
+        return condition
+    return f"the cause is {condition}"
+
+
+def decision(leaf: Leaf, causes: Sequence[JudgedCause], formatter: FixFormatter) -> Decision | None:
+    """Return what to find out first; None where a cause is confirmed, or nothing is there to ask.
+
+    A yes to the question of a cause leads to its first fix, a no to that of the next cause. Where no cause has one, the
+    leaf may have.
+
+    Args:
+        leaf: the leaf.
+        causes: its causes, strongest first, as `with_run_values` returns them.
+        formatter: fills in the values of the run.
+    """
+    if any(item.state is CauseState.CONFIRMED for item in causes):
+        return None
+    first, second = _two_open(causes)
+    if first is not None and second is not None:
+        ask = first.cause.ask or second.cause.ask
+        yes, no = (first, second) if first.cause.ask else (second, first)
+        if ask:
+            outcomes = ("yes", yes.cause.fixes[0]), ("no", no.cause.fixes[0])
+            return Decision(formatter.format(ask), outcomes, (yes.cause.id, no.cause.id))
+    if leaf.decide is None or formatter.is_pointless(leaf.decide.ask):
+        return None
+    open_ = {word: text for word, text in leaf.decide.branches.items() if not formatter.is_pointless(text)}
+    branches = tuple((word, formatter.format(text)) for word, text in open_.items())
+    if len(branches) < MIN_BRANCHES:
+        return None
+    return Decision(formatter.format(leaf.decide.ask), branches)
+
+
+def _two_open(causes: Sequence[JudgedCause]) -> tuple[JudgedCause | None, JudgedCause | None]:
+    """Return the two strongest causes that are open and have different fixes; None for what is not there."""
+    found: list[JudgedCause] = []
+    for item in causes:
+        known = {other.cause.fixes[0] for other in found}
+        if item.state in (*STRONG, *WEAK) and item.cause.fixes and item.cause.fixes[0] not in known:
+            found.append(item)
+    first, second, *_ = (*found, None, None)
+    return first, second
