@@ -8,7 +8,8 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
-from stabtree.report.json.machine import account_list, picked
+from stabtree.report.json.machine import account_list
+from stabtree.report.json.values import picked
 from stabtree.report.model.run_facts import missing
 
 if TYPE_CHECKING:

@@ -5,21 +5,17 @@ Steps are integers, a number that is not finite is null, and within a schema num
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.files import Input
-from stabtree.common.lazy import np
 from stabtree.common.text import masked
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.judging.account import account, unexplained
 from stabtree.report.json.fingerprint import fingerprint
+from stabtree.report.json.values import number, picked, plain, written
 from stabtree.report.model.run_facts import logged_at
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 
@@ -37,9 +33,6 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 SCHEMA = 1
-_HIDDEN = re.compile(
-    "(?<=#)#|[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)  # controls, and what turns text around
 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -108,12 +101,6 @@ def _log_next(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return [{"metric": list(item.names), **picked(item, "log", "unlocks", "decides")} for item in diagnosis.log_next]
 
 
-def picked(item: object, *names: str) -> dict[str, Any]:
-    """Return some attributes of a value by name, tuples as lists and numbers that are not finite as None."""
-    values = {name: getattr(item, name) for name in names}
-    return {name: list(value) if isinstance(value, tuple) else plain(value) for name, value in values.items()}
-
-
 def error(problem: StabtreeError) -> dict[str, Any]:
     """Return an error that the user can fix, as plain values."""
     texts = {"problem": problem.problem, "where": problem.where, "hint": problem.hint}
@@ -123,24 +110,6 @@ def error(problem: StabtreeError) -> dict[str, Any]:
 def to_json(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the diagnosis as indented ASCII JSON with a final newline: no encoding and no terminal can garble it."""
     return written(to_dict(diagnosis))
-
-
-def written(value: Any, indent: int | None = 2) -> str:
-    """Return plain values as ASCII JSON with a final newline, in which no service sees a command."""
-    return inert(json.dumps(value, indent=indent, allow_nan=False)) + "\n"
-
-
-def inert(text: str) -> str:
-    """Return JSON with the same values, in which no service sees a command, and a terminal shows nothing hidden."""
-    # `##[...]` and `##vso[...]` are commands to GitHub and Azure anywhere in a line.
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def number(value: float | None) -> float | None:
-    """Return a number fit for JSON: None where it is not finite."""
-    if value is not None and math.isfinite(value):
-        return float(value)
-    return None
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -168,20 +137,6 @@ def _rules(diagnosis: Diagnosis) -> dict[str, Any]:
         "literal": diagnosis.literal,
         "set": {id_: {key: plain(value) for key, value in params.items()} for id_, params in given},
     }
-
-
-def plain(value: Any) -> Any:
-    """Return a setting or a parameter fit for JSON; computed ones are often numbers of numpy."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return number(value)
-    if isinstance(value, StrEnum):
-        return str(value)
-    return value
-
-
-"""The last trees with their hashes: many runs are judged by one tree, and hashing takes as long as judging."""
 
 
 def _evidence(items: Sequence[Evidence]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean
 from stabtree.judging.outcome import UNREAD, Outcome
-from stabtree.report.json.machine import written
+from stabtree.report.json.values import written
 from stabtree.report.markdown.text import escape, listed
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.tools.ci.fingerprint import VERSION

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.outcome import ORDER, UNREAD, worst
-from stabtree.report.json.machine import SCHEMA, finding_dict, written
+from stabtree.report.json.machine import SCHEMA, finding_dict
 from stabtree.report.json.shapes import Schema, count, flag, many, maybe, of, record, text, word
+from stabtree.report.json.values import written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

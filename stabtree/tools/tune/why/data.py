@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stabtree.report.json.machine import number, plain, visit_dict
+from stabtree.report.json.machine import visit_dict
+from stabtree.report.json.values import number, plain
 
 if TYPE_CHECKING:
     from stabtree.tools.tune.why.model import Flip, Margin, Stage, WhyNot
