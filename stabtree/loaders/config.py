@@ -170,6 +170,7 @@ _INSIDE = {
     "milestones": "lr_milestones",
     "eps": "epsilon",
 }
+WEIGHTS = "weights_dtype"  # says how a run computes only where no flag of a trainer does
 _BETAS = ("betas", "adam_betas", "opt_betas")
 WRAPPERS = (
     "config",
@@ -234,38 +235,6 @@ def _is_mixed(precision: object) -> bool | None:
     return None
 
 
-_WEIGHTS = "weights_dtype"
-# The heads whose loss is a cross-entropy over the vocabulary.
-_LANGUAGE_HEADS = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration")
-
-
-def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the configuration of a model says of its training: what its loss is over, and its weights' precision.
-
-    The latter is that of the run only where no trainer's flag says otherwise: mixed precision has weights in fp32.
-    """
-    found: dict[str, Any] = {}
-    head = _head(values)
-    labels = values.get("id2label")
-    # A model that was built in code has no head until it is saved; two labels are what every model begins with.
-    labelled = isinstance(labels, Mapping) and len(labels) > 2
-    if (not head and not labelled) or head.endswith(_LANGUAGE_HEADS):
-        found["vocab_size"] = values.get("vocab_size")
-    elif (not head or head.endswith("Classification")) and isinstance(labels, Mapping) and len(labels) > 1:
-        single = values.get("problem_type") in (None, "single_label_classification")
-        found["n_classes"] = len(labels) if single else None
-    found[_WEIGHTS] = values.get("dtype") or values.get("torch_dtype")
-    return found
-
-
-def _head(values: Mapping[str, Any]) -> str:
-    """Return the name of the class that a model was saved as; empty where it is not known."""
-    heads = values.get("architectures")
-    if isinstance(heads, list) and heads:
-        return str(heads[0])
-    return ""
-
-
 def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int, Any]]:
     """Yield (canonical key, rank of the spelling, value), those in nested objects included."""
     flags = [word for word in ("fp16", "bf16") if values.get(word) is True]
@@ -274,20 +243,26 @@ def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int
     for spelling, value in values.items():
         word = normalize(str(spelling))
         key, rank = _SPELLINGS.get(word, ("", 0))
-        rank += 10 * depth
-        if isinstance(value, Mapping):
-            if depth < 3 and (key in _NAMED or word in WRAPPERS):
-                yield from _nested(key, rank, value, depth)
-        elif word == "mixed_precision" and str(value).lower() in REDUCED:
-            yield "dtype", rank, f"amp_{value}"
-        elif key:
-            yield key, rank, value
-        elif word in REDUCED and value is True:
-            yield "dtype", 20 + rank, f"amp_{word}"
-        elif word in _BETAS and isinstance(value, list | tuple):
-            yield from ((f"beta{place}", rank, beta) for place, beta in enumerate(value[:2], 1))
-        elif word == _WEIGHTS:
-            yield "dtype", 40 + rank, value
+        if not isinstance(value, Mapping):
+            for name, own_rank, held in _plain(word, value):
+                yield name, own_rank + 10 * depth, held
+        elif depth < 3 and (key in _NAMED or word in WRAPPERS):
+            yield from _nested(key, rank + 10 * depth, value, depth)
+
+
+def _plain(word: str, value: Any) -> Iterator[tuple[str, int, Any]]:
+    """Yield (canonical key, rank of the spelling, value) for a value that is no object."""
+    key, rank = _SPELLINGS.get(word, ("", 0))
+    if word == "mixed_precision" and str(value).lower() in REDUCED:
+        yield "dtype", rank, f"amp_{value}"
+    elif key:
+        yield key, rank, value
+    elif word in REDUCED and value is True:
+        yield "dtype", 20, f"amp_{word}"
+    elif word in _BETAS and isinstance(value, list | tuple):
+        yield from ((f"beta{place}", 0, beta) for place, beta in enumerate(value[:2], 1))
+    elif word == WEIGHTS:
+        yield "dtype", 40, value
 
 
 def _nested(key: str, rank: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:
