@@ -101,8 +101,8 @@ def ends_aside(steps: Ints, metrics: Mapping[str, Column]) -> bool:
         return False
     if loss.logged[-1] or not loss.logged[-2]:
         return False
-    last = {name for name, column in metrics.items() if column.mask[-1]}
-    if any(name not in (*EVALUATED, "lr") and not is_time(name) for name in last):
+    last = {name for name, column in metrics.items() if column.mask[-1] and not is_time(name)}
+    if not last <= {*EVALUATED, "lr"}:
         return False
     return not last.isdisjoint(EVALUATED) or not _is_step(steps, metrics)
 

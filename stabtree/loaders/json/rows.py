@@ -74,13 +74,7 @@ class JsonRows:
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which is in `line`; a row of configuration goes to `config`."""
-        config = config_row(row, self.names)
-        if config is not None:
-            found, notes = config
-            if self.count and NEW_RUN in (row.get("config") or ()):
-                self._begins, self.config = True, {}
-            self.config |= found
-            self.notes += notes
+        if self._add_config(row):
             return
         self._begin()
         for name, cell in row.items():
@@ -96,6 +90,18 @@ class JsonRows:
             if len(held.cells) >= PENDING:
                 held.flush()
         self.count += 1
+
+    def _add_config(self, row: Mapping[str, Any]) -> bool:
+        """Take in the settings of a row of configuration; return whether it is one."""
+        config = config_row(row, self.names)
+        if config is None:
+            return False
+        found, notes = config
+        if self.count and NEW_RUN in (row.get("config") or ()):
+            self._begins, self.config = True, {}
+        self.config |= found
+        self.notes += notes
+        return True
 
     def add_plain(self, rows: Sequence[Mapping[str, Any]], *, texts: bool) -> bool:
         """Append objects of one line each, if all of their known values are plain numbers.

@@ -6,6 +6,7 @@ import difflib
 import os
 from collections import Counter
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ def named_by_folder(found: Iterable[Loaded]) -> list[Loaded]:
     """Return runs named by their folder, where a folder holds one run alone."""
     found = list(found)
     runs = Counter(_home(item) for item in found if isinstance(item.run, Run))
-    above = {str(parent) for home in runs for parent in Path(home).parents}  # a path to these means several runs
+    above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}  # a path to these means several runs
     paths = Counter(item.path for item in found if item.name == item.path)
     named = []
     for item in found:

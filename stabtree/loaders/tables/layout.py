@@ -154,20 +154,24 @@ def _has_header_width(fields: list[str], below: list[list[str]], width: int) -> 
 def _layout(delimiter: str, names: tuple[str, ...], header_line: int, below: list[list[str]]) -> Layout | None:
     """Return a layout, unless the rows below the header don't look like rows of numbers."""
     if not below:
-        # One line of words is a header only if its words are separated by more than blanks.
-        if delimiter != " " and len(names) > 1:
-            return Layout(delimiter, names, header_line, "thousands", 0, 0.0)
-        return None
+        return _bare_header(delimiter, names, header_line)
     fit = [cells for cells in below if _fits(cells, len(names))]
     agree = len(fit) / len(below)
     plausible = _count_plausible(fit, delimiter)
-    if not plausible or (plausible < 0.5 * len(below) and len(below) > 1):
+    if plausible < 0.5 * len(below):
         return None
     if (delimiter == " " or len(names) == 1) and agree < 0.8:
         return None
     dangling = sum(len(cells) > len(names) for cells in fit) > 0.5 * len(fit)
     commas = _commas(delimiter, names, fit)
     return Layout(delimiter, names, header_line, _comma(delimiter, fit), len(fit), agree, commas, dangling)
+
+
+def _bare_header(delimiter: str, names: tuple[str, ...], header_line: int) -> Layout | None:
+    """Return the layout of a header without rows: one whose words are separated by more than blanks."""
+    if delimiter == " " or len(names) < 2:
+        return None
+    return Layout(delimiter, names, header_line, "thousands", 0, 0.0)
 
 
 def _count_plausible(rows: list[list[str]], delimiter: str) -> int:

@@ -132,13 +132,18 @@ def _losses(table: Table, choice: Choice) -> list[Sighting]:
     for name, reading in choice.readings.items():
         column = table.columns[name]
         role = choice.names.role(name)
-        if not can_be_loss(reading) or not column or not column.count or role not in ("", "loss"):
+        if not can_be_loss(reading) or not column or not column.count:
             continue
-        if role or (not column.coded and (course or reading.named)):
+        if role == "loss" or (not role and _is_offered(column, reading, course=course)):
             held[name] = column
     total = _total(held)
     summed = dict.fromkeys(held, -1 if total else 0) | ({total: 1} if total else {})
     return [_sighting(name, column, choice, summed[name]) for name, column in held.items()]
+
+
+def _is_offered(column: Column, reading: ColumnRole, *, course: bool) -> bool:
+    """Return whether a column without a known name is offered as the loss, in a table that has a course or none."""
+    return not column.coded and (course or reading.named)
 
 
 def _sighting(name: str, column: Column, choice: Choice, summed: int = 0) -> Sighting:

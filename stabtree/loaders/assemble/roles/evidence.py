@@ -48,10 +48,14 @@ def _by_values(reading: ColumnRole, name: str, column: Column | None) -> ColumnR
         return reading
     if reading is UNKNOWN:
         return reading._replace(role=Role.COUNTER) if _counts(column) else reading
-    # What a printed configuration calls its loss: `RPN_LOSS_TYPE`, once or the same each time.
-    if reading.loss and not reading.metric and name.isupper() and "_" in name and is_constant(column):
+    if reading.loss and not reading.metric and _is_printed_setting(name, column):
         return reading._replace(role=Role.SETTING, loss=False)
     return reading
+
+
+def _is_printed_setting(name: str, column: Column) -> bool:
+    """Whether a column is what a printed configuration calls its loss: `RPN_LOSS_TYPE`, once or the same each time."""
+    return name.isupper() and "_" in name and is_constant(column)
 
 
 def _counts(column: Column) -> bool:
@@ -65,14 +69,14 @@ def _counts(column: Column) -> bool:
 
 def _second_letter(found: Mapping[str, ColumnRole], _: Table) -> Readings:
     """Settle `v_loss`: of the value function beside a policy or a reward, of validation beside a training loss."""
-    letters = [name for name, reading in found.items() if reading.loss and set(words(name)) == {"v", "loss"}]
-    others = [reading for name, reading in found.items() if name not in letters]
-    if any(reading.role in (Role.POLICY, Role.REWARD) for reading in others):
-        return {}
-    if not any(reading.loss and not reading.held_out for reading in others):
+    letters = {name: one for name, one in found.items() if one.loss and set(words(name)) == {"v", "loss"}}
+    others = [found[name] for name in found.keys() - letters.keys()]
+    trained = any(one.loss and not one.held_out for one in others)
+    if not trained or not {one.role for one in others}.isdisjoint((Role.POLICY, Role.REWARD)):
         return {}
     return {
-        name: found[name]._replace(role=Role.HELD_OUT_LOSS, held_out=True, kind="", order=PLAIN) for name in letters
+        name: one._replace(role=Role.HELD_OUT_LOSS, held_out=True, kind="", order=PLAIN)
+        for name, one in letters.items()
     }
 
 
@@ -106,14 +110,18 @@ def _parts(found: Mapping[str, ColumnRole], _: Table) -> Readings:
     whole = {reading.held_out for reading in found.values() if reading.loss and reading.order <= PLAIN}
     settled: Readings = {}
     for name, reading in found.items():
-        if not reading.loss or reading.metric or reading.held_out not in whole:
-            continue
-        spelled = set(words(name))
-        if spelled & DISTANCES and "loss" not in spelled:
-            settled[name] = reading._replace(role=Role.QUALITY, better=LOWER, loss=False)
-        elif reading.order in (PART, AUXILIARY) and not reading.kind and not spelled & BITS:
-            settled[name] = reading._replace(role=Role.PART)
+        if reading.loss and not reading.metric and reading.held_out in whole:
+            settled[name] = _beside_whole(reading, set(words(name)))
     return settled
+
+
+def _beside_whole(reading: ColumnRole, spelled: set[str]) -> ColumnRole:
+    """Return what a loss of these words is beside a whole one."""
+    if spelled & DISTANCES and "loss" not in spelled:
+        return reading._replace(role=Role.QUALITY, better=LOWER, loss=False)
+    if reading.order in (PART, AUXILIARY) and not reading.kind and not spelled & BITS:
+        return reading._replace(role=Role.PART)
+    return reading
 
 
 def _evaluated(found: Mapping[str, ColumnRole], table: Table) -> Readings:

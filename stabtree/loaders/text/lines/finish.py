@@ -46,16 +46,20 @@ def _glued_epoch(line: str) -> Pair | None:
 
 def _check_step(line: str, out: Line, step: Pair) -> None:
     """Report a step that is impossible; make a metric of a number that is none: not whole, or with a unit."""
-    value = step.value
-    counted = step.power or step.unit in grammar.ORDINALS
-    after = line[step.start + len(step.text) : step.start + len(step.text) + 1]
-    if not abs(value) < MAX_STEP:
+    if not abs(step.value) < MAX_STEP:
         out.problem = out.problem or "names a step that is impossible"
     elif step.text[0] == "-" and step.text[1:].isdecimal():
         out.problem = out.problem or f"names a step that is impossible: {step.text[:20]}"
-    elif value < 0 or not value.is_integer() or (after.isalpha() and not counted) or after == "%":
+    elif step.value < 0 or not step.value.is_integer() or _has_unit(line, step):
         out.metrics.append(step)
         out.step = None
+
+
+def _has_unit(line: str, step: Pair) -> bool:
+    """Return whether a unit or a percent sign follows a number; `10k` and `3rd` are counts all the same."""
+    after = line[step.start + len(step.text) : step.start + len(step.text) + 1]
+    counted = step.power or step.unit in grammar.ORDINALS
+    return after == "%" or (after.isalpha() and not counted)
 
 
 def _bar(line: str) -> str:
@@ -70,12 +74,15 @@ def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
     """Return whether the line names a loss without a number; `Policy Loss: 0.1` has one."""
     if not out.step and "'" not in line:
         return False
-    for pair in out.metrics:
-        if pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower()):
-            return False
+    if any(_is_loss(pair, kinds=kinds) for pair in out.metrics):
+        return False
     starts = [pair.start for pair in out.metrics]
     for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(line):
         end = loss.end()
         if not any(end <= start and not line[end:start].strip(_AROUND) for start in starts):
             return True
     return False
+
+
+def _is_loss(pair: Pair, *, kinds: bool) -> bool:
+    return pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower())
