@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.context import model
@@ -133,10 +134,15 @@ def _logging(run: Run, trainer: Mapping[str, bool]) -> dict[str, bool]:
     if reduced is not None:
         word = normalize(str(reduced))
         return _only("logging", "mean" if "mean" in word or "avg" in word else "step")
-    read = {normalize(use.name) for source in run.sources for use in source.columns if use.metric == "loss"}
-    mean = any(on and framework(name).defaults.mean_rows for name, on in trainer.items())
-    mean = mean or any(name.endswith("_epoch") for name in read)
-    return _only("logging", "mean") if mean else {}
+    if _is_mean_by_column(run) or any(on and framework(name).defaults.mean_rows for name, on in trainer.items()):
+        return _only("logging", "mean")
+    return {}
+
+
+def _is_mean_by_column(run: Run) -> bool:
+    """Return whether the column of the loss says that it is the mean of an epoch."""
+    columns = chain.from_iterable(source.columns for source in run.sources)
+    return any(use.metric == "loss" and normalize(use.name).endswith("_epoch") for use in columns)
 
 
 def _device(run: Run) -> dict[str, bool]:

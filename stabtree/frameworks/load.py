@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,7 @@ def read(folder: Path) -> Mapping[str, Framework]:
     found: dict[str, Framework] = {}
     for id_ in order:
         found[id_] = _framework(id_, files[id_], knobs, found)
-    mistakes = [mistake for id_ in files for mistake in files[id_].mistakes]
+    mistakes = [*chain.from_iterable(file.mistakes for file in files.values())]
     if mistakes:
         raise StabtreeError("\n".join(mistakes), hint="correct these files")
     return dict(sorted(found.items()))

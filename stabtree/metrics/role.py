@@ -225,12 +225,8 @@ def _by_head(name: _Name) -> Role | None:
     """Return the role that the head of a name gives whatever is before it: a time, a setting, a count, a spread."""
     inner, head = name.inner, name.head
     measured = bool(inner & (of.REWARD | of.HIGHER | of.LOWER | {"loss"}))
-    if head in of.CLOCK or name.has_pair(of.CLOCK_PAIRS):
+    if _is_clock(name, measured=measured):
         return Role.CLOCK
-    if inner & of.TIMED and not measured:
-        return Role.CLOCK
-    if len(name.spelled) > 1 and name.spelled[-1] in ("s", "ms"):
-        return Role.CLOCK  # `updt_s`, `data_s`
     if head in of.SETTING:
         return Role.SETTING
     if "explained" in inner:
@@ -242,6 +238,14 @@ def _by_head(name: _Name) -> Role | None:
     if inner & of.NUMBER or (not measured and (head in of.COUNTED or name.spelled[-1:] in of.COUNTED_ALONE)):
         return Role.COUNTER
     return None
+
+
+def _is_clock(name: _Name, *, measured: bool) -> bool:
+    """Whether a name is that of a time, or ends in its unit: `updt_s`, `data_s`."""
+    if name.inner & of.TIMED and not measured:
+        return True
+    in_seconds = len(name.spelled) > 1 and name.spelled[-1] in ("s", "ms")
+    return in_seconds or name.head in of.CLOCK or name.has_pair(of.CLOCK_PAIRS)
 
 
 def _reward(column: str, name: _Name) -> ColumnRole | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.metrics.load import table
@@ -92,8 +93,8 @@ def _exact() -> dict[str, tuple[str, int]]:
 @cache
 def _max_parts() -> int:
     """Return how many words the longest alias of a grouped metric has."""
-    grouped = (metric for metric in all_metrics() if metric.grouped)
-    return max(alias.count("_") + 1 for metric in grouped for alias in metric.names)
+    aliases = chain.from_iterable(metric.names for metric in all_metrics() if metric.grouped)
+    return max(alias.count("_") + 1 for alias in aliases)
 
 
 def match(column: str) -> tuple[str, int] | None:
@@ -125,9 +126,15 @@ def _grouped(column: str) -> tuple[str, int] | None:
     begin, end = min(most, len(parts) - 1), max(most + 1, len(parts) - most)
     for cut in (*range(1, begin + 1), *range(end, len(parts))):
         for name, group in ((parts[:cut], parts[cut:]), (parts[cut:], parts[:cut])):
-            alias = normalize("/".join(name)) if len(name) <= most else ""
-            found = _exact().get(alias)
-            metric = by_name()[found[0]] if found else None
-            if found and metric and metric.grouped and alias not in metric.alone:
-                return f"{metric.name}/{'.'.join(group)}", found[1]
+            if len(name) <= most and (found := _with_groups(normalize("/".join(name)))):
+                return f"{found[0]}/{'.'.join(group)}", found[1]
+    return None
+
+
+def _with_groups(alias: str) -> tuple[str, int] | None:
+    """Return the grouped metric that a name stands for before its group, and the index of the alias."""
+    found = _exact().get(alias)
+    metric = by_name()[found[0]] if found else None
+    if metric and metric.grouped and alias not in metric.alone:
+        return found
     return None

@@ -14,7 +14,7 @@ from stabtree.tree.model import LEAF, FactParams, Leaf, Section, Tree
 from stabtree.tree.params import current_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from stabtree.common.yaml12 import Document
 
@@ -158,20 +158,11 @@ class Builder:
         what = f"{kind.__name__.lower()} {raw.get('id', '')}".strip()
         values: dict[str, Any] = {}
         for key, value in raw.items():
-            name = _OLD_KEYS.get(key, key)
-            if name in known:
-                problem = _problem(key, value, known[name])
-                if problem.startswith("must"):
-                    problem = f"{key!r} of {what} {problem}"
-            else:
-                problem = f"{what} has no key {key!r}"
-                close = difflib.get_close_matches(key, known, 1)
-                if close:
-                    problem += f"; did you mean {close[0]!r}?"
+            problem = _mistake(key, value, known, what)
             if problem:
                 self.mistakes.append((self.document.line(*path, key), problem))
             else:
-                values[name] = value
+                values[_OLD_KEYS.get(key, key)] = value
         if path:
             missing = [key for key, item in known.items() if item.required and key not in raw]
             self.mistakes += [(self.document.line(*path), f"{what} lacks the key {key!r}") for key in missing]
@@ -194,21 +185,41 @@ def _with_page(leaf: Leaf, pages: str) -> Leaf:
     return replace(leaf, page=pages.replace(LEAF, file_of(leaf.id)))
 
 
+def _mistake(key: str, value: Any, known: Mapping[str, Kind], what: str) -> str:
+    """Return what to say of a key of `what` and its value; empty if nothing is wrong."""
+    kind = known.get(_OLD_KEYS.get(key, key))
+    if kind is None:
+        close = difflib.get_close_matches(key, known, 1)
+        meant = "".join(f"; did you mean {name!r}?" for name in close)
+        return f"{what} has no key {key!r}{meant}"
+    problem = _problem(key, value, kind)
+    if problem.startswith("must"):
+        return f"{key!r} of {what} {problem}"
+    return problem
+
+
 def _problem(key: str, value: Any, kind: Kind) -> str:
     """Return what is wrong with the value of a key; empty if nothing is."""
     if not isinstance(value, kind.shape):
         return f"must be {kind.described}"
     items = _items_of(value)
-    if kind.of is str and not _are_texts(items):
-        if kind.shape is dict:
-            return "must map words to words"
-        return "must hold text only: quote what contains a colon"
-    if kind.of is tuple and not all(isinstance(item, list) and _are_texts(item) for item in items):
+    if kind.of is str:
+        return _no_texts(items, kind)
+    if kind.of is tuple and not all(map(_is_list_of_texts, items)):
         return f"must be {kind.described}"
     if kind.of is None or not issubclass(kind.of, StrEnum):
         return ""
     words = list(kind.of)
     return "" if all(item in words for item in items) else f"{key} is one of {', '.join(words)}"
+
+
+def _no_texts(items: list[Any], kind: Kind) -> str:
+    """Return what is wrong with texts that are to be in a list or a mapping; empty if nothing is."""
+    if _are_texts(items):
+        return ""
+    if kind.shape is dict:
+        return "must map words to words"
+    return "must hold text only: quote what contains a colon"
 
 
 def _items_of(value: Any) -> list[Any]:
@@ -219,3 +230,7 @@ def _items_of(value: Any) -> list[Any]:
 
 def _are_texts(items: list[Any]) -> bool:
     return all(isinstance(item, str) for item in items)
+
+
+def _is_list_of_texts(item: Any) -> bool:
+    return isinstance(item, list) and _are_texts(item)

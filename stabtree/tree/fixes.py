@@ -108,18 +108,24 @@ def plain(fix: str) -> str:
 def mistakes(fix: str) -> Iterator[str]:
     """Yield what is wrong with the placeholders and the tags of a fix."""
     yield from _tag_mistakes(fix)
-    spelled = knobs()
-    with_value = {knob for knob in spelled if "=" in knob}  # a knob with the one value that it is spelled for
-    known = {*(knob.partition("=")[0] for knob in spelled), BATCHES, CHECKPOINT}
     for item in placeholders(fix):
         text = f"{item.knob}{item.operator}{item.value}"
-        if item.knob not in known:
-            yield f"names {{{text}}} in a fix; {item.knob!r} is not a knob{near(item.knob, known)}"
-        elif item.knob not in (*spelled, BATCHES, CHECKPOINT) and text not in with_value:
-            choices = ", ".join(sorted(word for word in with_value if word.startswith(f"{item.knob}=")))
-            yield f"names {{{text}}} in a fix; what can be said of it is {choices}"
-        elif item.knob in spelled and item.operator and not _is_positive(item.value):
-            yield f"names {{{text}}} in a fix; a number must follow {item.operator!r}"
+        if problem := _problem(item, text):
+            yield f"names {{{text}}} in a fix; {problem}"
+
+
+def _problem(item: Placeholder, text: str) -> str:
+    """Return what is wrong with a placeholder, which is spelled so; empty if nothing is."""
+    spelled = knobs()
+    known = {*(knob.partition("=")[0] for knob in spelled), BATCHES, CHECKPOINT}
+    choices = sorted(word for word in spelled if word.startswith(f"{item.knob}="))  # with the one value each is for
+    if item.knob not in known:
+        return f"{item.knob!r} is not a knob{near(item.knob, known)}"
+    if item.knob not in (*spelled, BATCHES, CHECKPOINT) and text not in choices:
+        return f"what can be said of it is {', '.join(choices)}"
+    if item.knob in spelled and item.operator and not _is_positive(item.value):
+        return f"a number must follow {item.operator!r}"
+    return ""
 
 
 def _tag_mistakes(fix: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stabtree.predicates.lines import LINE
@@ -136,4 +137,4 @@ def _others(chars: Chars) -> Chars:
 
 def _either_case(codes: Iterable[int]) -> Chars:
     chars = [min(chr(code), _BEYOND) for code in codes]
-    return frozenset(other for char in chars for other in (char, char.lower(), char.upper()))
+    return frozenset(chain(chars, map(str.lower, chars), map(str.upper, chars)))
