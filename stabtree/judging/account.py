@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO
@@ -59,7 +60,7 @@ def account(run: Run) -> tuple[AccountEntry, ...]:
     Args:
         run: the run.
     """
-    return tuple(entry for source in run.sources for entry in _of_file(source, run))
+    return tuple(chain.from_iterable(_of_file(source, run) for source in run.sources))
 
 
 def unexplained(run: Run) -> tuple[str, ...]:

@@ -70,12 +70,7 @@ def _source(page: Page, source: FileUse, *, same: bool) -> None:
     if source.columns and not same:
         page.blank()
     _fact(page, "file", [(source.path, "")])
-    facts = [source.format, f"{source.rows:,} rows"]
-    if source.skipped_count:
-        facts.append(f"{source.skipped_count:,} lines skipped")
-    if source.lost_share:
-        facts.append(f"{source.lost_share:.1%} of its bytes damaged")
-    _fact(page, "format", [(" · ".join(facts), "")])
+    _fact(page, "format", [(" · ".join(_format_of(source)), "")])
     if same:
         _fact(page, "columns", [("as in the first file", "dim")])
         return
@@ -85,6 +80,16 @@ def _source(page: Page, source: FileUse, *, same: bool) -> None:
     if used[USED_SHOWN:]:
         page.line((f"and {len(used) - USED_SHOWN:,} more columns like these", "dim"), indent=1)
     _ignored(page, [use for use in source.columns if not use.metric])
+
+
+def _format_of(source: FileUse) -> Iterator[str]:
+    """Yield the format of a file, its rows, and what of it could not be read."""
+    yield source.format
+    yield f"{source.rows:,} rows"
+    if source.skipped_count:
+        yield f"{source.skipped_count:,} lines skipped"
+    if source.lost_share:
+        yield f"{source.lost_share:.1%} of its bytes damaged"
 
 
 def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:

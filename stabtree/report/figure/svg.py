@@ -65,14 +65,23 @@ def svg(figure: Figure, *, dark: bool | None = None, title: str = "", subtitle: 
     parts = list(_step_axis(figure, grid, bottom))
     for index, strip in enumerate(figure.strips):
         parts += _strip(figure, strip, grid, top + pitch * index + HEAD)
+    moved = [(at + 4, at + HEAD + STRIP) for at in _moved_alone(figure, top, pitch)]
     for index, mark in enumerate(labelled):
-        whole = mark.kind != "onset" or all(strip.moved for strip in figure.strips)
-        moved = () if whole else [top + pitch * at for at, strip in enumerate(figure.strips) if strip.moved]
-        stretches = [(at + 4, at + HEAD + STRIP) for at in moved] or [(head + LABEL * index + 1, bottom - SPACE)]
+        stretches = [(head + LABEL * index + 1, bottom - SPACE)]
+        if mark.kind == "onset" and moved:
+            stretches = moved
         parts.append(_mark(figure, mark, head + LABEL * index, stretches))
     parts += [_name(figure, strip, top + pitch * index + HEAD - 7) for index, strip in enumerate(figure.strips)]
     parts += _legend(figure, bottom + FOOT - 8)
     return _page(title, subtitle, _description(figure), parts, bottom + FOOT, dark)
+
+
+def _moved_alone(figure: Figure, top: int, pitch: int) -> list[int]:
+    """Return where the strips that moved at the onset begin; none where all of them did."""
+    moved = [top + pitch * at for at, strip in enumerate(figure.strips) if strip.moved]
+    if len(moved) == len(figure.strips):
+        return []
+    return moved
 
 
 def _page(title: str, subtitle: str, description: str, parts: Iterable[str], height: int, dark: bool | None) -> str:

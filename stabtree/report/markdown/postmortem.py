@@ -103,15 +103,21 @@ def _fix(report: Report) -> str:
 
 def _prevention(report: Report) -> Iterator[str]:
     """Yield what would have shown it earlier, or kept it from costing as much."""
-    finding, first = report.finding, next((item for item in report.events if item.first), None)
-    if finding and first and finding.onset_step is not None and first.step < finding.onset_step:
-        lead = counted(finding.onset_step - first.step, "step")
-        yield f"Watch {escape(first.metric)}: it moved {lead} before the trouble."
+    finding = report.finding
+    if finding and finding.onset_step is not None:
+        yield from _first_sign(report, finding.onset_step)
     for sentence in report.monitor[:1]:
         yield escape(f"The NaN monitor {sentence}.")
     if finding and finding.restart and finding.restart.assumed:
         yield "Say in the run's manifest where its checkpoints are: here nothing does."
     yield f"{MARK} the change, the alert or the test that keeps it from happening again"
+
+
+def _first_sign(report: Report, onset: int) -> Iterator[str]:
+    """Yield what moved first, where that was before the trouble."""
+    first = next((item for item in report.events if item.first), None)
+    if first and first.step < onset:
+        yield f"Watch {escape(first.metric)}: it moved {counted(onset - first.step, 'step')} before the trouble."
 
 
 def _follow_ups(report: Report) -> Iterator[str]:

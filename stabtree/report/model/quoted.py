@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.figures import figure
@@ -95,8 +96,8 @@ def quoted(run: Run, finding: Incident) -> Quoted | None:
 
 def _series(run: Run, finding: Incident) -> list[Series]:
     """Return the series that show an incident: its own, those that moved, and what an engineer looks at beside them."""
-    own = [finding.metric, *(item.metric for item in finding.evidence)]
-    own += [item.metric for judged in finding.causes if judged.state in STRONG for item in judged.evidence]
+    proofs = chain.from_iterable(judged.evidence for judged in finding.causes if judged.state in STRONG)
+    own = [finding.metric, *(item.metric for item in chain(finding.evidence, proofs))]
     first = [event.metric for event in finding.departures if event.first]
     moved = [event.metric for event in finding.departures]
     names = dict.fromkeys((own[0], *first, *own[1:], *GOES_ALONG, *moved))

@@ -27,19 +27,25 @@ def path_line(page: Page, report: Report) -> None:
     last = walk.turns[-1]
     links = [_link(group, shorts=False) for group in walk.groups if group[-1] is last or group[0].checked]
     number = page.plain(last.number) if last.checked else ""
-    kept = [links[-1]]
-    for link in reversed(links[:-1]):
-        longer = [link, *kept]
-        if _length(longer) + len(CUT) + min(len(number), MIN_NUMBER) + 2 > room:
-            break
-        kept = longer
-    pieces: Line = [] if len(kept) == len(links) else [(CUT, "dim")]
-    for index, link in enumerate(kept):
-        pieces += [(LINK, "dim"), *link] if index else link
+    kept = _last(links, room - len(CUT) - min(len(number), MIN_NUMBER) - 2)
+    pieces: Line = []
+    if len(kept) < len(links):
+        pieces.append((CUT, "dim"))
+    pieces += kept[0]
+    for link in kept[1:]:
+        pieces += [(LINK, "dim"), *link]
     room -= sum(len(text) for text, _ in pieces) + 2
     if number and room >= min(len(number), MIN_NUMBER):
         pieces.append((f": {clipped(number, room)}", ""))
     page.lines([[(f"{'Path':<{HEAD}}", "heading"), *pieces]])
+
+
+def _last(links: Sequence[list[Piece]], room: int) -> Sequence[list[Piece]]:
+    """Return as many of the last links as there is room for, and the very last one in any case."""
+    begin = len(links) - 1
+    while begin and _length(links[begin - 1 :]) <= room:
+        begin -= 1
+    return links[begin:]
 
 
 def _length(links: Sequence[Sequence[Piece]]) -> int:

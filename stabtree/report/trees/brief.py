@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.report.page import Page
@@ -144,7 +145,7 @@ def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
 
 def _fixes_of(leaf: Leaf) -> Iterable[str]:
     """Return the fixes of a leaf: its own, and those of its causes where it has none."""
-    return map(fix_in_words, leaf.fixes or [fix for cause in leaf.causes for fix in cause.fixes[:1]])
+    return map(fix_in_words, leaf.fixes or chain.from_iterable(cause.fixes[:1] for cause in leaf.causes))
 
 
 def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
