@@ -226,6 +226,16 @@ def read_baseline(file: str | Path) -> Baseline:
         document: Any = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise StabtreeError(f"it is damaged: {clean(error, 100)}", where=where, hint=WRITE) from None
+    items = _items(document, where)
+    return baseline_of(str(file), [_entry(item, f"{where}: findings[{index}]") for index, item in enumerate(items)])
+
+
+def _items(document: Any, where: str) -> list[Any]:
+    """Return the findings of the file.
+
+    Raises:
+        StabtreeError: if it is not a baseline that is known.
+    """
     if not isinstance(document, dict) or MARK not in document:
         raise StabtreeError("it is not a baseline of stabtree", where=where, hint=WRITE)
     if document[MARK] is True or document[MARK] != VERSION:
@@ -234,7 +244,7 @@ def read_baseline(file: str | Path) -> Baseline:
     items = document.get("findings")
     if not isinstance(items, list):
         raise StabtreeError("it is damaged: findings must be a list", where=where, hint=WRITE)
-    return baseline_of(str(file), [_entry(item, f"{where}: findings[{index}]") for index, item in enumerate(items)])
+    return items
 
 
 def _entry(item: Any, where: str) -> KnownFinding:

@@ -191,13 +191,15 @@ def findings_apart(comparison: Comparison) -> str:
     if not comparison.diagnoses:
         return ""
     *good, bad = [dict.fromkeys(item.leaf.id for item in one.findings) for one in comparison.diagnoses]
-    extra = [leaf for leaf in bad if not any(leaf in one for one in good)]
-    missing = [leaf for leaf in good[0] if leaf not in bad and all(leaf in one for one in good)]
+    known, shared = set[str]().union(*good), set(good[0]).intersection(*good)
+    lacking = shared.difference(bad)
+    extra = [leaf for leaf in bad if leaf not in known]
+    missing = [leaf for leaf in good[0] if leaf in lacking]
     parts = []
     if extra:
         parts.append(f"found only in the bad run: {', '.join(extra)}")
     if missing:
-        parts.append(f"only in the good {'run' if len(good) == 1 else 'runs'}: {', '.join(missing)}")
+        parts.append(f"only in the good run{'s' * (len(good) > 1)}: {', '.join(missing)}")
     return "; ".join(parts)
 
 

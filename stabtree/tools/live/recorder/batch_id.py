@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 SAMPLE = 1 << 12
 """So many values of each tensor are looked at, evenly spread: enough to tell any two batches apart."""
@@ -41,21 +44,29 @@ def _add(known: Any, value: Any, depth: int) -> bool:
         items = sorted(((str(key), item) for key, item in value.items()), key=lambda pair: pair[0])
         return sum(_named(known, name, item, depth) for name, item in items) > 0
     if isinstance(value, list | tuple | set | frozenset):
-        known.update(f"{len(value)}[".encode())
-        if isinstance(value, set | frozenset):
-            value = sorted(value, key=repr)
-        return sum(_add(known, item, depth + 1) for item in value) > 0
+        return _add_items(known, value, depth)
     if isinstance(value, str | bytes | int | float):
-        if isinstance(value, bytes):
-            data = value
-        else:
-            data = str(value).encode("utf-8", "surrogatepass")
-        known.update(f"{type(value).__name__} {len(data)} ".encode() + data)
+        _add_scalar(known, value)
         return True
     if hasattr(value, "shape") and hasattr(value, "reshape"):
         return _add_array(known, value)
     own = getattr(value, "__dict__", None)
     return isinstance(own, dict) and _add(known, own, depth + 1)
+
+
+def _add_items(known: Any, items: Collection[Any], depth: int) -> bool:
+    known.update(f"{len(items)}[".encode())
+    if isinstance(items, set | frozenset):
+        items = sorted(items, key=repr)
+    return sum(_add(known, item, depth + 1) for item in items) > 0
+
+
+def _add_scalar(known: Any, value: str | bytes | float) -> None:
+    if isinstance(value, bytes):
+        data = value
+    else:
+        data = str(value).encode("utf-8", "surrogatepass")
+    known.update(f"{type(value).__name__} {len(data)} ".encode() + data)
 
 
 def _named(known: Any, name: str, value: Any, depth: int) -> bool:

@@ -56,12 +56,17 @@ def rows(diagnosis: Diagnosis, result: WhyNot) -> Iterator[Row]:
         yield "turned" if first else "then", _turned(stage)
         yield from _seen(stage)
         yield from _what_it_takes(diagnosis, stage, first=first)
+    yield from _what_leads_there(result, len(missed))
+
+
+def _what_leads_there(result: WhyNot, missed: int) -> Iterator[Row]:
+    """Yield which settings would lead to the node, else how many questions would have to be answered otherwise."""
     if result.settings:
         yield "try", f"with {' '.join(map(_typed, result.settings))} the walk comes to {result.node}"
-    elif len(missed) == 2:
+    elif missed == 2:
         yield "", "both would have to be answered otherwise"
-    elif missed[1:]:
-        yield "", f"all {len(missed)} would have to be answered otherwise"
+    elif missed > 2:
+        yield "", f"all {missed} would have to be answered otherwise"
 
 
 def _link(stage: Stage) -> str:
