@@ -75,6 +75,7 @@ def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf
         reasons=reasons,
         storm=any(visit.answer.storm for visit in positive),
         by_levels=by_levels,
+        turns=bool(dated) and onset is not None and onset == good,
         unit=facts.run.unit,
     )
     found = replace(found, restart=restart_of(facts, found, leaf.take) if leaf.restart else None)
