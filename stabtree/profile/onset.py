@@ -65,8 +65,24 @@ def left_level(steps: Ints, values: Floats, by_step: int) -> Onset | None:
     return Onset(int(steps[good]), int(steps[min(on + rows // 2 + 1, end)]))
 
 
-def left_best(steps: Ints, values: Floats, best_step: int, by_step: int) -> Onset:
-    """Return when a series left its lowest level upwards, which it was on at a step and off by a later one."""
+def left_best(steps: Ints, values: Floats, best_step: int, level: float, end: float) -> Onset:
+    """Return when a series left its lowest level upwards for good; its best step where it never went halfway.
+
+    Where the row before the first one past halfway was still within a tenth of the way, it did so at once.
+
+    Args:
+        steps: int64 (n,).
+        values: float64 (n,), finite.
+        best_step: a step at which it was on its lowest level.
+        level: that level.
+        end: the level at its end.
+    """
+    row = lasts_from((steps > best_step) & (values > (level + end) / 2))
+    if row is None:
+        return Onset(best_step, best_step)
+    by_step = int(steps[row])
+    if values[row - 1] <= level + (1 - shared.SHARE_MOST) * (end - level):
+        return Onset(int(steps[row - 1]), by_step)
     found = left_level(steps, values, by_step)
     if found is None or found.first_bad_step <= best_step:
         return Onset(best_step, by_step)

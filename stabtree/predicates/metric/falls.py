@@ -15,7 +15,7 @@ from stabtree.facts.curve.fall import FallLimits, fall_of
 from stabtree.facts.registry import finite
 from stabtree.predicates.metric.stays import GUIDE, not_asked
 from stabtree.predicates.registry import Count, predicate
-from stabtree.profile.onset import lasts_from, left_best
+from stabtree.profile.onset import left_best
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -47,8 +47,7 @@ def falls_back(
         return unknown(f"{metric} has too few finite rows to see a fall", metric)
     limits = FallLimits(share, factor)
     evidence, strength = (found.evidence(metric, limits),), found.strength(limits)
-    past = lasts_from((at > found.best_step) & (values < (found.best + found.end) / 2))
-    left = left_best(at, -values, found.best_step, found.best_step if past is None else int(at[past]))
+    left = left_best(at, -values, found.best_step, -found.best, -found.end)
     return measured(strength, evidence, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
