@@ -3,7 +3,8 @@
     python -m benchmarks.trainers DIR [--list] [--verdicts FILE]
 
 DIR holds runs/ and truth/*.json (healthy, fault, kinds, visible, targets). The first target decides; the other logs of
-the same run should say the same. `--verdicts` scores another tool's answers, as `benchmarks.peers_logs` writes them.
+the same run should say the same, as far as they hold the same: one without rows of any series, as the last frame of a
+progress bar, is counted apart. `--verdicts` scores another tool's answers, as `benchmarks.peers_logs` writes them.
 """
 
 from __future__ import annotations
@@ -14,16 +15,36 @@ import sys
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import stabtree
 from benchmarks.kinds import names
 from benchmarks.wild import judge
 from faultbench.scoring import ALARMS
+from stabtree.facts.curve.levels import FEWEST
+from stabtree.loaders import load_runs
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
 
 
 def same(one: str, other: str) -> bool:
     """Whether two verdicts agree on what a user does next."""
     return (one in ALARMS) == (other in ALARMS) and (one in ("unknown", "refused")) == (other in ("unknown", "refused"))
+
+
+def holds_rows(path: Path) -> bool:
+    """Whether a log has a series of three rows, or can't be read, which is an answer of its own."""
+    try:
+        runs = [item.run for item in load_runs(path)]
+    except stabtree.StabtreeError:
+        return True
+    return any(isinstance(run, stabtree.StabtreeError) or run_length(run) >= FEWEST for run in runs)
+
+
+def run_length(run: Run) -> int:
+    """The number of rows of a run's longest series."""
+    return max(map(len, run.series.values()), default=0)
 
 
 def main() -> int:
@@ -49,6 +70,7 @@ def main() -> int:
         ("healthy alarmed, any log", "other false", "healthy targets"),
         ("healthy not judged, any log", "other unjudged", "healthy targets"),
         ("other logs agree", "agree", "others"),
+        ("other logs without rows", "without rows", "all others"),
     ):
         print(f"{name:28s} {count[good]:>4d}/{count[total]:<4d} = {count[good] / max(count[total], 1):6.1%}")
     return 0
@@ -78,6 +100,10 @@ def _count(truth: dict[str, Any], folder: Path, told: dict[str, str], count: Cou
         if not (found and named):
             wrong.append(f"{'misnamed' if found else 'MISSED':10s} {line}")
     for name, other, found_alarms, other_why in judged[1:]:
+        count["all others"] += 1
+        if not holds_rows(folder / paths[name]):
+            count["without rows"] += 1
+            continue
         count["others"] += 1
         count["agree"] += same(verdict, other)
         if not same(verdict, other):

@@ -161,17 +161,22 @@ def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
     rises = [item for item in group if _rises(item)]
     known = [item for item in group if item.onset_step is not None]
     sure = [item for item in known if item is group[0] or not _may_pass(item)] or known
-    dated = [_own(item) for item in sure if not _rises(item) and (item is group[0] or not _turns(item))]
+    dated = [_own(item) for item in sure if not _rises(item) and (item is group[0] or not item.turns)]
     if rises:
         dated.append(_left(rises, sure, facts))
-    first = min(dated or [_own(group[0])], key=lambda item: item.onset_step or 0)
-    goods = [item.last_good_step for item in dated if item.last_good_step is not None]
+    first = min(dated or [_own(group[0])], key=lambda item: (item.onset_step or 0, -(item.last_good_step or 0)))
+    coarse = [_own(item) for item in sure if _spans(item, first, facts)]
+    goods = [item.last_good_step for item in dated if item.last_good_step is not None and item not in coarse]
     return first if first.last_good_step is None else Beginning(first.onset_step, min(goods))
 
 
-def _turns(item: Incident) -> bool:
-    """Return whether an incident is dated by the best row before it, which is sound itself."""
-    return item.onset_step is not None and item.onset_step == item.last_good_step
+def _spans(item: Incident, event: Beginning, facts: Facts) -> bool:
+    """Return whether an event began between two rows of the series of an incident, which then say no more of it."""
+    good, onset, series = item.last_good_step, item.onset_step, facts.run.get(item.metric)
+    if good is None or onset is None or event.onset_step is None or series is None or _own(item) == event:
+        return False
+    between = (series.steps > good) & (series.steps < onset)
+    return good < event.onset_step <= onset and not between.any()
 
 
 def _own(item: Incident) -> Beginning:
@@ -201,7 +206,8 @@ def _left(rises: Sequence[Incident], sure: Iterable[Incident], facts: Facts) -> 
     if found is None:
         return _own(first)
     if not exact:
-        return Beginning(first.onset_step, min(found.last_good_step, first.onset_step or 0))
+        goods = (found.last_good_step, first.last_good_step, first.onset_step)
+        return Beginning(first.onset_step, min(good for good in goods if good is not None))
     moved = [move.step - 1 for move in facts.sure("movers").by(found.first_bad_step) if _group(move) in HARMED]
     return Beginning(found.first_bad_step, min([found.last_good_step, *moved]))
 
@@ -215,6 +221,8 @@ def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
     onset = found.onset_step
     if onset is None:
         return None
+    if take is Take.BEST and not found.turns and found.last_good_step is not None:
+        onset = found.last_good_step
 
     def advice() -> Restart | None:
         known = seen_by(facts.sure("checkpoints"), found.metric, found.leaf.events)

@@ -94,6 +94,7 @@ def _dated(run: Run, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
         reasons=reasons,
         storm=any(visit.answer.storm for visit in positive),
         by_levels=by_levels,
+        turns=bool(dated) and onset is not None and onset == good,
         unit=run.unit,
     )
 

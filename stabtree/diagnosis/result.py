@@ -53,6 +53,7 @@ class Incident:
         open: whether it lasts to the end of the log.
         storm: whether the loss went NaN.
         by_levels: whether its onset is that of a level and not of a row.
+        turns: whether its onset is the best row before it, which is sound itself.
         p: how likely an engineer would call this run faulty in this way; None where that was not fitted.
         unit: what the steps count: `step`, or `row` where the log holds none.
         accepted: why it does not count, if it is known and accepted; else None.
@@ -76,6 +77,7 @@ class Incident:
     open: bool = True
     storm: bool = False
     by_levels: bool = False
+    turns: bool = False
     p: float | None = None
     unit: str = "step"
     accepted: Accepted | None = None

@@ -10,7 +10,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, median, row_medians
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
 
 MOST_ROWS = 15  # of a level: with more a rise of some rows would be over before it shows
 OFF = 1.0  # errors above its level from which on a series is off it
@@ -26,6 +26,13 @@ class Onset(NamedTuple):
 
     last_good_step: int
     first_bad_step: int
+
+
+def lasts_from(bad: Bools) -> int | None:
+    """Return the first bad row from which on nearly all rows are bad; None where the series does not end so."""
+    shares = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
+    rows = np.flatnonzero(bad & (shares >= shared.SHARE_MOST))
+    return int(rows[0]) if len(rows) else None
 
 
 def left_level(steps: Ints, values: Floats, by_step: int) -> Onset | None:
@@ -56,6 +63,43 @@ def left_level(steps: Ints, values: Floats, by_step: int) -> Onset | None:
     good = _before_the_turn(level, surely_on, 2 * rows, off)
     on = int(np.flatnonzero(level <= low + off)[-1])
     return Onset(int(steps[good]), int(steps[min(on + rows // 2 + 1, end)]))
+
+
+def left_best(steps: Ints, values: Floats, best_step: int, level: float, end: float) -> Onset:
+    """Return when a series left its lowest level upwards for good; its best step where it never went halfway.
+
+    Where the row before the first one past halfway was still within a tenth of the way, it did so at once.
+
+    Args:
+        steps: int64 (n,).
+        values: float64 (n,), finite.
+        best_step: a step at which it was on its lowest level.
+        level: that level.
+        end: the level at its end.
+    """
+    row = lasts_from((steps > best_step) & (values > (level + end) / 2))
+    if row is None:
+        return Onset(best_step, best_step)
+    by_step = int(steps[row])
+    if values[row - 1] <= level + (1 - shared.SHARE_MOST) * (end - level):
+        return Onset(int(steps[row - 1]), by_step)
+    found = left_level(steps, values, by_step)
+    if found is None or found.first_bad_step <= best_step:
+        return Onset(best_step, by_step)
+    return Onset(max(found.last_good_step, best_step), found.first_bad_step)
+
+
+def left_by_factors(steps: Ints, values: Floats, level: float, end: float, by_step: int) -> Onset:
+    """Return when a series rose away from a level above 0 by factors, up to a step by which it had.
+
+    An exponential rise is halfway when most of its rows are behind it; what it makes in its first tenth, counted in
+    factors, is still on the level.
+    """
+    row = int(np.searchsorted(steps, by_step))
+    near = level * math.exp((1 - shared.SHARE_MOST) * math.log(max(end, level) / level))
+    on = np.flatnonzero(values[:row] <= near)
+    good = int(on[-1]) if len(on) else max(row - 1, 0)
+    return Onset(int(steps[good]), int(steps[min(good + 1, row)]))
 
 
 def _wander(level: Floats, rows: int) -> float:

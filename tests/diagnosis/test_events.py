@@ -51,6 +51,18 @@ def test_a_jump_that_lasts_is_one_event_with_the_rise_that_it_makes() -> None:
     assert {c.cause.id for part in finding.parts for c in part.causes} == {c.cause.id for c in finding.causes}
 
 
+def test_a_jump_is_not_dated_by_the_best_evaluation_before_it() -> None:
+    """Evaluations stay near their best up to the jump: neither the event nor its part begins at the best one."""
+    run = make_run(healthy(loss=JUMPED))
+    quality = np.where(AT >= 411, 0.1, 0.9) + np.where(AT == 150, 0.01, 0.0)
+    logged = make_run({"eval_quality": quality[::50]}, steps=AT[::50])
+    found = diagnose(type(run)(name=run.name, series={**run.series, **logged.series}), TREES)
+    event = found.findings[0]
+    assert (event.last_good_step, event.onset_step) == (410, 411)
+    part = next(part for part in event.parts if part.leaf.id == "quality-collapsed")
+    assert (part.last_good_step, part.onset_step) == (400, 450)
+
+
 def test_a_loss_that_rose_before_it_jumped_begins_at_its_low() -> None:
     """Where the rise would have been found had the log ended before the jump, the jump is not its beginning."""
     finding = diagnose(make_run(healthy(loss=CLIMBS), checkpoint_every=50), TREES).findings[0]

@@ -120,3 +120,22 @@ def test_pairs_that_are_swapped_on_one_side_only_are_found_there() -> None:
     run = make_run({"preference_accuracy": np.linspace(0.6, 0.9, 6), "eval_preference_accuracy": held_out})
     found = ask("prefers_rejected", run, level=0.45)
     assert (found.verdict, found.evidence[0].metric) == ("yes", "eval_preference_accuracy")
+
+
+def test_a_reward_that_collapses_is_dated_between_two_rows() -> None:
+    """Its best level lies long before, and it was as good up to the collapse."""
+    at = np.arange(400)
+    rng = np.random.default_rng(0)
+    reward = np.where(at < 300, 100.0, -100.0) + rng.normal(0, 3, 400) + np.where((at > 40) & (at < 80), 3.0, 0.0)
+    answer = ask("falls_back", make_run({"reward": reward}), metric="reward")
+    assert answer.verdict == "yes"
+    assert (answer.last_good_step, answer.onset_step) == (299, 300)
+
+
+def test_a_discriminator_has_won_since_nearly_all_of_its_rows_show_it() -> None:
+    """A single row above the limit near the end does not make it a new event."""
+    loss = np.where(np.arange(400) < 100, 0.6, 1e-4)
+    loss[390] = 0.3
+    answer = ask("discriminator_wins", make_run({"d_loss": loss, "loss": loss}, loss_kind="adversarial"))
+    assert answer.verdict == "yes"
+    assert (answer.last_good_step, answer.onset_step) == (99, 100)

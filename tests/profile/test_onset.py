@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stabtree.profile.onset import left_level
+from stabtree.profile.onset import lasts_from, left_best, left_by_factors, left_level
 
 AT = np.arange(0, 2000, 5)
 
@@ -27,3 +27,29 @@ def test_what_leaves_its_level_at_once_does_so_between_two_rows() -> None:
     values = 2.0 + 0.03 * np.sin(AT * 1.7) + np.where(AT >= 1000, 3.0, 0.0)
     assert left_level(AT, values, 1000) == (995, 1000)
     assert left_level(AT[:4], values[:4], 15) is None
+
+
+def test_what_is_bad_to_the_end_begins_before_its_exceptions() -> None:
+    """One good row near the end does not make the trouble younger; a bad row long before it does not make it older."""
+    bad = (AT >= 1000) & (AT != 1990)
+    bad[10] = True
+    row = lasts_from(bad)
+    assert row is not None
+    assert AT[row] == 1000
+    assert lasts_from(np.zeros(5, dtype=bool)) is None
+
+
+def test_a_fall_long_after_the_best_row_is_dated_by_the_fall() -> None:
+    """The rows between the two are still good; a slow rise of too few rows begins after the best one."""
+    values = 2.0 + 0.03 * np.sin(AT * 1.7) + np.where(AT >= 1500, 3.0, 0.0)
+    assert left_best(AT, values, 400, 2.0, 5.0) == (1495, 1500)
+    assert left_best(AT[:4], np.array([2.0, 2.0, 3.0, 4.0]), 0, 2.0, 4.0) == (0, 15)
+    assert left_best(AT, np.full(len(AT), 2.0), 400, 2.0, 5.0) == (400, 400)
+
+
+def test_an_exponential_rise_begins_long_before_its_half() -> None:
+    """Its first tenth, counted in factors, is on the level."""
+    values = np.exp(np.maximum(AT - 1000, 0) / 50)
+    found = left_by_factors(AT, values, 1.0, float(values[-1]), int(AT[300]))
+    assert found == (1095, 1100)
+    assert left_by_factors(AT, values, 1.0, 0.0, int(AT[300])) == (1000, 1005)

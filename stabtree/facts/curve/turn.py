@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common import shared
 from stabtree.common.lazy import np
-from stabtree.common.shared import LEVELS
 from stabtree.common.stats import NORMAL_MAD, blocks, median, medians_of_three
 from stabtree.facts.registry import finite
+from stabtree.profile.onset import Onset, lasts_from
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -52,15 +53,29 @@ def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:
         return None
     sign = 1.0 if falls else -1.0
     values = sign * values
-    size = max(1, len(values) // LEVELS)
+    size = max(1, len(values) // shared.LEVELS)
     levels, starts = blocks(values, len(values) // size)
-    smooth = levels if len(levels) < LEVELS // 2 else medians_of_three(levels)  # the lowest of many may be luck
+    smooth = levels if len(levels) < shared.LEVELS // 2 else medians_of_three(levels)  # the lowest of many may be luck
     best, noise = int(np.argmin(smooth)), bend_noise(levels)
     at = _lowest_row(values, starts, best, size)
     level = float(smooth[best])
     worse, bound = _worse(levels[best:], level, noise)
     last, after = float(values[-1]), len(levels) - 1 - max(at - int(starts[0]), 0) // size
     return TurningPoint(int(steps[at]), sign * float(values[at]), sign * level, sign * last, after, worse, bound)
+
+
+def leaves(series: Series, turn: TurningPoint, *, falls: bool = True) -> Onset:
+    """Return when a series left its best level: between two rows where it did so at once, else at its turn.
+
+    At once: all rows up to the one from which on nearly all are worse than halfway were still on that level.
+    """
+    steps, values = finite(series)
+    worse = values - turn.level if falls else turn.level - values
+    after = int(np.searchsorted(steps, turn.step))
+    row = lasts_from(worse > shared.SHARE_HALF * turn.worse)
+    if row is None or row <= after or worse[after:row].max() > (1 - shared.SHARE_MOST) * turn.worse:
+        return Onset(turn.step, turn.step)
+    return Onset(int(steps[row - 1]), int(steps[row]))
 
 
 def _lowest_row(values: Floats, starts: Ints, best: int, size: int) -> int:

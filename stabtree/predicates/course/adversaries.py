@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, measured
 from stabtree.common.figures import figure
-from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.strength import FARTHEST, below
 from stabtree.facts.registry import finite
@@ -16,6 +15,7 @@ from stabtree.metrics.role import ADVERSARIAL, describe_name
 from stabtree.metrics.table import words
 from stabtree.metrics.vocabulary import AGAINST
 from stabtree.predicates.registry import predicate
+from stabtree.profile.onset import lasts_from
 
 if TYPE_CHECKING:
     from stabtree.run import Run, Series
@@ -37,10 +37,10 @@ def discriminator_wins(run: Run, reward: Series | None = None, *, factor: float 
     steps, values = finite(played[name])
     limit, level = math.log(2) / factor, levels[name]
     text = f"{name} ends at a level of {figure(level)} (limit {figure(limit, 2)}); a guess costs 0.69"
-    above = np.flatnonzero(values > limit)
-    first = min(int(above[-1]) + 1, len(steps) - 1) if len(above) else 0
+    first = lasts_from(values <= limit) or 0
     found = Evidence(text, name, (int(steps[first]), int(steps[-1])), level, limit, f"{name} at {figure(level, 2)}")
-    return measured(below(level, limit), (found,), onset_step=int(steps[first]))
+    good = int(steps[first - 1]) if first else None
+    return measured(below(level, limit), (found,), onset_step=int(steps[first]), last_good_step=good)
 
 
 def _discriminates(name: str, series: Series) -> bool:

@@ -12,7 +12,7 @@ from stabtree.common.shared import NOISE_TIMES
 from stabtree.common.stats import change_noise, median
 from stabtree.common.strength import above, below, strongest, weakest, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
-from stabtree.facts.curve.turn import NORMAL_90, line, turn_of
+from stabtree.facts.curve.turn import NORMAL_90, leaves, line, turn_of
 from stabtree.facts.registry import finite
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
@@ -188,7 +188,8 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     found = _moved(name, quality, turn, share, fall)
     strength = weakest(above(share, fall), above(turn.after, LASTING), _beyond_scatter(quality, turn))
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
-    return measured(strength, (found,), verdict, onset_step=turn.step, last_good_step=turn.step)
+    left = leaves(quality, turn, falls=not higher)
+    return measured(strength, (found,), verdict, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
 def _beyond_scatter(quality: Series, turn: TurningPoint) -> float:

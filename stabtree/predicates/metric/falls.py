@@ -15,6 +15,7 @@ from stabtree.facts.curve.fall import FallLimits, fall_of
 from stabtree.facts.registry import finite
 from stabtree.predicates.metric.stays import GUIDE, not_asked
 from stabtree.predicates.registry import Count, predicate
+from stabtree.profile.onset import left_best
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -46,9 +47,8 @@ def falls_back(
         return unknown(f"{metric} has too few finite rows to see a fall", metric)
     limits = FallLimits(share, factor)
     evidence, strength = (found.evidence(metric, limits),), found.strength(limits)
-    past = at[(at > found.best_step) & (values < (found.best + found.end) / 2)]
-    onset = int(past[0]) if len(past) else found.best_step
-    return measured(strength, evidence, onset_step=onset, last_good_step=found.best_step)
+    left = left_best(at, -values, found.best_step, -found.best, -found.end)
+    return measured(strength, evidence, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
 @predicate(source="measured: rewards of public runs")
