@@ -50,9 +50,7 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         exit_code: the code that the command will end with, for the last line.
     """
     finding = main_finding(diagnosis)
-    others = diagnosis.findings
-    if finding:
-        others = others[1:]
+    others = tuple(item for item in diagnosis.findings if item is not finding)
     least = _min_severity(diagnosis).rank
     also = tuple(item for item in others if item.leaf.severity.rank >= least)
     actions = _actions(diagnosis, finding, also)
