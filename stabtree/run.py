@@ -109,11 +109,21 @@ class Resume:
         from_step: the last step before the log went back.
         to_step: the step that it went back to.
         replaced_rows: rows of the abandoned stretch that the later ones replace.
+        broken_rows: those of them that hold a value which is not finite.
     """
 
     from_step: int
     to_step: int
     replaced_rows: int
+    broken_rows: int = 0
+
+    @property
+    def replaced(self) -> str:
+        """The rows that were replaced, and how many of them held values that are not finite, in words."""
+        rows = f"{self.replaced_rows:,} row{'s' * (self.replaced_rows != 1)}"
+        if not self.broken_rows:
+            return rows
+        return f"{rows}, {self.broken_rows:,} of them not finite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +238,7 @@ class Run:
             },
             "not_logged": dict(filter(itemgetter(1), not_logged)),
             "steps_from": next((source.steps_from for source in self.sources), ""),
-            "resumes": [[item.from_step, item.to_step, item.replaced_rows] for item in self.resumes],
+            "resumes": [[item.from_step, item.to_step, item.replaced_rows, item.broken_rows] for item in self.resumes],
             "epoch_ends": [list(item) for item in self.epoch_ends.items()],
             "saved": [list(item) for item in self.saved.items()],
         }

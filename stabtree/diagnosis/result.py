@@ -220,7 +220,14 @@ class Diagnosis:
     @property
     def partial(self) -> bool:
         """Whether the run was not judged as a whole, and nothing is wrong in the sections that were."""
-        return self.verdict == UNKNOWN and not self.misread and not self.faults and bool(self.answered)
+        if self.verdict != UNKNOWN or self.misread or self.faults or self.unended:
+            return False
+        return bool(self.answered)
+
+    @property
+    def unended(self) -> Incident | None:
+        """The finding that leaves open how the run ended; None where nothing does."""
+        return next((finding for finding in self.findings if finding.leaf.unjudged), None)
 
 
 def _rendered(module: str, name: str) -> Any:

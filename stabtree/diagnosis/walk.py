@@ -212,6 +212,7 @@ def _verdict(walk: Walker, end: Leaf, findings: list[Incident], lacking: tuple[M
         worst = findings[0].severity
     elif end.id in walk.options.ignore:
         worst = Severity.OK
-    if not worst.is_alarm and (lacking or _misread(walk.facts)):
+    unended = any(item.leaf.unjudged for item in findings)
+    if not worst.is_alarm and (lacking or unended or _misread(walk.facts)):
         return UNKNOWN
     return worst

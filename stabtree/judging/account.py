@@ -67,7 +67,7 @@ def unexplained(run: Run) -> tuple[str, ...]:
     """Return in sentences what no verdict may pass over: values that are not finite, cells and lines not read."""
     entries = account(run)
     lines = [entry for entry in entries if entry.kind == "lines" and entry.fate is Fate.UNEXPLAINED]
-    return (*broken_values(entries, run.unit), *_lines(lines))
+    return (*broken_values(entries, run.unit), *_replaced(run), *_lines(lines))
 
 
 def broken_values(entries: Iterable[AccountEntry], unit: str) -> tuple[str, ...]:
@@ -152,6 +152,14 @@ def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
     if len(names) == 1:
         verb = "holds"
     yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}, which no question judges."
+
+
+def _replaced(run: Run) -> Iterator[str]:
+    """Yield that rows which later ones replace hold values that are not finite: the run broke, and was resumed."""
+    for resume in run.resumes:
+        if resume.broken_rows:
+            lost = f"of the {resume.replaced_rows:,} rows that were replaced, {resume.broken_rows:,} are not finite"
+            yield f"The run broke and was resumed at {run.unit} {resume.to_step:,}: {lost}."
 
 
 def _cells(entries: list[AccountEntry]) -> Iterator[str]:

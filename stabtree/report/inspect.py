@@ -45,7 +45,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     _config(page, run)
     resumes = [
         f"The log went back from step {resume.from_step:,} to {resume.to_step:,}:"
-        f" {resume.replaced_rows:,} rows were replaced by the later ones."
+        f" the later rows replace {resume.replaced}."
         for resume in run.resumes
     ]
     _list(page, "Resumes", resumes)

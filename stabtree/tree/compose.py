@@ -155,6 +155,7 @@ def _leaves(check: Check) -> list[Leaf]:
         take=check.take,
         events=check.events,
         lasting=check.lasting,
+        unjudged=check.unjudged,
         see=check.see,
         source=check.source,
     )

@@ -59,6 +59,7 @@ class Check:
     take: Take = Take.BEFORE
     events: tuple[str, ...] = ()
     lasting: bool = False
+    unjudged: bool = False
     see: tuple[str, ...] = ()
     section: str = ""
     then: str = ""

@@ -95,3 +95,17 @@ def test_a_name_that_quotes_our_words_hides_nothing(tmp_path: Path) -> None:
     """Sentences are chosen by what they are about, not by their words."""
     path = csv(tmp_path, {"stabtree inspect": ["nan"] * 30 + [1.0] * 30})
     assert "stabtree inspect holds values that are not finite" in " ".join(command("inspect", str(path)).stdout.split())
+
+
+def test_a_break_before_a_resume_is_unexplained(tmp_path: Path) -> None:
+    """Rows that later ones replace are not judged, but a loss that was NaN in them is mentioned."""
+    steps = [*range(45), *range(35, ROWS)]
+    broken = range(40, 45)
+    losses = ["nan" if row in broken else 3 / (1 + 0.1 * step) for row, step in enumerate(steps)]
+    path = tmp_path / "run.csv"
+    path.write_text("step,loss\n" + "".join(f"{step},{loss}\n" for step, loss in zip(steps, losses, strict=True)))
+    run = load_run(path)
+    assert [resume.broken_rows for resume in run.resumes] == [5]
+    assert unexplained(run) == (
+        "The run broke and was resumed at step 35: of the 10 rows that were replaced, 5 are not finite.",
+    )

@@ -9,6 +9,7 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
+from stabtree.report.model.words import headline
 from stabtree.report.screen.full import full
 from stabtree.run import Setting
 from stabtree.tree.load import load_trees
@@ -155,15 +156,19 @@ def test_what_a_run_was_started_with_is_not_how_it_ended() -> None:
         (300, 10_000, "WARNING: worker 3 is slow", True),
     ],
 )
-def test_a_log_that_stops_long_before_the_plan_is_a_note(
+def test_a_log_that_stops_long_before_the_plan_is_not_judged(
     tmp_path: Path, rows: int, planned: int | None, last: str, short: bool
 ) -> None:
-    """With both steps, where nothing else says why it stops."""
+    """The title gives both steps, where nothing else says why it stops."""
     head = f"max_steps: {planned}" if planned else "seed: 1"
     lines = [head, *(f"step {step} loss {2 - step / 400:.4f} lr 1e-4" for step in range(rows)), last]
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = [item for item in diagnose(load_run(tmp_path / "train.log")).findings if item.leaf.id == "stops-short"]
+    diagnosis = diagnose(load_run(tmp_path / "train.log"))
+    found = [item for item in diagnosis.findings if item.leaf.id == "stops-short"]
     assert bool(found) is short
+    assert (diagnosis.verdict == "unknown") is short
+    assert not diagnosis.partial
+    assert ("The log stops at step 299 of 10,000" in headline(diagnosis)) is short
     for item in found:
         assert item.leaf.severity == "note"
         assert item.evidence[0].text == "the log stops at step 299 of 10,000"

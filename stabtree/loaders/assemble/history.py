@@ -37,7 +37,7 @@ class History:
     notes: tuple[str, ...] = ()
 
 
-def history(steps: Ints, loss_logged: Bools | None) -> History:
+def history(steps: Ints, loss_logged: Bools | None, broken: Bools | None = None) -> History:
     """Find resumes among rows in file order.
 
     A resume goes back over at least two rows and writes at least two steps anew; one that replaces all rows since the
@@ -49,6 +49,7 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
     Args:
         steps: int64 (n,), the rows' steps in file order.
         loss_logged: bool (n,), which rows carry the loss; None for all.
+        broken: bool (n,), which rows hold a value that is not finite; None for none.
     """
     if (steps[1:] >= steps[:-1]).all():
         return History(None)
@@ -58,10 +59,10 @@ def history(steps: Ints, loss_logged: Bools | None) -> History:
         return History(None)
     if len(back) > MAX_RESUMES or _is_disordered(seen, back):
         return History(None, notes=(_order_note(len(back)),))
-    return _resumes(steps, loss_logged, back.tolist())
+    return _resumes(steps, loss_logged, back.tolist(), np.zeros(len(steps), bool) if broken is None else broken)
 
 
-def _resumes(steps: Ints, loss_logged: Bools | None, back: list[int]) -> History:
+def _resumes(steps: Ints, loss_logged: Bools | None, back: list[int], broken: Bools) -> History:
     """Tell resumes from fresh starts and stray rows at each row with the loss where the log goes `back`."""
     carries = np.ones(len(steps), dtype=np.bool_) if loss_logged is None else loss_logged
     rows = np.flatnonzero(carries)
@@ -87,7 +88,8 @@ def _resumes(steps: Ints, loss_logged: Bools | None, back: list[int]) -> History
             fresh.append(from_step)
             resumes.clear()  # they were of the attempt before
         else:
-            resumes.append(Resume(from_step, to_step, len(abandoned)))
+            lost = int(np.count_nonzero(broken[abandoned]))
+            resumes.append(Resume(from_step, to_step, len(abandoned), lost))
         keep[abandoned] = False
         top = to_step
     return History(None if keep.all() else keep, tuple(resumes), _notes(fresh, stray))

@@ -7,10 +7,11 @@ these have lost their sign. Nothing is corrected: a note says so, and no verdict
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
-from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, SHARE_HALF, SHARE_MOST, SHARE_SOME
+from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_MOST, SHARE_SOME, TREND_Z
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
@@ -24,8 +25,10 @@ LOST_FACTOR = FACTOR_HUGE
 WHOLE_FLOAT32 = 2.0**23
 # And those that lost it are apart from all others by such a factor.
 APART = FACTOR_LARGE
-# Within this share of the usual distance from 0, a value is as far from it as the others.
-ALIKE = SHARE_HALF
+# Two values are alike in size where neither is so many times the other. Of values that scatter around 0 that are up to
+# a third of neighbours: a third where all are equally likely, a quarter of normal noise, a fifth of a Laplace's.
+ALIKE = FACTOR_SMALL
+AROUND_ZERO = 1 / 3
 # Chance changes from one kind of value to the other at least so often for each value of the rarer kind.
 SCATTERED = SHARE_MOST
 # So many, and no more than this share of all, go so far below 0 as the others go above: of normal noise with a third
@@ -113,17 +116,24 @@ def _flipped(values: Floats) -> Bools:
     below = values < 0
     if not _some(below):
         return none
-    far = np.abs(values) / np.maximum(_usual(np.abs(values)), 1e-300)
-    alike = np.abs(far - 1) < ALIKE
-    if np.count_nonzero(alike) >= (1 - MIN_SHARE) * len(values):
-        flipped = below & alike
-    elif not MIRRORED_ROWS < np.count_nonzero(below) < MIRRORED_SHARE * len(values):
+    if _only_signs_change(values, below):
+        return below
+    if not MIRRORED_ROWS < np.count_nonzero(below) < MIRRORED_SHARE * len(values) or not _some_scattered(below):
         return none
-    elif np.median(far[below]) <= MIRRORED * np.median(far[~below]):
+    far = np.abs(values) / np.maximum(_usual(np.abs(values)), 1e-300)
+    if np.median(far[below]) <= MIRRORED * np.median(far[~below]):
         return none  # what merely dips below 0 does not go as far below as it goes above
-    else:
-        flipped = below
-    return flipped if _some_scattered(flipped) else none
+    return below
+
+
+def _only_signs_change(values: Floats, below: Bools) -> bool:
+    """Return whether values on either side of a change of sign are more alike in size than values around 0 can be."""
+    change = np.flatnonzero(below[1:] != below[:-1])
+    one, other = np.abs(values[change]), np.abs(values[change + 1])
+    alike = np.count_nonzero(np.maximum(one, other) <= ALIKE * np.minimum(one, other))
+    chance = AROUND_ZERO * len(change)
+    surely = chance + TREND_Z * math.sqrt(chance * (1 - AROUND_ZERO))
+    return bool(alike > max(surely, SHARE_HALF * len(change)))
 
 
 def _some(odd: Bools) -> bool:

@@ -17,7 +17,7 @@ from stabtree.run import Series
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.run import Gap, Resume
 
@@ -59,7 +59,7 @@ def assemble(files: Sequence[MetricRows]) -> Assembled:
 def _single(rows: MetricRows) -> Assembled:
     """Return the run of one rank."""
     loss = rows.metrics.get("loss")
-    past = history(rows.steps, None if loss is None else loss.logged)
+    past = history(rows.steps, None if loss is None else loss.logged, _broken(rows))
     current = rows if past.keep is None else rows.pick(past.keep)
     series, repeated = _series(current.steps, current.metrics, current.origins)
     others, _ = _series(current.steps, current.others, {name: name for name in current.others})
@@ -72,6 +72,14 @@ def _single(rows: MetricRows) -> Assembled:
         notes = (*notes, f"The last row, of step {int(current.steps[-1]):,}, holds no loss.")
     notes = (*notes, *here_and_there(current.steps, current.metrics, series))
     return Assembled(series, gaps, None, past.resumes, notes, others)
+
+
+def _broken(rows: MetricRows) -> Bools:
+    """Return which rows hold a value of a metric that is not finite, bool (n,)."""
+    broken = np.zeros(len(rows.steps), dtype=np.bool_)
+    for column in rows.metrics.values():
+        broken |= column.mask & ~np.isfinite(column.values)
+    return broken
 
 
 def _concatenate(files: Sequence[MetricRows]) -> MetricRows:

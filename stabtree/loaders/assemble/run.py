@@ -141,8 +141,8 @@ def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
         first, lines = source.skipped[0], _counted(source.skipped_count, "line")
         yield f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
     for resume in made.resumes[:5]:
-        start, rows_ = f"after step {resume.from_step:,}", _counted(resume.replaced_rows, "row")
-        yield f"A resume: {start} the log goes back to {resume.to_step:,} and replaces {rows_}."
+        start = f"after step {resume.from_step:,}"
+        yield f"A resume: {start} the log goes back to {resume.to_step:,} and replaces {resume.replaced}."
     for gap in made.gaps[:5]:
         steps = f"{_counted(gap.rows, 'row')} of steps {gap.first_step:,} to {gap.last_step:,}"
         yield f"{gap.metric} is missing in {steps} while the log goes on."

@@ -59,7 +59,7 @@ def kept_in(frame: Any) -> Kept:
             config={str(key): Setting(_value(value), str(source)) for key, (value, source) in kept["config"].items()},
             not_logged={str(name): _spans(text) for name, text in kept["not_logged"].items()},
             steps_from=str(kept["steps_from"]),
-            resumes=tuple(Resume(int(start), int(to), int(rows)) for start, to, rows in kept["resumes"]),
+            resumes=tuple(Resume(*map(int, item)) for item in kept["resumes"]),
             epoch_ends={int(step): int(epoch) for step, epoch in kept["epoch_ends"]},
             saved={int(step): int(line) for step, line in kept["saved"]},
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, UNKNOWN, YES, Answer, Evidence
 from stabtree.common.figures import against, as_factor
+from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.common.strength import above, strongest, weakest
@@ -65,9 +66,9 @@ def spike_cause(
     `far_share` of all that the loss ever moved, its 2nd to 98th percentile), and a panel makes its cause likely, or it
     rises by nearly as much as the loss covers in the whole run, or it goes above `start_factor` times the loss of the
     first rows, or it takes longer than `horizon_steps` and `ROWS_SHORT` rows to come back. One that goes so high and
-    takes so long counts however often the run does it. Anything less is `minor`: labelled healthy runs spike by
-    themselves, up to 1.2 times their first loss, and are back within 25 steps. By the document's letter no spike is
-    minor.
+    takes so long counts however often the run does it, and so does one that goes far above both the first rows and
+    nine in ten of all. Anything less is `minor`: labelled healthy runs spike by themselves, up to 1.2 times their first
+    loss, and are back within 25 steps. By the document's letter no spike is minor.
     """
     top, guarded = spike.top, spike.params.guarded
     norm_limits = NormPanelLimits(grad_norm_factor, grad_norm_likely_factor)
@@ -119,7 +120,8 @@ def _weight(loss: Series, spike: Spike, far_share: float, start_factor: float) -
     found = Evidence(text, "loss", (top.step, top.peak_step), times, start_factor)
     rare = weakest(above(limit, expected), above(share, far_share))
     high, slow = above(times, start_factor), above(took, limit_steps)
+    huge = weakest(high, above(top.peak, shared.FACTOR_HUGE * max(start, float(np.quantile(values, SHARE_MOST)))))
     # A constant loss covers nothing, so any jump exceeds that.
     whole = above(share, SHARE_MOST) if spike.covered > 0 else -above(1.0, 0.0)
-    beyond = strongest(weakest(high, slow), weakest(rare, strongest(high, slow, whole)))
+    beyond = strongest(huge, weakest(high, slow), weakest(rare, strongest(high, slow, whole)))
     return Weight(rare, beyond, (height, found))

@@ -50,7 +50,7 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         exit_code: the code that the command will end with, for the last line.
     """
     finding = main_finding(diagnosis)
-    others = diagnosis.findings[1:] if finding else diagnosis.findings
+    others = tuple(item for item in diagnosis.findings if item is not finding)
     also = tuple(item for item in others if item.leaf.severity.rank >= _min_severity(diagnosis).rank)
     actions = _actions(diagnosis, finding, also)
     causes = tuple(_causes(finding, actions))

@@ -35,8 +35,12 @@ def main_finding(diagnosis: Diagnosis) -> Incident | None:
     """Return the finding that the verdict rests on; None where the run could not be judged.
 
     A note beside an ignored problem does not count: "The loss has settled" does not describe a loss that went NaN.
+    A run of which all was judged but its end has one: that the end is not known.
     """
-    if diagnosis.verdict == UNKNOWN or (diagnosis.verdict == Severity.NOTE and ignored_problems(diagnosis)):
+    if diagnosis.verdict == UNKNOWN:
+        open_ = diagnosis.lacking or diagnosis.misread or diagnosis.faults
+        return None if open_ else diagnosis.unended
+    if diagnosis.verdict == Severity.NOTE and ignored_problems(diagnosis):
         return None
     return next(iter(diagnosis.findings), None)
 
@@ -136,11 +140,11 @@ def _id_at_step(finding: Incident) -> str:
 
 def _title(diagnosis: Diagnosis) -> str:
     """Return the headline without what is ignored."""
-    if diagnosis.verdict == UNKNOWN:
+    finding = main_finding(diagnosis)
+    if diagnosis.verdict == UNKNOWN and not finding:
         return _why_unknown(diagnosis)
     if diagnosis.verdict in (Severity.OK, Severity.NOTE) and ignored_problems(diagnosis):
         return "Nothing else was found"
-    finding = main_finding(diagnosis)
     if finding:
         return f"{finding_title(finding)}{_more_before_run(diagnosis)}"
     unanswered = [visit.question.id for visit in diagnosis.path if is_unasked(visit)]

@@ -83,6 +83,7 @@ def test_what_may_well_be_logged_is_not_misread() -> None:
         blown,
         rng.normal(0.0, 1.0, 600),
         rng.normal(0.3, 0.3, 600),
+        rng.uniform(-1.0, 1.0, 600),
         -falling(600),
         np.append(falling(300), -falling(250)),
         np.floor(100 * falling(600)),
@@ -90,6 +91,18 @@ def test_what_may_well_be_logged_is_not_misread() -> None:
         np.array([float(f"{value:.6g}") for value in np.random.default_rng(7).lognormal(9, 3, 600)]),
     ):
         assert misread(Column(values), "loss") is None
+
+
+@pytest.mark.parametrize("share", [0.08, 0.3, 0.6])
+@pytest.mark.parametrize("rows", [120, 600])
+def test_flipped_signs_show_in_a_noisy_loss(share: float, rows: int) -> None:
+    """Whatever their share, as long as the loss scatters by less than its level."""
+    rng = np.random.default_rng(8)
+    values = falling(rows) * np.exp(rng.normal(0, 0.2, rows))
+    values[rng.random(rows) < share] *= -1
+    found = misread(Column(values), "loss")
+    assert found is not None
+    assert found.signs.tolist() == (values < 0).tolist()
 
 
 def test_cells_of_other_kinds_are_counted(tmp_path: Path) -> None:

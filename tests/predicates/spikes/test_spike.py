@@ -30,6 +30,11 @@ CASES: dict[str, Case] = {
         {},
         "spike-minor",
     ),
+    "a jump to 10,000 times the loss is no small one, however often it comes": (
+        {"loss": loss() * np.where(AT % 250 == 249, 1e4, 1)},
+        {},
+        "spike-unexplained",
+    ),
 }
 
 
