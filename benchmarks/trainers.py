@@ -2,8 +2,9 @@
 
     python -m benchmarks.trainers DIR [--list] [--verdicts FILE]
 
-DIR holds runs/ and truth/*.json (healthy, fault, kinds, visible, targets). The first target that was written decides; the
-other logs of the same run should say the same. `--verdicts` scores another tool's answers, as `benchmarks.peers_logs` writes them.
+DIR holds runs/ and truth/*.json (healthy, fault, kinds, visible, targets). The first target that was written decides;
+the other logs of the same run should say the same. `--verdicts` scores another tool's answers, as
+`benchmarks.peers_logs` writes them.
 """
 
 from __future__ import annotations

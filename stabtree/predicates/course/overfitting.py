@@ -134,15 +134,21 @@ def _memorises(turn: TurningPoint, loss: _Trained) -> float:
 
 
 def _still_rises(quality: Series, step: int) -> Evidence | None:
-    """Return evidence that a quality gains 5% of itself in the second half of what follows a step, else None."""
+    """Return evidence that a quality gains 5% of itself in the second half of what follows a step, else None.
+
+    It must end better than it was at the step: what only wins back a part of what it lost does not get better.
+    """
     steps, values = finite(quality)
     after = values[steps >= step]
     late = after[-max(shared.ROWS_SHORT, len(after) // 2) :]
     if len(late) < shared.ROWS_SHORT:
         return None
-    gain, error = line(late if _higher_is_better(quality) else -late)
+    sign = 1 if _higher_is_better(quality) else -1
+    gain, error = line(sign * late)
     limit = max(NORMAL_90 * error, shared.SHARE_SOME * abs(median(late)))
-    if gain <= limit:
+    at = len(values) - len(after)
+    then = median(values[max(0, at - LASTING) : at + LASTING])
+    if gain <= limit or sign * median(late[-LASTING:]) <= sign * then:
         return None
     text = f"{_name(quality)} still gets better: {figure(after[0], 4)} then, {figure(late[0], 4)} halfway, "
     text += f"{figure(late[-1], 4)} now"
