@@ -203,6 +203,14 @@ def test_a_quality_that_wins_back_a_part_does_not_get_better() -> None:
     assert ask("overfits", back).verdict == "yes"
 
 
+def test_a_quality_that_was_next_to_nothing_has_little_to_lose() -> None:
+    """A detector at a hundredth of what it should reach has not learned yet; the same course of a good one is a fall."""
+    course = np.r_[np.linspace(0.01, 1, 40), np.linspace(1, 0.4, 20)]
+    poor, good = (make_run({"loss": np.linspace(9, 8, 60), "eval_quality": best * course}) for best in (0.02, 0.8))
+    assert ask("quality_falls", poor).verdict == "no"
+    assert ask("quality_falls", good).verdict == "collapsed"
+
+
 def test_a_kl_without_information_is_a_collapse() -> None:
     """Beside a reconstruction alone, and not while some nats are left of an annealed one."""
     kl = np.where(AT < 300, 20.0, 0.05)

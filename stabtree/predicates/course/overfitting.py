@@ -174,8 +174,9 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     Yes where its levels since the best one are worse by at least `fall` of it, once their scatter is taken off;
     `collapsed` where by half of it or more. `zero`: a quality that should rise is 0.000 in most rows and at the
     end: nothing is predicted, or nothing counts as right. Asked of the known measure, else of another one on held-out
-    data. No where neither its rise to the best nor its fall exceeds the scatter of single rows. `some-zero`: the same
-    of one whose name does not say on which data.
+    data. No where neither its rise to the best nor its fall exceeds the scatter of single rows, nor of a share that at
+    its best was next to nothing: there is little to lose. `some-zero`: the same of one whose name does not say on which
+    data.
     """
     quality = _measure(run) if eval_quality is None else eval_quality
     if quality is None:
@@ -193,6 +194,8 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     share = _share(turn.bound, abs(turn.level))
     found = _moved(name, quality, turn, share, fall)
     strength = weakest(above(share, fall), above(turn.after, LASTING), _beyond_scatter(quality, turn))
+    if higher and finite(quality)[1].min() >= 0:
+        strength = weakest(strength, above(turn.level, shared.SHARE_SOME))
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
     return measured(strength, (found,), verdict, onset_step=turn.step, last_good_step=turn.step)
 
