@@ -204,7 +204,7 @@ def test_a_quality_that_wins_back_a_part_does_not_get_better() -> None:
 
 
 def test_a_quality_that_was_next_to_nothing_has_little_to_lose() -> None:
-    """A detector at a hundredth of what it should reach has not learned yet; the same course of a good one is a fall."""
+    """A detector at a hundredth of what it should reach has not learned yet; a good one that falls so has lost much."""
     course = np.r_[np.linspace(0.01, 1, 40), np.linspace(1, 0.4, 20)]
     poor, good = (make_run({"loss": np.linspace(9, 8, 60), "eval_quality": best * course}) for best in (0.02, 0.8))
     assert ask("quality_falls", poor).verdict == "no"
