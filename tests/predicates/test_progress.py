@@ -203,6 +203,14 @@ def test_a_quality_that_wins_back_a_part_does_not_get_better() -> None:
     assert ask("overfits", back).verdict == "yes"
 
 
+def test_a_loss_that_falls_from_where_its_first_updates_threw_it_is_worse() -> None:
+    """While it is above its first row, it has won nothing, however steadily it falls; below that it has."""
+    at = np.arange(200)
+    thrown = np.r_[4.0, 5 + 8 * np.exp(-at[1:] / 30) - at[1:] / 1000]
+    assert ask("leaves_start", make_run({"loss": thrown})).verdict == "worse"
+    assert ask("leaves_start", make_run({"loss": np.r_[4.0, thrown[1:] - 2.5]})).verdict == "yes"
+
+
 def test_a_quality_that_was_next_to_nothing_has_little_to_lose() -> None:
     """A detector at a hundredth of what it should reach has not learned yet; a good one that falls so has lost much."""
     course = np.r_[np.linspace(0.01, 1, 40), np.linspace(1, 0.4, 20)]
