@@ -39,7 +39,7 @@ LEAVES: dict[str, set[str]] = {
     "plateau-from-start": FLAT | {"reward-zero", "no-advantage", "lr-zero"},
     "zero-loss": ZERO,
     "rl-collapse": RL,
-    "collapse": DROP | {"discriminator-wins"},
+    "collapse": DROP | {"discriminator-wins", "code-collapsed"},
     "grad-norm-inf": NAN | PRECISION,
     # kinds of ../shared/trainers
     "spike": SPIKE,

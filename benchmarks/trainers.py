@@ -2,9 +2,10 @@
 
     python -m benchmarks.trainers DIR [--list] [--verdicts FILE]
 
-DIR holds runs/ and truth/*.json (healthy, fault, kinds, visible, targets). The first target decides; the other logs of
-the same run should say the same, as far as they hold the same: one without rows of any series, as the last frame of a
-progress bar, is counted apart. `--verdicts` scores another tool's answers, as `benchmarks.peers_logs` writes them.
+DIR holds runs/ and truth/*.json (healthy, fault, kinds, visible, targets). The first target that was written decides;
+the other logs of the same run should say the same, as far as they hold the same: one without rows of any series, as the
+last frame of a progress bar, is counted apart. `--verdicts` scores another tool's answers, as `benchmarks.peers_logs`
+writes them.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def main() -> int:
 
 
 def _count(truth: dict[str, Any], folder: Path, told: dict[str, str], count: Counter[str], wrong: list[str]) -> None:
-    paths = {target["name"]: target["path"] for target in truth["targets"]}
+    targets = [target for target in truth["targets"] if (folder / target["path"]).exists()]
+    paths = {target["name"]: target["path"] for target in targets}
     judged = [(name, *((told[path], (), "") if told else judge(folder / path))) for name, path in paths.items()]
     _, verdict, alarms, why = judged[0]
     line = f"{truth['id']:22s} {truth['fault']!s:14s} {judged[0][0]:7s} {verdict:9s} "

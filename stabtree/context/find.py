@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -10,12 +11,15 @@ from stabtree.context.model import FROM_REWARDS, Context
 from stabtree.context.outcome import chance_of, outcome_of
 from stabtree.context.phase import phase_of
 from stabtree.context.settings import classes_of, optimizer_of, peak_lr_of, planned_steps_of, precision_of
+from stabtree.context.signs import TAUGHT
 from stabtree.context.task import task_of
 from stabtree.context.trainer import framework_of
+from stabtree.metrics.table import words
 
 if TYPE_CHECKING:
-    from stabtree.run import Run
+    from stabtree.run import Run, Series
 
+SLOW = 0.9  # no limit: BYOL's average begins at 0.99
 _RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
     "adversarial": "adversaries are trained against each other: their loss",
     "policy": "the loss of a policy",
@@ -61,4 +65,11 @@ def _restless(run: Run, task: str) -> str:
         return "a reward is logged: the loss of reinforcement learning"
     if task in FROM_REWARDS:
         return "the loss of reinforcement learning"
+    if columns_of(run).first(TAUGHT) or any(starmap(_averages, {**run.series, **run.others}.items())):
+        return "the teacher is an average of its student and moves with it: their loss"
     return _RESTLESS.get(str(run.setting("loss_kind") or ""), "")
+
+
+def _averages(name: str, series: Series) -> bool:
+    """Return whether a series is the rate of a slow moving average, which other uses of a `tau` are far below."""
+    return "tau" in words(name) and len(series) > 0 and bool(((series.values >= SLOW) & (series.values <= 1)).all())

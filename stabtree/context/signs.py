@@ -131,6 +131,11 @@ SIGNS = (
         ),
     ),
 )
+TAUGHT = (
+    *("byol_loss", "loss_byol", "dino_loss", "loss_dino", "ibot_loss", "loss_ibot", "teacher_momentum"),
+    *("momentum_teacher", "teacher_tau", "tau_teacher", "ema_tau", "tau_ema"),
+)
+"""What is logged where a student learns to predict a teacher that is a moving average of itself."""
 CLASSES = (
     *("accuracy", "acc", "top1", "top5", "acc1", "acc5", "acc_1", "acc_5", "top_1", "top_5", "prec1", "prec_1"),
     *("f1", "macro_f1", "auc", "auroc", "precision recall", "balanced_accuracy"),

@@ -114,6 +114,13 @@ def test_a_constant_reward_is_one_at_any_value_from_five_rows_on() -> None:
     assert [ask("never_varies", make_run({"reward": np.full(n, -200.0)})).verdict for n in (4, 5)] == ["no", "yes"]
 
 
+def test_a_reward_of_0_gets_the_steps_of_its_own_question() -> None:
+    """A policy may earn nothing at first: seven rows of 0 are no finding, a hundred are one."""
+    short, long = (make_run({"reward": np.zeros(n), "loss": np.linspace(2, 1, n)}) for n in (7, 100))
+    assert not diagnose(short, load_trees(short)).reached[0].leaf.severity.is_alarm
+    assert diagnose(long, load_trees(long)).reached[0].leaf.id == "reward-zero"
+
+
 def test_pairs_that_are_swapped_on_one_side_only_are_found_there() -> None:
     """Training prefers what is chosen there; the held-out pairs, of which half would be right by chance, disagree."""
     held_out = np.array([0.16, 0.11, 0.15, 0.14, 0.13, 0.13])

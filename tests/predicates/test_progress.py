@@ -192,6 +192,42 @@ def test_an_eval_loss_alone_shows_overfitting() -> None:
     assert ask("overfits", make_run({"eval_loss": 2.0 - AT / 1000})).verdict == "no"
 
 
+def test_a_quality_that_wins_back_a_part_does_not_get_better() -> None:
+    """A rising eval loss is overfitting where the quality ends below what it was at the best eval loss."""
+    evals, loss = np.r_[np.linspace(2, 1, 10), np.linspace(1, 2, 50)], np.linspace(2, 0.1, 60)
+    lost = np.r_[np.full(12, 0.8), np.linspace(0.8, 0.5, 18), np.linspace(0.5, 0.7, 30)]
+    better, back = (
+        make_run({"eval_loss": evals, "loss": loss, "eval_quality": up}) for up in (lost + AT[:60] / 99, lost)
+    )
+    assert ask("overfits", better).verdict == "better"
+    assert ask("overfits", back).verdict == "yes"
+
+
+def test_a_loss_that_falls_from_where_its_first_updates_threw_it_is_worse() -> None:
+    """While it is above its first row, it has won nothing, however steadily it falls; below that it has."""
+    at = np.arange(200)
+    thrown = np.r_[4.0, 5 + 8 * np.exp(-at[1:] / 30) - at[1:] / 1000]
+    assert ask("leaves_start", make_run({"loss": thrown})).verdict == "worse"
+    assert ask("leaves_start", make_run({"loss": np.r_[4.0, thrown[1:] - 2.5]})).verdict == "yes"
+
+
+def test_a_quality_that_was_next_to_nothing_has_little_to_lose() -> None:
+    """A detector at a hundredth of what it should reach has not learned yet; a good one that falls so has lost much."""
+    course = np.r_[np.linspace(0.01, 1, 40), np.linspace(1, 0.4, 20)]
+    poor, good = (make_run({"loss": np.linspace(9, 8, 60), "eval_quality": best * course}) for best in (0.02, 0.8))
+    assert ask("quality_falls", poor).verdict == "no"
+    assert ask("quality_falls", good).verdict == "collapsed"
+
+
+def test_a_kl_without_information_is_a_collapse() -> None:
+    """Beside a reconstruction alone, and not while some nats are left of an annealed one."""
+    kl = np.where(AT < 300, 20.0, 0.05)
+    loss = {"loss": np.linspace(9, 3, 1000)}
+    assert ask("code_collapses", make_run({**loss, "recon_loss": loss["loss"], "kl_loss": kl})).verdict == "yes"
+    assert ask("code_collapses", make_run({**loss, "recon_loss": loss["loss"], "kl_loss": 100 * kl})).verdict == "no"
+    assert ask("code_collapses", make_run({**loss, "kl_loss": kl})).verdict == "no"
+
+
 def test_the_beginning_is_said_as_it_was_read() -> None:
     """The level is the median of the first rows; a first row that lies far from it is named."""
     values = 2.3 + 0.01 * np.sin(AT * 1.7)

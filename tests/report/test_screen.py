@@ -233,6 +233,13 @@ def test_a_healthy_run_without_a_loss_says_what_it_is_judged_by() -> None:
     assert "judged by reward 0.607 → 9.39" in screen(found, OPTIONS).splitlines()[0]
 
 
+def test_a_healthy_run_that_learns_from_rewards_shows_its_reward() -> None:
+    """A critic's loss may rise tenfold with the returns, which is no sign of health."""
+    wave = np.tile([-0.5, 0.5], 150)
+    run = make_run({"reward": np.linspace(1, 9, 300) + wave, "critic_loss": np.geomspace(4, 40, 300) + wave})
+    assert "judged by reward 0.607 → 9.39" in screen(diagnose(run, TREE), OPTIONS).splitlines()[0]
+
+
 @pytest.mark.parametrize(
     ("columns", "kind"),
     [

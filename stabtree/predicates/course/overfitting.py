@@ -134,15 +134,21 @@ def _memorises(turn: TurningPoint, loss: _Trained) -> float:
 
 
 def _still_rises(quality: Series, step: int) -> Evidence | None:
-    """Return evidence that a quality gains 5% of itself in the second half of what follows a step, else None."""
+    """Return evidence that a quality gains 5% of itself in the second half of what follows a step, else None.
+
+    It must end better than it was at the step: what only wins back a part of what it lost does not get better.
+    """
     steps, values = finite(quality)
     after = values[steps >= step]
     late = after[-max(shared.ROWS_SHORT, len(after) // 2) :]
     if len(late) < shared.ROWS_SHORT:
         return None
-    gain, error = line(late if _higher_is_better(quality) else -late)
+    sign = 1 if _higher_is_better(quality) else -1
+    gain, error = line(sign * late)
     limit = max(NORMAL_90 * error, shared.SHARE_SOME * abs(median(late)))
-    if gain <= limit:
+    at = len(values) - len(after)
+    then = median(values[max(0, at - LASTING) : at + LASTING])
+    if gain <= limit or sign * median(late[-LASTING:]) <= sign * then:
         return None
     text = f"{_name(quality)} still gets better: {figure(after[0], 4)} then, {figure(late[0], 4)} halfway, "
     text += f"{figure(late[-1], 4)} now"
@@ -168,8 +174,9 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     Yes where its levels since the best one are worse by at least `fall` of it, once their scatter is taken off;
     `collapsed` where by half of it or more. `zero`: a quality that should rise is 0.000 in most rows and at the
     end: nothing is predicted, or nothing counts as right. Asked of the known measure, else of another one on held-out
-    data. No where neither its rise to the best nor its fall exceeds the scatter of single rows. `some-zero`: the same
-    of one whose name does not say on which data.
+    data. No where neither its rise to the best nor its fall exceeds the scatter of single rows, nor of a share that at
+    its best was next to nothing: there is little to lose. `some-zero`: the same of one whose name does not say on which
+    data.
     """
     quality = _measure(run) if eval_quality is None else eval_quality
     if quality is None:
@@ -187,6 +194,8 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     share = _share(turn.bound, abs(turn.level))
     found = _moved(name, quality, turn, share, fall)
     strength = weakest(above(share, fall), above(turn.after, LASTING), _beyond_scatter(quality, turn))
+    if higher and finite(quality)[1].min() >= 0:
+        strength = weakest(strength, above(turn.level, shared.SHARE_SOME))
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
     left = leaves(quality, turn, falls=not higher)
     return measured(strength, (found,), verdict, onset_step=left.first_bad_step, last_good_step=left.last_good_step)

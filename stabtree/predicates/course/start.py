@@ -96,8 +96,9 @@ def leaves_start(
     that its settings call so, that of a trainer mostly used on such models, or a cross-entropy that begins below what
     an untrained model has, `nats` where the tokens are not counted. In the first `steps` steps at the full rate less
     can be expected, in proportion. `worse`: its lowest level lies more than `rise` above the first, or above at all
-    where the first updates threw it up, and it does not fall, nor does the held-out loss. A gradient of exactly 0 in
-    every row leaves it flat at any length.
+    where the first updates threw it up, and it does not fall, nor does the held-out loss; one that was thrown up and
+    ends above by `rise` may fall, from where it had climbed to. A gradient of exactly 0 in every row leaves it flat at
+    any length.
     """
     if context.restless:
         return inapplicable(f"{context.restless} need not fall")
@@ -227,9 +228,12 @@ def _is_worse(course: Opening, rise: float) -> float:
     fall = course.loss
     if fall.first <= 0:
         return -FARTHEST
-    stays = above(-fall.share - fall.error - fall.coarse, rise)
-    if fall.thrown and fall.share < 0:
-        stays = strongest(stays, above(fall.high / fall.first, 1 + shared.FACTOR_SMALL))
+    ends_above = above(-fall.share - fall.error - fall.coarse, rise)
+    times = fall.high / fall.first
+    if fall.thrown and ends_above >= 0 and times >= shared.FACTOR_SMALL:
+        return ends_above  # what falls is only what the first updates threw up
+    thrown_up = above(times, 1 + shared.FACTOR_SMALL) if fall.thrown and fall.share < 0 else -FARTHEST
+    stays = strongest(ends_above, thrown_up)
     return weakest(stays, -course.falls)
 
 

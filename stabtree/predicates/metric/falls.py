@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import Answer, Evidence, measured, unknown
+from stabtree.common.answer import Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, row_medians
@@ -91,7 +91,10 @@ def falls_through(
 
 @predicate(source="exact: a constant reward ranks no action above another")
 def never_varies(run: Run, *, metric: str = "reward", rows: Count = shared.ROWS_SHORT) -> Answer:
-    """Does a metric have one value in all rows, over `rows` rows or more?"""
+    """Does a metric have one value other than 0 in all rows, over `rows` rows or more?
+
+    A 0 in all rows is asked about by itself: a policy that begins may well earn nothing for some steps.
+    """
     refused = not_asked(run, metric, "")
     if refused:
         return refused
@@ -102,6 +105,8 @@ def never_varies(run: Run, *, metric: str = "reward", rows: Count = shared.ROWS_
     if highest > lowest:
         text = f"{metric} lies between {figure(lowest, 4)} and {figure(highest, 4)}"
         return measured(whether(False), (Evidence(text, metric, (int(at[0]), int(at[-1]))),))
+    if not highest:
+        return inapplicable(f"{metric} is 0 in all of its {len(values):,} rows, which is asked about by itself")
     text = f"{metric} is {figure(lowest, 6)} in all of its {len(values):,} rows"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), lowest)
     return measured(above(len(values), rows), (found,), onset_step=int(at[0]))

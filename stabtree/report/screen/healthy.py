@@ -9,6 +9,7 @@ from stabtree.common.answer import NO
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
+from stabtree.context.find import context_of
 from stabtree.loaders.assemble.roles.choice import ENOUGH
 from stabtree.report.model.run_facts import step_range
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes, title
@@ -19,6 +20,7 @@ from stabtree.report.verdicts import BADGES, TICK_SIGNS, TICK_STYLES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from stabtree.context.model import Context
     from stabtree.report.model.report import Report
     from stabtree.report.page import Page
     from stabtree.report.text import Line, Piece
@@ -72,7 +74,7 @@ def _parts(report: Report) -> Iterator[Line]:
     for id_, tick in report.ticks:
         ticks += [(f"{before}§{id_} ", ""), (TICK_SIGNS[tick], TICK_STYLES[tick])]
         before = " "
-    parts = [ticks, _plain(_levels(run))]
+    parts = [ticks, _plain(_levels(run, context_of(run)))]
     if run.get("loss") is None:
         parts.reverse()  # the numbered sections ask for a loss: without one they say nothing of what was judged
     yield from parts
@@ -98,9 +100,13 @@ def _first_note(report: Report) -> str:
     return text
 
 
-def _levels(run: Run) -> str:
-    """Return the loss at the beginning and at the end; without a loss the series that the run is judged by."""
-    name = next((name for name in ("loss", *ENOUGH) if run.get(name) is not None), "")
+def _levels(run: Run, context: Context) -> str:
+    """Return the loss at the beginning and at the end; without a loss the series that the run is judged by.
+
+    Of a run that learns from rewards that is the reward: a critic's loss rises with the returns that it predicts.
+    """
+    leading = context.outcome.value if context.learns_from_rewards else None
+    name = next((name for name in (leading or "loss", "loss", *ENOUGH) if run.get(name) is not None), "")
     judged = run.get(name)
     if judged is None:
         return ""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from stabtree.context.find import context_of
 from stabtree.context.model import INFERRED, TASKS, UNKNOWN
 from stabtree.context.signs import SIGNS, SIGNS_OF_REWARDS, WORDS
-from tests.conftest import series
+from tests.conftest import make_run, series
 from tests.facts.context import known, run_of
 
 
@@ -90,6 +91,14 @@ def test_the_loss_of_what_learns_from_rewards_need_not_fall() -> None:
     """By its columns, even if no reward is among them."""
     assert known("approx_kl, clipfrac").restless == "the loss of reinforcement learning"
     assert known("step, loss").restless == ""
+
+
+def test_the_loss_against_a_moving_teacher_need_not_fall() -> None:
+    """By the name of the method, or by the rate of the average that the teacher is; a temperature is none."""
+    assert known("step, loss, teacher_momentum").restless.startswith("the teacher")
+    run = make_run({"loss": np.ones(50), "train/tau": np.linspace(0.99, 1, 50)})
+    assert context_of(run).restless.startswith("the teacher")
+    assert context_of(make_run({"loss": np.ones(50), "tau": np.linspace(1, 0.5, 50)})).restless == ""
 
 
 def test_signs_and_words_name_tasks() -> None:
