@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Answer, Evidence
 from stabtree.common.figures import figure
+from stabtree.common.lazy import np
 from stabtree.common.shared import TREND_Z
 from stabtree.common.stats import MEDIAN_ERROR
 from stabtree.facts.registry import fact, finite
@@ -15,12 +16,14 @@ from stabtree.profile import profile_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
     from stabtree.profile import Profile
     from stabtree.run import Run, Series
 
 UNPROVEN = "unproven"
 MIN_ROWS = 3
+FEW_ROWS = 2 * MIN_ROWS  # with fewer, the levels of both ends are the same rows
 MIN_GAIN = 0.005  # of the first level: less would be seen on no plot, however sure it is
 
 
@@ -51,13 +54,18 @@ def progress(run: Run, context: Context) -> Learned:
 
     Args:
         run: the run.
-        context: who it is: a reward, a quality or a held-out loss decides before the training loss.
+        context: who it is: a reward, a quality or a held-out loss decides before the training loss, unless it has too
+            few rows to deny progress.
     """
+    undecided: Learned | None = None
     for metric, series in _candidates(run, context):
-        profile = profile_of(series)
         better = context.better if metric == context.outcome.value else "lower"
-        if len(finite(series)[1]) >= MIN_ROWS:
-            return _judged(metric, profile, 1 if better == "higher" else -1)
+        found = _judged(metric, series, 1 if better == "higher" else -1)
+        if found.shown or (undecided is None and len(finite(series)[1]) >= FEW_ROWS):
+            return found
+        undecided = undecided or found
+    if undecided is not None:
+        return undecided
     brief = "nothing that was logged could show it"
     if context.restless:
         text = f"{context.restless} does not show how well a run does, and nothing else was logged"
@@ -71,17 +79,33 @@ def _candidates(run: Run, context: Context) -> Iterator[tuple[str, Series]]:
         names += ["eval_loss", "loss"]
     for name in dict.fromkeys(names):
         series = run.get(name) if name else None
-        if name and series is not None:
+        if name and series is not None and len(finite(series)[1]) >= MIN_ROWS:
             yield name, series
 
 
-def _judged(metric: str, profile: Profile, sign: int) -> Learned:
+def _judged(metric: str, series: Series, sign: int) -> Learned:
+    if len(finite(series)[1]) < FEW_ROWS:
+        return _by_rows(metric, finite(series)[1], sign)
+    return _by_levels(metric, profile_of(series), sign)
+
+
+def _by_rows(metric: str, values: Floats, sign: int) -> Learned:
+    """Judge so few rows that they have no levels: the last one against the first, by the worst step back."""
+    gain, first = sign * float(values[-1] - values[0]), float(values[0])
+    back = max(0.0, float((-sign * np.diff(values)).max()))
+    shown = gain >= MIN_GAIN * abs(first) and gain > TREND_Z * back
+    brief = f"{metric} has {len(values)} rows: {', '.join(figure(float(value), 4) for value in values)}"
+    return Learned(metric, shown, brief, brief)
+
+
+def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
     begin = _beginning(profile, sign)
     gain, at_best = sign * (profile.last - begin), sign * (profile.best - begin)
     shown = gain >= MIN_GAIN * abs(begin) and _is_sure(profile, gain, sign) and gain > at_best / 2
     way = "rises" if sign * gain > 0 else "falls"
-    brief = f"{metric} {figure(begin, 4)} at the beginning, {figure(profile.last, 4)} at the end"
-    text = f"{metric} {way} from {figure(begin, 4)} at the beginning to {figure(profile.last, 4)} at the end"
+    end = f"{figure(profile.last, 4)} over its last {_level_rows(profile)} rows"
+    brief = f"{metric} {figure(begin, 4)} at the beginning, {end}"
+    text = f"{metric} {way} from {figure(begin, 4)} at the beginning to {end}"
     if profile.constant:
         text = brief = f"{metric} is {figure(profile.last, 4)} in every row"
     elif at_best > 0 and gain <= at_best / 2:
@@ -100,6 +124,9 @@ def _beginning(profile: Profile, sign: int) -> float:
 
 def _is_sure(profile: Profile, gain: float, sign: int) -> bool:
     """Return whether a gain is more than chance, by the error of its two levels or by its trend."""
-    level_rows = max(MIN_ROWS, profile.rows // 20)
-    error = MEDIAN_ERROR * profile.level_noise * math.sqrt(2 / level_rows)  # of the difference of two medians
+    error = MEDIAN_ERROR * profile.level_noise * math.sqrt(2 / _level_rows(profile))  # of the difference of two medians
     return gain > TREND_Z * error or sign * profile.trend > TREND_Z
+
+
+def _level_rows(profile: Profile) -> int:
+    return max(MIN_ROWS, profile.rows // 20)

@@ -12,6 +12,7 @@ from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.predicates import predicate_named
+from stabtree.predicates.lines import SURVIVED
 from stabtree.tree.document import Part, Signature
 from stabtree.tree.model import Leaf, Question, Section, Severity, Tree
 from stabtree.tree.params import fact_params, merge_facts
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NOTHING = "Nothing found"
+NOT_ENDED = "It did not end the training: rows of metrics follow it, or all planned steps were done before it."
 
 
 def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
@@ -159,11 +161,17 @@ def _leaves(check: Check) -> list[Leaf]:
         see=check.see,
         source=check.source,
     )
-    milder = [
-        replace(leaf, id=_milder(check, verdict), severity=severity, headline="", restart=False)
-        for verdict, severity in check.severities.items()
-    ]
-    return [leaf, *milder]
+    return [leaf, *(_milder_leaf(check, leaf, verdict) for verdict in check.severities)]
+
+
+def _milder_leaf(check: Check, leaf: Leaf, verdict: str) -> Leaf:
+    """Return the leaf of a verdict that has a severity of its own; what the run survived ended nothing."""
+    milder = replace(leaf, id=_milder(check, verdict), severity=check.severities[verdict], headline="", restart=False)
+    if verdict != SURVIVED:
+        return milder
+    return replace(
+        milder, title=f"{leaf.title}, and the run survived it", why=f"{NOT_ENDED} {leaf.why}", events=(), lasting=False
+    )
 
 
 def _milder(check: Check, verdict: str) -> str:

@@ -36,7 +36,10 @@ def test_every_message_is_found_with_its_line(leaf: str) -> None:
 def test_what_the_run_survived_is_a_note() -> None:
     """An error after which rows of metrics go on has not ended the run."""
     found = diagnose(logged(LINES["cuda-oom"], after=30))
-    assert [item.leaf.id for item in found.findings if item.leaf.of == "E.oom"] == ["cuda-oom-survived"]
+    (finding,) = (item for item in found.findings if item.leaf.of == "E.oom")
+    assert finding.leaf.id == "cuda-oom-survived"
+    assert "survived" in finding.leaf.title
+    assert finding.onset_step is None
 
 
 @pytest.mark.parametrize("line", ["Test Error: ", "Mean Squared Error: 0.31", "Validation Error : 4.2"])

@@ -191,7 +191,7 @@ def test_a_headline_holds_what_was_raised(tmp_path: Path) -> None:
     assert "\x1b" not in whole
     assert flat(long).startswith("WARNING Step 219: The run ended in RuntimeError: shape")
     assert "and more… steps 0-219" in flat(long)
-    assert "The program ended with an error" in bare
+    assert "The program raised an error" in bare
 
 
 def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:

@@ -63,12 +63,8 @@ def said(verdict: str) -> str:
 
 def headline(leaf: Leaf) -> str:
     """The title of a failure's page: its own, with what tells it from others that are called the same."""
-    if sum(other.title == leaf.title for other in tree().leaves.values()) == 1:
-        return leaf.title
-    main = leaf.id.removesuffix(SURVIVED)
-    if main != leaf.id and main in tree().leaves:
-        return f"{leaf.title}, and the run went on"
-    return leaf.title if f"{leaf.id}{SURVIVED}" in tree().leaves else f"{leaf.title} ({leaf.id})"
+    alone = sum(other.title == leaf.title for other in tree().leaves.values()) == 1
+    return leaf.title if alone or f"{leaf.id}{SURVIVED}" in tree().leaves else f"{leaf.title} ({leaf.id})"
 
 
 def question_of(leaf: Leaf) -> Question | None:

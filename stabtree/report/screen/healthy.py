@@ -113,7 +113,8 @@ def _levels(run: Run, context: Context) -> str:
     values = judged.values[np.isfinite(judged.values)]
     if len(values) < 2:
         return ""
-    levels = f"{name} {figure(median(values[:ROWS_OF_A_LEVEL]))} → {figure(median(values[-ROWS_OF_A_LEVEL:]))}"
+    rows = min(ROWS_OF_A_LEVEL, max(1, len(values) // (2 * ROWS_OF_A_LEVEL)))
+    levels = f"{name} {figure(median(values[:rows]))} → {figure(median(values[-rows:]))}"
     if name == "loss":
         return levels
     return f"judged by {levels}"

@@ -228,7 +228,7 @@ def test_no_two_pages_are_called_the_same() -> None:
     headlines = [parts.headline(example.leaf) for example in examples().values()]
     assert len(set(headlines)) == len(headlines)
     assert parts.headline(known().leaves["disk-full"]) == known().leaves["disk-full"].title
-    assert "# The disk is full, and the run went on\n" in of("disk-full-survived")
+    assert "# The disk is full, and the run survived it\n" in of("disk-full-survived")
 
 
 def test_a_spike_stands_out_on_its_card() -> None:
