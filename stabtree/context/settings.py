@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.text import clean
 from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, Known
+from stabtree.profile.quantum import bits_used
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -18,6 +20,7 @@ OPTIMIZERS = (
     *("adamw", "adamax", "adafactor", "adagrad", "adadelta", "nadam", "radam", "adam", "rmsprop", "sgd"),
     *("lion", "muon", "lamb", "lars", "sophia", "shampoo", "adopt", "prodigy", "lbfgs"),
 )
+BF16_BITS = (7, 8)  # no limit: of the mantissa, with the leading one; what has two decimals by chance uses fewer
 
 
 def why(run: Run, key: str) -> str:
@@ -42,15 +45,27 @@ def how(run: Run, key: str) -> str:
 
 
 def precision_of(run: Run) -> Known[str]:
-    """Return the precision: as configured, else fp16 where a loss was scaled."""
+    """Return the precision: as configured, else fp16 where a loss was scaled, bf16 where a loss was computed in it."""
     dtype, scale = run.setting("dtype"), run.get("loss_scale")
     if isinstance(dtype, str):
         return Known(dtype, how(run, "dtype"), why(run, "dtype"))
     # bf16 has the range of fp32: nobody scales its loss, though some log a scale that is always 1.
     if scale is not None and bool((scale.values > 1).any()):
         highest = float(np.nanmax(scale.values))
-        return Known("fp16", INFERRED, f"a loss scale up to {figure(highest, 6)}")
-    return Known()
+        return Known("fp16", INFERRED, f"a loss scale up to {figure(highest, 6)} is logged")
+    return _of_the_loss(run)
+
+
+def _of_the_loss(run: Run) -> Known[str]:
+    """Return bf16 where every loss is a number of that format, as next to no loss is that was computed in another."""
+    loss = run.get("loss")
+    if loss is None:
+        return Known()
+    values = loss.values[np.isfinite(loss.values)]
+    fractions = np.unique(values[values != np.floor(values)])
+    if len(fractions) < ROWS_SHORT or bits_used(fractions).max() not in BF16_BITS:
+        return Known()
+    return Known("bf16", INFERRED, f"all {len(values):,} values of the loss are bf16 numbers")
 
 
 def optimizer_of(run: Run) -> Known[str]:

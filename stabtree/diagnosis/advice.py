@@ -96,9 +96,10 @@ def _of_causes(causes: Sequence[JudgedCause], states: tuple[CauseState, ...]) ->
         reason = judged.evidence[0].text if judged.evidence else judged.reason
         for fix in judged.cause.fixes:
             if judged.state in STRONG:
-                yield Fix(fix, reason)
+                yield Fix(fix, reason, cause=judged.cause.id)
             else:
-                yield Fix(f"If {_condition(judged.cause.text)}: {_lower_first(fix)}", conditional=True)
+                text = f"If {_condition(judged.cause.text)}: {_lower_first(fix)}"
+                yield Fix(text, conditional=True, cause=judged.cause.id)
 
 
 def _lower_first(fix: str) -> str:

@@ -73,11 +73,13 @@ class Fix:
         text: what to do.
         reason: the evidence that speaks for it; empty if none does beyond that of the finding itself.
         conditional: whether it is of use only if a merely possible cause holds.
+        cause: the id of the cause that it is for; empty where it is the leaf's.
     """
 
     text: str
     reason: str = ""
     conditional: bool = False
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,11 +63,11 @@ def merge(parts: Sequence[Points]) -> Points:
 
 
 def tabulate(
-    points: Points, names: Names, *, timed: bool = False
+    points: Points, names: Names, *, timed: bool = False, counter: str = "step"
 ) -> tuple[int, dict[str, Column | None], tuple[str, ...]]:
     """Return the number of rows, the columns, and notes: a row holds what was written of one step without a break.
 
-    The column `step` is left out where nothing but 0 was logged as a step, which is what loggers write
+    The column `counter` is left out where nothing but 0 was logged as a step, which is what loggers write
     that were given none. `timed` says that the times are seconds: they become a column as well.
     """
     if not len(points.name):
@@ -77,7 +77,7 @@ def tabulate(
     columns: dict[str, Column | None] = {}
     notes: list[str] = []
     if rows == 1 or points.step.any():
-        columns["step"] = _column(row, points.step, rows)
+        columns[counter] = _column(row, points.step, rows)
     else:
         notes.append("Every value was logged at step 0.")
     if timed and "wall_time" not in points.names and points.time.any():

@@ -140,14 +140,14 @@ def dtype_regime(run: Run, context: Context) -> Answer:
     """Which number format did the run train in?
 
     From the manifest or `--dtype`; else a loss scale that is logged and above 1 means fp16, since bf16
-    and fp32 need none. A constant 1 or -1 is how trainers print "not in use" and proves nothing.
+    and fp32 need none. A constant 1 or -1 is how trainers print "not in use" and proves nothing. A loss of which every
+    value is a number of bf16 was computed in it.
     """
     known = run.config.get("dtype")
     if known and str(known.value) in PRECISIONS:
         return Answer(str(known.value), (Evidence(f"dtype is {known.value} ({known.source})"),))
     if context.precision.value:
-        text = f"inferred: {context.precision.why} is logged, which only {context.precision.value} training uses"
-        return Answer(context.precision.value, (Evidence(text, "loss_scale"),))
+        return Answer(context.precision.value, (Evidence(f"inferred: {context.precision.why}"),))
     return unknown("neither the log nor a configuration names it, and no loss scale is logged", "dtype")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats
+    from stabtree.common.lazy import Bools, Floats, Ints
 
 SAMPLE = 64  # no limit: values of each series that are looked at: finer ones would have to hide from every one of them
 DIGITS = 8  # no limit: a number printed with more digits has no step that anybody would see
@@ -52,14 +52,20 @@ def _are_whole(values: Floats) -> Bools:
     return found
 
 
+def bits_used(values: Floats) -> Ints:
+    """Return how many bits of their mantissas values use, of the shape of the values: 8 at most in bf16, 11 in fp16."""
+    whole = (np.frexp(np.abs(values))[0] * 2.0**MANTISSA).astype(np.int64)
+    # The rest are zeros at its end.
+    lowest = np.where(whole > 0, np.frexp((whole & -whole).astype(np.float64))[1] - 1, MANTISSA)
+    found: Ints = MANTISSA - lowest
+    return found
+
+
 def _stored(sample: Floats) -> Floats:
     """Return the step of floats with few bits, (k,); 0 where one has more than a float32 holds."""
-    parts, exponents = np.frexp(np.abs(sample))
-    whole = (parts * 2.0**MANTISSA).astype(np.int64)
-    # How many bits of the mantissa are used: the rest are zeros at its end.
-    lowest = np.where(whole > 0, np.frexp((whole & -whole).astype(np.float64))[1] - 1, MANTISSA)
-    bits = (MANTISSA - lowest).max(axis=1)
-    held = whole > 0
+    exponents = np.frexp(np.abs(sample))[1]
+    used = bits_used(sample)
+    bits, held = used.max(axis=1), used > 0
     ordered = np.sort(np.where(held, exponents, exponents.min() - 1), axis=1)
     middle = sample.shape[1] - 1 - np.count_nonzero(held, axis=1) // 2
     typical = np.take_along_axis(ordered, middle[:, None], axis=1)[:, 0]

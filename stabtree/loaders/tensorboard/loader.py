@@ -16,13 +16,14 @@ from stabtree.loaders.packed.unpack import MAX_BYTES, chunks
 from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Table
+from stabtree.loaders.tensorboard.keras import by_epoch, counts_epochs
 from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
 from stabtree.loaders.tensorboard.resumes import Stretch, chained
 from stabtree.loaders.tensorboard.scalars import Scalars
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stabtree.loaders.source import Source
@@ -93,7 +94,8 @@ def _read(source: Source) -> Events:
     if scalars.crowded:
         notes.append(f"The file has more than {len(scalars.names):,} tags: {scalars.crowded:,} values were left out.")
     config, mistakes = read_config(scalars.config)
-    return Events(scalars.points(), config, (*notes, *mistakes), reader.damage.share)
+    points, held_out = by_epoch(scalars.points())
+    return Events(points, config, (*notes, *mistakes, *held_out), reader.damage.share)
 
 
 def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -> Table:
@@ -103,7 +105,8 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -
         StabtreeError: if it holds no scalars.
     """
     points = merge([part.points for part in parts])
-    rows, columns, notes = tabulate(points, names, timed=True)
+    counter = "epoch" if counts_epochs(points.names) else "step"
+    rows, columns, notes = tabulate(points, names, timed=True, counter=counter)
     reading = tuple(dict.fromkeys(chain.from_iterable(part.notes for part in parts)))
     if not rows:
         hints = (*reading, "name the event file, or the folder, that the trainer wrote its loss to")
@@ -116,7 +119,7 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -
         rows=rows,
         columns=columns,
         config=_config(parts),
-        notes=(*reading, *notes, *_held_out(points.names)),
+        notes=(*reading, *notes),
         lost_share=max(part.lost_share for part in parts),
     )
 
@@ -124,14 +127,6 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -
 def _config(parts: Sequence[Events]) -> dict[str, Any]:
     """Return the configuration of all parts; of several values of a key the first part's counts."""
     return dict(chain.from_iterable(part.config.items() for part in reversed(parts)))
-
-
-def _held_out(tags: Collection[str]) -> tuple[str, ...]:
-    """Return the note on a file that Keras wrote while it evaluated: its epoch_loss is that of held-out data."""
-    if not {"epoch_loss", "evaluation_loss_vs_iterations"} <= set(tags):
-        return ()
-    text = "epoch_loss is the loss on the validation data"
-    return (f"{text}: beside it is evaluation_loss_vs_iterations, which Keras only writes there.",)
 
 
 def runs_below(

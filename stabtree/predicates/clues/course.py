@@ -12,9 +12,7 @@ from stabtree.predicates.clues.registry import Seen, clue
 
 if TYPE_CHECKING:
     from stabtree.predicates.clues.registry import Moment
-    from stabtree.run import Run, Series
-
-HELD_OUT = "is the loss on the validation data"
+    from stabtree.run import Series
 
 
 @clue
@@ -41,14 +39,6 @@ def eval_course(_moment: Moment, eval_loss: Series) -> Seen | None:
     return Seen(
         "settled", f"the eval loss has not fallen since step {since:,}", f"step {since:,}", "eval_loss", (since,)
     )
-
-
-@clue
-def held_out_only(_moment: Moment, run: Run) -> Seen | None:
-    """Return `yes` where the only loss that is logged is one on held-out data; None where it is not known to be."""
-    if not any(HELD_OUT in note for note in run.notes):
-        return None
-    return Seen("yes", "the logged loss is that of the validation data", "", "loss")
 
 
 @clue

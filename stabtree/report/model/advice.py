@@ -6,17 +6,20 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree.diagnosis.judged import SILENT
 from stabtree.report.model.report import Action
 from stabtree.report.model.restart import AT_BEST, restart_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from stabtree.diagnosis.judged import Fix
     from stabtree.diagnosis.result import Incident
 
 MAX_TO_DO = 3
 SAME_SHARE = 0.7  # of the words of the shorter of two fixes: with so many in both, they say the same
 MIN_WORDS = 4
+STOP = "Stop the run"
 _CHANGE = re.compile(r"(\w+) (\S+ → [^;,() ]*[^;,.() ])")
 _WORD = re.compile(r"[a-z_]{3,}")
 _FILLERS = frozenset(
@@ -32,10 +35,7 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
         doubtful: whether the best checkpoint may not be the best.
     """
     decision, restart = finding.decision, finding.restart
-    sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
-    if not sure and decision is None:
-        sure = [*finding.advice[:1]]
-    fixes = [Action(fix.text, fix.reason, fix=fix.text) for fix in sure]
+    fixes = [Action(fix.text, fix.reason, fix=fix.text) for fix in _in_order(finding)]
     first: list[Action] = []
     if decision is not None:
         first = [Action(decision.ask, branches=decision.branches)]
@@ -49,6 +49,24 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
     text = f"{text.removesuffix('.')}."
     back = Action(text, strong=next((text for text, style in pieces if style), ""))
     return (*actions[: MAX_TO_DO - 1], back)
+
+
+def _in_order(finding: Incident) -> list[Fix]:
+    """Return the fixes that need no merely possible cause, and before them that of the first cause."""
+    sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
+    decided = finding.decision.causes if finding.decision else ()
+    first = next((judged.cause for judged in finding.causes if judged.state not in SILENT), None)
+    if first is None or first.id in decided:
+        return sure
+    of_first = next((fix for fix in finding.advice if fix.cause == first.id), None)
+    if of_first is None:
+        return sure
+    # The leaf may give the same advice, without a condition; stopping comes before everything.
+    wanted = _words(first.fixes[0])
+    own = next((fix for fix in sure if len(_words(fix.text) & wanted) >= SAME_SHARE * len(wanted)), of_first)
+    rest = [fix for fix in sure if fix is not own]
+    stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]
+    return [*stops, own, *rest[len(stops) :]]
 
 
 def _ended(action: Action) -> Action:

@@ -29,6 +29,15 @@ def test_a_scaled_loss_is_that_of_fp16() -> None:
     assert context_of(make_run({"loss": [1.0], "loss_scale": [1.0]})).precision.how == UNKNOWN
 
 
+def test_a_loss_of_bf16_numbers_alone_is_that_of_bf16() -> None:
+    """They have 8 bits of mantissa; what is printed with two decimals may have as few by chance."""
+    stored = [0.9453125, 0.97265625, 0.984375, 1.0, 1.015625, 0.99609375]
+    found = context_of(make_run({"loss": stored})).precision
+    assert (found.value, found.how) == ("bf16", INFERRED)
+    assert context_of(make_run({"loss": [*stored, 0.98]})).precision.how == UNKNOWN
+    assert context_of(make_run({"loss": [2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25]})).precision.how == UNKNOWN
+
+
 def test_what_a_log_prints_is_logged_and_what_a_file_says_is_configured() -> None:
     """By where the setting was read."""
     run = replace(make_run({"loss": [1.0]}), sources=(FileUse("a/train.log", "text", 1),))

@@ -50,11 +50,21 @@ def test_scalars_of_one_step_are_one_row(tmp_path: Path) -> None:
     assert not run.notes
 
 
-@pytest.mark.parametrize("beside", ["evaluation_loss_vs_iterations", "epoch_mse"])
-def test_a_file_of_evaluations_says_so(tmp_path: Path, beside: str) -> None:
-    """Keras calls the loss of an epoch the same in the training's file and in that of the validation."""
-    run = load(tmp_path, events([(step, {"epoch_loss": 4.5, beside: 3.0}) for step in range(9)]))
-    assert any("on the validation data" in note for note in run.notes) is beside.startswith("evaluation")
+def test_evaluations_of_keras_are_read_once_and_by_epoch(tmp_path: Path) -> None:
+    """It writes them by iteration as well, and calls the loss of an epoch as in the training's file."""
+    rows = [(epoch, {"epoch_loss": 4.5 - epoch}) for epoch in range(3)]
+    rows += [(epoch * 32, {"evaluation_loss_vs_iterations": 4.5 - epoch}) for epoch in range(1, 4)]
+    run = load(tmp_path, events(rows))
+    assert points(run) == {"eval_loss": [(0, 4.5), (1, 3.5), (2, 2.5)]}
+    assert run.sources[0].steps_from == "epoch"
+    assert any("by iteration, which are left out" in note for note in run.notes)
+
+
+def test_training_of_keras_is_counted_in_epochs(tmp_path: Path) -> None:
+    """All that its file of the training holds is by epoch."""
+    run = load(tmp_path, events([(epoch, {"epoch_loss": 4.5, "epoch_mse": 3.0}) for epoch in range(9)]))
+    assert run.sources[0].steps_from == "epoch"
+    assert set(points(run)) == {"loss"}
 
 
 def test_nan_and_infinity_are_data(tmp_path: Path) -> None:

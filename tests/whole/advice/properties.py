@@ -196,6 +196,16 @@ def few_actions(out: Outputs) -> Iterator[str]:
         yield f"the restart comes before {actions[-1].text[:60]!r}"
 
 
+def what_helps_the_first_cause_is_advised(out: Outputs) -> Iterator[str]:
+    """Of the cause that is named first, a fix is among what to do: as an action, or as what to do after an answer."""
+    first = next(iter(out.report.shown_causes), None)
+    if first is None or not first.fixes or not out.actions:
+        return
+    advised = words.plain(" ".join(out.actions)).lower()
+    if not any(words.shares_words(fix, advised) for fix in first.fixes):
+        yield f"{first.judged.cause.id} {first.judged.cause.text[:50]!r}: no {first.fixes[0][:60]!r}"
+
+
 def every_output_has_the_branches(out: Outputs) -> Iterator[str]:
     """What may come out of a question is in every output that asks it."""
     for action in out.report.do_now:
@@ -240,7 +250,7 @@ PROPERTIES: Mapping[str, Property] = {
         *(one_onset, good_before_bad, nothing_moves_while_all_is_good, restart_before_the_damage, one_restart),
         *(no_restart_where_it_came_back, no_cadence_invented, no_checkpoint_twice, nothing_logged_is_asked_for),
         *(no_fix_asks_to_log, no_open_condition, one_rate, one_best, one_state_of_a_cause),
-        *(only_open_causes, few_causes),
+        *(only_open_causes, few_causes, what_helps_the_first_cause_is_advised),
         *(few_actions, every_output_has_the_branches, answers_agree_with_evidence, one_tick, finite_words),
     )
 }

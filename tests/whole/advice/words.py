@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RATE = "the rate"
+SAID = 0.7  # of the words of a text: with so many of them another one says the same
 _TITLE = re.compile(r"\b(?:Step|Epoch|Row) ([\d,]+):")
 _CLOSING = re.compile(r" at (?:step|epoch|row) ([\d,]+)")
 _CHANGE = re.compile(r"([\w.-]+) (\d\S*) → (\d[\d.e+-]*\d|\d)")
@@ -45,6 +46,12 @@ AGREE = (
 def number(text: str) -> int:
     """A whole number as people write it."""
     return int(text.replace(",", ""))
+
+
+def shares_words(text: str, other: str) -> bool:
+    """Whether most of the longer words of a text are in another one."""
+    found = set(re.findall(r"[a-z_]{4,}", text.lower()))
+    return not found or sum(word in other for word in found) >= SAID * len(found)
 
 
 def step_of_title(title: str) -> int | None:
