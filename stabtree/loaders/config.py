@@ -106,7 +106,7 @@ def flag_of(value: Any) -> bool:
 # Canonical key -> (what reads its value, other spellings, best first).
 KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "name": (text_of, "run_name run_id experiment experiment_name display_name"),
-    "dtype": (dtype_of, "precision mixed_precision torch_dtype compute_dtype train_dtype amp_dtype param_dtype"),
+    "dtype": (dtype_of, "precision mixed_precision compute_dtype train_dtype amp_dtype param_dtype"),
     "optimizer": (text_of, "optim optimizer_name optimizer_type opt"),
     "lr": (number_of, "learning_rate peak_lr max_lr base_lr initial_lr"),
     "lr_schedule": (text_of, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
@@ -234,7 +234,8 @@ def _is_mixed(precision: object) -> bool | None:
     return None
 
 
-_WEIGHTS = "weights_dtype"
+# The precision of the weights is that of the run only where nothing says what the trainer computes in.
+_WEIGHTS = ("weights_dtype", "torch_dtype")
 # The heads whose loss is a cross-entropy over the vocabulary.
 _LANGUAGE_HEADS = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration")
 
@@ -254,7 +255,7 @@ def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
     elif (not head or head.endswith("Classification")) and isinstance(labels, Mapping) and len(labels) > 1:
         single = values.get("problem_type") in (None, "single_label_classification")
         found["n_classes"] = len(labels) if single else None
-    found[_WEIGHTS] = values.get("dtype") or values.get("torch_dtype")
+    found[_WEIGHTS[0]] = values.get("dtype") or values.get("torch_dtype")
     return found
 
 
@@ -271,8 +272,15 @@ def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int
     flags = [word for word in ("fp16", "bf16") if values.get(word) is True]
     if len(flags) > 1:
         yield "precisions", 10 * depth, "+".join(flags)
+    weights: tuple[str, ...] = _WEIGHTS
+    if "transformers_version" in values:
+        # A model's own settings, which W&B keeps beside those of the trainer.
+        weights = (*_WEIGHTS, "dtype")
     for spelling, value in values.items():
         word = normalize(str(spelling))
+        if word in weights:
+            yield "dtype", 40 + 10 * depth, value
+            continue
         key, rank = _SPELLINGS.get(word, ("", 0))
         rank += 10 * depth
         if isinstance(value, Mapping):
@@ -286,8 +294,6 @@ def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int
             yield "dtype", 20 + rank, f"amp_{word}"
         elif word in _BETAS and isinstance(value, list | tuple):
             yield from ((f"beta{place}", rank, beta) for place, beta in enumerate(value[:2], 1))
-        elif word == _WEIGHTS:
-            yield "dtype", 40 + rank, value
 
 
 def _nested(key: str, rank: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:
