@@ -170,11 +170,14 @@ def _explains(cause: Incident, other: Incident) -> bool:
     """Return whether an incident is an open one of something that drives training, and began before another one.
 
     What merely does not move drives nothing, and what is less grave is no headline above what it may have led to. A
-    gradient that is not finite explains weights that have not moved since: no step can be taken along it.
+    gradient that is not finite explains weights that have not moved since: no step can be taken along it. Where that
+    ended the program, the line of the error comes last: the steps before it were skipped for the same reason.
     """
     if cause.onset_step is None or other.onset_step is None or not _drives(cause, other):
         return False
     stops = "nan" in cause.leaf.events and "flat" in other.leaf.events
+    if stops and "end" in cause.leaf.events:
+        return True
     since = other.onset_step
     # The last good row of a reward that fell is its best one, and may lie far before the fall.
     if other.last_good_step is not None and not _makes_reward_fall(cause, other):

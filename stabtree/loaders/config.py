@@ -106,7 +106,7 @@ def flag_of(value: Any) -> bool:
 # Canonical key -> (what reads its value, other spellings, best first).
 KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "name": (text_of, "run_name run_id experiment experiment_name display_name"),
-    "dtype": (dtype_of, "precision mixed_precision torch_dtype compute_dtype train_dtype amp_dtype param_dtype"),
+    "dtype": (dtype_of, "precision mixed_precision compute_dtype train_dtype amp_dtype param_dtype"),
     "optimizer": (text_of, "optim optimizer_name optimizer_type opt"),
     "lr": (number_of, "learning_rate peak_lr max_lr base_lr initial_lr"),
     "lr_schedule": (text_of, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
@@ -170,7 +170,8 @@ _INSIDE = {
     "milestones": "lr_milestones",
     "eps": "epsilon",
 }
-WEIGHTS = "weights_dtype"  # says how a run computes only where no flag of a trainer does
+# The precision of the weights is that of the run only where nothing says what the trainer computes in.
+WEIGHTS = ("weights_dtype", "torch_dtype")
 _BETAS = ("betas", "adam_betas", "opt_betas")
 WRAPPERS = (
     "config",
@@ -240,10 +241,14 @@ def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int
     flags = [word for word in ("fp16", "bf16") if values.get(word) is True]
     if len(flags) > 1:
         yield "precisions", 10 * depth, "+".join(flags)
+    # A model's own settings, which W&B keeps beside those of the trainer.
+    weights = (*WEIGHTS, "dtype") if "transformers_version" in values else WEIGHTS
     for spelling, value in values.items():
         word = normalize(str(spelling))
         key, rank = _SPELLINGS.get(word, ("", 0))
-        if not isinstance(value, Mapping):
+        if word in weights:
+            yield "dtype", 40 + 10 * depth, value
+        elif not isinstance(value, Mapping):
             for name, own_rank, held in _plain(word, value):
                 yield name, own_rank + 10 * depth, held
         elif depth < 3 and (key in _NAMED or word in WRAPPERS):
@@ -261,8 +266,6 @@ def _plain(word: str, value: Any) -> Iterator[tuple[str, int, Any]]:
         yield "dtype", 20, f"amp_{word}"
     elif word in _BETAS and isinstance(value, list | tuple):
         yield from ((f"beta{place}", 0, beta) for place, beta in enumerate(value[:2], 1))
-    elif word == WEIGHTS:
-        yield "dtype", 40, value
 
 
 def _nested(key: str, rank: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:

@@ -137,7 +137,7 @@ class Lines:
             return text
         if _COLOURS not in self.notes:
             self.notes.append(_COLOURS)
-        return _ESCAPES.sub("", text)
+        return without_escapes(text)
 
     def _texts(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder(self.source.encoding)()
@@ -156,6 +156,13 @@ class Lines:
                 decoder.errors = "strict"
         if replaced:
             self.notes.append(f"Bytes that are not {self.source.encoding} were replaced.")
+
+
+def without_escapes(text: str) -> str:
+    """Return a text without the codes that colour it or move the cursor."""
+    if "\x1b" not in text:
+        return text
+    return _ESCAPES.sub("", text)
 
 
 def open_source(path: str | Path) -> Source:
@@ -236,10 +243,14 @@ def _sniffed(bare: Source) -> Source:
     head = head[:HEAD_BYTES]
     encoding, bom = encoding_of(head)
     text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").replace(_MARK, "")
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
     return replace(
-        source, data=head, head=text, encoding=encoding, bom=bom, binary=binary_kind(head, text), cut=bool(damage)
+        source,
+        data=head,
+        head=without_escapes(text),
+        encoding=encoding,
+        bom=bom,
+        binary=binary_kind(head, text),
+        cut=bool(damage),
     )
 
 

@@ -47,7 +47,8 @@ LOADERS_ORDER = (
     ("points", "folder"),
     ("tables",),
     ("json",),
-    ("text", "tensorboard", "wandb", "mlflow"),
+    ("text", "tensorboard", "mlflow"),
+    ("wandb",),
     ("assemble",),
     ("formats",),
     ("paths",),
@@ -197,9 +198,9 @@ def stage(order: tuple[tuple[str, ...], ...], name: str) -> int:
     return next(index for index, names in enumerate(order) if name in names)
 
 
-def test_a_format_knows_of_no_other_but_for_cells_and_json() -> None:
-    """The rooms of the last formats import none of each other's; what a cell and a JSON value are is shared."""
-    last = {*FORMATS} - {"tables", "json"}
+def test_a_format_knows_of_no_other_but_for_cells_json_and_printed_lines() -> None:
+    """The rooms of the last formats import none of each other's; cells, JSON values and printed lines are shared."""
+    last = {*FORMATS} - {"tables", "json", "text"}
     for path in modules():
         own = name_of(path)
         if own[0] == "loaders" and own[1] in FORMATS:
@@ -211,6 +212,8 @@ def test_a_format_knows_of_no_other_but_for_cells_and_json() -> None:
                 ("loaders", "json", "lines"),
                 ("loaders", "json", "rows"),
                 ("loaders", "json", "wrapped"),
+                ("loaders", "text", "messages"),
+                ("loaders", "text", "reader"),
             }, f"{own} imports {shared}"
 
 

@@ -25,7 +25,7 @@ def of_model(values: Mapping[str, Any]) -> dict[str, Any]:
     elif (not head or head.endswith("Classification")) and labels > 1:
         single = values.get("problem_type") in (None, "single_label_classification")
         found["n_classes"] = labels if single else None
-    found[WEIGHTS] = values.get("dtype") or values.get("torch_dtype")
+    found[WEIGHTS[0]] = values.get("dtype") or values.get("torch_dtype")
     return found
 
 

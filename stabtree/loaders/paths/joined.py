@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.paths.options import LoadOptions
     from stabtree.loaders.paths.read import Found
     from stabtree.loaders.paths.same_run import Alignment
-    from stabtree.run import Gap
+    from stabtree.run import Gap, LogLine
 
 MAX_COMPARED = 128  # runs of which each is compared with each other one, which takes half a second
 
@@ -178,7 +178,6 @@ def merged(main: Run, other: Run, alignment: Alignment) -> Run:
         if name not in main.others
     }
     gaps = [*main.gaps, *(_moved(gap, alignment) for gap in other.gaps)]
-    texts = {line.text for line in main.lines}
     same_axis = np.array_equal(alignment.here, alignment.there)
     axis = main.sources[0].steps_from if main.sources else ""
     path = clean(other.sources[0].path) if other.sources else other.name
@@ -189,12 +188,18 @@ def merged(main: Run, other: Run, alignment: Alignment) -> Run:
         config={**other.config, **main.config},
         gaps=tuple(dict.fromkeys(gap for gap in gaps if not _filled(gap, series))),
         resumes=tuple(dict.fromkeys((*main.resumes, *(other.resumes if same_axis else ())))),
-        lines=(*main.lines, *(line for line in other.lines if line.text not in texts)),
+        lines=_lines_of_both(main, other),
         sources=(*main.sources, *(replace(source, steps_from=axis) for source in other.sources)),
         checkpoints=main.checkpoints or (other.checkpoints if same_axis else {}),
         saved=main.saved or (other.saved if same_axis else {}),
         notes=tuple(dict.fromkeys((*main.notes, _note(path, main, series), *other.notes))),
     )
+
+
+def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
+    """Return the lines of two logs; what the first one holds is not repeated."""
+    texts = {line.text for line in one.lines}
+    return (*one.lines, *(line for line in other.lines if line.text not in texts))
 
 
 def _note(path: str, main: Run, series: Mapping[str, Series]) -> str:
@@ -248,7 +253,7 @@ def _add_ending(items: dict[int, Loaded]) -> None:
     printed = _run(items.pop(end))
     note = f"How the run ended was read from {name}, which is beside its metrics."
     own = _run(items[run])
-    items[run] = replace(items[run], run=replace(own, lines=(*own.lines, *printed.lines), notes=(*own.notes, note)))
+    items[run] = replace(items[run], run=replace(own, lines=_lines_of_both(own, printed), notes=(*own.notes, note)))
 
 
 def _note_single_rows(items: dict[int, Loaded]) -> None:
@@ -277,9 +282,10 @@ def _is_single_row(item: Loaded) -> bool:
 
 
 def _are_near(run: Loaded, end: Loaded) -> bool:
-    """Whether a printed log is in the folder of a run, or in one above."""
+    """Whether a printed log is in the folder of a run, or in one above; or inside the folder that a logger wrote."""
     folders = set(chain.from_iterable(_above(path) for path in _files(run)))
-    return all(Path(path).parent in folders for path in _files(end))
+    inside = not run.files and all(Path(run.path) in Path(path).parents for path in _files(end))
+    return inside or all(Path(path).parent in folders for path in _files(end))
 
 
 def _above(path: str) -> Iterator[Path]:

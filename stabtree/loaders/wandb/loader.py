@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.files import recorded
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file, settings_file
@@ -16,11 +15,14 @@ from stabtree.loaders.json.rows import JsonRows, flatten
 from stabtree.loaders.packed.unpack import chunks
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Table
-from stabtree.loaders.wandb.records import MAGIC, Log
+from stabtree.loaders.text.messages import ended_in_error
+from stabtree.loaders.text.reader import LogReader
+from stabtree.loaders.wandb.console import Console
+from stabtree.loaders.wandb.records import MAGIC, Log, Printed
 from stabtree.metrics.final_values import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from stabtree.loaders.source import Source
@@ -73,10 +75,10 @@ def _values(source: Source) -> dict[str, Any]:
 
 
 def read(source: Source, names: Names) -> Table:
-    """Read the history of a `.wandb` file.
+    """Read the history of a `.wandb` file, and the lines about errors that the run printed.
 
     Raises:
-        StabtreeError: if it holds none.
+        StabtreeError: if it holds no history, and the run ended in no error.
     """
     finals = _finals(source)
     if finals == FINAL_VALUES:
@@ -86,18 +88,51 @@ def read(source: Source, names: Names) -> Table:
     if finals:
         raise StabtreeError(f"holds only {finals} of a W&B run, no history", where=source.path, hint=_HINT)
     table = _log(source, names)
-    if not table.rows:
-        problem = "is a W&B run without a history: nothing was logged, or it is lost"
-        raise StabtreeError(problem, where=source.path, hint=(*table.notes, "name another run")[0])
-    return table
+    if table.rows:
+        return table
+    if table.ended_in_error:
+        note = "It has no history: judged by what the run printed alone."
+        return replace(table, columns={}, notes=(*table.notes, note))
+    problem = "is a W&B run without a history: nothing was logged, or it is lost"
+    raise StabtreeError(problem, where=source.path, hint=(*table.notes, "name another run")[0])
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What a `.wandb` file holds, gathered while it is read once.
+
+    Attributes:
+        rows: the rows of its history.
+        log: the rest.
+        console: the streams that the program printed to.
+        before: how many lines were printed before the last row.
+    """
+
+    rows: JsonRows
+    log: Log = field(default_factory=Log)
+    console: Console = field(default_factory=Console)
+    before: int = 0
+
+    def printed(self, parts: Iterable[bytes]) -> Iterator[str]:
+        """Yield the lines that were printed, and keep the rows on the way."""
+        for entry in self.log.entries(parts):
+            if isinstance(entry, Printed):
+                yield from self.console.lines(*entry)
+            else:
+                self.rows.add(entry, self.rows.count + 1)
+                self.before = self.console.count
+        yield from self.console.rest()
 
 
 def _log(source: Source, names: Names) -> Table:
     notes: list[str] = []
-    rows, log = JsonRows(names, source.path), Log()
-    for number, row in enumerate(log.rows(chunks(source, notes)), 1):
-        rows.add(row, number)
+    found = _Contents(JsonRows(names, source.path))
+    reader = LogReader(names)
+    reader.read(found.printed(chunks(source, notes)))
+    rows, log = found.rows, found.log
     config, mistakes = read_config({"display_name": log.name or None, **log.config})
+    kept = reader.chatter.errors.between(0, reader.rows.count)
+    lines = tuple(replace(line, at_end=line.line > found.before) for line in kept)
     return Table(
         path=source.path,
         format=", ".join(filter(None, ("wandb", source.packed))),
@@ -105,7 +140,8 @@ def _log(source: Source, names: Names) -> Table:
         columns=rows.columns(),
         config=config,
         notes=(*notes, *log.notes(), *rows.notes, *mistakes),
-        lines=() if log.exit_code is None else (recorded(f"exit code: {log.exit_code} (W&B)"),),
+        lines=(*lines, *log.ending()),
+        ended_in_error=ended_in_error(lines),
     )
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stabtree.common.files import recorded
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.packed.protobuf import BYTES, VARINT, Field, fields, signed, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from stabtree.run import LogLine
 
 MAGIC = b":W&B"
 HEADER = 7
@@ -20,12 +23,20 @@ WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 # A longer record, which spans many blocks, holds no row of metrics.
 MAX_RECORD = 16 << 20
 # Numbers of the fields in W&B's schema wandb_internal.proto.
-HISTORY, CONFIG, RUN, EXIT = 2, 5, 17, 18
+HISTORY, OUTPUT, CONFIG, RAW_OUTPUT, RUN, EXIT = 2, 4, 5, 13, 17, 18
 ITEM, STEP = 1, 2
 KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16
 RUN_CONFIG, DISPLAY_NAME = 4, 8
 UPDATE = 1
 EXIT_CODE = 1
+STREAM, PRINTED = 1, 3
+
+
+class Printed(NamedTuple):
+    """A piece of what the program printed, and which of its streams it printed to."""
+
+    stream: int
+    text: str
 
 
 @dataclass(slots=True)
@@ -46,16 +57,16 @@ class Log:
     damaged: int = 0
     cut: int = 0
 
-    def rows(self, chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the history; set the other attributes on the way."""
+    def entries(self, chunks: Iterable[bytes]) -> Iterator[dict[str, Any] | Printed]:
+        """Yield the rows of the history and what was printed; set the other attributes on the way."""
         for record in self._records(chunks):
             try:
-                row = self._row(record)
+                entry = self._entry(record)
             except ValueError:
                 self.damaged += 1
                 continue
-            if row:
-                yield row
+            if entry:
+                yield entry
 
     def notes(self) -> list[str]:
         """Describe what could not be read."""
@@ -65,6 +76,12 @@ class Log:
         if self.cut:
             notes.append(f"The file ends inside a record, whose {self.cut:,} bytes were not read.")
         return notes
+
+    def ending(self) -> tuple[LogLine, ...]:
+        """Return how the program ended, where that was recorded."""
+        if self.exit_code is None:
+            return ()
+        return (recorded(f"exit code: {self.exit_code} (W&B)"),)
 
     def _records(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         parts: list[bytes] = []
@@ -114,13 +131,15 @@ class Log:
         if not whole:
             self.cut += len(block) - at
 
-    def _row(self, data: bytes) -> dict[str, Any]:
+    def _entry(self, data: bytes) -> dict[str, Any] | Printed:
         row: dict[str, Any] = {}
         for part in fields(data):
             if part.wire != BYTES:
                 continue
             if part.number == HISTORY:
                 row |= _history(data, part)
+            elif part.number in (OUTPUT, RAW_OUTPUT):
+                return _printed(data, part)
             elif part.number == CONFIG:
                 self.config |= _items(data, part, UPDATE)
             elif part.number == EXIT:
@@ -157,6 +176,17 @@ def _history(data: bytes, whole: Field) -> dict[str, Any]:
                 numbers = [inner.varint for inner in fields(data, part.start, part.end) if inner.wire == VARINT]
                 row["_step"] = signed(numbers[0]) if numbers else 0
     return row
+
+
+def _printed(data: bytes, whole: Field) -> Printed:
+    """Return a piece of what was printed; the number of the error stream, 0, is not written."""
+    stream, piece = 0, ""
+    for part in fields(data, whole.start, whole.end):
+        if part.number == STREAM and part.wire == VARINT:
+            stream = part.varint
+        elif part.number == PRINTED and part.wire == BYTES:
+            piece = text(data, part)
+    return Printed(stream, piece)
 
 
 def _exit_code(data: bytes, whole: Field) -> int:

@@ -117,7 +117,9 @@ def _misread(diagnosis: Diagnosis) -> str:
 def _with_second(actions: tuple[Action, ...], finding: Incident, also: tuple[Incident, ...]) -> tuple[Action, ...]:
     """Put last what else must be fixed: what a crash hides, or a critical finding that was first."""
     crashed = finding.leaf.of.startswith("E.")
-    second = next((item for item in also if crashed or _was_first(item, finding)), None)
+    followed = {item.leaf.id for item in finding.consequences}
+    others = [item for item in also if item.leaf.id not in followed]
+    second = next((item for item in others if crashed or _was_first(item, finding)), None)
     if second is None or not second.advice:
         return actions
     title, fix = second.leaf.title, second.advice[0]
