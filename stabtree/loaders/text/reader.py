@@ -258,7 +258,8 @@ class LogReader:
             return True
         if not self._training.is_row(line, self.rows, dict_row=dict_row):
             return False
-        self.rows.add(line, number, dict_row=dict_row)
+        over = line.bar == "tqdm" and self._training.replaces
+        self.rows.add(line, number, dict_row=dict_row, over=over)
         if line.percent and line.position and line.loss:
             self.rows.share(line.position)
         self._training.saw(line)

@@ -83,11 +83,12 @@ class LogRows:
         kept = {*known, *affordable(others, len(known), self.count)}
         return [name for name in self.columns if name in kept]
 
-    def add(self, line: Line, number: int, *, dict_row: bool = False) -> None:
-        """Add a line of metrics: it joins the open row of its rank and step, or begins a row."""
+    def add(self, line: Line, number: int, *, dict_row: bool = False, over: bool = False) -> None:
+        """Add a line of metrics: it joins the open row of its rank and step, goes over its values, or begins a row."""
         rank, step, epoch = line.location
         row = self.opened.get(rank)
-        if row and (self._same_bar(row, line, number) or self._joins(row, step, epoch, line, dict_row=dict_row)):
+        same = row and (self._same_bar(row, line, number) or (over and row.step == step))
+        if row and (same or self._joins(row, step, epoch, line, dict_row=dict_row)):
             self._locate(row, step, epoch)
         else:
             row = self._new(rank, step, epoch)

@@ -46,6 +46,7 @@ class Training:
         name: how it spelled the loss.
         names: all that such lines show beside it.
         role: what a value aside may not be once there is such a line: the loss.
+        replaces: whether the last bar corrects the one before it, which had moved on with its old values.
     """
 
     def __init__(self, name: str) -> None:
@@ -54,7 +55,9 @@ class Training:
         self.name = name
         self.names: set[str] = set()
         self.role: tuple[str, ...] = ()
-        self._drawn: tuple[object, ...] = ()
+        self.replaces = False
+        self._drawn: tuple[object, tuple[str, ...]] = (None, ())
+        self._carried = False
         self._first_epoch: float | None = None
         self._nothing: re.Pattern[str] | None = None
         self._sparse = False
@@ -95,8 +98,11 @@ class Training:
 
     def redrawn(self, line: Line) -> bool:
         """Return whether a bar repeats the position and the values of the last one, as it does after a traceback."""
-        before = self._drawn
-        self._drawn = line.position, line.epoch and line.epoch.text, *(pair.text for pair in line.metrics)
+        (place, texts), before = self._drawn, self._drawn
+        self._drawn = (line.position, line.epoch and line.epoch.text), tuple(pair.text for pair in line.metrics)
+        # tqdm counts on before it is handed the values of the new step, and draws the bar both times.
+        self.replaces = self._carried and self._drawn[0] == place
+        self._carried = self._drawn[0] != place and self._drawn[1] == texts
         return self._drawn == before
 
     def position(self, line: Line, head: OpenRow | None) -> Pair | None:

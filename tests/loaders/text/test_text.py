@@ -323,6 +323,16 @@ def test_a_bar_that_is_drawn_again_after_a_traceback_is_no_row(tmp_path: Path) -
     assert run.sources[0].rows == 9
 
 
+def test_a_bar_that_counts_on_with_its_old_values_is_no_row(tmp_path: Path) -> None:
+    """A NaN that the bar shows once more beside the next count was logged at one step."""
+    bar = "Training:  50%|##  | {0}/90 [00:01<00:01, 50.0it/s, loss={1}]\n"
+    losses = ["nan" if step == 20 else f"{step}.5" for step in range(90)]
+    drawn = [bar.format(step, losses[max(step - 1, 0)]) + bar.format(step, losses[step]) for step in range(90)]
+    run = load_run(write(tmp_path, "".join(drawn), "train.log"))
+    assert [step for step, value in points(run, "loss") if math.isnan(value)] == [20]
+    assert len(points(run, "loss")) == 90
+
+
 def test_prose_that_holds_a_metric_is_no_log(tmp_path: Path) -> None:
     """A version or a word of documentation that has the name of a metric makes no log of it."""
     text = "---\nbase_model: x\n---\n\n## Versions\n\n- TRL: 1.16\n- Torch: 2.5\n"
