@@ -73,7 +73,7 @@ def _values(source: Source) -> dict[str, Any]:
         return scalars.config
     if wandb.sniff(source, names):
         log = Log()
-        for _ in log.rows(chunks(source, notes)):
+        for _ in log.entries(chunks(source, notes)):
             pass  # the configuration may stand after any row
         return {**log.config, "display_name": log.name}
     if source.binary:
