@@ -156,7 +156,7 @@ def _leaves(check: Check) -> list[Leaf]:
         source=check.source,
     )
     milder = [
-        replace(leaf, id=_milder(check, verdict), severity=severity, headline="", restart=False)
+        replace(leaf, id=_milder(check, verdict), severity=severity, headline="", restart=False, unjudged=False)
         for verdict, severity in check.severities.items()
     ]
     return [leaf, *milder]
