@@ -114,12 +114,15 @@ def _shuffled(log: Log, dice: Random, within: int) -> Log:
 
 CLIP = ("always-clipped", "clip-before-unscale")
 CLASSES = ("starts-near-zero", "starts-above-chance", "double-softmax")
+BEGAN = ("slow-learning", "lr-too-low")
 BEGIN = "what asks how the run began is not asked"
+SHARES = "a fall, a rise and what is slow are shares of the loss, which an offset makes smaller"
 ORDER = "a log in no order is not judged"
 EMPTY = "an empty cell is how NaN is written by pandas and JSON"
 TWICE = "two runs in one file are two"
 SILENT = "in a log of two or three columns nothing tells it from a loss that stops"
 UNPROVED = "no cell is missing, and nothing says which column is which"
+AROUND = "a loss that scatters by as much as its level has any sign by itself"
 FEWER = "rows that are gone took their evidence along"
 
 TRANSFORMATIONS = (
@@ -136,11 +139,11 @@ TRANSFORMATIONS = (
     Change("decimal commas", _decimal_commas),
     Change("grad_norm x1e-6", lambda log, _: log.mapped(lambda value: value * 1e-6, "grad_norm")),
     Change("grad_norm x1e6", lambda log, _: log.mapped(lambda value: value * 1e6, "grad_norm"), scale=CLIP),
-    Change("loss x1e-6", lambda log, _: log.mapped(lambda value: value * 1e-6, *LOSSES), scale=CLASSES),
+    Change("loss x1e-6", lambda log, _: log.mapped(lambda value: value * 1e-6, *LOSSES), scale=(*CLASSES, *BEGAN)),
     Change("loss x1e6", lambda log, _: log.mapped(lambda value: value * 1e6, *LOSSES), scale=CLASSES),
-    Change("loss +10", lambda log, _: log.mapped(lambda value: value + 10, *LOSSES), scale=CLASSES),
-    Change("loss -10", lambda log, _: log.mapped(lambda value: value - 10, *LOSSES), scale=CLASSES),
-    Change("loss +1000", lambda log, _: log.mapped(lambda value: value + 1000, *LOSSES), scale=CLASSES),
+    Change("loss +10", lambda log, _: log.mapped(lambda value: value + 10, *LOSSES), why=SHARES, scale=CLASSES),
+    Change("loss -10", lambda log, _: log.mapped(lambda value: value - 10, *LOSSES), why=SHARES, scale=CLASSES),
+    Change("loss +1000", lambda log, _: log.mapped(lambda value: value + 1000, *LOSSES), why=SHARES, scale=CLASSES),
     Change("steps x1000", lambda log, _: _stepped(log, lambda step: step * 1000)),
     Change("steps +1e9", lambda log, _: _stepped(log, lambda step: step + 10**9), why=BEGIN),
     Change("shuffled within 5", lambda log, dice: _shuffled(log, dice, 5)),
@@ -205,6 +208,8 @@ def _garbled() -> list[Change]:
         for name, spoil in SPOILT.items():
             make = partial(_cells, share=percent / 100, spoil=spoil)
             why = EMPTY if name == "empty" else ""
+            if name == "signs flipped" and percent > 50:
+                why = AROUND
             found.append(Change(f"{name}, {percent}%", make, damage=True, why=why))
         for name, spoil_json in SPOILT_JSON.items():
             make_json = partial(_json_cells, share=percent / 100, spoil=spoil_json)

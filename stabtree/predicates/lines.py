@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SURVIVED = "survived"
 RECORDED = "recorded"
+SAVED = "saved"
+CHECKPOINT_LOG = "trainer_state"  # the format of a log that is written into each checkpoint
 NAMED = 5  # no limit
 QUOTED = 160  # no limit
 RAISED = re.compile(r"(?<![\w.])(?:\w+\.){0,5}\w{0,60}(?:Error|Exception)\b\s*(?::.*|$)")
@@ -116,12 +118,17 @@ def _endings(run: Run) -> dict[LogLine, str]:
     return {line: ending_of(line.text) for line in _before_stop(run.lines)}
 
 
-@predicate(source="stabtree", rule="the last row is before {share:.0%} of the planned steps")
+@predicate(
+    source="stabtree",
+    labels=(YES, SAVED, NO),
+    rule="the last row is before {share:.0%} of the planned steps; saved: the log was saved with a checkpoint",
+)
 def stops_short(run: Run, loss: Series, *, share: float) -> Answer:
     """Does the log stop long before the planned steps are done, and no line of it says why?
 
     Not asked where the loss is lost at the end, which may be why, and of a stretch of a longer log. The last planned
-    steps are often not logged, and a log is written every so many steps.
+    steps are often not logged, and a log is written every so many steps. `saved`: the log was written into a
+    checkpoint, and can't say how the run went on.
     """
     if run.goes_on:
         return inapplicable("the log goes on after this stretch")
@@ -136,7 +143,8 @@ def stops_short(run: Run, loss: Series, *, share: float) -> Answer:
     said += [line for line in run.lines if ending_of(line.text) == FINISHED]
     if said:
         return Answer(NO, (evidence, _quoted(said[:1])))
-    return Answer(YES, (evidence,))
+    snapshot = bool(run.sources) and all(source.format.startswith(CHECKPOINT_LOG) for source in run.sources)
+    return Answer(SAVED if snapshot else YES, (evidence,))
 
 
 def _no_lines() -> Answer:

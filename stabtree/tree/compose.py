@@ -166,7 +166,14 @@ def _leaves(check: Check) -> list[Leaf]:
 
 def _milder_leaf(check: Check, leaf: Leaf, verdict: str) -> Leaf:
     """Return the leaf of a verdict that has a severity of its own; what the run survived ended nothing."""
-    milder = replace(leaf, id=_milder(check, verdict), severity=check.severities[verdict], headline="", restart=False)
+    milder = replace(
+        leaf,
+        id=_milder(check, verdict),
+        severity=check.severities[verdict],
+        headline="",
+        restart=False,
+        unjudged=False,
+    )
     if verdict != SURVIVED:
         return milder
     return replace(

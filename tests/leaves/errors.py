@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stabtree.common.files import recorded
+from stabtree.common.files import FileUse, recorded
 from tests.conftest import falling, make_run
 from tests.leaves.make import logged
 
@@ -66,5 +66,8 @@ RUNS: dict[str, Maker] = {
     **{f"{leaf}-survived": partial(logged, line, after=30) for leaf, line in LINES.items() if leaf not in WARNINGS},
     "exit-status-recorded": lambda: replace(make_run({"loss": falling(40)}), lines=(recorded("exit code: 1 (W&B)"),)),
     "stops-short": partial(make_run, {"loss": falling(40)}, max_steps=900),
+    "stops-short-saved": lambda: replace(
+        make_run({"loss": falling(40)}, max_steps=900), sources=(FileUse("trainer_state.json", "trainer_state", 40),)
+    ),
     "errors-ok": partial(logged, "WARNING: worker 3 is slow", rows=200),
 }
