@@ -111,7 +111,7 @@ def advise(
         better = known.better_after(onset_step, good)
         if better is not None:
             return None if known.ends_at_best(onset_step) else _best(known, better)
-    nothing = _why_nothing(known, good, take)
+    nothing = _why_nothing(known, good, onset_step, take)
     if nothing:
         return _restart(known, None, onset_step, nothing=nothing)
     good = good or 0
@@ -150,13 +150,13 @@ def _last_good(
     return good
 
 
-def _why_nothing(known: Checkpoints, good: int | None, take: Take) -> str:
+def _why_nothing(known: Checkpoints, good: int | None, onset_step: int, take: Take) -> str:
     """Return why the log has nothing to go back to; empty if it may have."""
     if known.loss is not None and good is None:
         if known.last_finite is None:
             return "the run is broken from its first row"
         return FROM_THE_START
-    if good is not None and take is Take.LOW and known.untrained(good):
+    if good is not None and take is Take.LOW and known.untrained(good, onset_step):
         return UNTRAINED
     return ""
 

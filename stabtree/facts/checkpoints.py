@@ -201,11 +201,15 @@ class Checkpoints:
         rows = _level_rows(len(values))
         return (steps, values, rows) if len(steps) and steps[-1] > step else None
 
-    def untrained(self, step: int) -> bool:
-        """Return whether a step is more than one row before the first loss: the model was not trained yet."""
+    def untrained(self, step: int, until: int | None = None) -> bool:
+        """Return whether the model was not trained yet: a step is more than one row before the first loss.
+
+        So it is of one up to a later one where that is no later than the first loss.
+        """
         if self.loss is None or len(self.loss) < 2:
             return False
-        return bool(step < self.loss.steps[0] - median(np.diff(self.loss.steps)))
+        first = self.loss.steps[0]
+        return bool(step < first - median(np.diff(self.loss.steps)) or (until is not None and step < until <= first))
 
     def learned_nothing(self, step: int) -> bool:
         """Return whether the eval loss is lowest at a step, and hardly below that of the untrained model."""

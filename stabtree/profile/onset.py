@@ -89,8 +89,8 @@ def left_best(steps: Ints, values: Floats, best_step: int, level: float, end: fl
     return Onset(max(found.last_good_step, best_step), found.first_bad_step)
 
 
-def left_by_factors(steps: Ints, values: Floats, level: float, end: float, by_step: int) -> Onset:
-    """Return when a series rose away from a level above 0 by factors, up to a step by which it had.
+def risen_by_factors(steps: Ints, values: Floats, level: float, end: float, by_step: int) -> int:
+    """Return the first step at which a series had risen off a level above 0 by factors, up to one by which it had.
 
     An exponential rise is halfway when most of its rows are behind it; what it makes in its first tenth, counted in
     factors, is still on the level.
@@ -98,8 +98,7 @@ def left_by_factors(steps: Ints, values: Floats, level: float, end: float, by_st
     row = int(np.searchsorted(steps, by_step))
     near = level * math.exp((1 - shared.SHARE_MOST) * math.log(max(end, level) / level))
     on = np.flatnonzero(values[:row] <= near)
-    good = int(on[-1]) if len(on) else max(row - 1, 0)
-    return Onset(int(steps[good]), int(steps[min(good + 1, row)]))
+    return int(steps[int(on[-1]) + 1]) if len(on) else by_step
 
 
 def _wander(level: Floats, rows: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stabtree.profile.onset import lasts_from, left_best, left_by_factors, left_level
+from stabtree.profile.onset import lasts_from, left_best, left_level, risen_by_factors
 
 AT = np.arange(0, 2000, 5)
 
@@ -50,6 +50,5 @@ def test_a_fall_long_after_the_best_row_is_dated_by_the_fall() -> None:
 def test_an_exponential_rise_begins_long_before_its_half() -> None:
     """Its first tenth, counted in factors, is on the level."""
     values = np.exp(np.maximum(AT - 1000, 0) / 50)
-    found = left_by_factors(AT, values, 1.0, float(values[-1]), int(AT[300]))
-    assert found == (1095, 1100)
-    assert left_by_factors(AT, values, 1.0, 0.0, int(AT[300])) == (1000, 1005)
+    assert risen_by_factors(AT, values, 1.0, float(values[-1]), int(AT[300])) == 1100
+    assert risen_by_factors(AT, values, 1.0, 0.0, int(AT[300])) == 1005

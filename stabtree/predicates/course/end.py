@@ -17,7 +17,7 @@ from stabtree.facts.curve.turn import turn_of
 from stabtree.facts.registry import finite
 from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import Count, predicate
-from stabtree.profile.onset import left_by_factors
+from stabtree.profile.onset import risen_by_factors
 
 TOP = 200  # no limit: rows that are looked at for the highest level
 
@@ -228,5 +228,5 @@ def loses_progress(
     half = float(course[low]) + lost / 2
     up = low + 2 + int(np.flatnonzero(course[low:last] < half)[-1])
     past = int(np.flatnonzero(values[: starts[up]] < np.exp(half))[-1]) + 1
-    left = left_by_factors(steps, values, best, end, int(steps[past]))
-    return Answer(YES, found, onset_step=left.first_bad_step, last_good_step=left.last_good_step, strength=strength)
+    onset = risen_by_factors(steps, values, best, end, int(steps[past]))
+    return Answer(YES, found, onset_step=onset, last_good_step=int(steps[starts[low]]), strength=strength)

@@ -15,7 +15,7 @@ from stabtree.context.find import context_of
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
 from stabtree.predicates.registry import predicate
-from stabtree.profile.onset import left_by_factors
+from stabtree.profile.onset import risen_by_factors
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -91,12 +91,11 @@ def _outgrows(run: Run, metric: str, factor: float, beside: str, *, at_end: bool
     brief = f"its loss went from {figure(grown.begin)} to {figure(grown.level)}"
     found = Evidence(text, metric, (since, until), min(times, 1e300), limit, brief=brief)
     past = grown.calm_row + int(np.argmax(values[grown.calm_row :] > factor * grown.begin))
-    left = left_by_factors(at, values, grown.begin, grown.level, int(at[past]))
     return measured(
         above(math.log10(max(times, 1.0)), math.log10(limit)),
         (found,),
-        onset_step=left.first_bad_step,
-        last_good_step=left.last_good_step,
+        onset_step=risen_by_factors(at, values, grown.begin, grown.level, int(at[past])),
+        last_good_step=since,
     )
 
 
