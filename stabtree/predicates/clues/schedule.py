@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.shared import FACTOR, ROWS_SHORT
+from stabtree.common.shared import FACTOR, ROWS_SHORT, SHARE_HALF
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 
@@ -71,36 +71,59 @@ def warmup_stairs(_moment: Moment, lr: Series) -> Seen | None:
 @clue
 def steps_at_zero(_moment: Moment, lr: Series, loss: Series) -> Seen | None:
     """Return the share of the steps that ran at a rate of next to nothing, up to the end."""
-    steps, values = finite(lr)
-    own = finite(loss)[0]
-    if not len(values) or not len(own) or values.max() <= 0:
+    gone, own = _gone(lr), finite(loss)[0]
+    if gone is None or not len(own):
         return None
-    high = np.flatnonzero(values > GONE * values.max())
-    if not len(high) or high[-1] + 1 >= len(values):
-        return None
-    at, last = int(steps[high[-1] + 1]), int(max(steps[-1], own[-1]))
+    at, last = gone.step, int(max(lr.steps[-1], own[-1]))
     share = (last - at) / max(last - int(own[0]), 1)
     text = f"{last - at:,} steps, {share:.0%} of the run, were made at a rate of next to 0"
     return Seen(share, text, f"{last - at:,} steps ({share:.0%} of the run)", "lr", (at, last))
 
 
 @clue
+def rate_cut(_moment: Moment, lr: Series) -> Seen | None:
+    """Return which share of its peak the rate had in the row before it was gone: a schedule decays, a reset cuts it."""
+    gone = _gone(lr)
+    if gone is None:
+        return None
+    text = f"lr goes from {figure(gone.before, 4)} to {figure(gone.after)} in one row, at step {gone.step:,}"
+    return Seen(gone.before / gone.peak, text, f"step {gone.step:,}", "lr", (gone.step,))
+
+
+@clue
 def schedule_ended(_moment: Moment, run: Run, lr: Series, loss: Series) -> Seen | None:
-    """Return how many times as long the run is as its schedule, planned steps where they are known."""
+    """Return how many times as long the run is as its schedule, planned steps where they are known.
+
+    A rate that is cut off from half its peak or more was not ended by a schedule.
+    """
+    gone = _gone(lr)
+    if gone is None or gone.step <= 0 or gone.before > SHARE_HALF * gone.peak:
+        return None
+    planned = run.setting("max_steps")
+    whole = planned if isinstance(planned, int) and planned > gone.step else int(finite(loss)[0][-1]) + run.step_size
+    times = whole / gone.step
+    text = f"the schedule ended at step {gone.step:,}, the run has {whole:,} steps: {figure(times)} times as many"
+    return Seen(times, text, f"{whole:,} (it got {gone.step:,})", "lr", (gone.step,))
+
+
+class Gone(NamedTuple):
+    """Where a rate becomes next to nothing, up to the end: the step, the rates around it, and the peak."""
+
+    step: int
+    before: float
+    after: float
+    peak: float
+
+
+def _gone(lr: Series) -> Gone | None:
     steps, values = finite(lr)
     if not len(values) or values.max() <= 0:
         return None
-    high = np.flatnonzero(values > GONE * values.max())
-    if not len(high) or high[-1] + 1 >= len(values):
+    peak = float(values.max())
+    at = int(np.flatnonzero(values > GONE * peak)[-1]) + 1
+    if at >= len(values):
         return None
-    end = int(steps[high[-1] + 1])
-    planned = run.setting("max_steps")
-    whole = planned if isinstance(planned, int) and planned > end else int(finite(loss)[0][-1]) + run.step_size
-    if end <= 0:
-        return None
-    times = whole / end
-    text = f"the schedule ended at step {end:,}, the run has {whole:,} steps: {figure(times)} times as many"
-    return Seen(times, text, f"{whole:,} (it got {end:,})", "lr", (end,))
+    return Gone(int(steps[at]), float(values[at - 1]), float(values[at]), peak)
 
 
 @clue

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Answer, Evidence, inapplicable, unknown
+from stabtree.common.endings import FINISHED, ending_of
 from stabtree.common.figures import figure
-from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT
+from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_SOME
 from stabtree.common.stats import MEDIAN_ERROR, change_noise, median, span
 from stabtree.common.strength import above, strongest
 from stabtree.facts.curve.rise import Rise
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
-    from stabtree.run import Series
+    from stabtree.run import Run, Series
 
 
 class Gain(NamedTuple):
@@ -28,18 +29,25 @@ class Gain(NamedTuple):
         first: the level that it falls from.
         last: the level at its end.
         error: the standard error of their difference.
-        covered: the range of the whole series.
+        whole: the range of the whole series.
+        later: the range without its first rows, which fall farther than all that comes after them.
     """
 
     first: float
     last: float
     error: float
-    covered: float
+    whole: float
+    later: float
 
     @property
     def fall(self) -> float:
         """How far it falls."""
         return self.first - self.last
+
+    @property
+    def covered(self) -> float:
+        """What a fall is compared with, or a rise: one that is nothing beside the first fall takes nothing back."""
+        return self.later if self.fall > 0 else self.whole
 
     @property
     def share(self) -> float:
@@ -59,10 +67,11 @@ class Gain(NamedTuple):
 
 @predicate(
     source="phase19 Q4.1 and Q4.4, closing lines",
-    labels=("rising", "flat", "falling", "noisy", "unbounded", "unmoved", "worse"),
+    labels=("rising", "flat", "finished", "falling", "noisy", "unbounded", "unmoved", "worse"),
     min_points=3,
 )
 def settled(
+    run: Run,
     context: Context,
     loss: Series,
     rise: Rise | Absent,
@@ -81,11 +90,12 @@ def settled(
     `rising` as in `loss_rising`. `unmoved` where neither the loss nor the eval loss ends below its beginning by more
     than its scatter explains, or a loss need not fall in this kind of run; `unbounded` where it falls below
     any log-likelihood. `falling`: the second half of the run lowers the loss, or the eval loss where logged, by more
-    than `still_falling_share` of the range it covers and more than its scatter explains; `worse`: it raises one
-    of them as far instead. `flat`: it does neither, and the scatter would show a fall by that share; `noisy` where it
-    would not. Not asked of a run that learns from rewards, where a loss that has settled says nothing. With `strict`,
-    the document's own rule, a run whose loss rises is at a plateau when neither lr, nor the weights, nor grad_norm
-    moves; where one of them was not logged it rises. Any other is healthy.
+    than `still_falling_share` of the range it covers after its first rows, and more than its scatter explains; `worse`:
+    it raises one of them by that share of its whole range instead. `flat`: it does neither, and the scatter would show
+    a fall by that share; `noisy` where it would not. `finished`: it is flat, and the run has come to its end by its
+    learning rate, its planned steps or what the log says. Not asked of a run that learns from rewards, where a loss
+    that has settled says nothing. With `strict`, the document's own rule, a run whose loss rises is at a plateau when
+    neither lr, nor the weights, nor grad_norm moves; where one of them was not logged it rises. Any other is healthy.
     """
     if strict:
         if isinstance(rise, Absent):
@@ -115,7 +125,22 @@ def settled(
     learned = {name: _learned(series) for name, series in judged.items()}
     if strongest(*(gain.seen for gain in learned.values())) < 0:
         return Answer("unmoved", (*(_learned_text(name, gain) for name, gain in learned.items()), *notes))
-    return Answer(course, notes)
+    ends = _ends(run, lr) if course == "flat" else ()
+    return Answer("finished" if ends else course, (*notes, *ends))
+
+
+def _ends(run: Run, lr: Series | None) -> tuple[Evidence, ...]:
+    """Return evidence that a run has come to its end; none where it may be going on."""
+    last = run.last_step or 0
+    if last >= run.planned_step:
+        return (Evidence(f"all planned steps are done, the last is {last:,}", "", (last,)),)
+    if lr is not None and len(rates := finite(lr)[1]):
+        peak, end = float(rates.max()), float(rates[-1])
+        if end <= SHARE_SOME * peak:
+            text = f"the learning rate has come down from {figure(peak)} to {figure(end)}"
+            return (Evidence(text, "lr", (last,), end, SHARE_SOME * peak),)
+    said = next((line for line in run.lines if ending_of(line.text) == FINISHED), None)
+    return (Evidence(f"line {said.line:,}: {said.text}"),) if said else ()
 
 
 def _course(late: tuple[Gain, ...], share: float) -> str:
@@ -124,7 +149,7 @@ def _course(late: tuple[Gain, ...], share: float) -> str:
         return "falling"
     if any(-gain.share > share and gain.turned.seen >= 0 for gain in late):
         return "worse"
-    return "flat" if all(gain.error <= share * gain.covered for gain in late) else "noisy"
+    return "flat" if all(gain.error <= share * gain.whole for gain in late) else "noisy"
 
 
 def _judged(loss: Series, eval_loss: Series | None) -> dict[str, Series]:
@@ -143,10 +168,12 @@ def _unbounded(loss: Series) -> Evidence | None:
     return Evidence(text, "loss", (int(steps[0]), int(steps[-1])), last, brief=f"{figure(first)} to {figure(last)}")
 
 
-def _gain(before: Floats, after: Floats, values: Floats) -> Gain:
+def _gain(before: Floats, after: Floats, series: Series) -> Gain:
     """Return the fall between the medians of two groups of rows of a series."""
+    steps, values = finite(series)
     error = MEDIAN_ERROR * change_noise(values) * (1 / len(before) + 1 / len(after)) ** 0.5
-    return Gain(median(before), median(after), error, span(values))
+    later = values[steps >= steps[0] + SHARE_SOME * (steps[-1] - steps[0])]
+    return Gain(median(before), median(after), error, span(values), span(later))
 
 
 @per_series
@@ -154,7 +181,7 @@ def _late(series: Series) -> Gain:
     """Return how far a series falls in the second half of the run."""
     _, values = finite(series)
     part, half = max(1, len(values) // 8), len(values) // 2
-    return _gain(values[half - part // 2 : half + part], values[-part:], values)
+    return _gain(values[half - part // 2 : half + part], values[-part:], series)
 
 
 @per_series
@@ -162,7 +189,7 @@ def _learned(series: Series) -> Gain:
     """Return how far a series falls from its first rows to its last; from so many as show it best."""
     _, values = finite(series)
     few, many = min(ROWS_SHORT, len(values) // 2), max(1, len(values) // 20)
-    gains = [_gain(values[:rows], values[-max(few, many) :], values) for rows in (few, many)]
+    gains = [_gain(values[:rows], values[-max(few, many) :], series) for rows in (few, many)]
     return max(gains, key=lambda gain: gain.seen)
 
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
+from stabtree.diagnosis.walk import diagnose
 from stabtree.facts import facts_of
 from stabtree.predicates.clues import CLUES
 from stabtree.predicates.clues.registry import Clues, Moment, Seen
@@ -60,10 +62,22 @@ def test_a_rate_that_rises_in_equal_stairs_counts_epochs() -> None:
 
 def test_a_schedule_that_ends_early_says_which_share_of_the_run_it_left() -> None:
     """At step 50 of 200 it gave three quarters of the run a rate of 0."""
-    run = make_run({"loss": 2.3 * np.exp(-AT / 20), "lr": np.where(AT < 50, 1e-3, 0.0)})
+    run = make_run({"loss": 2.3 * np.exp(-AT / 20), "lr": 1e-3 * np.clip(1 - AT / 50, 0, 1)})
     assert abs((value("steps_at_zero", run) or 0) - 0.75) < 0.01
     assert value("schedule_ended", run) == 4.0
     assert value("steps_at_zero", make_run({"loss": AT + 1.0, "lr": np.full(200, 1e-3)})) is None
+
+
+def test_a_rate_that_is_cut_off_was_not_ended_by_its_schedule() -> None:
+    """It had its peak in the row before; one that decayed had next to nothing."""
+    decayed, cut = (1e-3 * np.clip(1 - AT / 50, 0, 1), np.where(AT < 50, 2e-5 * (AT + 1), 0.0))
+    values = [value("rate_cut", make_run({"loss": AT + 1.0, "lr": lr})) for lr in (decayed, cut)]
+    assert values == [pytest.approx(0.02), 1.0]
+    run = make_run({"loss": 2.3 * np.exp(-AT / 20), "lr": cut})
+    assert value("schedule_ended", run) is None
+    (finding,) = (item for item in diagnose(run).findings if item.leaf.id == "lr-zero")
+    assert [cause.cause.id for cause in finding.causes if cause.state != "ruled out"] == ["O23.zero.reset"]
+    assert finding.fixes[0].startswith("Find what sets the rate from step 50 on")
 
 
 def test_a_leap_is_measured_from_the_highest_rate_before_it() -> None:
