@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import NO
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
 from stabtree.loaders.assemble.roles.choice import ENOUGH
 from stabtree.report.model.run_facts import step_range
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes, title
@@ -28,7 +27,6 @@ HEAD = 6
 NOT_CHECKED = "Not checked  "
 UNEXPLAINED = "Unexplained  "
 SETTINGS = "Settings  "
-ROWS_OF_A_LEVEL = 5
 
 
 def healthy(page: Page, report: Report) -> None:
@@ -99,7 +97,7 @@ def _first_note(report: Report) -> str:
 
 
 def _levels(run: Run) -> str:
-    """Return the loss at the beginning and at the end; without a loss the series that the run is judged by."""
+    """Return the first and last loss, as they are in the log; without a loss the series that the run is judged by."""
     name = next((name for name in ("loss", *ENOUGH) if run.get(name) is not None), "")
     judged = run.get(name)
     if judged is None:
@@ -107,7 +105,7 @@ def _levels(run: Run) -> str:
     values = judged.values[np.isfinite(judged.values)]
     if len(values) < 2:
         return ""
-    levels = f"{name} {figure(median(values[:ROWS_OF_A_LEVEL]))} → {figure(median(values[-ROWS_OF_A_LEVEL:]))}"
+    levels = f"{name} {figure(float(values[0]))} → {figure(float(values[-1]))}"
     if name == "loss":
         return levels
     return f"judged by {levels}"
