@@ -227,10 +227,16 @@ def test_a_note_of_what_healthy_runs_have_does_not_take_the_headline() -> None:
     assert not screen(diagnose(plateau, load_trees(plateau)), OPTIONS).startswith(" OK ")
 
 
+def test_a_healthy_run_quotes_the_first_and_the_last_loss() -> None:
+    """A level of several rows is in no row of the log, and a short log has moved on within them."""
+    values = [1.613, 0.82, 0.476, 0.31, 0.21, 0.15, 0.12, 0.0975, 0.07, 0.05, 0.04, 0.0269]
+    assert "loss 1.61 → 0.0269" in screen(diagnose(make_run({"loss": values})))
+
+
 def test_a_healthy_run_without_a_loss_says_what_it_is_judged_by() -> None:
     """Its numbered sections ask for a loss, and tell nothing."""
     found = diagnose(make_run({"reward": np.linspace(1, 9, 300) + np.tile([-0.5, 0.5], 150)}), TREE)
-    assert "judged by reward 0.607 → 9.39" in screen(found, OPTIONS).splitlines()[0]
+    assert "judged by reward 0.5 → 9.5" in screen(found, OPTIONS).splitlines()[0]
 
 
 def test_a_healthy_run_that_learns_from_rewards_shows_its_reward() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.figures import against, figure, share_of
 from stabtree.common.lazy import np
-from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_SOME
+from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_SOME
 from stabtree.common.stats import blocks, change_noise, median
 from stabtree.common.strength import FARTHEST, TINY, above, strongest, weakest
 from stabtree.facts.curve.fall import FallLimits, fall_of
@@ -131,7 +132,7 @@ def rise(
     spared = _by_nature(context, loss, found, reward, burst_factor) or _as_before(loss, found, levels, earlier_share)
     if spared:
         return spared
-    evidence = _evidence(found, limits, int(finite(loss)[0][-1]))
+    evidence = replace(_evidence(found, limits, int(finite(loss)[0][-1])), brief=_stays(loss, found, levels))
     return Rise(found.low_step, found.low, found.end, last, found, limits, evidence, strength)
 
 
@@ -169,6 +170,19 @@ def _levels(found: Course) -> str:
 def _evidence(found: Course, limits: RiseLimits, last: int) -> Evidence:
     text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
     return Evidence(text, "loss", (found.low_step, last), found.trend_z, limits.trend_z)
+
+
+def _stays(loss: Series, found: Course, into: Levels) -> str:
+    """Describe a rise that was over long before the end; empty where it goes on in the last half of its rows."""
+    steps, values = finite(loss)
+    steps, values = steps[steps >= found.low_step], values[steps >= found.low_step]
+    levels, starts = blocks(values, into.count(len(values)))
+    below = np.flatnonzero(levels < found.end - SHARE_SOME * found.rise)
+    since = int(below[-1]) + 1 if len(below) else 0
+    if since > SHARE_HALF * len(levels):
+        return ""
+    by = f"{int(steps[starts[since]]):,}"
+    return f"rose from {figure(found.low, 4)} to {figure(found.end, 4)} by step {by}, and stays there"
 
 
 def _level(whole: Course, limits: RiseLimits, last: int) -> Evidence:

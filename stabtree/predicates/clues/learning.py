@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY
 from stabtree.common.lazy import np
-from stabtree.common.shared import FACTOR_LARGE, ROWS_SHORT, SHARE_MOST
+from stabtree.common.shared import FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
@@ -39,12 +39,17 @@ def _all(run: Run) -> Iterator[tuple[str, Series]]:
         yield (series.origin or name).lower(), series
 
 
+def _gradient_norms(run: Run) -> Iterator[Series]:
+    """Yield the series that are norms of the gradient, squared ones too, under any name."""
+    for name, series in _all(run):
+        if "grad" in name and "norm" in name:
+            yield series
+
+
 @clue
 def gradients_flow(_moment: Moment, run: Run) -> Seen | None:
     """Return whether a gradient norm above 0 is logged to the end, under any name."""
-    for name, series in _all(run):
-        if "grad" not in name or "norm" not in name:
-            continue
+    for series in _gradient_norms(run):
         steps, values = finite(series)
         if len(values) < ROWS_SHORT:
             continue
@@ -59,7 +64,7 @@ def gradients_flow(_moment: Moment, run: Run) -> Seen | None:
 @clue
 def weights_moved(
     _moment: Moment,
-    grad_norm: Series | None = None,
+    run: Run,
     weight_norm: Groups | None = None,
     update_ratio: Groups | None = None,
     eval_loss: Series | None = None,
@@ -78,17 +83,17 @@ def weights_moved(
         if len(values) >= ROWS_SHORT and not np.ptp(values) and profile_of(eval_loss).quantum < ROUNDING * 100:
             text = f"eval_loss is {values[0]:.6g} to the last digit in all {len(values):,} evaluations: no weight moves"
             return Seen(NO, text, "", "eval_loss", (int(steps[-1]),))
-    return _by_gradient(grad_norm) if grad_norm is not None else None
+    return next(filter(None, map(_by_gradient, _gradient_norms(run))), None)
 
 
 def _by_gradient(grad_norm: Series) -> Seen | None:
     """Return that the weights moved where the level of the gradient changed for good: fixed weights keep theirs."""
     steps, values = finite(grad_norm)
-    first, last = _ends(values)
-    if min(first, last) <= 0 or max(first / last, last / first) < FACTOR_LARGE:
-        return None
-    text = f"grad_norm goes from a level of {first:.3g} to {last:.3g}: the weights moved"
-    return Seen(YES, text, "", "grad_norm", (int(steps[-1]),))
+    for first, last in (_ends(values), _fast_change(values)):
+        if min(first, last) > 0 and max(first / last, last / first) >= FACTOR_LARGE:
+            text = f"{grad_norm.metric} goes from a level of {first:.3g} to {last:.3g}: the weights moved"
+            return Seen(YES, text, "", grad_norm.metric, (int(steps[-1]),))
+    return None
 
 
 def _ends(values: Floats) -> tuple[float, float]:
@@ -97,6 +102,21 @@ def _ends(values: Floats) -> tuple[float, float]:
     if len(values) < 2 * part:
         return 0.0, 0.0
     return median(values[:part]), median(values[-part:])
+
+
+def _fast_change(values: Floats) -> tuple[float, float]:
+    """Return the levels of the first rows and of all others; 0 where most of the others reach as far.
+
+    Weights may do all their moving in a few rows. The norms of single batches scatter widely, so a change in so few
+    rows shows something only where it leaves that scatter.
+    """
+    begin, rest = values[:ROWS_SHORT], values[ROWS_SHORT:]
+    if len(rest) < ROWS_LONG:
+        return 0.0, 0.0
+    first = median(begin)
+    if max(np.mean(rest < first), np.mean(rest > first)) < SHARE_MOST:
+        return 0.0, 0.0
+    return first, median(rest)
 
 
 @clue

@@ -64,6 +64,24 @@ def unlogged(run: Run, finding: Incident) -> str:
     return f"{in_words(names)} {verb} not logged."
 
 
+def better_meanwhile(run: Run, finding: Incident) -> str:
+    """Say that the quality on held-out data rose while the loss did: then the loss is no reason to stop."""
+    quality, onset = run.get("eval_quality"), finding.onset_step
+    if finding.leaf.of != RISES or quality is None or onset is None:
+        return ""
+    steps, values = finite(quality)
+    before, after = values[steps <= onset], values[steps > onset]
+    if not len(before) or len(after) < MIN_ROWS:
+        return ""
+    last = median(after[-max(MIN_ROWS, len(after) // LEVEL_SHARE) :])
+    if last <= before.max():
+        return ""
+    name = quality.origin or quality.metric
+    return (
+        f"{name} got better meanwhile ({figure(before.max(), 4)} → {figure(last, 4)}): look at the terms of the loss."
+    )
+
+
 def doubts(run: Run, finding: Incident) -> str:
     """Say why the lowest eval loss may not be the best of a run; empty where nothing speaks against it."""
     values = _values(run, "eval_loss")

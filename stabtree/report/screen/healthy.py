@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import NO
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
 from stabtree.context.find import context_of
 from stabtree.loaders.assemble.roles.choice import ENOUGH
 from stabtree.report.model.run_facts import step_range
@@ -30,7 +29,6 @@ HEAD = 6
 NOT_CHECKED = "Not checked  "
 UNEXPLAINED = "Unexplained  "
 SETTINGS = "Settings  "
-ROWS_OF_A_LEVEL = 5
 
 
 def healthy(page: Page, report: Report) -> None:
@@ -101,7 +99,7 @@ def _first_note(report: Report) -> str:
 
 
 def _levels(run: Run, context: Context) -> str:
-    """Return the loss at the beginning and at the end; without a loss the series that the run is judged by.
+    """Return the first and last loss, as they are in the log; without a loss the series that the run is judged by.
 
     Of a run that learns from rewards that is the reward: a critic's loss rises with the returns that it predicts.
     """
@@ -113,8 +111,7 @@ def _levels(run: Run, context: Context) -> str:
     values = judged.values[np.isfinite(judged.values)]
     if len(values) < 2:
         return ""
-    rows = min(ROWS_OF_A_LEVEL, max(1, len(values) // (2 * ROWS_OF_A_LEVEL)))
-    levels = f"{name} {figure(median(values[:rows]))} → {figure(median(values[-rows:]))}"
+    levels = f"{name} {figure(float(values[0]))} → {figure(float(values[-1]))}"
     if name == "loss":
         return levels
     return f"judged by {levels}"

@@ -51,6 +51,10 @@ def test_weights_that_moved_are_known_by_what_they_change() -> None:
     """A gradient that keeps its level says nothing; neither does a held-out loss that differs a little."""
     assert value("weights_moved", run_of(grad_norm=ONES)) is None
     assert value("weights_moved", run_of(grad_norm=np.geomspace(100, 1, ROWS))) == "yes"
+    fast = 7.0 * np.exp(50 * NOISE)
+    assert value("weights_moved", run_of(("grad_norm_square", fast))) is None
+    fast[:5] *= 40
+    assert value("weights_moved", run_of(("grad_norm_square", fast))) == "yes"
     assert value("weights_moved", run_of(weight_norm=np.linspace(1, 2, ROWS))) == "yes"
     assert value("weights_moved", run_of(eval_loss=ONES * 2.302585093)) == "no"
     assert value("weights_moved", run_of(eval_loss=2.3 + NOISE)) is None

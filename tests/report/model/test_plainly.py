@@ -99,3 +99,24 @@ def test_behind_a_crash_what_else_is_wrong_has_a_line(tmp_path: Path) -> None:
     assert found.finding.leaf.id == "cuda-oom"
     assert len(found.do_now) == 3
     assert found.do_now[-1].text.startswith("Before the restart: the loss is the same number again and again. ")
+
+
+def test_a_rise_that_is_over_is_no_rise_to_the_end() -> None:
+    """The headline says where the loss came to rest, and that the quality rose meanwhile."""
+    rng = np.random.default_rng(0)
+    steps = np.arange(200)
+    loss = np.interp(steps, [0, 8, 50, 200], [1.46, 1.13, 1.43, 1.43]) + rng.normal(0, 0.002, 200)
+    accuracy = np.interp(steps, [0, 8, 50, 200], [0.60, 0.72, 0.79, 0.79])
+    found = report(diagnose(make_run({"loss": loss, "eval_quality": accuracy})))
+    assert found.finding is not None
+    assert found.finding.leaf.id == "slow-rise"
+    assert "and stays there" in found.title
+    assert "eval_quality got better meanwhile (0.675 → 0.79)" in found.meaning
+
+
+def test_a_rise_that_goes_on_is_one_to_the_end() -> None:
+    """Nothing came to rest."""
+    loss = np.interp(np.arange(200), [0, 60, 199], [1.46, 1.13, 1.43])
+    loss += np.random.default_rng(0).normal(0, 0.002, 200)
+    found = report(diagnose(make_run({"loss": loss})))
+    assert "The loss rises up to the end of the log" in found.title
