@@ -7,7 +7,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree.common import shared
 from stabtree.common.lazy import Later, np
+from stabtree.common.stats import median
 from stabtree.common.text import counting
 from stabtree.diagnosis.judged import STRONG, Happening, QuotedRow
 from stabtree.facts.movers import LOST
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
-    from stabtree.common.lazy import Ints
     from stabtree.diagnosis.result import Incident
     from stabtree.facts.movers import Move, Movers
     from stabtree.facts.registry import Facts
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 RATE = "lr"  # a schedule moves it, none of the other series
 MAX_SERIES = 4  # of a quoted row
+JUMP = 5.0  # times the usual step from row to row: what is farther off is to be seen in the rows
+ROWS_OF_NOISE = 50
+ROWS_OF_RISE = 3  # rows before one that may already belong to what went wrong
 FOLLOWS = frozenset({"loss_scale", "update_ratio"})  # what the gradient, the rate and the weights make of these
 
 
@@ -187,24 +191,66 @@ def _steps(series: Series, onset_step: int, last_good_step: int | None) -> dict[
     """Return the steps of a series to quote, each with what it shows; what comes first here names a step."""
     steps = series.steps
     found: dict[int, str] = {}
-    good = steps[steps <= (onset_step - 1 if last_good_step is None else last_good_step)]
-    bad = steps[steps >= onset_step]
-    if len(bad):
-        found[int(bad[0])] = "onset"
-        found.setdefault(int(bad[_worst(series, bad)]), "worst")
-    if len(good):
-        found.setdefault(int(good[-1]), "last good")
+    at = int(steps.searchsorted(onset_step))
+    if at < len(steps):
+        found[int(steps[at])] = "onset"
+    good = last_good_row(series, onset_step - 1 if last_good_step is None else last_good_step)
+    worst = worst_row(series, onset_step, good)
+    if worst is not None:
+        found.setdefault(int(steps[worst]), "worst")
+    if good is not None:
+        found.setdefault(int(steps[good]), "last good")
     found.setdefault(int(steps[-1]), "end")
     return found
 
 
-def _worst(series: Series, bad: Ints) -> int:
-    """Return the index of the worst value among the last rows of a series: the first that is not finite, if any."""
-    values = series.values[len(series) - len(bad) :]
+def last_good_row(series: Series, by_step: int) -> int | None:
+    """Return the index of the last row up to a step by which all was well; None if the row is off its level itself."""
+    at = int(series.steps.searchsorted(by_step, side="right")) - 1
+    if at < 0 or _is_off(series, at, float(series.values[at])):
+        return None
+    return at
+
+
+def worst_row(series: Series, onset_step: int, good: int | None) -> int | None:
+    """Return the index of the worst row since an onset, the first that is not finite; None if none is off its level.
+
+    Args:
+        series: shows what went wrong.
+        onset_step: the first bad step.
+        good: the index of the last good row, where that is known.
+    """
+    at = int(series.steps.searchsorted(onset_step))
+    values = series.values[at:]
+    if not len(values):
+        return None
     broken = np.flatnonzero(~np.isfinite(values))
-    if len(broken):
-        return int(broken[0])
-    return int(np.argmin(values) if describe_name(series.metric).better == "higher" else np.argmax(values))
+    worst = at + int(broken[0] if len(broken) else np.argmax(bad_side(series) * values))
+    if _is_off(series, at if good is None else min(good + 1, at), float(series.values[worst])):
+        return worst
+    return None
+
+
+def bad_side(series: Series) -> int:
+    """Return the sign of what is bad: 1 where higher values are worse, as those of a loss are, -1 where lower ones."""
+    return -1 if describe_name(series.metric).better == "higher" else 1
+
+
+def _is_off(series: Series, at: int, value: float) -> bool:
+    """Return whether a value is not finite, or far on the bad side of the level of the rows before a row."""
+    if not math.isfinite(value):
+        return True
+    sign = bad_side(series)
+    before = sign * series.values[max(at - ROWS_OF_NOISE, 0) : max(at - ROWS_OF_RISE, 0)]
+    before = before[np.isfinite(before)]
+    if not len(before):
+        before = sign * series.values[: max(at, 1)]
+        before = before[np.isfinite(before)]
+    if not len(before):
+        return False
+    level = min(median(before[-shared.ROWS_SHORT :]), median(before))  # a slow change takes its own level with it
+    margin = JUMP * median(np.abs(np.diff(before))) if len(before) > ROWS_OF_RISE else abs(level)
+    return sign * value > level + margin
 
 
 def _values(shown: list[Series], step: int) -> dict[str, float | None]:

@@ -21,7 +21,7 @@ from stabtree.loaders.text.saves import Saves
 from stabtree.loaders.text.settings import ConfigDump
 from stabtree.loaders.text.totals import Totals
 from stabtree.loaders.text.training import Training, trains
-from stabtree.loaders.text.unread import Unread
+from stabtree.loaders.text.unread import HARMLESS, Unread
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
@@ -219,7 +219,8 @@ class LogReader:
             self.rows.moved(line.position)
 
     def _is_header(self, line: Line) -> bool:
-        if line.metrics and line.bar != "keras":
+        counted = line.bar == "tqdm" and all(HARMLESS.search(pair.name) for pair in line.metrics)
+        if line.metrics and line.bar != "keras" and not counted:
             return False
         if not line.step:
             return line.epoch is not None

@@ -17,7 +17,7 @@ MAX_EXAMPLE = 160
 HARMLESS = re.compile(
     r"time|(?<![a-z])(?:eta|elapsed|took|taken|dur(?:ation)?|secs?|seconds?|minutes?|min|ms|hours?|days?|left|remaining)"
     r"(?![a-z])|speed|throughput|it/s|s/it|(?:per|/)_?sec|/s\b|(?<![a-z])(?:mem(?:ory)?|gpus?|cpus?|cuda|vram|ram|[gmk]i?b"
-    r"|tflops|mfu|fps|pid|port|version|seed)(?![a-z])|allocated|reserved|date(?!d)",
+    r"|tflops|mfu|fps|pid|port|version|v_num|seed)(?![a-z])|allocated|reserved|date(?!d)",
     re.IGNORECASE,
 )
 # A frame of a traceback; the next line quotes its source.

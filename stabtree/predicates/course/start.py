@@ -132,7 +132,6 @@ def leaves_start(
 
 
 def _answer(loss: Series, course: Opening, strength: float, found: tuple[Evidence, ...]) -> Answer:
-    steps, values = finite(loss)
     fall = course.loss
     limit = shared.TREND_Z
     verdict = "flat"
@@ -145,8 +144,7 @@ def _answer(loss: Series, course: Opening, strength: float, found: tuple[Evidenc
         if surely <= 0 and strength < -1:
             return unknown(f"{found[0].text}: too little to call it falling, too much to call it flat")
         return Answer(YES, found, strength=strength, near=verdict)
-    half = int(steps[int(np.argmax(values <= (fall.first + fall.low) / 2))])
-    return Answer(verdict, found, onset_step=half if verdict == "slow" else int(steps[0]), strength=strength)
+    return Answer(verdict, found, onset_step=int(finite(loss)[0][0]), strength=strength)
 
 
 def _evidence(loss: Series, course: Opening, context: Context, limit: float) -> Evidence:

@@ -10,6 +10,7 @@ from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.diagnosis.judged import STRONG
+from stabtree.diagnosis.timeline import JUMP, ROWS_OF_NOISE, bad_side, last_good_row, worst_row
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ DIGITS = 4
 MAX_COLUMNS = 4
 MAX_ALONE = 3  # rows before the onset that are not finite
 FEW_ROWS = 12  # a series of no more rows shows all it has in a table
-JUMP = 5.0  # times the usual step from row to row: what is farther off is to be seen in the rows
-ROWS_OF_NOISE = 50
-ROWS_OF_RISE = 3  # rows before one that may already belong to what went wrong
 HERE, ALONE = "◀ here", "alone: the next row is ordinary"
 LAST_GOOD, BEFORE = "last good row", "row before"
 BEST = "◀ best"
@@ -142,16 +140,14 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     """Return the steps to quote, each with what its row is; what is most worth a row comes first."""
     lead = shown[0]
     steps, last = lead.steps, len(lead) - 1
-    best = finding.leaf.take is Take.BEST and lead.values[at] in (lead.values.min(), lead.values.max())
+    best = finding.leaf.take is Take.BEST and _is_best(lead, at)
     here = BEST if best else HERE
     if int(steps[at]) != finding.onset_step:
         here = FROM_HERE
+    good, before = _before(lead, at, finding, sharp=sharp)
     notes = {int(steps[at]): here}
-    earlier = _first_move(lead, finding)
-    if at and not best:
-        notes |= earlier
-        before = LAST_GOOD if _at_level(lead, at - 1) else BEFORE
-        notes.setdefault(int(steps[at - 1]), before if sharp and not earlier else "")
+    if not best:
+        notes |= before
     if not np.isfinite(lead.values[at:]).any():
         notes[int(steps[at])] = here + _to_the_end(last - at)
         notes |= dict(_alone(shown, int(steps[at])))
@@ -159,9 +155,9 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     else:
         if last > at:
             notes[int(steps[last])] = "last row"
-        worst = _marked(finding, "worst")
+        worst = worst_row(lead, int(steps[at]), good)
         if worst is not None:
-            notes.setdefault(worst, "worst")
+            notes.setdefault(int(steps[worst]), "worst")
         around = list(range(last + 1)) if last < MAX_ROWS else _between(at, last, sharp=sharp)
     for index in around:
         if 0 <= index <= last and len(notes) < MAX_ROWS:
@@ -169,26 +165,40 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     return notes
 
 
-def _at_level(series: Series, at: int) -> bool:
-    """Return whether a row lies no higher than the rows well before it reached."""
-    value, before = float(series.values[at]), series.values[max(at - ROWS_OF_NOISE, 0) : max(at - ROWS_OF_RISE, 0)]
-    before = before[np.isfinite(before)]
-    if not np.isfinite(value):
-        return False
-    return not len(before) or value <= float(before.max())
+def _before(lead: Series, at: int, finding: Incident, *, sharp: bool) -> tuple[int | None, dict[int, str]]:
+    """Return the index of the last good row, None where none is known, and the rows before the onset to quote."""
+    notes: dict[int, str] = {}
+    moved, name = _first_move(lead, finding)
+    by_step = int(lead.steps[at]) - 1
+    if name:
+        notes[int(lead.steps[moved])] = f"{name} moved first"
+        by_step = int(lead.steps[moved]) - 1
+    if finding.last_good_step is not None:
+        by_step = min(by_step, finding.last_good_step)
+    good = last_good_row(lead, by_step)
+    if good is not None and (sharp or name):
+        notes.setdefault(int(lead.steps[good]), LAST_GOOD)
+    if at:
+        notes.setdefault(int(lead.steps[at - 1]), BEFORE if sharp and not name else "")
+    return good, notes
 
 
-def _first_move(lead: Series, finding: Incident) -> dict[int, str]:
-    """Return the row at which another series moved first, and the one before it; empty where none did."""
+def _is_best(series: Series, at: int) -> bool:
+    """Return whether no row of a series is better than one."""
+    values = bad_side(series) * series.values
+    return bool(values[at] == values[np.isfinite(values)].min(initial=np.inf))
+
+
+def _first_move(lead: Series, finding: Incident) -> tuple[int, str]:
+    """Return the row at which another series moved first, and that series; no name where none did."""
     onset = finding.onset_step or 0
     event = next((event for event in finding.departures if event.first and event.step < onset), None)
-    if event is None or event.metric == lead.metric:
-        return {}
+    if event is None or event.metric in (lead.metric, HASHES):
+        return 0, ""
     at = int(lead.steps.searchsorted(event.step))
-    if at == len(lead) or int(lead.steps[at]) >= onset or event.metric == HASHES:
-        return {}
-    good = {int(lead.steps[at - 1]): LAST_GOOD if _at_level(lead, at - 1) else BEFORE} if at else {}
-    return {int(lead.steps[at]): f"{event.metric} moved first"} | good
+    if at == len(lead) or int(lead.steps[at]) >= onset:
+        return 0, ""
+    return at, event.metric
 
 
 def _to_the_end(count: int) -> str:
@@ -206,10 +216,6 @@ def _between(at: int, last: int, *, sharp: bool) -> list[int]:
     return [at + 1, *(at + round(far**share) for share in (0.4, 0.7, 0.85)), at - 2]
 
 
-def _marked(finding: Incident, what: str) -> int | None:
-    return next((row.step for row in finding.rows if row.what == what), None)
-
-
 def _alone(shown: Sequence[Series], onset: int) -> Iterable[tuple[int, str]]:
     """Yield the last rows before the onset at which only one of the series was not finite."""
     for series in shown[1:]:
@@ -221,7 +227,7 @@ def _alone(shown: Sequence[Series], onset: int) -> Iterable[tuple[int, str]]:
 def _lone(values: Floats) -> Bools:
     """Return which values are not finite between two that are."""
     bad = ~np.isfinite(values)
-    sound = np.concatenate([[True], ~bad, [True]])
+    sound = np.concatenate([[True], ~bad, [False]])
     found: Bools = bad & sound[:-2] & sound[2:]
     return found
 

@@ -333,6 +333,14 @@ def test_a_bar_that_counts_on_with_its_old_values_is_no_row(tmp_path: Path) -> N
     assert len(points(run, "loss")) == 90
 
 
+def test_the_values_below_a_bar_are_of_its_epoch(tmp_path: Path) -> None:
+    """Lightning's rich bar names the epoch, and prints what it measured on the lines below."""
+    bar = "Epoch {0}/11 ━━━     8/43 0:00:00 • 0:00:01 99.18it/s v_num: 0.000\n"
+    rows = [bar + "                      train_loss: 0.{0}\n                      val_loss: 0.{0}5\n"]
+    run = load_run(write(tmp_path, "".join(row.format(epoch) for row in rows for epoch in (4, 5, 6)), "train.log"))
+    assert points(run, "loss") == [(4, 0.4), (5, 0.5), (6, 0.6)]
+
+
 def test_prose_that_holds_a_metric_is_no_log(tmp_path: Path) -> None:
     """A version or a word of documentation that has the name of a metric makes no log of it."""
     text = "---\nbase_model: x\n---\n\n## Versions\n\n- TRL: 1.16\n- Torch: 2.5\n"

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.judged import SILENT, WEAK, CauseState
 from stabtree.facts.checkpoints import CheckpointSource
+from stabtree.metrics.role import describe_name
+from stabtree.report.model.quoted import quoted
 from stabtree.report.verdicts import TICK_SIGNS, Tick
 from stabtree.tree.model import Severity, Take
-from tests.whole.advice import words
+from tests.whole.advice import labels, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -244,6 +246,19 @@ def finite_words(out: Outputs) -> Iterator[str]:
         yield out.report.why
 
 
+def rows_are_what_they_are_called(out: Outputs) -> Iterator[str]:
+    """What a quoted row is called is true of its number; the first column is the series that shows the event best."""
+    for found in out.diagnosis.reached:
+        table = quoted(out.diagnosis.run, found)
+        series = table and out.diagnosis.run.find(table.metrics[0])
+        if table and series:
+            sign = -1 if describe_name(series.metric).better == "higher" else 1
+            values = dict(zip(series.steps.tolist(), (sign * series.values).tolist(), strict=True))
+            yield from (
+                f"{found.leaf.id}: {text}" for text in labels.untrue(table.lines, values, found.onset_step or 0)
+            )
+
+
 PROPERTIES: Mapping[str, Property] = {
     func.__name__: func
     for func in (
@@ -252,5 +267,6 @@ PROPERTIES: Mapping[str, Property] = {
         *(no_fix_asks_to_log, no_open_condition, one_rate, one_best, one_state_of_a_cause),
         *(only_open_causes, few_causes, what_helps_the_first_cause_is_advised),
         *(few_actions, every_output_has_the_branches, answers_agree_with_evidence, one_tick, finite_words),
+        rows_are_what_they_are_called,
     )
 }
