@@ -117,14 +117,6 @@ class Resume:
     replaced_rows: int
     broken_rows: int = 0
 
-    @property
-    def replaced(self) -> str:
-        """The rows that were replaced, and how many of them held values that are not finite, in words."""
-        rows = f"{self.replaced_rows:,} row{'s' * (self.replaced_rows != 1)}"
-        if not self.broken_rows:
-            return rows
-        return f"{rows}, {self.broken_rows:,} of them not finite"
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -161,13 +161,20 @@ def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
     rises = [item for item in group if _rises(item)]
     known = [item for item in group if item.onset_step is not None]
     sure = [item for item in known if item is group[0] or not _may_pass(item)] or known
-    dated = [_own(item) for item in sure if not _rises(item) and (item is group[0] or not item.turns)]
+    dated = [_own(item) for item in sure if _dates(item, group[0])]
     if rises:
         dated.append(_left(rises, sure, facts))
     first = min(dated or [_own(group[0])], key=lambda item: (item.onset_step or 0, -(item.last_good_step or 0)))
+    if first.last_good_step is None:
+        return first
     coarse = [_own(item) for item in sure if _spans(item, first, facts)]
     goods = [item.last_good_step for item in dated if item.last_good_step is not None and item not in coarse]
-    return first if first.last_good_step is None else Beginning(first.onset_step, min(goods))
+    return Beginning(first.onset_step, min(goods))
+
+
+def _dates(item: Incident, head: Incident) -> bool:
+    """Return whether an incident's own dates count: a rise is dated by its level, and the best row is no onset."""
+    return not _rises(item) and (item is head or not item.turns)
 
 
 def _spans(item: Incident, event: Beginning, facts: Facts) -> bool:

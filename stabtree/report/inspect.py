@@ -10,6 +10,7 @@ from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
 from stabtree.judging.account import AccountEntry, Fate, account, broken_values
+from stabtree.loaders.assemble.run import replaced_rows
 from stabtree.report.model.identity import identity, unknown_parts
 from stabtree.report.model.run_facts import missing
 from stabtree.report.page import QUIET, Page, styled
@@ -45,7 +46,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     _config(page, run)
     resumes = [
         f"The log went back from step {resume.from_step:,} to {resume.to_step:,}:"
-        f" the later rows replace {resume.replaced}."
+        f" the later rows replace {replaced_rows(resume)}."
         for resume in run.resumes
     ]
     _list(page, "Resumes", resumes)

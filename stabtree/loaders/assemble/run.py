@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
-    from stabtree.run import Series
+    from stabtree.run import Resume, Series
 
 _LR_OF = re.compile(r"(?:^|/)lr-([A-Z][A-Za-z]*)")
 
@@ -135,6 +135,14 @@ def _too_large(run: Run) -> Iterator[str]:
             yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
 
 
+def replaced_rows(resume: Resume) -> str:
+    """Return how many rows a resume replaced, and how many of them held values that are not finite, in words."""
+    rows = _counted(resume.replaced_rows, "row")
+    if not resume.broken_rows:
+        return rows
+    return f"{rows}, {resume.broken_rows:,} of them not finite"
+
+
 def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
     """Yield the notes on what was not read, was replaced, or is missing."""
     for source in (part.source for part in rows if part.source.skipped_count):
@@ -142,7 +150,7 @@ def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
         yield f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
     for resume in made.resumes[:5]:
         start = f"after step {resume.from_step:,}"
-        yield f"A resume: {start} the log goes back to {resume.to_step:,} and replaces {resume.replaced}."
+        yield f"A resume: {start} the log goes back to {resume.to_step:,} and replaces {replaced_rows(resume)}."
     for gap in made.gaps[:5]:
         steps = f"{_counted(gap.rows, 'row')} of steps {gap.first_step:,} to {gap.last_step:,}"
         yield f"{gap.metric} is missing in {steps} while the log goes on."
