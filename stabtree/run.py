@@ -224,10 +224,8 @@ class Run:
         not_logged = ((name, _not_logged(one, steps)) for name, one in self.series.items())
         # Plain values alone, as whoever writes the frame to a file needs, and no more: pandas copies them often.
         frame.attrs[FRAME_KEY] = {
-            "config": {
-                "name": [self.name, "name"],
-                **{key: [_plain(one.value), one.source] for key, one in self.config.items()},
-            },
+            "config": {"name": [self.name, "name"]}
+            | {key: [_plain(one.value), one.source] for key, one in self.config.items()},
             "not_logged": dict(filter(itemgetter(1), not_logged)),
             "steps_from": next((source.steps_from for source in self.sources), ""),
             "resumes": [[item.from_step, item.to_step, item.replaced_rows, item.broken_rows] for item in self.resumes],

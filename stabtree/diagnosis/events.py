@@ -164,12 +164,17 @@ def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
     dated = [_own(item) for item in sure if _dates(item, group[0])]
     if rises:
         dated.append(_left(rises, sure, facts))
-    first = min(dated or [_own(group[0])], key=lambda item: (item.onset_step or 0, -(item.last_good_step or 0)))
+    first = _earliest(dated or [_own(group[0])])
     if first.last_good_step is None:
         return first
     coarse = [_own(item) for item in sure if _spans(item, first, facts)]
     goods = [item.last_good_step for item in dated if item.last_good_step is not None and item not in coarse]
     return Beginning(first.onset_step, min(goods))
+
+
+def _earliest(dated: Sequence[Beginning]) -> Beginning:
+    """Return the earliest beginning; of equal ones the one with the latest good step."""
+    return min(dated, key=lambda item: (item.onset_step or 0, -(item.last_good_step or 0)))
 
 
 def _dates(item: Incident, head: Incident) -> bool:
