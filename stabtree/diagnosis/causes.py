@@ -11,6 +11,7 @@ from stabtree.context.kinds import how_usual
 from stabtree.context.model import Context
 from stabtree.diagnosis.judged import SILENT, STRONG, WEAK, CauseState, JudgedCause
 from stabtree.diagnosis.missing import lacking
+from stabtree.diagnosis.restart import LEARNED_NOTHING, UNTRAINED
 from stabtree.diagnosis.timeline import first_mover
 from stabtree.predicates import predicate_named
 from stabtree.predicates.clues.conditions import condition
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stabtree.common.faults import Fault
+    from stabtree.diagnosis.restart import Restart
     from stabtree.facts.movers import Movers
     from stabtree.facts.registry import Facts, Param
     from stabtree.predicates.clues.registry import Clues, Seen
@@ -147,9 +149,15 @@ def _likely_by_odds(judged: Sequence[JudgedCause], others: set[str]) -> list[Jud
     return found
 
 
-def weights_are_sound(causes: Sequence[JudgedCause]) -> bool:
-    """Return whether the first cause is one that leaves the weights sound, and something in the log speaks for it."""
-    return bool(causes) and causes[0].state in STRONG and causes[0].cause.sound
+def weights_are_sound(causes: Sequence[JudgedCause], restart: Restart | None = None) -> bool:
+    """Return whether the weights are sound, or only an evaluation that may be at fault says that they are not.
+
+    They are where the first cause is one that leaves them sound, and something in the log speaks for it.
+    """
+    if bool(causes) and causes[0].state in STRONG and causes[0].cause.sound:
+        return True
+    by_evaluation = restart is not None and restart.nothing in (UNTRAINED, LEARNED_NOTHING)
+    return by_evaluation and any(item.cause.sound and item.state not in SILENT for item in causes)
 
 
 def _without_consequences(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]:

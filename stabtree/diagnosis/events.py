@@ -122,7 +122,7 @@ def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
     start = whole.onset_step if any(item.leaf.restart for item in group) else None
     return replace(
         whole,
-        restart=None if weights_are_sound(causes) else whole.restart,
+        restart=None if weights_are_sound(causes, whole.restart) else whole.restart,
         causes=causes,
         advice=ranked_fixes(head.leaf, causes, head.reasons, formatter, more),
         decision=decision(head.leaf, causes, formatter),

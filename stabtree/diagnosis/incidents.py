@@ -61,7 +61,7 @@ def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf
     causes = with_run_values(judged_causes(leaf, clues, params, found.onset_step), formatter)
     return replace(
         found,
-        restart=None if weights_are_sound(causes) else found.restart,
+        restart=None if weights_are_sound(causes, found.restart) else found.restart,
         causes=causes,
         advice=ranked_fixes(leaf, causes, found.reasons, formatter),
         decision=decision(leaf, causes, formatter),

@@ -15,7 +15,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.load import build, load_trees
 from tests.conftest import ask, facts_of, make_run
-from tests.leaves.make import AT, ROWS, healthy, nan_from, noisy
+from tests.leaves.make import AT, ROWS, growing, healthy, nan_from, noisy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -291,3 +291,11 @@ def test_an_eval_loss_that_never_fell_is_said_so() -> None:
     assert "eval_loss is 300% above its best, 1 at step 0: 4 now" in finding.evidence[0].text
     assert finding.restart is not None
     assert finding.last_good_step is None
+
+
+def test_nobody_starts_again_on_the_word_of_an_evaluation_that_may_be_at_fault() -> None:
+    """Where held-out data that are prepared differently may be why no evaluation was better than the first."""
+    run = make_run({"loss": growing(5.0, 2.0), "eval_loss": noisy(np.linspace(5.0, 6.5, ROWS), sigma=0.01)})
+    found = next(item for item in diagnose(run, load_trees(run)).reached if item.leaf.id == "overfitting")
+    assert any(item.cause.sound for item in found.causes)
+    assert found.restart is None

@@ -54,6 +54,8 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
 def _in_order(finding: Incident) -> list[Fix]:
     """Return the fixes that need no merely possible cause, and before them that of the first cause."""
     sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
+    if not sure and finding.decision is None:
+        sure = [*finding.advice[:1]]
     decided = finding.decision.causes if finding.decision else ()
     first = next((judged.cause for judged in finding.causes if judged.state not in SILENT), None)
     if first is None or first.id in decided:
@@ -61,8 +63,11 @@ def _in_order(finding: Incident) -> list[Fix]:
     of_first = next((fix for fix in finding.advice if fix.cause == first.id), None)
     if of_first is None:
         return sure
-    # The leaf may give the same advice, without a condition; stopping comes before everything.
     wanted = _words(first.fixes[0])
+    branches = finding.decision.branches if finding.decision else ()
+    if any(_same(_words(text), wanted) for _, text in branches):
+        return sure
+    # The leaf may give the same advice, without a condition; stopping comes before everything.
     own = next((fix for fix in sure if len(_words(fix.text) & wanted) >= SAME_SHARE * len(wanted)), of_first)
     rest = [fix for fix in sure if fix is not own]
     stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stabtree.diagnosis.judged import Decision, Fix
+from stabtree.diagnosis.judged import CauseState, Decision, Fix, JudgedCause
 from stabtree.diagnosis.result import Incident  # noqa: TC001
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.model.advice import do_now
+from stabtree.tree.document import Cause
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
 
@@ -49,6 +50,18 @@ def test_what_only_helps_in_one_case_waits_for_the_case() -> None:
     maybe = Fix("If the cause is a bad shard: drop it.", conditional=True)
     assert texts(found(maybe, "Plot the schedule.")) == ["Plot the schedule."]
     assert texts(found(maybe)) == [maybe.text]
+
+
+def test_a_fix_of_the_first_cause_comes_before_those_of_the_leaf() -> None:
+    """Even where it is merely possible, since it is named first; stopping the run can't wait for it."""
+    cause = Cause("X.shard", "a bad shard", fixes=("Drop the shard.",))
+    maybe = Fix("If the cause is a bad shard: drop the shard.", conditional=True, cause=cause.id)
+    finding = found(Fix("Stop the run."), Fix("Plot the schedule."), maybe)
+    finding = replace(finding, causes=(JudgedCause(cause, CauseState.POSSIBLE),))
+    assert texts(finding) == ["Stop the run.", maybe.text, "Plot the schedule."]
+    branches = (("yes", "The shard: drop the shard and go on."), ("no", "Plot the schedule."))
+    decided = replace(finding, decision=Decision("Is it the shard?", branches, (cause.id,)))
+    assert texts(decided) == ["Is it the shard?", "Stop the run."]
 
 
 def test_no_setting_gets_two_values() -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RATE = "the rate"
-SAID = 0.7  # of the words of a text: with so many of them another one says the same
+SAID = 0.5  # of the words of a text: with so many of them another one says the same
 _TITLE = re.compile(r"\b(?:Step|Epoch|Row) ([\d,]+):")
 _CLOSING = re.compile(r" at (?:step|epoch|row) ([\d,]+)")
 _CHANGE = re.compile(r"([\w.-]+) (\d\S*) → (\d[\d.e+-]*\d|\d)")
