@@ -80,6 +80,7 @@ class Section:
         entry: id of its first question.
         when: metrics (or `lines`, `rerun`: see `Run.has`) of which at least one must have been logged for it to be
             walked; none: always.
+        passed: what is true of a run in which it finds nothing, such as `no NaN`.
         tree: name of the tree it comes from, if several were composed.
         check: whether it was made of a check.
     """
@@ -88,6 +89,7 @@ class Section:
     title: str
     entry: str
     when: tuple[str, ...] = ()
+    passed: str = ""
     tree: str = ""
     check: bool = False
 

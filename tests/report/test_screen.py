@@ -189,7 +189,7 @@ def test_a_headline_holds_what_was_raised(tmp_path: Path) -> None:
         whole
     )
     assert "\x1b" not in whole
-    assert flat(long).startswith("WARNING Step 219: The run ended in RuntimeError: shape")
+    assert flat(long).startswith("CRITICAL Step 219: The run ended in RuntimeError: shape")
     assert "and more… steps 0-219" in flat(long)
     assert "The program raised an error" in bare
 
@@ -215,6 +215,16 @@ def test_the_whole_report_shows_the_rows_around_the_onset() -> None:
     assert {"728", "729", "730", "731", "732"} <= set(steps)
     assert steps[-1] == str(run.last_step)
     assert rows[steps.index("730")].split()[1] == "nan"
+
+
+def test_a_healthy_run_says_in_words_what_it_was_checked_for() -> None:
+    """What was not found, and what was not judged with what to log for it; no signs of sections."""
+    loss = 2 * np.exp(-np.arange(600) / 150) + 0.05 * np.random.default_rng(0).standard_normal(600) + 1
+    run = make_run({"loss": loss, "eval_loss": loss + 0.1})
+    shown = screen(diagnose(run, load_trees(run)), RenderOptions(width=80)).splitlines()
+    assert "eval_loss" in shown[0]
+    assert shown[1].startswith("No NaN, no spike, no divergence; mixed precision not judged: log dtype")
+    assert "§" not in "".join(shown)
 
 
 def test_a_note_of_what_healthy_runs_have_does_not_take_the_headline() -> None:

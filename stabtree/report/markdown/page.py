@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.judged import Happening
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model.report import Action, CauseRow, Open, Report, Walk
+    from stabtree.report.verdicts import Tick
 
 
 def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -33,10 +34,14 @@ def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> 
         _part("Causes", causes(report.shown_causes)),
         _part("Log next", escape(report.log_next)),
         _part("Also found", listed(map(other, report.also))),
-        " · ".join(f"§{escape(id_)} {TICK_SIGNS[tick]}" for id_, tick in report.ticks),
+        " · ".join(_section(report, id_, tick) for id_, tick in report.ticks),
         *_folded(report),
         " · ".join(filter(None, [f"**{escape(report.closing)}**", _about(report)])),
     )
+
+
+def _section(report: Report, id_: str, tick: Tick) -> str:
+    return f"§{escape(id_)} {TICK_SIGNS[tick]} {escape(report.diagnosis.tree.section(id_).title)}"
 
 
 def beside_the_title(report: Report) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.judged import SILENT, CauseState
+from stabtree.report.verdicts import Tick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.judged import Happening, JudgedCause
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model.quoted import Quoted
-    from stabtree.report.verdicts import Tick
 
 MAX_CAUSES = 3
 
@@ -208,6 +208,26 @@ class Report:
     def shown_causes(self) -> tuple[CauseRow, ...]:
         """The strongest causes, without those that nothing speaks for though they were tested."""
         return tuple(row for row in self.causes if not row.silent)[:MAX_CAUSES]
+
+    @property
+    def passed(self) -> str:
+        """What the numbered sections did not find, as `No NaN, no spike`; may be empty."""
+        sections = [self.diagnosis.tree.section(id_) for id_, tick in self.ticks if tick is Tick.PASSED]
+        text = ", ".join(section.passed for section in sections if section.passed)
+        return text[:1].upper() + text[1:]
+
+    @property
+    def unjudged(self) -> str:
+        """Which numbered sections were not judged, and what to log for it; may be empty."""
+        lacking = {miss.id: ", ".join(miss.metrics) for miss in self.diagnosis.missing}
+        texts = []
+        for section in (self.diagnosis.tree.section(id_) for id_, tick in self.ticks if tick is Tick.OPEN):
+            text = f"{section.title.lower().replace('nan', 'NaN')} not judged"
+            names = lacking.get(section.entry, "")
+            if names:
+                text += f": log {names}"
+            texts.append(text)
+        return "; ".join(texts)
 
     @property
     def meaning(self) -> str:

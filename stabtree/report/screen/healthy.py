@@ -1,4 +1,4 @@
-"""A healthy run in a few lines: the verdict, the path with its closest margin, what was not checked or explained."""
+"""A healthy run in a few lines: the verdict, what it was checked for, the path with its closest margin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stabtree.report.model.run_facts import step_range
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes, title
 from stabtree.report.screen.path import chain
 from stabtree.report.text import clipped, counted
-from stabtree.report.verdicts import BADGES, TICK_SIGNS, TICK_STYLES
+from stabtree.report.verdicts import BADGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 HEAD = 6
-NOT_CHECKED = "Not checked  "
-UNEXPLAINED = "Unexplained  "
 SETTINGS = "Settings  "
 
 
 def healthy(page: Page, report: Report) -> None:
-    """Add three lines: verdict, path, and what the files hold that nothing explains, else what was not checked."""
+    """Add three lines: verdict, what was checked, and the path."""
     badge = f" {BADGES[report.badge].word} "
     room = page.width - len(badge) - 1
     text = page.plain(report.title)
@@ -46,12 +44,8 @@ def healthy(page: Page, report: Report) -> None:
             pieces += [(" · ", "dim"), *part]
             used += width
     page.lines([pieces])
+    _checked(page, report)
     _path(page, report)
-    if report.unexplained:  # of more use than what was not checked
-        text = clipped(page.plain(" ".join(report.unexplained)), page.width - len(UNEXPLAINED))
-        page.lines([[(UNEXPLAINED, "heading"), (text, "")]])
-    else:
-        _not_checked(page, report)
     for text in report.diagnosis.setting_notes:
         page.item((SETTINGS, "heading"), [(text, "")], indent=0, head_width=len(SETTINGS))
     for text in (report.misread, *report.diagnosis.answer_notes, *accepted_notes(report.diagnosis, most=MAX_ACCEPTED)):
@@ -67,15 +61,8 @@ def _parts(report: Report) -> Iterator[Line]:
     """Yield the parts of the first line, each shown while there is room; empty ones among them."""
     run = report.diagnosis.run
     yield _plain(step_range(run))
-    ticks: Line = []
-    before = ""
-    for id_, tick in report.ticks:
-        ticks += [(f"{before}§{id_} ", ""), (TICK_SIGNS[tick], TICK_STYLES[tick])]
-        before = " "
-    parts = [ticks, _plain(_levels(run, context_of(run)))]
-    if run.get("loss") is None:
-        parts.reverse()  # the numbered sections ask for a loss: without one they say nothing of what was judged
-    yield from parts
+    yield _plain(_levels(run, context_of(run)))
+    yield _plain(_best_eval(run))
     if report.notes:
         yield _plain(counted(report.notes, "note"))
     yield _plain(_first_note(report))
@@ -117,6 +104,15 @@ def _levels(run: Run, context: Context) -> str:
     return f"judged by {levels}"
 
 
+def _best_eval(run: Run) -> str:
+    """Return the lowest loss on held-out data; empty where there is none."""
+    held_out = run.get("eval_loss")
+    if held_out is None or not np.isfinite(held_out.values).any() or run.get("loss") is None:
+        return ""
+    best = int(np.nanargmin(held_out.values))
+    return f"eval_loss {figure(held_out.values[best])} at best"
+
+
 def _path(page: Page, report: Report) -> None:
     """Add the path in one line, in words where they fit, with the answer that was the closest to another one."""
     share, id_ = max(_shares(report), default=(0.0, ""))
@@ -155,23 +151,25 @@ def _share(observed: float | None, threshold: float | None) -> float | None:
     return None
 
 
-def _not_checked(page: Page, report: Report) -> None:
-    """Add what was not checked and what to log for it, in a line with how much was noted of the log."""
-    tail = ""
-    if report.diagnosis.run.notes:
-        tail = f"{counted(len(report.diagnosis.run.notes), 'note')} on the log (--full)"
-    if not report.open:
-        if tail:
-            page.lines([[(tail, "")]])
-        return
-    parts = []
-    if report.unchecked:
-        parts.append(report.unchecked)
+def _checked(page: Page, report: Report) -> None:
+    """Add what was not found; then what nothing explains, else what was not judged and how much was noted."""
+    more = _not_judged(report)
+    if report.unexplained:  # of more use than what was not judged
+        more = f"unexplained: {' '.join(report.unexplained)}"
+    text = page.plain("; ".join(filter(None, (report.passed, more))))
+    notes = len(report.diagnosis.run.notes)
+    tail = f"{counted(notes, 'note')} on the log (--full)"
+    if notes and not report.unexplained and len(text) + len(tail) + 3 <= page.width:
+        text = " · ".join(filter(None, (text, tail)))
+    if text:
+        page.lines([[(clipped(text[:1].upper() + text[1:], page.width), "")]])
+
+
+def _not_judged(report: Report) -> str:
+    """Return which sections were not judged; of a run without a loss, which they ask for, how many questions."""
+    if report.diagnosis.run.get("loss") is not None:
+        return report.unjudged
     names = dict.fromkeys(item.text for item in report.open if item.how)
-    if names:
-        parts.append(f"log {', '.join(names)}")
-    if tail:
-        tail = f" · {tail}"
-    text = page.plain("; ".join(parts) or report.open[0].text)
-    text = clipped(text, page.width - len(NOT_CHECKED) - len(page.plain(tail)) - 1)
-    page.lines([[(NOT_CHECKED, "heading"), (text, ""), (tail, "")]])
+    if not names:
+        return report.unchecked and f"{report.unchecked} not answered"
+    return f"{report.unchecked} not answered: log {', '.join(names)}"
