@@ -12,7 +12,7 @@ from stabtree.loaders.assemble.roles.choice import ENOUGH
 from stabtree.report.model.run_facts import step_range
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes, title
 from stabtree.report.screen.path import chain
-from stabtree.report.text import clipped, counted
+from stabtree.report.text import counted, uncut
 from stabtree.report.verdicts import BADGES, TICK_SIGNS, TICK_STYLES
 
 if TYPE_CHECKING:
@@ -36,17 +36,19 @@ def healthy(page: Page, report: Report) -> None:
     text = page.plain(report.title)
     if len(text) > room and report.diagnosis.ignored:
         text = page.plain(title(report.diagnosis, named=False))
-    pieces: Line = [(badge, report.badge), (" ", ""), (clipped(text, room), "heading")]
+    pieces: Line = [(badge, report.badge), (" ", ""), (text, "heading")]
     used = sum(len(text) for text, _ in pieces)
     for part in _parts(report):
         width = _width(page, part) + 3
         if part and used + width <= page.width:
             pieces += [(" · ", "dim"), *part]
             used += width
-    page.lines([pieces])
+    page.item(pieces[0], pieces[1:], indent=0, head_width=len(badge))
     _path(page, report)
     if report.unexplained:  # of more use than what was not checked
-        text = clipped(page.plain(" ".join(report.unexplained)), page.width - len(UNEXPLAINED))
+        whole = page.plain(" ".join(report.unexplained))
+        fitting = uncut(whole, page.width - len(UNEXPLAINED), 1)
+        text = next(iter(fitting), f"{counted(len(report.unexplained), 'note')} on the log (--full)")
         page.lines([[(UNEXPLAINED, "heading"), (text, "")]])
     else:
         _not_checked(page, report)
@@ -158,14 +160,20 @@ def _not_checked(page: Page, report: Report) -> None:
         if tail:
             page.lines([[(tail, "")]])
         return
-    parts = []
-    if report.unchecked:
-        parts.append(report.unchecked)
-    names = dict.fromkeys(item.text for item in report.open if item.how)
-    if names:
-        parts.append(f"log {', '.join(names)}")
+    names = list(dict.fromkeys(item.text for item in report.open if item.how))
     if tail:
         tail = f" · {tail}"
-    text = page.plain("; ".join(parts) or report.open[0].text)
-    text = clipped(text, page.width - len(NOT_CHECKED) - len(page.plain(tail)) - 1)
-    page.lines([[(NOT_CHECKED, "heading"), (text, ""), (tail, "")]])
+    room = page.width - len(NOT_CHECKED) - len(page.plain(tail))
+    texts = [page.plain(text) for text in _unchecked(report, names)]
+    text = next((text for text in texts if len(text) <= room), texts[-1])
+    page.item((NOT_CHECKED, "heading"), [(text, ""), (tail, "")], indent=0, head_width=len(NOT_CHECKED))
+
+
+def _unchecked(report: Report, names: list[str]) -> Iterator[str]:
+    """Yield what was not checked and what to log for it, with fewer and fewer of the names."""
+    begin = f"{report.unchecked}; log " if report.unchecked else "log "
+    if names:
+        yield begin + ", ".join(names)
+    for count in range(len(names) - 1, 0, -1):
+        yield f"{begin}{', '.join(names[:count])} and {len(names) - count} more"
+    yield report.unchecked or report.open[0].text
