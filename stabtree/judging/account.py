@@ -66,8 +66,13 @@ def account(run: Run) -> tuple[AccountEntry, ...]:
 def unexplained(run: Run) -> tuple[str, ...]:
     """Return in sentences what no verdict may pass over: values that are not finite, cells and lines not read."""
     entries = account(run)
-    lines = [entry for entry in entries if entry.kind == "lines" and entry.fate is Fate.UNEXPLAINED]
-    return (*broken_values(entries, run.unit), *_replaced(run), *_lines(lines))
+    return (*broken_values(entries, run.unit), *_replaced(run), *_lines(_unexplained(entries, "lines")))
+
+
+def not_read(run: Run) -> tuple[str, ...]:
+    """Return in sentences which cells and lines of a run's files were not read."""
+    entries = account(run)
+    return (*_cells(_unexplained(entries, "cells")), *_lines(_unexplained(entries, "lines")))
 
 
 def broken_values(entries: Iterable[AccountEntry], unit: str) -> tuple[str, ...]:
@@ -77,11 +82,12 @@ def broken_values(entries: Iterable[AccountEntry], unit: str) -> tuple[str, ...]
         entries: the account.
         unit: what the steps of the run are called.
     """
-    broken = [entry for entry in entries if entry.fate is Fate.UNEXPLAINED]
-    return (
-        *_values([entry for entry in broken if entry.kind == "values"], unit),
-        *_cells([entry for entry in broken if entry.kind == "cells"]),
-    )
+    every = tuple(entries)
+    return (*_values(_unexplained(every, "values"), unit), *_cells(_unexplained(every, "cells")))
+
+
+def _unexplained(entries: Iterable[AccountEntry], kind: str) -> list[AccountEntry]:
+    return [entry for entry in entries if entry.kind == kind and entry.fate is Fate.UNEXPLAINED]
 
 
 def _of_file(source: FileUse, run: Run) -> Iterator[AccountEntry]:
@@ -151,7 +157,7 @@ def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
         where = f", the first at {unit} {ordered[0].first:,}"
     if len(names) == 1:
         verb = "holds"
-    yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}, which no question judges."
+    yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}; no question judges that."
 
 
 def _replaced(run: Run) -> Iterator[str]:

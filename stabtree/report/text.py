@@ -11,6 +11,7 @@ Line = list[Piece]
 
 MIN_SHARE = 0.4  # of the room that a clause must fill to be shown alone
 _CLAUSE = re.compile(r"; | \(")
+_PART = re.compile(r"; | \(|(?<=[.!?]) (?=[A-Z0-9`])")
 _ENDS = re.compile(r"[\s,;:(]+$")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9`])")
 
@@ -47,17 +48,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}s"
 
 
-def in_sentences(text: str, width: int, max_lines: int) -> list[str]:
-    """Return the first sentences that fit in so many lines; of a first one that does not, the first clauses.
+def uncut(text: str, width: int, max_lines: int, *, needed: bool = False) -> list[str]:
+    """Wrap a text to at most so many lines: all of it, else its first sentences or clauses.
 
-    In one line nothing is cut: what does not fit is left out.
+    Where not even the first clause fits it is left out, or, where it is `needed`, takes more lines.
     """
-    kept = ""
-    for sentence in _SENTENCE.split(text):
-        longer = f"{kept} {sentence}".lstrip()
-        if len(textwrap.wrap(longer, width)) > max_lines:
-            break
-        kept = longer
-    if not kept and max_lines < 2:
-        return []
-    return in_lines(kept or text, width, max_lines)
+    ends = [len(text), *(found.start() for found in reversed([*_PART.finditer(text)]))]
+    wrapped = [textwrap.wrap(text[:end], width) for end in ends]
+    shortest = wrapped[-1] if needed else []
+    return next((lines for lines in wrapped if len(lines) <= max_lines), shortest)

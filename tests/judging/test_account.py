@@ -54,7 +54,7 @@ def test_values_that_are_not_finite_are_never_silent(tmp_path: Path) -> None:
         "values", "my_own", Fate.UNEXPLAINED, 10, "not finite", 30, str(path)
     )
     assert unexplained(run) == (
-        "my_own holds values that are not finite, the first at step 30, which no question judges.",
+        "my_own holds values that are not finite, the first at step 30; no question judges that.",
     )
     assert "my_own holds values that are not finite, the first at step 30" in command("diagnose", str(path)).stdout
 

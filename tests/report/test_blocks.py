@@ -11,7 +11,7 @@ import pytest
 from stabtree.report.layout import Pane, fitted
 from stabtree.report.options import RenderOptions
 from stabtree.report.page import new_page
-from stabtree.report.text import clipped, in_lines
+from stabtree.report.text import clipped, in_lines, uncut
 
 if TYPE_CHECKING:
     from stabtree.report.page import Page
@@ -59,6 +59,10 @@ def test_a_text_is_cut_at_a_clause_or_behind_a_word() -> None:
     assert clipped("a first clause; and another one", 20) == "a first clause"
     assert clipped("words that go on and on", 12) == "words that…"
     assert in_lines("one two three four five", 9, 2) == ["one two", "three…"]
+    assert uncut("one two; three four", 9, 1) == ["one two"]
+    assert uncut("one two three; four", 9, 1) == []
+    assert uncut("One two. Three four five", 9, 2, needed=True) == ["One two."]
+    assert uncut("one two three", 9, 1, needed=True) == ["one two", "three"]
     assert all(len(line) <= 9 for line in in_lines("one two three four five six seven", 9, 3))
 
 

@@ -62,6 +62,10 @@ def checked(run: Run, width: int) -> None:
     shown = text.splitlines()
     assert all(len(line) <= width and line == line.rstrip() for line in shown)
     assert len(shown) <= MAX_IN_ALL
+    # A quoted line of the log may be cut where it is read, and the name of a run for its line; no sentence is.
+    assert not [
+        line for line in shown[1:] if width >= 80 and line.endswith("…") and " · " not in line and "line " not in line
+    ]
     if told.badge == Severity.OK:
         assert width < 80 or len(shown) <= 3
         assert shown[0].startswith(f" OK  {told.title[:8]}")

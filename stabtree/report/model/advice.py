@@ -61,17 +61,21 @@ def _in_order(finding: Incident) -> list[Fix]:
     if first is None or first.id in decided:
         return sure
     of_first = next((fix for fix in finding.advice if fix.cause == first.id), None)
-    if of_first is None:
+    if of_first is None or _is_a_branch(first.fixes[0], finding):
         return sure
     wanted = _words(first.fixes[0])
-    branches = finding.decision.branches if finding.decision else ()
-    if any(_same(_words(text), wanted) for _, text in branches):
-        return sure
     # The leaf may give the same advice, without a condition; stopping comes before everything.
     own = next((fix for fix in sure if len(_words(fix.text) & wanted) >= SAME_SHARE * len(wanted)), of_first)
     rest = [fix for fix in sure if fix is not own]
     stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]
     return [*stops, own, *rest[len(stops) :]]
+
+
+def _is_a_branch(fix: str, finding: Incident) -> bool:
+    """Return whether the deciding question leads to a fix already."""
+    if finding.decision is None:
+        return False
+    return any(_same(_words(text), _words(fix)) for _, text in finding.decision.branches)
 
 
 def _ended(action: Action) -> Action:

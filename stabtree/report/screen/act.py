@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.judged import STRONG
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes
-from stabtree.report.text import clipped, in_lines, in_sentences
+from stabtree.report.text import clipped, uncut
 from stabtree.report.verdicts import BADGES
 
 if TYPE_CHECKING:
@@ -43,20 +43,22 @@ def head(page: Page, report: Report) -> None:
 
 
 def _facts(page: Page, facts: str, room: int) -> str:
-    """Return who the run is on one line: of what is too long the name is cut in its middle."""
+    """Return who the run is on one line: of what is too long the name is cut in its middle, or the last parts go."""
     text, cut = page.plain(facts), page.plain("…")
     rest, separator, name = text.rpartition(page.plain(SEPARATOR))
     left = room - len(rest) - len(separator) - len(cut)
     if len(text) <= room:
         return text
+    while left < MIN_NAME and len(rest) > room:
+        rest = rest.rpartition(page.plain(SEPARATOR))[0]
     if left < MIN_NAME:
-        return clipped(rest, room)
+        return rest
     return f"{rest}{separator}{name[: left - left // 2]}{cut}{name[len(name) - left // 2 :]}"
 
 
 def meaning(page: Page, report: Report, *, lines: int) -> None:
-    """Add what the finding means, in at most so many lines: the sentences that fit."""
-    texts = in_sentences(page.plain(report.meaning), page.width - LABEL, lines)
+    """Add what the finding means, in at most so many lines: the sentences and clauses that fit."""
+    texts = uncut(page.plain(report.meaning), page.width - LABEL, lines)
     if texts:
         page.item((f"{'Meaning':<{LABEL}}", "heading"), [("\n".join(texts), "")], indent=0, head_width=LABEL)
 
@@ -75,7 +77,7 @@ def do_now(page: Page, report: Report, *, lines: int) -> None:
             before, strong, after = action.parts()
             page.item(head, [(before, ""), (strong, "number"), (after, "")], indent=2, head_width=3)
         else:
-            texts = in_lines(page.plain(action.text), page.width - 5, lines)
+            texts = uncut(page.plain(action.text), page.width - 5, lines, needed=True)
             page.item(head, [("\n".join(texts), "")], indent=2, head_width=3)
 
 
@@ -88,7 +90,7 @@ def _branches(page: Page, action: Action, lines: int) -> None:
             page.line((f"{word} →", "answer"), indent=5)
             page.line((text, ""), indent=7)
             continue
-        texts = in_lines(page.plain(text), page.width - 5 - width - 3, lines)
+        texts = uncut(page.plain(text), page.width - 5 - width - 3, lines, needed=True)
         head = (f"{page.plain(word):<{width}} →", "answer")
         page.item(head, [("\n".join(texts), "")], indent=5, head_width=width + 3)
 
@@ -113,7 +115,7 @@ def causes(page: Page, report: Report, *, form: tuple[int, int]) -> None:
         pieces = [(f"{head:<{LABEL}}", "heading"), (f"{row.word:<{STATE}}", row.word)]
         page.lines([[*pieces, (f"{name:<{width}}", ""), (text if whole else "", "dim")]])
         if not whole and max_lines > 1:
-            for why in in_lines(text, room, max_lines - 1):
+            for why in uncut(text, room, max_lines - 1):
                 page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")]])
         head = ""
 
@@ -138,15 +140,14 @@ def _distinct(rows: Sequence[CauseRow]) -> list[CauseRow]:
 
 
 def labelled(page: Page, label: str, text: str) -> None:
-    """Add a line with a label; what does not fit is cut."""
+    """Add a text with a label before it, wrapped beside it."""
     if text:
-        page.lines([[(f"{label:<{LABEL}}", "heading"), (clipped(page.plain(text), page.width - LABEL), "")]])
+        page.item((f"{label:<{LABEL}}", "heading"), [(text, "")], indent=0, head_width=LABEL)
 
 
 def log_next(page: Page, report: Report) -> None:
     """Add what to log to decide between the causes."""
-    if report.log_next:
-        page.item((f"{'Log next':<{LABEL}}", "heading"), [(report.log_next, "")], indent=0, head_width=LABEL)
+    labelled(page, "Log next", report.log_next)
 
 
 def last_line(page: Page, report: Report) -> None:

@@ -13,7 +13,7 @@ from stabtree.loaders.assemble.roles.choice import ENOUGH
 from stabtree.report.model.run_facts import step_range
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes, title
 from stabtree.report.screen.path import chain
-from stabtree.report.text import clipped, counted
+from stabtree.report.text import counted, uncut
 from stabtree.report.verdicts import BADGES
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def healthy(page: Page, report: Report) -> None:
     text = page.plain(report.title)
     if len(text) > room and report.diagnosis.ignored:
         text = page.plain(title(report.diagnosis, named=False))
-    pieces: Line = [(badge, report.badge), (" ", ""), (clipped(text, room), "heading")]
+    pieces: Line = [(badge, report.badge), (" ", ""), (text, "heading")]
     used = sum(len(text) for text, _ in pieces)
     for part in _parts(report):
         width = _width(page, part) + 3
         if part and used + width <= page.width:
             pieces += [(" · ", "dim"), *part]
             used += width
-    page.lines([pieces])
+    page.item(pieces[0], pieces[1:], indent=0, head_width=len(badge))
     _checked(page, report)
     _path(page, report)
     for text in report.diagnosis.setting_notes:
@@ -153,23 +153,32 @@ def _share(observed: float | None, threshold: float | None) -> float | None:
 
 def _checked(page: Page, report: Report) -> None:
     """Add what was not found; then what nothing explains, else what was not judged and how much was noted."""
-    more = _not_judged(report)
-    if report.unexplained:  # of more use than what was not judged
-        more = f"unexplained: {' '.join(report.unexplained)}"
-    text = page.plain("; ".join(filter(None, (report.passed, more))))
-    notes = len(report.diagnosis.run.notes)
-    tail = f"{counted(notes, 'note')} on the log (--full)"
-    if notes and not report.unexplained and len(text) + len(tail) + 3 <= page.width:
-        text = " · ".join(filter(None, (text, tail)))
-    if text:
-        page.lines([[(clipped(text[:1].upper() + text[1:], page.width), "")]])
+    tail = f"{counted(len(report.diagnosis.run.notes), 'note')} on the log (--full)"
+    if report.unexplained:  # of more use than what was not judged, and never left out
+        unexplained = f"unexplained: {' '.join(report.unexplained)}"
+        short = f"unexplained: {counted(len(report.unexplained), 'problem')} (--full)"
+        texts = [_joined(report.passed, unexplained), _joined(report.passed, short), short]
+    else:
+        judged = [_joined(report.passed, text) for text in _not_judged(report)]
+        texts = [f"{text} · {tail}" for text in judged if report.diagnosis.run.notes and text] + judged
+    fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
+    for line in fitting[:1] or uncut(page.plain(texts[-1]), page.width, 1):
+        page.lines([[(line[:1].upper() + line[1:], "")]])
 
 
-def _not_judged(report: Report) -> str:
-    """Return which sections were not judged; of a run without a loss, which they ask for, how many questions."""
+def _joined(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
+
+
+def _not_judged(report: Report) -> list[str]:
+    """Return which sections were not judged, shorter and shorter; of a run without a loss, how many questions."""
     if report.diagnosis.run.get("loss") is not None:
-        return report.unjudged
-    names = dict.fromkeys(item.text for item in report.open if item.how)
+        return [report.unjudged]
+    if not report.unchecked:
+        return [""]
+    begin = f"{report.unchecked} not answered"
+    names = list(dict.fromkeys(item.text for item in report.open if item.how))
     if not names:
-        return report.unchecked and f"{report.unchecked} not answered"
-    return f"{report.unchecked} not answered: log {', '.join(names)}"
+        return [begin]
+    shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
+    return [f"{begin}: log {', '.join(names)}", *shorter, begin]

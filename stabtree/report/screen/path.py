@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.report.text import clipped
+from stabtree.report.text import clipped, uncut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,14 @@ LINK, CUT = " › ", "… › "
 FURTHER = "and further, past the first diagnosis:"
 
 
-def path_line(page: Page, report: Report) -> None:
-    """Add the walk that the verdict rests on in one line: its last questions, and the number that decided."""
+def path_line(page: Page, report: Report, *, lines: int) -> None:
+    """Add the walk that the verdict rests on: its last questions, and the number that decided.
+
+    Args:
+        page: where to.
+        report: what to say.
+        lines: in at most how many lines; a number that does not fit is left out.
+    """
     walk = report.walks[-1]
     room = page.width - HEAD
     last = walk.turns[-1]
@@ -34,10 +40,12 @@ def path_line(page: Page, report: Report) -> None:
     pieces += kept[0]
     for link in kept[1:]:
         pieces += [(LINK, "dim"), *link]
-    room -= sum(len(text) for text, _ in pieces) + 2
-    if number and room >= min(len(number), MIN_NUMBER):
-        pieces.append((f": {clipped(number, room)}", ""))
-    page.lines([[(f"{'Path':<{HEAD}}", "heading"), *pieces]])
+    begin = sum(len(text) for text, _ in pieces) + 2
+    # The number begins where the chain ends: as many columns of its first line are taken.
+    shown = uncut("." * begin + number, room, lines) if number else []
+    if shown:
+        pieces.append((f": {' '.join(shown)[begin:]}", ""))
+    page.item((f"{'Path':<{HEAD}}", "heading"), pieces, indent=0, head_width=HEAD)
 
 
 def _last(links: Sequence[list[Piece]], room: int) -> Sequence[list[Piece]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
+from stabtree.judging.account import not_read
 from stabtree.report.model.words import first_ids
 from stabtree.report.screen.act import LABEL, labelled
-from stabtree.report.text import clipped
 from stabtree.report.verdicts import BADGES
 
 if TYPE_CHECKING:
@@ -20,34 +21,43 @@ MAX_OPEN = 3
 ACTED_ON = ("Set by ", "No column has a known name of the loss")
 
 
-def also(page: Page, report: Report) -> None:
-    """Add what else was found in a line: the first of it, and how much more there is."""
+def also(page: Page, report: Report, *, lines: int) -> None:
+    """Add what else was found, the first of it and how much more there is; only its name where the title is too long.
+
+    Args:
+        page: where to.
+        report: what to say.
+        lines: in at most how many lines.
+    """
     if not report.also:
         return
     first, *others = report.also
     word = BADGES[first.leaf.severity].word.lower()
     tail = f" (and {len(others)} more)" if others else ""
-    text = _finding(first)
-    room = page.width - LABEL - len(word) - 1 - len(tail)
-    pieces: Line = [(f"{'Also':<{LABEL}}", "heading"), (word, f"{first.leaf.severity} word")]
-    page.lines([[*pieces, (f" {clipped(page.plain(text), room)}{tail}", "")]])
+    whole, name = f" {_finding(first)}{tail}", f" {_named(first)}{tail}"
+    fits = len(textwrap.wrap(word + page.plain(whole), page.width - LABEL)) <= lines
+    pieces: Line = [(word, f"{first.leaf.severity} word"), (whole if fits else name, "")]
+    page.item((f"{'Also':<{LABEL}}", "heading"), pieces, indent=0, head_width=LABEL)
 
 
 def _finding(finding: Incident) -> str:
-    leaf, at = finding.leaf, ""
-    if finding.onset_step is not None:
-        at = f" at {finding.unit} {finding.onset_step:,}"
-    return f"{leaf.id}{at}: {leaf.title[:1].lower()}{leaf.title[1:]}"
+    title = finding.leaf.title
+    return f"{_named(finding)}: {title[:1].lower()}{title[1:]}"
+
+
+def _named(finding: Incident) -> str:
+    if finding.onset_step is None:
+        return finding.leaf.id
+    return f"{finding.leaf.id} at {finding.unit} {finding.onset_step:,}"
 
 
 def not_checked(page: Page, report: Report, *, most: int) -> None:
-    """Add what keeps a run from a verdict, a line each; nothing of a run that has one."""
+    """Add what keeps a run from a verdict, the first few; nothing of a run that has one."""
     if report.finding is not None:
         return
     head = "Not checked"
     for item in report.open[:most]:
-        text = clipped(page.plain(_opened(item)), page.width - NOT_CHECKED)
-        page.lines([[(f"{head:<{NOT_CHECKED}}", "heading"), (text, "")]])
+        page.item((f"{head:<{NOT_CHECKED}}", "heading"), [(_opened(item), "")], indent=0, head_width=NOT_CHECKED)
         head = ""
 
 
@@ -59,8 +69,11 @@ def _opened(item: Open) -> str:
 
 
 def notes(page: Page, report: Report) -> None:
-    """Add the first note that a user may act on: what settings changed, what was guessed, what nothing explains."""
+    """Add the first note that a user may act on: what settings changed, what was guessed, what was not read.
+
+    That a further series holds values which are not finite, as a ratio of 0 to 0 in the first row, changes no verdict.
+    """
     shown = report.diagnosis.setting_notes  # which the head has
     others = [note for note in report.diagnosis.run.notes if note not in shown]
     acted_on = [note for begin in ACTED_ON for note in others if note.startswith(begin)]
-    labelled(page, "Note", next(iter([*acted_on, *report.unexplained]), ""))
+    labelled(page, "Note", next(iter([*acted_on, *not_read(report.diagnosis.run)]), ""))

@@ -33,9 +33,9 @@ MIN_WIDTH = 72  # columns for which the former holds
 STRIPS, ROWS_OF_PLOT = 2, 4
 INDENT = 2
 MORE = "more"  # the group of the lines below what to do
-CAUSES = ((3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
+CAUSES = ((3, 3), (3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
 FOLDS = (
-    *("causes", "meaning", "rows", "notes", "meaning", "causes", "rows"),
+    *("causes", "path", "also", "causes", "meaning", "rows", "notes", "meaning", "causes", "rows"),
     *("causes", "rows", "meaning", "log next", "path", "also", "do now", "do now"),
 )
 """What gives way first. Neither the verdict, the restart, what decides, nor the last line ever do."""
@@ -80,8 +80,8 @@ def _blocks(report: Report, options: RenderOptions) -> list[Pane]:
         Pane("do now", forms(do_now, 4, 3, 2, of="lines")),
         Pane("causes", forms(causes, *CAUSES, of="form"), group=MORE),
         Pane("log next", (partial(log_next, report=report), _nothing), group=MORE),
-        Pane("path", (partial(path_line, report=report), _nothing), group=MORE),
-        Pane("also", (partial(also, report=report), _nothing), group=MORE),
+        Pane("path", (*forms(path_line, 2, 1, of="lines"), _nothing), group=MORE),
+        Pane("also", (*forms(also, 2, 1, of="lines"), _nothing), group=MORE),
         Pane("not checked", forms(not_checked, MAX_OPEN, 1), group=MORE),
         Pane("notes", (partial(notes, report=report), _nothing), group=MORE),
         Pane("last", (partial(last_line, report=report),)),
