@@ -53,9 +53,7 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
 
 def _in_order(finding: Incident) -> list[Fix]:
     """Return the fixes that need no merely possible cause, and before them that of the first cause."""
-    sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
-    if not sure and finding.decision is None:
-        sure = [*finding.advice[:1]]
+    sure = _sure(finding)
     decided = finding.decision.causes if finding.decision else ()
     first = next((judged.cause for judged in finding.causes if judged.state not in SILENT), None)
     if first is None or first.id in decided:
@@ -69,6 +67,14 @@ def _in_order(finding: Incident) -> list[Fix]:
     rest = [fix for fix in sure if fix is not own]
     stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]
     return [*stops, own, *rest[len(stops) :]]
+
+
+def _sure(finding: Incident) -> list[Fix]:
+    """Return the fixes that need no merely possible cause; the first of the others where nothing else is to do."""
+    sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
+    if sure or finding.decision is not None:
+        return sure
+    return list(finding.advice[:1])
 
 
 def _is_a_branch(fix: str, finding: Incident) -> bool:

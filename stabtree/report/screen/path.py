@@ -42,7 +42,8 @@ def path_line(page: Page, report: Report, *, lines: int) -> None:
         pieces += [(LINK, "dim"), *link]
     begin = sum(len(text) for text, _ in pieces) + 2
     # The number begins where the chain ends: as many columns of its first line are taken.
-    shown = uncut("." * begin + number, room, lines) if number else []
+    shorter = filter(None, (number, number.rpartition(", ")[0]))
+    shown = next(filter(None, (uncut("." * begin + text, room, lines) for text in shorter)), [])
     if shown:
         pieces.append((f": {' '.join(shown)[begin:]}", ""))
     page.item((f"{'Path':<{HEAD}}", "heading"), pieces, indent=0, head_width=HEAD)
