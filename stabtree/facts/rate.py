@@ -8,7 +8,7 @@ from stabtree.common.answer import LIKELY, NO, POSSIBLE, Evidence
 from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_SOME
-from stabtree.facts.registry import fact, finite
+from stabtree.facts.registry import Unknown, fact, finite
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -30,7 +30,7 @@ class Rate(NamedTuple):
     bar: float
 
 
-@fact(min_points=1)
+@fact()
 def rate(
     run: Run,
     loss: Series,
@@ -41,7 +41,7 @@ def rate(
     other: float,
     least: float,
     leap: float,
-) -> Rate:
+) -> Rate | Unknown:
     """Judge whether the rate is too high: by its value, or by a loss that it drove up at once.
 
     The highest rate of the first quarter of the rows (a later one is the schedule's doing), or of all up to where the
@@ -51,7 +51,9 @@ def rate(
     """
     _, values = finite(loss)
     early = values[: max(3, int(SHARE_SOME * len(values)))]
-    times = float(np.clip(early.max() / values[0], -1e300, 1e300)) if values[0] > 0 else 0.0
+    times = 0.0  # a loss without a finite value shows no leap
+    if len(values) and values[0] > 0:
+        times = float(np.clip(early.max() / values[0], -1e300, 1e300))
     text = f"the loss reaches {as_factor(times)} its first value in its first {len(early):,} rows (limit {leap:g}×)"
     jump = Evidence(text, "loss", (), times, leap)
     rates = _rates(lr, loss) if lr is not None else values[:0]
@@ -61,6 +63,8 @@ def rate(
         top = float(rates.max())
     elif isinstance(known, int | float):
         top = float(known)
+    if top is None and not len(values):
+        return Unknown("no learning rate is known, and the loss has no finite value", ("lr",))
     family = conditions.known["optimizer"]
     bar = adam if family.get("adam") else other
     if top is None and times <= leap:

@@ -11,7 +11,7 @@ from stabtree.judging.account import unexplained
 from stabtree.report.model.advice import MAX_TO_DO, changes_of, do_now, whole
 from stabtree.report.model.logged import log_next
 from stabtree.report.model.monitor import sentences
-from stabtree.report.model.plainly import better_meanwhile, doubts, led_to, recovered, unlogged
+from stabtree.report.model.plainly import better_meanwhile, doubts, led_to, recovered, stayed_up, unlogged
 from stabtree.report.model.quoted import quoted
 from stabtree.report.model.report import Action, CauseRow, Open, Report, Turn, Walk
 from stabtree.report.model.run_facts import facts
@@ -103,7 +103,8 @@ def _plainly(diagnosis: Diagnosis, finding: Incident | None) -> str:
     if finding is None:
         return ""
     run = diagnosis.run
-    own = recovered(run, finding) or better_meanwhile(run, finding) or unlogged(run, finding) or doubts(run, finding)
+    ways = (recovered, stayed_up, better_meanwhile, unlogged, doubts)
+    own = next(filter(None, (way(run, finding) for way in ways)), "")
     return " ".join(filter(None, (own, led_to(finding))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from stabtree.common import shared
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from
+STAYED_UP = "Q2.4"  # the node of a spike that it did not come back from
 RISES = "Q4.5"  # the node of a rise that nothing explains
 EXPLAINS = {"lr": "lr", "weight_norm": "weight norm", "grad_norm": "gradient"}
 MIN_ROWS = 3  # that make a level
 LEVEL_SHARE = 20  # a level is one of so many parts of the rows
 NEAR_CHANCE = 0.03
+ROWS_OF_JUMP = 2  # a row that is a mean may hold a part of a jump
 
 
 def recovered(run: Run, finding: Incident) -> str:
@@ -45,6 +48,26 @@ def recovered(run: Run, finding: Incident) -> str:
     if last >= values[steps >= onset].max():
         return f"The loss ends at {figure(last, 4)}, above {before_that}."
     return f"The loss fell back from its top, but ends at {figure(last, 4)}, above {before_that}."
+
+
+def stayed_up(run: Run, finding: Incident) -> str:
+    """Say how far a loss went up that stays there, and whether that is where it began; empty of any other finding."""
+    series, onset = run.get("loss"), finding.onset_step
+    if finding.leaf.of != STAYED_UP or series is None or onset is None:
+        return ""
+    steps, values = finite(series)
+    good = onset - 1 if finding.last_good_step is None else finding.last_good_step
+    before = values[steps <= good][-shared.ROWS_LONG :]
+    after = values[steps > good]
+    if len(before) < MIN_ROWS or len(after) < MIN_ROWS:
+        return ""
+    low, high = median(before), median(after[-max(MIN_ROWS, len(values) // LEVEL_SHARE) :])
+    rows = int(np.argmax(after >= (low + high) / 2)) + 1
+    way = "climbed" if rows > ROWS_OF_JUMP else "jumped"
+    text = f"The loss {way} from {figure(low, 3)} to {figure(high, 3)}"
+    if abs(high - values[0]) <= shared.SHARE_SOME * abs(values[0]):
+        return f"{text}, back to the {figure(values[0], 3)} of its first row."
+    return f"{text}, and stays there."
 
 
 def led_to(finding: Incident) -> str:

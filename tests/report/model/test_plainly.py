@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,18 @@ def test_a_loss_that_ends_above_its_old_level_is_said_to() -> None:
     run = make_run({"loss": loss})
     spiked = next(item for item in diagnose(run, TREES).findings if item.leaf.of == "Q2.3")
     assert "but ends at 1.184, above the 1 of its first rows" in recovered(run, spiked)
+
+
+def test_a_loss_that_goes_up_over_many_rows_is_not_said_to_jump() -> None:
+    """Labels that mean nothing take it back to where it began."""
+    rows = np.arange(90)
+    loss = np.where(rows < 40, 2.2 + 2.6 * np.exp(-rows / 8), 2.2 + 2.6 * np.clip((rows - 39) / 28, 0, 1))
+    run = make_run({"loss": loss * noisy(1.0, 90, 0.01)}, steps=5 * rows)
+    found = report(diagnose(run, TREES))
+    assert found.finding is not None
+    assert found.finding.leaf.id == "spike-persistent"
+    assert re.match(r"The loss climbed from 2\.\d+ to 4\.\d+, back to the 4\.\d+ of its first row", found.plainly)
+    assert "jumped" not in found.title
 
 
 @pytest.mark.parametrize(

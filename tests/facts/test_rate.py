@@ -1,0 +1,23 @@
+"""Whether the learning rate is too high."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stabtree.diagnosis.judged import CauseState
+from stabtree.diagnosis.walk import diagnose
+from stabtree.tree.load import load_trees
+from tests.conftest import make_run
+
+
+def state(**columns: object) -> CauseState:
+    """The state of a rate that is too high among the causes of a loss that is NaN from its first row on."""
+    run = make_run({"loss": np.full(40, np.nan), **columns})
+    found = diagnose(run, load_trees(run)).findings[0]
+    return next(judged.state for judged in found.causes if judged.cause.id == "Q1.4.lr")
+
+
+def test_a_rate_is_judged_by_its_own_value_where_no_loss_is_finite() -> None:
+    """The rate that was logged speaks for itself; without one nothing does."""
+    assert state(lr=np.linspace(0.45, 0.0, 40)) is CauseState.POSSIBLE
+    assert state() is CauseState.NOT_CHECKABLE
