@@ -6,6 +6,8 @@ import numpy as np
 
 from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
+from stabtree.facts import facts_of
+from stabtree.predicates import PREDICATES
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 
@@ -21,3 +23,13 @@ def test_a_rate_is_judged_by_its_own_value_where_no_loss_is_finite() -> None:
     """The rate that was logged speaks for itself; without one nothing does."""
     assert state(lr=np.linspace(0.45, 0.0, 40)) is CauseState.POSSIBLE
     assert state() is CauseState.NOT_CHECKABLE
+
+
+def test_a_rate_below_the_limit_is_no_evidence_with_that_limit() -> None:
+    """What is merely possible names what is known, not a bar that the rate stays under."""
+    columns = {"loss": np.full(40, 2.3)}
+    for settings, text in (({}, "no learning rate is known"), ({"lr": 0.0003}, "lr is at most 0.0003")):
+        answer = PREDICATES["rate_too_high"].ask(facts_of(make_run(columns, **settings)), {})
+        assert answer.verdict == "possible"
+        assert answer.evidence[0].text.startswith(text)
+        assert answer.evidence[0].threshold is None
