@@ -48,7 +48,7 @@ def training_since_best(_moment: Moment, loss: Series, eval_loss: Series) -> See
     ends = float(values[near[0]]), float(values[-1])
     if (ends[1] < ends[0]) != (now < then):
         ends = then, now
-    first, last = map(figure, ends)
+    first, last = (figure(value, 4) for value in ends)  # as many digits as the table of rows shows
     text = f"the training loss went from {first} to {last} after step {turn.step:,}"
     return Seen(now / then, text, f"{first} → {last}", "loss", (turn.step, int(steps[-1])))
 
