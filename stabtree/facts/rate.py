@@ -21,7 +21,7 @@ class Rate(NamedTuple):
 
     Attributes:
         too_high: likely, possible or no.
-        evidence: what says so.
+        evidence: what says so; only what is known, without a limit, where it is merely possible: it lies below that.
         bar: what its optimizer hardly ever takes; an advised rate is below it.
     """
 
@@ -68,17 +68,17 @@ def rate(
     family = conditions.known["optimizer"]
     bar = adam if family.get("adam") else other
     if top is None and times <= leap:
-        text = f"no learning rate is known; the loss stays within {as_factor(times)} its first value in its first "
-        jump = Evidence(f"{text}{len(early):,} rows", "loss", (), times, leap)
+        return Rate(POSSIBLE, (Evidence("no learning rate is known", "lr"),), bar)
     if top is None:
-        return Rate(LIKELY if times > leap else POSSIBLE, (jump,), bar)
+        return Rate(LIKELY, (jump,), bar)
     name = str(run.setting("optimizer") or "an unknown optimizer")
-    text = f"lr is at most {figure(top)} with {name}; above {bar:g} is far too high"
-    found = Evidence(text, "lr", (), top, bar)
+    text = f"lr is at most {figure(top)} with {name}"
+    found = Evidence(f"{text}; above {bar:g} is far too high", "lr", (), top, bar)
     if top > bar or times > leap:
         return Rate(LIKELY, (found,) if top > bar else (jump,), bar)
-    possible = top > SHARE_SOME * bar or (not family and top >= least)
-    return Rate(POSSIBLE if possible else NO, (found,), bar)
+    if top > SHARE_SOME * bar or (not family and top >= least):
+        return Rate(POSSIBLE, (Evidence(text, "lr", (), top),), bar)
+    return Rate(NO, (found,), bar)
 
 
 def _rates(lr: Series, loss: Series) -> Floats:

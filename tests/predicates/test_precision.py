@@ -78,3 +78,12 @@ def test_a_broken_loss_leaves_open_whose_nan_it_is() -> None:
     columns = {"loss": loss(nan_from=500), "loss_scale": scale, "grad_norm": nan_from(500)}
     asked = PREDICATES["no_scale_helps"].ask(facts_of(make_run(columns, dtype="fp16")), {"min_scale": 1e-6})
     assert asked.verdict == "possible"
+
+
+def test_a_scale_that_keeps_falling_falls_from_its_first_lower_row_on() -> None:
+    """Not from the last row at its top."""
+    scale = 65536.0 * 0.5 ** np.clip((AT - 499) // 40, 0, 12)
+    asked = PREDICATES["scale_drifts_down"].ask(
+        facts_of(make_run({"loss": loss(), "loss_scale": scale})), {"octaves": 4, "late_halvings": 2}
+    )
+    assert (asked.verdict, asked.last_good_step, asked.onset_step) == ("yes", 538, 539)

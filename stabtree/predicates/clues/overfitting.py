@@ -33,7 +33,10 @@ def best_eval(moment: Moment, run: Run, eval_loss: Series) -> Seen | None:
 
 @clue
 def training_since_best(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
-    """Return how far the training loss has fallen since the held-out loss was best: the last level over that one."""
+    """Return how far the training loss has fallen since the held-out loss was best: the last level over that one.
+
+    Quoted are the logged values, which a reader can look up, unless their noise hides which way the levels went.
+    """
     turn = turn_of(eval_loss)
     steps, values = finite(loss)
     if turn is None or len(values) < 2 * ROWS_SHORT:
@@ -42,8 +45,12 @@ def training_since_best(_moment: Moment, loss: Series, eval_loss: Series) -> See
     then, now = median(values[near]), median(values[-ROWS_SHORT:])
     if then <= 0 or now < 0:
         return None
-    text = f"the training loss went from {figure(then)} to {figure(now)} after step {turn.step:,}"
-    return Seen(now / then, text, f"{figure(then)} → {figure(now)}", "loss", (turn.step, int(steps[-1])))
+    ends = float(values[near[0]]), float(values[-1])
+    if (ends[1] < ends[0]) != (now < then):
+        ends = then, now
+    first, last = (figure(value, 4) for value in ends)  # as many digits as the table of rows shows
+    text = f"the training loss went from {first} to {last} after step {turn.step:,}"
+    return Seen(now / then, text, f"{first} → {last}", "loss", (turn.step, int(steps[-1])))
 
 
 @clue

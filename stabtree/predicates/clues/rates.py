@@ -60,7 +60,7 @@ def decay_over_run(moment: Moment, run: Run, lr: Series | None = None) -> Seen |
     share = -math.expm1(-seen.value / DECAY_STEPS * steps)
     decay = run.setting("weight_decay")
     text = f"weight decay {decay} alone shrinks each weight by up to {share:.0%} in {steps:,} steps"
-    return Seen(share, text, f"{share:.0%}", "lr")
+    return Seen(share, text, f"{share:.0%} of each weight in {steps:,} steps", "lr")
 
 
 def peak_rate(run: Run, lr: Series | None) -> float | None:

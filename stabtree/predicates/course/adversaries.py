@@ -38,7 +38,9 @@ def discriminator_wins(run: Run, reward: Series | None = None, *, factor: float 
     limit, level = math.log(2) / factor, levels[name]
     text = f"{name} ends at a level of {figure(level)} (limit {figure(limit, 2)}); a guess costs 0.69"
     first = lasts_from(values <= limit) or 0
-    found = Evidence(text, name, (int(steps[first]), int(steps[-1])), level, limit, f"{name} at {figure(level, 2)}")
+    found = Evidence(
+        text, name, (int(steps[first]), int(steps[-1])), level, limit, f"{name} ends at {figure(level, 2)}"
+    )
     good = int(steps[first - 1]) if first else None
     return measured(below(level, limit), (found,), onset_step=int(steps[first]), last_good_step=good)
 

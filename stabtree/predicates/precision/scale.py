@@ -145,5 +145,6 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     text += f"{late:.0f} of them in the second half of the run"
     found = (Evidence(text, "loss_scale", (int(steps[-1]),), below, octaves),)
     strength = weakest(above(below, octaves), above(late, late_halvings))
-    top = int(steps[len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))])
-    return measured(strength, found, onset_step=top)
+    top = len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))
+    first = min(top + 1, len(logs) - 1)
+    return measured(strength, found, onset_step=int(steps[first]), last_good_step=int(steps[top]))

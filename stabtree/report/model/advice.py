@@ -84,6 +84,12 @@ def _is_a_branch(fix: str, finding: Incident) -> bool:
     return any(_same(_words(text), _words(fix)) for _, text in finding.decision.branches)
 
 
+def repeats(text: str, actions: Iterable[Action]) -> bool:
+    """Return whether one of the actions says this already."""
+    wanted = _words(text)
+    return any(_same(wanted, _words(whole(action))) for action in actions)
+
+
 def _ended(action: Action) -> Action:
     """Return an action whose sentences end as sentences do."""
     branches = tuple((word, _stopped(text)) for word, text in action.branches)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.judging.account import unexplained
-from stabtree.report.model.advice import MAX_TO_DO, changes_of, do_now, whole
+from stabtree.report.model.advice import MAX_TO_DO, changes_of, do_now, repeats, whole
 from stabtree.report.model.logged import log_next
 from stabtree.report.model.monitor import sentences
 from stabtree.report.model.plainly import better_meanwhile, doubts, led_to, recovered, stayed_up, unlogged
@@ -121,7 +121,7 @@ def _with_second(actions: tuple[Action, ...], finding: Incident, also: tuple[Inc
     followed = {item.leaf.id for item in finding.consequences}
     others = [item for item in also if item.leaf.id not in followed]
     second = next((item for item in others if crashed or _was_first(item, finding)), None)
-    if second is None or not second.advice:
+    if second is None or not second.advice or repeats(second.advice[0].text, actions):
         return actions
     title, fix = second.leaf.title, second.advice[0]
     text = f"Before the restart: {title[:1].lower()}{title[1:]}. {fix.text}"

@@ -53,7 +53,8 @@ def full(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     _trees(page, diagnosis)
     _not_checked(page, report.open)
     _list(page, "Your answers", diagnosis.answer_notes, "dim")
-    _list(page, "Notes on the log", report.log_notes, "dim")
+    _list(page, "Unexplained", report.unexplained, "")
+    _list(page, "Notes on the log", report.log_notes[len(report.unexplained) :], "dim")
     return page.text()
 
 

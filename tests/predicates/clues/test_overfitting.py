@@ -85,3 +85,20 @@ def test_a_leap_is_measured_from_the_highest_rate_before_it() -> None:
     lr = np.where(AT < 100, 1e-3 * np.exp(-AT / 40), 2e-2)
     assert abs((value("rate_leap", make_run({"loss": AT + 1.0, "lr": lr}), 100) or 0) - 20) < 0.1
     assert value("rate_leap", make_run({"loss": AT + 1.0, "lr": lr})) is None
+
+
+def test_the_training_loss_is_quoted_as_it_was_logged() -> None:
+    """The median of the rows after an edge is in no row of the log."""
+    loss = np.array([105.9, 60, 52, 50, 48, 46, 45, 44, 43, 42, 41, 39.9])
+    run = make_run({"loss": loss, "eval_loss": 58 + 6.0 * np.arange(12)})
+    found = shown("training_since_best", run)
+    assert found is not None
+    assert found.short == "105.9 → 39.9"
+
+
+def test_a_share_of_the_weights_names_its_steps() -> None:
+    """Up to the onset it isn't that of the whole run."""
+    run = make_run({"loss": np.linspace(3, 2, 200), "lr": np.full(200, 0.005)}, weight_decay=10)
+    found = shown("decay_over_run", run, 50)
+    assert found is not None
+    assert found.short.endswith("of each weight in 50 steps")

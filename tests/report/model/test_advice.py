@@ -8,7 +8,7 @@ from stabtree.diagnosis.judged import CauseState, Decision, Fix, JudgedCause
 from stabtree.diagnosis.result import Incident  # noqa: TC001
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.model.advice import do_now
+from stabtree.report.model.advice import do_now, repeats
 from stabtree.tree.document import Cause
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
@@ -75,3 +75,10 @@ def test_nothing_is_said_twice_in_other_words() -> None:
     once = "Compute log_softmax(logits) in one call, never log(softmax(x))."
     again = "Compute log_softmax(logits) or cross_entropy in one call, never log(softmax(x)), and in fp32."
     assert texts(found(once, again, "Use bf16.")) == [once, "Use bf16."]
+
+
+def test_a_second_finding_adds_no_action_that_is_there_already() -> None:
+    """The first fix of both findings may be the same."""
+    actions = do_now(found("Call optimizer.zero_grad() before every backward().", "Clip the gradient."))
+    assert repeats("Call optimizer.zero_grad() before every backward(), or once per accumulation.", actions)
+    assert not repeats("Print every sample of the batch before that step.", actions)

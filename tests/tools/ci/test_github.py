@@ -26,7 +26,7 @@ def test_an_annotation_says_what_was_found_what_to_do_first_and_where_to_restart
     """The title is the headline, the message the run, the first thing to do and the restart, each on a line."""
     _, (command,) = one("nan-forward")
     assert command.name == "error"
-    assert command.properties["title"] == "Step 412: The loss became inf in one step; nothing led up to it"
+    assert command.properties["title"] == "Step 412: The loss became inf in one step; the row before was sound"
     assert command.properties["file"].endswith("fixtures/phase19/nan-forward/metrics.csv")
     head, first, restart = command.message.split("\n")
     assert "(nan-forward)" in head

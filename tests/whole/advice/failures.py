@@ -40,7 +40,7 @@ def nan_at_once(columns: Columns, kind: Kind, _rng: np.random.Generator) -> None
 
 
 def nan_in_the_middle(columns: Columns, kind: Kind, _rng: np.random.Generator) -> None:
-    """The loss is NaN from one row to the next, and nothing led up to it."""
+    """The loss is NaN from one row to the next, and the row before was sound."""
     _break(columns, kind, ONSET)
 
 
