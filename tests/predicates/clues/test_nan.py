@@ -15,7 +15,7 @@ BROKEN = np.where((AT >= 500) & (AT % 5 > 0), np.inf, healthy()["loss"])
 
 
 def test_a_loss_that_breaks_alone_leaves_the_weights_sound() -> None:
-    """A gradient that stays finite, and losses that come back, need no restart; without them the weights may be lost."""
+    """A gradient that stays finite, and losses that come back, need no restart; else the weights may be lost."""
     alone = diagnose(make_run(healthy(loss=BROKEN, grad_norm=noisy(1.0))), TREES).findings[0]
     first = alone.causes[0]
     assert (alone.leaf.id, first.cause.id, first.state) == ("nan-forward", "Q1.4.itself", CauseState.LIKELY)

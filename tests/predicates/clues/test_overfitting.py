@@ -12,6 +12,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.facts import facts_of
 from stabtree.predicates.clues import CLUES
 from stabtree.predicates.clues.registry import Clues, Moment, Seen
+from stabtree.run import Series
 from tests.conftest import make_run
 
 if TYPE_CHECKING:
@@ -85,3 +86,16 @@ def test_a_leap_is_measured_from_the_highest_rate_before_it() -> None:
     lr = np.where(AT < 100, 1e-3 * np.exp(-AT / 40), 2e-2)
     assert abs((value("rate_leap", make_run({"loss": AT + 1.0, "lr": lr}), 100) or 0) - 20) < 0.1
     assert value("rate_leap", make_run({"loss": AT + 1.0, "lr": lr})) is None
+
+
+def test_a_training_loss_that_rises_with_the_eval_loss_is_not_learned_by_heart() -> None:
+    """Both rise as the rate warms up; where the training loss goes on falling the clue stays below 1."""
+    steps = np.arange(1000)
+    rows = np.isin(steps, (250, 500, 750, 999))
+    held_out = np.where(rows, np.where(steps == 250, 0.2, 0.42), np.nan)
+    for loss, over in ((np.where(steps > 250, 0.3, 0.15), 2.0), (np.where(steps > 250, 0.1, 0.2), 0.5)):
+        run = make_run({"loss": loss})
+        run.series["eval_loss"] = Series("eval_loss", steps[rows], held_out[rows], "eval_loss")
+        found = Clues(facts_of(run), Moment(None, None), CLUES).get("training_rises_too")
+        assert found is not None
+        assert found.value == pytest.approx(over)
