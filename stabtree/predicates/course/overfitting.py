@@ -149,9 +149,12 @@ def _still_rises(quality: Series, step: int) -> Evidence | None:
         return None
     sign = 1 if _higher_is_better(quality) else -1
     (lately, error), (gain, scatter) = line(sign * late), line(sign * after)
-    if lately > gain or lately < -NORMAL_90 * error:  # what falls lately does not get better, whatever it did before
+    share = shared.SHARE_SOME * abs(median(late))
+    if lately > gain or lately < -max(
+        NORMAL_90 * error, share
+    ):  # what falls lately does not get better, whatever it did before
         gain, scatter = lately, error
-    limit = max(NORMAL_90 * scatter, shared.SHARE_SOME * abs(median(late)))
+    limit = max(NORMAL_90 * scatter, share)
     at = len(values) - len(after)
     then = median(values[max(0, at - LASTING) : at + LASTING])
     if gain <= limit or sign * median(late[-LASTING:]) <= sign * then:
