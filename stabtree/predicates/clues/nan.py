@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.common.shared import SHARE_HALF
+from stabtree.common.shared import ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import LARGEST
 from stabtree.predicates.clues.registry import Seen, clue
 
@@ -59,6 +59,23 @@ def sound_rows_after(_moment: Moment, loss: Series, loss_break: Break) -> Seen:
     share = float(after.mean()) if len(after) else 0.0
     text = f"{int(after.sum()):,} of the {len(after):,} rows after it are finite"
     return Seen(share, text, f"{share:.0%}", "loss", (loss_break.step,))
+
+
+@clue
+def loss_alone(_moment: Moment, loss: Series, loss_break: Break, grad_norm: Series) -> Seen | None:
+    """Return whether only the loss breaks: the gradient is finite from there on, and so are later losses.
+
+    Weights that hold a NaN give neither. None where fewer than three gradients were logged from the break on.
+    """
+    norms = grad_norm.values[grad_norm.steps >= loss_break.step]
+    if len(norms) < ROWS_SHORT:
+        return None
+    back = int(np.isfinite(loss.values[loss_break.row + 1 :]).sum())
+    sound = int((np.isfinite(norms) & (norms > 0)).sum())
+    alone = back >= ROWS_SHORT and sound == len(norms)
+    text = f"from step {loss_break.step:,} on {sound:,} of {len(norms):,} gradient norms are finite and above 0, and "
+    text += f"the loss comes back in {back:,} rows"
+    return Seen("yes" if alone else "no", text, "", "loss", (loss_break.step,))
 
 
 @clue

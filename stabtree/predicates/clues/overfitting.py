@@ -54,6 +54,26 @@ def training_since_best(_moment: Moment, loss: Series, eval_loss: Series) -> See
 
 
 @clue
+def training_rises_too(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
+    """Return the training loss between the best evaluation and the next but one, over that up to the best one.
+
+    Above 1 the model did not learn its samples by heart there: the steps harmed it on both kinds of data.
+    """
+    turn = turn_of(eval_loss)
+    steps, values = finite(loss)
+    if turn is None:
+        return None
+    later = eval_loss.steps[eval_loss.steps > turn.step][:2]
+    before = values[steps <= turn.step][-ROWS_SHORT:]
+    after = values[(steps > turn.step) & (steps <= later[-1])] if len(later) else before[:0]
+    if min(len(before), len(after)) < ROWS_SHORT or median(before) <= 0:
+        return None
+    then, now = median(before), median(after)
+    text = f"the training loss goes with the eval loss: {figure(then)} up to step {turn.step:,}, {figure(now)} after it"
+    return Seen(now / then, text, f"{figure(then)} → {figure(now)}", "loss", (turn.step, int(later[-1])))
+
+
+@clue
 def training_left(_moment: Moment, loss: Series) -> Seen | None:
     """Return which share of its first level the training loss has left."""
     steps, values = finite(loss)
