@@ -112,7 +112,8 @@ def test_a_training_loss_that_rises_with_the_eval_loss_is_not_learned_by_heart()
     held_out = np.where(rows, np.where(steps == 250, 0.2, 0.42), np.nan)
     for loss, over in ((np.where(steps > 250, 0.3, 0.15), 2.0), (np.where(steps > 250, 0.1, 0.2), 0.5)):
         run = make_run({"loss": loss})
-        run.series["eval_loss"] = Series("eval_loss", steps[rows], held_out[rows], "eval_loss")
+        series = {**run.series, "eval_loss": Series("eval_loss", steps[rows], held_out[rows], "eval_loss")}
+        run = replace(run, series=series)
         found = Clues(facts_of(run), Moment(None, None), CLUES).get("training_rises_too")
         assert found is not None
         assert found.value == pytest.approx(over)
