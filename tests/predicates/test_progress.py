@@ -35,6 +35,13 @@ def test_overfitting_shows_though_the_training_loss_is_at_its_bottom() -> None:
         assert ("overfitting" in [finding.leaf.id for finding in found.findings]) == wanted
 
 
+def test_what_was_slow_from_the_start_is_dated_by_the_first_row() -> None:
+    """No row in the middle of a slow fall is where it began."""
+    loss = 2.4 + 0.03 * falling(1000, 0.2)
+    answer = ask("leaves_start", make_run({"loss": loss}, steps=10 + 10 * AT, task="regression"))
+    assert (answer.verdict, answer.onset_step) == ("slow", 10)
+
+
 def test_what_has_not_learned_does_not_overfit() -> None:
     """Eval and training loss jump about far above their beginning: the one ends high by chance."""
     noise = np.random.default_rng(9).normal(0, 3, (2, 1000))

@@ -64,6 +64,7 @@ class LogReader:
         self._printed = PrintedSettings(names)
         self._skipped = 0
         self._used = False
+        self._drawn_again = False
 
     def read(self, lines: Lines | Iterable[str]) -> None:
         """Read all lines of a log, most of them by the form of the line before."""
@@ -105,6 +106,7 @@ class LogReader:
     def _read_parts(self, text: str, number: int, form: str, *, cut: bool) -> None:
         """Read what a line completes; keep it if it holds nothing but an error, and count what was not read."""
         before = self.rows.count
+        self._drawn_again = False
         unused = []
         for part, start in self._blocks.feed(text, number):
             empty = not part or self._line(part, start, cut=cut)
@@ -114,7 +116,7 @@ class LogReader:
                 if self.chatter.keep_error(text, number, form, self.rows.count):
                     return
                 self.chatter.ignore(form)
-        if self.rows.count == before and self.chatter.keep_error(text, number, "", before):
+        if self.rows.count == before and not self._drawn_again and self.chatter.keep_error(text, number, "", before):
             return
         for start, part in unused:
             self.leave(start, part)
@@ -255,12 +257,14 @@ class LogReader:
             self.rows.moved(line.position)
         if line.position and not (line.step or dict_row or line.bar == "keras") and trains(line, self.rows):
             line.step = self._training.position(line, self.rows.head)
-        if line.bar == "tqdm" and self._training.redrawn(line):
+        is_bar = line.bar == "tqdm"
+        again = is_bar and self._training.redrawn(line)
+        self._drawn_again = again or (is_bar and self._training.replaces)
+        if again:
             return True
         if not self._training.is_row(line, self.rows, dict_row=dict_row):
             return False
-        over = line.bar == "tqdm" and self._training.replaces
-        self.rows.add(line, number, dict_row=dict_row, over=over)
+        self.rows.add(line, number, dict_row=dict_row, over=self._drawn_again)
         if line.percent and line.position and line.loss:
             self.rows.share(line.position)
         self._training.saw(line)

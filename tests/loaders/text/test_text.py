@@ -331,6 +331,7 @@ def test_a_bar_that_counts_on_with_its_old_values_is_no_row(tmp_path: Path) -> N
     run = load_run(write(tmp_path, "".join(drawn), "train.log"))
     assert [step for step, value in points(run, "loss") if math.isnan(value)] == [20]
     assert len(points(run, "loss")) == 90
+    assert not run.lines, "no bar is a message"
 
 
 def test_the_values_below_a_bar_are_of_its_epoch(tmp_path: Path) -> None:
