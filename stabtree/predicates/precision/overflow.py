@@ -180,7 +180,7 @@ def _storm(grad_norm: Series, loss_break: Break) -> Storm:
         return Storm(broke, broke, good, Evidence(text, "loss", (broke,), -1.0, 0.0))
     first = storm_start(bad, recovered_rows)
     onset = len(bad) - true_at_end(bad)
-    text = f"grad_norm broke first, at step {int(steps[first]):,}, the loss at {broke:,} (fp16 overflow)"
+    text = f"grad_norm broke at step {int(steps[first]):,}, the loss at {broke:,} (fp16 overflow)"
     signal = Evidence(text, "grad_norm", (int(steps[first]), broke), 1.0, 0.0)
     start = int(steps[onset]) if onset < len(steps) else broke
     return Storm(int(steps[first]), start, int(steps[first - 1]) if first else None, signal)

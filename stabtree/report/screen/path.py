@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.report.text import clipped, uncut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from stabtree.report.model.report import Report, Turn, Walk
     from stabtree.report.page import Page
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 LONGEST_SHORT = 28
 HEAD = 10
-MIN_NUMBER = 36  # columns of the number that decided
-LINK, CUT = " › ", "… › "
+LINK = " › "
 FURTHER = "and further, past the first diagnosis:"
 
 
@@ -33,32 +32,35 @@ def path_line(page: Page, report: Report, *, lines: int) -> None:
     last = walk.turns[-1]
     links = [_link(group, shorts=False) for group in walk.groups if group[-1] is last or group[0].checked]
     number = page.plain(last.number) if last.checked else ""
-    kept = _last(links, room - len(CUT) - min(len(number), MIN_NUMBER) - 2)
-    pieces: Line = []
-    if len(kept) < len(links):
-        pieces.append((CUT, "dim"))
-    pieces += kept[0]
-    for link in kept[1:]:
-        pieces += [(LINK, "dim"), *link]
-    begin = sum(len(text) for text, _ in pieces) + 2
-    # The number begins where the chain ends: as many columns of its first line are taken.
-    shorter = filter(None, (number, number.rpartition(", ")[0]))
-    shown = next(filter(None, (uncut("." * begin + text, room, lines) for text in shorter)), [])
-    if shown:
-        pieces.append((f": {' '.join(shown)[begin:]}", ""))
+    fitting = [pieces for pieces in map(_joined, _ends_of(links)) if _width(pieces) <= room] or [_joined(links[-1:])]
+    for pieces in fitting:
+        # The number goes on where the chain ends.
+        begin = _width(pieces) + 2
+        shown = uncut("." * begin + number, room, lines) if number else []
+        if shown:
+            pieces.append((f": {' '.join(shown)[begin:]}", ""))
+            break
+    else:
+        pieces = fitting[0]
     page.item((f"{'Path':<{HEAD}}", "heading"), pieces, indent=0, head_width=HEAD)
 
 
-def _last(links: Sequence[list[Piece]], room: int) -> Sequence[list[Piece]]:
-    """Return as many of the last links as there is room for, and the very last one in any case."""
-    begin = len(links) - 1
-    while begin and _length(links[begin - 1 :]) <= room:
-        begin -= 1
-    return links[begin:]
+def _ends_of(links: Sequence[Sequence[Piece]]) -> Iterator[Sequence[Sequence[Piece]]]:
+    """Yield all links, then fewer and fewer of the last ones behind a mark that some are left out."""
+    yield links
+    for count in range(len(links) - 1, 0, -1):
+        yield [[("…", "dim")], *links[-count:]]
 
 
-def _length(links: Sequence[Sequence[Piece]]) -> int:
-    return sum(len(text) for link in links for text, _ in link) + len(LINK) * (len(links) - 1)
+def _joined(links: Sequence[Sequence[Piece]]) -> Line:
+    pieces: Line = []
+    for index, link in enumerate(links):
+        pieces += [(LINK, "dim"), *link] if index else link
+    return pieces
+
+
+def _width(pieces: Sequence[Piece]) -> int:
+    return sum(len(text) for text, _ in pieces)
 
 
 def chain(walk: Walk, *, shorts: bool) -> list[Piece]:
