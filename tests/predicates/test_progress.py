@@ -192,6 +192,26 @@ def test_an_eval_loss_alone_shows_overfitting() -> None:
     assert ask("overfits", make_run({"eval_loss": 2.0 - AT / 1000})).verdict == "no"
 
 
+def test_a_rise_within_the_scatter_of_single_evaluations_is_no_overfitting() -> None:
+    """However many evaluations show that it is real: which of them is the best one is chance."""
+    course = 0.7 + np.clip(AT - 300, 0, None) / 2000 + np.exp(-AT / 50)
+    noise = np.random.default_rng(2).normal(0, 0.25, 1000)
+    loss = falling(1000)
+    assert ask("overfits", make_run({"loss": loss, "eval_loss": course})).verdict == "yes"
+    assert ask("overfits", make_run({"loss": loss, "eval_loss": course + noise})).verdict == "no"
+
+
+def test_a_quality_that_never_was_above_a_guess_has_not_fallen() -> None:
+    """A correlation that wanders around 0 as far below it as above was never there."""
+    course = np.array([-0.01, -0.0067, 0.0069, 0.0083, 0.0123, 0.0074, -0.0017, -0.0038, -0.0047, -0.0012])
+    answers = []
+    for above in (0.0, 0.012):
+        run = make_run({"loss": falling(10)})
+        quality = Series("eval_quality", np.arange(10), course + above, "val_rank_ic")
+        answers.append(ask("quality_falls", replace(run, series={**run.series, "eval_quality": quality})).verdict)
+    assert answers == ["no", "yes"]
+
+
 def test_the_beginning_is_said_as_it_was_read() -> None:
     """The level is the median of the first rows; a first row that lies far from it is named."""
     values = 2.3 + 0.01 * np.sin(AT * 1.7)

@@ -56,8 +56,9 @@ def overfits(
     if turn.level <= 0:
         scale = max(abs(turn.level), trained.fall if trained else 0.0)
     gained = max(0.0, float(finite(eval_loss)[1][0]) - turn.level)
-    lost = weakest(above(turn.bound, undone * scale), above(turn.bound, gained), above(turn.after, LASTING))
-    risen = strongest(weakest(above(turn.bound, rise * scale), above(turn.after, LASTING)), lost)
+    lasting = weakest(above(turn.after, LASTING), above(turn.worse, _scatter(eval_loss)))
+    lost = weakest(above(turn.bound, undone * scale), above(turn.bound, gained), lasting)
+    risen = strongest(weakest(above(turn.bound, rise * scale), lasting), lost)
     share = _share(turn.bound, scale)
     evidence = [_moved("eval_loss", eval_loss, turn, share, rise)]
     strength = risen
@@ -186,17 +187,33 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
         return Answer(NO, (Evidence(f"{name} is not known to be of held-out data", quality.metric),))
     share = _share(turn.bound, abs(turn.level))
     found = _moved(name, quality, turn, share, fall)
-    strength = weakest(above(share, fall), above(turn.after, LASTING), _beyond_scatter(quality, turn))
+    floor = context.chance.value or 0.0 if context.outcome.value == quality.metric else 0.0
+    lasting = weakest(above(turn.after, LASTING), _beyond_scatter(quality, turn, floor if higher else None))
+    strength = weakest(above(share, fall), lasting)
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
     return measured(strength, (found,), verdict, onset_step=turn.step, last_good_step=turn.step)
 
 
-def _beyond_scatter(quality: Series, turn: TurningPoint) -> float:
-    """Return how clearly a quality rose to its best, or fell from it, by more than its rows scatter by chance."""
-    _, values = finite(quality)
-    scatter = NOISE_TIMES * change_noise(values)
+def _scatter(series: Series) -> float:
+    """Return how far single rows of a series may lie apart by chance."""
+    return NOISE_TIMES * change_noise(finite(series)[1])
+
+
+def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) -> float:
+    """Return how clearly a quality had more than a guess, and rose to that or fell from it, by more than rows scatter.
+
+    Args:
+        quality: the quality.
+        turn: its turning point.
+        floor: what a guess gets; None where lower is better.
+    """
+    values, scatter = finite(quality)[1], _scatter(quality)
     gained = abs(turn.level - median(values[: shared.ROWS_SHORT]))
-    return strongest(above(gained, scatter), above(turn.worse, scatter))
+    moved = strongest(above(gained, scatter), above(turn.worse, scatter))
+    if floor is None:
+        return moved
+    # A correlation that was as far below 0 as above it was never there.
+    return weakest(moved, above(turn.level - floor, max(scatter, -float(values.min()))))
 
 
 def _measure(run: Run) -> Series | None:
