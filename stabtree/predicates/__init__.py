@@ -141,6 +141,7 @@ PREDICATES: dict[str, Predicate] = {
         gradients.gradients_vanish,
         nan_origin.nan_returns,
         cross_entropy.starts_above_chance,
+        cross_entropy.above_any_chance,
         cross_entropy.starts_near_zero,
         cross_entropy.follows_padding,
         gradients.norm_is_multiple,

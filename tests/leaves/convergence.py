@@ -210,6 +210,11 @@ def gone(factor: float) -> Run:
     return make_run(healthy(loss=np.where(AT < 400, 1.0, 1 / factor) * noisy(2 + 2 * np.exp(-AT / 20), sigma=0.01)))
 
 
+def unscaled(level: float) -> Run:
+    """A classifier's loss that stays about a level."""
+    return make_run(healthy(loss=noisy(level), eval_quality=noisy(0.33)), task="classification")
+
+
 def calmed(share: float) -> Run:
     """A loss of which this share of the changes are rises, and from row 400 on none while it falls fast."""
     noise = np.where(AT % round(1 / share) == 0, 1.05, 1.0)
@@ -306,6 +311,7 @@ RUNS: dict[str, Maker] = {
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
     "loss-without-noise": partial(calmed, 1 / 3),
+    "loss-out-of-scale": partial(unscaled, 60.0),
     "throughput-collapses": partial(slower, 2.3),
     "stalled": partial(paused, 1.13),
     "grad-norm-climbs": partial(climbing, 25.0),
@@ -379,6 +385,7 @@ NEAR: dict[str, Maker] = {
     "progress-lost: share": partial(swings, 0.4),
     "loss-collapses: factor": partial(gone, 18.0),
     "loss-without-noise: rises": partial(calmed, 1 / 5),
+    "loss-out-of-scale: level": partial(unscaled, 25.0),
     "throughput-collapses: factor": partial(slower, 1.8),
     "stalled: hours": partial(paused, 0.88),
     "grad-norm-climbs: factor": partial(climbing, 17.0),
