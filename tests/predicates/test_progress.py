@@ -212,6 +212,15 @@ def test_a_quality_that_never_was_above_a_guess_has_not_fallen() -> None:
     assert answers == ["no", "yes"]
 
 
+def test_an_evaluation_is_not_blamed_where_training_learned_nothing_either() -> None:
+    """A held-out accuracy of 0 beside a training accuracy of 0 and a loss at chance is no fault of the evaluation."""
+    still = make_run({"loss": np.full(40, np.log(2)), "eval_quality": np.zeros(40)})
+    learns = make_run({"loss": falling(40), "eval_quality": np.zeros(40)})
+    accuracy = {"accuracy": Series("accuracy", np.arange(40), np.full(40, 0.01))}
+    answers = [ask("quality_falls", replace(run, others=accuracy)).verdict for run in (still, learns)]
+    assert answers == ["no", "zero"]
+
+
 def test_the_beginning_is_said_as_it_was_read() -> None:
     """The level is the median of the first rows; a first row that lies far from it is named."""
     values = 2.3 + 0.01 * np.sin(AT * 1.7)

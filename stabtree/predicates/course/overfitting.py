@@ -18,6 +18,7 @@ from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import words
 from stabtree.metrics.vocabulary import TRAIN
+from stabtree.predicates.course.cross_entropy import guess
 from stabtree.predicates.registry import predicate
 from stabtree.profile import profile_of
 
@@ -163,20 +164,26 @@ COLLAPSED, ZERO, SOME_ZERO = "collapsed", "zero", "some-zero"
 
 
 @predicate(source="convergence, overfitting", labels=(YES, COLLAPSED, ZERO, SOME_ZERO, NO))
-def quality_falls(run: Run, context: Context, eval_quality: Series | None = None, *, fall: float) -> Answer:
+def quality_falls(
+    run: Run, context: Context, eval_quality: Series | None = None, loss: Series | None = None, *, fall: float
+) -> Answer:
     """Has the quality on held-out data come down from its best?
 
     Yes where its levels since the best one are worse by at least `fall` of it, once their scatter is taken off;
     `collapsed` where by half of it or more. `zero`: a quality that should rise is 0.000 in most rows and at the
     end: nothing is predicted, or nothing counts as right. Asked of the known measure, else of another one on held-out
-    data. No where neither its rise to the best nor its fall exceeds the scatter of single rows. `some-zero`: the same
-    of one whose name does not say on which data.
+    data. No where neither its rise to the best nor its fall exceeds the scatter of single rows, and where nothing is
+    learned of the training data either: their quality is next to 0, and the loss is that of a guess. `some-zero`: the
+    same of one whose name does not say on which data.
     """
     quality = _measure(run) if eval_quality is None else eval_quality
     if quality is None:
         return inapplicable("no quality on held-out data is logged")
     if context.task.value == PREFERENCE and "token" in words(_name(quality)):
         return Answer(NO, (Evidence("learning a preference makes single tokens less likely, the right ones too"),))
+    untaught = _untaught(run, context, loss)
+    if untaught:
+        return Answer(NO, (untaught,))
     name, higher = _name(quality), _higher_is_better(quality)
     turn = turn_of(quality, falls=not higher)
     held_out = describe_name(quality.metric).held_out
@@ -192,6 +199,22 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     strength = weakest(above(share, fall), lasting)
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
     return measured(strength, (found,), verdict, onset_step=turn.step, last_good_step=turn.step)
+
+
+def _untaught(run: Run, context: Context, loss: Series | None) -> Evidence | None:
+    """Return evidence that nothing is learned of the training data either, so that the evaluation is not at fault."""
+    if loss is None:
+        return None
+    known = guess(profile_of(loss).last, context.classes.value)
+    for name, series in run.others.items():
+        found = describe_name(name)
+        values = finite(series)[1]
+        if found.held_out or found.role is not Role.QUALITY or "acc" not in name.lower() or not len(values):
+            continue
+        level = median(values[-shared.ROWS_SHORT :])
+        if known and level < shared.SHARE_SOME:
+            return Evidence(f"{name} is {figure(level)} on the training data too, and the loss {known}", "loss")
+    return None
 
 
 def _scatter(series: Series) -> float:
