@@ -210,6 +210,17 @@ def gone(factor: float) -> Run:
     return make_run(healthy(loss=np.where(AT < 400, 1.0, 1 / factor) * noisy(2 + 2 * np.exp(-AT / 20), sigma=0.01)))
 
 
+def unscaled(level: float) -> Run:
+    """A classifier's loss that stays about a level."""
+    return make_run(healthy(loss=noisy(level), eval_quality=noisy(0.33)), task="classification")
+
+
+def calmed(share: float) -> Run:
+    """A loss of which this share of the changes are rises, and from row 400 on none while it falls fast."""
+    noise = np.where(AT % round(1 / share) == 0, 1.05, 1.0)
+    return make_run(healthy(loss=np.where(AT < 400, noise, np.exp((400 - AT) / 60)) * 2 * np.exp(-AT / 2000)))
+
+
 def climbing(times: float) -> Run:
     """A grad_norm that stays at its level for half of the run and then grows by a factor on a line of its logarithm."""
     return make_run(healthy(grad_norm=noisy(times ** np.clip((AT - 300) / 285, 0, 1), sigma=0.1)))
@@ -307,6 +318,8 @@ RUNS: dict[str, Maker] = {
     "progress-lost": partial(swings, 0.6),
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
+    "loss-without-noise": partial(calmed, 1 / 3),
+    "loss-out-of-scale": partial(unscaled, 60.0),
     "throughput-collapses": partial(slower, 2.3),
     "stalled": partial(paused, 1.13),
     "grad-norm-climbs": partial(climbing, 25.0),
@@ -380,6 +393,8 @@ NEAR: dict[str, Maker] = {
     "code-collapsed: factor": partial(shrunken, 80.0),
     "progress-lost: share": partial(swings, 0.4),
     "loss-collapses: factor": partial(gone, 18.0),
+    "loss-without-noise: rises": partial(calmed, 1 / 5),
+    "loss-out-of-scale: level": partial(unscaled, 25.0),
     "throughput-collapses: factor": partial(slower, 1.8),
     "stalled: hours": partial(paused, 0.88),
     "grad-norm-climbs: factor": partial(climbing, 17.0),

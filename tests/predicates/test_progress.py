@@ -235,6 +235,35 @@ def test_a_kl_without_information_is_a_collapse() -> None:
     assert ask("code_collapses", make_run({**loss, "kl_loss": kl})).verdict == "no"
 
 
+def test_a_rise_within_the_scatter_of_single_evaluations_is_no_overfitting() -> None:
+    """However many evaluations show that it is real: which of them is the best one is chance."""
+    course = 0.7 + np.clip(AT - 300, 0, None) / 2000 + np.exp(-AT / 50)
+    noise = np.random.default_rng(2).normal(0, 0.25, 1000)
+    loss = falling(1000)
+    assert ask("overfits", make_run({"loss": loss, "eval_loss": course})).verdict == "yes"
+    assert ask("overfits", make_run({"loss": loss, "eval_loss": course + noise})).verdict == "no"
+
+
+def test_a_quality_that_never_was_above_a_guess_has_not_fallen() -> None:
+    """A correlation that wanders around 0 as far below it as above was never there."""
+    course = np.array([-0.01, -0.0067, 0.0069, 0.0083, 0.0123, 0.0074, -0.0017, -0.0038, -0.0047, -0.0012])
+    answers = []
+    for above in (0.0, 0.012):
+        run = make_run({"loss": falling(10)})
+        quality = Series("eval_quality", np.arange(10), course + above, "val_rank_ic")
+        answers.append(ask("quality_falls", replace(run, series={**run.series, "eval_quality": quality})).verdict)
+    assert answers == ["no", "yes"]
+
+
+def test_an_evaluation_is_not_blamed_where_training_learned_nothing_either() -> None:
+    """A held-out accuracy of 0 beside a training accuracy of 0 and a loss at chance is no fault of the evaluation."""
+    still = make_run({"loss": np.full(40, np.log(2)), "eval_quality": np.zeros(40)})
+    learns = make_run({"loss": falling(40), "eval_quality": np.zeros(40)})
+    accuracy = {"accuracy": Series("accuracy", np.arange(40), np.full(40, 0.01))}
+    answers = [ask("quality_falls", replace(run, others=accuracy)).verdict for run in (still, learns)]
+    assert answers == ["no", "zero"]
+
+
 def test_the_beginning_is_said_as_it_was_read() -> None:
     """The level is the median of the first rows; a first row that lies far from it is named."""
     values = 2.3 + 0.01 * np.sin(AT * 1.7)

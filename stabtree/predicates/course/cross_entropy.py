@@ -16,6 +16,7 @@ from stabtree.context.model import GRPO, LANGUAGE, PREFERENCE
 from stabtree.context.phase import FIRST_STEPS
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import predicate
+from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -85,6 +86,24 @@ def starts_above_chance(context: Context, loss: Series, *, factor: float = share
     )
     found = (Evidence(text, "loss", (first[0],), first[1], factor * chance),)
     return measured(above(first[1], factor * chance), found)
+
+
+@predicate(source="measured: classifiers of inputs that were not scaled", min_points=shared.ROWS_SHORT)
+def above_any_chance(context: Context, loss: Series, *, factor: float = shared.FACTOR) -> Answer:
+    """Is the loss of a classifier far above that of a guess up to its end, however many classes there are?
+
+    Yes where its lowest level lies above `factor` times the logarithm of the largest vocabulary in use, and it does not
+    end at half of where it began, as a sum over the batch may that learns. Such logits come from inputs or weights of a
+    wrong scale.
+    """
+    if context.task.value != model.CLASSIFICATION:
+        return inapplicable("the run is not known to train a classifier")
+    profile, most = profile_of(loss), math.log(LARGEST_VOCABULARY)
+    text = f"the lowest level of the loss is {figure(profile.best, 4)}; a guess among {LARGEST_VOCABULARY:,} classes "
+    text += f"costs {figure(most, 3)}; it goes from {figure(profile.first, 4)} to {figure(profile.last, 4)}"
+    found = Evidence(text, "loss", profile.span or (), profile.best, factor * most)
+    stays = above(profile.last, shared.SHARE_HALF * profile.first)
+    return measured(weakest(above(profile.best, factor * most), stays), (found,), onset_step=int(loss.steps[0]))
 
 
 @predicate(source="convergence O15 and O16", min_points=1)

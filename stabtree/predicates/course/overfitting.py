@@ -18,6 +18,7 @@ from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import words
 from stabtree.metrics.vocabulary import TRAIN
+from stabtree.predicates.course.cross_entropy import guess
 from stabtree.predicates.registry import predicate
 from stabtree.profile import profile_of
 
@@ -56,8 +57,9 @@ def overfits(
     if turn.level <= 0:
         scale = max(abs(turn.level), trained.fall if trained else 0.0)
     gained = max(0.0, float(finite(eval_loss)[1][0]) - turn.level)
-    lost = weakest(above(turn.bound, undone * scale), above(turn.bound, gained), above(turn.after, LASTING))
-    risen = strongest(weakest(above(turn.bound, rise * scale), above(turn.after, LASTING)), lost)
+    lasting = weakest(above(turn.after, LASTING), above(turn.worse, _scatter(eval_loss)))
+    lost = weakest(above(turn.bound, undone * scale), above(turn.bound, gained), lasting)
+    risen = strongest(weakest(above(turn.bound, rise * scale), lasting), lost)
     share = _share(turn.bound, scale)
     evidence = [_moved("eval_loss", eval_loss, turn, share, rise)]
     strength = risen
@@ -178,21 +180,27 @@ COLLAPSED, ZERO, SOME_ZERO = "collapsed", "zero", "some-zero"
 
 
 @predicate(source="convergence, overfitting", labels=(YES, COLLAPSED, ZERO, SOME_ZERO, NO))
-def quality_falls(run: Run, context: Context, eval_quality: Series | None = None, *, fall: float) -> Answer:
+def quality_falls(
+    run: Run, context: Context, eval_quality: Series | None = None, loss: Series | None = None, *, fall: float
+) -> Answer:
     """Has the quality on held-out data come down from its best?
 
     Yes where its levels since the best one are worse by at least `fall` of it, once their scatter is taken off;
     `collapsed` where by half of it or more. `zero`: a quality that should rise is 0.000 in most rows and at the
     end: nothing is predicted, or nothing counts as right. Asked of the known measure, else of another one on held-out
     data. No where neither its rise to the best nor its fall exceeds the scatter of single rows, nor of a share that at
-    its best was next to nothing: there is little to lose. `some-zero`: the same of one whose name does not say on which
-    data.
+    its best was next to nothing: there is little to lose. No either where nothing is learned of the training data:
+    their quality is next to 0, and the loss is that of a guess. `some-zero`: the same of one whose name does not say on
+    which data.
     """
     quality = _measure(run) if eval_quality is None else eval_quality
     if quality is None:
         return inapplicable("no quality on held-out data is logged")
     if context.task.value == PREFERENCE and "token" in words(_name(quality)):
         return Answer(NO, (Evidence("learning a preference makes single tokens less likely, the right ones too"),))
+    untaught = _untaught(run, context, loss)
+    if untaught:
+        return Answer(NO, (untaught,))
     name, higher = _name(quality), _higher_is_better(quality)
     turn = turn_of(quality, falls=not higher)
     held_out = describe_name(quality.metric).held_out
@@ -203,7 +211,9 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
         return Answer(NO, (Evidence(f"{name} is not known to be of held-out data", quality.metric),))
     share = _share(turn.bound, abs(turn.level))
     found = _moved(name, quality, turn, share, fall)
-    strength = weakest(above(share, fall), above(turn.after, LASTING), _beyond_scatter(quality, turn))
+    floor = context.chance.value or 0.0 if context.outcome.value == quality.metric else 0.0
+    lasting = weakest(above(turn.after, LASTING), _beyond_scatter(quality, turn, floor if higher else None))
+    strength = weakest(above(share, fall), lasting)
     if higher and finite(quality)[1].min() >= 0:
         strength = weakest(strength, above(turn.level, shared.SHARE_SOME))
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
@@ -211,12 +221,42 @@ def quality_falls(run: Run, context: Context, eval_quality: Series | None = None
     return measured(strength, (found,), verdict, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
-def _beyond_scatter(quality: Series, turn: TurningPoint) -> float:
-    """Return how clearly a quality rose to its best, or fell from it, by more than its rows scatter by chance."""
-    _, values = finite(quality)
-    scatter = NOISE_TIMES * change_noise(values)
+def _untaught(run: Run, context: Context, loss: Series | None) -> Evidence | None:
+    """Return evidence that nothing is learned of the training data either, so that the evaluation is not at fault."""
+    if loss is None:
+        return None
+    known = guess(profile_of(loss).last, context.classes.value)
+    for name, series in run.others.items():
+        found = describe_name(name)
+        values = finite(series)[1]
+        if found.held_out or found.role is not Role.QUALITY or "acc" not in name.lower() or not len(values):
+            continue
+        level = median(values[-shared.ROWS_SHORT :])
+        if known and level < shared.SHARE_SOME:
+            return Evidence(f"{name} is {figure(level)} on the training data too, and the loss {known}", "loss")
+    return None
+
+
+def _scatter(series: Series) -> float:
+    """Return how far single rows of a series may lie apart by chance."""
+    return NOISE_TIMES * change_noise(finite(series)[1])
+
+
+def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) -> float:
+    """Return how clearly a quality had more than a guess, and rose to that or fell from it, by more than rows scatter.
+
+    Args:
+        quality: the quality.
+        turn: its turning point.
+        floor: what a guess gets; None where lower is better.
+    """
+    values, scatter = finite(quality)[1], _scatter(quality)
     gained = abs(turn.level - median(values[: shared.ROWS_SHORT]))
-    return strongest(above(gained, scatter), above(turn.worse, scatter))
+    moved = strongest(above(gained, scatter), above(turn.worse, scatter))
+    if floor is None:
+        return moved
+    # A correlation that was as far below 0 as above it was never there.
+    return weakest(moved, above(turn.level - floor, max(scatter, -float(values.min()))))
 
 
 def _measure(run: Run) -> Series | None:

@@ -1,0 +1,58 @@
+"""A loss that loses its noise: each batch is as hard as the one before, as the same batch is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.common import shared
+from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import figure
+from stabtree.common.lazy import np
+from stabtree.common.stats import median
+from stabtree.common.strength import above, below, weakest
+from stabtree.facts.registry import finite
+from stabtree.predicates.course.cross_entropy import may_be_zero
+from stabtree.predicates.registry import predicate
+
+if TYPE_CHECKING:
+    from stabtree.context.model import Context
+    from stabtree.run import Run, Series
+
+
+@predicate(source="measured: one batch over and over from a step on")
+def noise_vanishes(
+    run: Run,
+    loss: Series,
+    context: Context,
+    *,
+    rises_before: float,
+    rises_after: float = shared.SHARE_SOME,
+    factor: float = shared.FACTOR,
+) -> Answer:
+    """Does the loss fall from a row on without rising, though its rows rose and fell before?
+
+    Batches differ, so that the loss of a run that learns rises from row to row almost as often as it falls. Yes where
+    at most `rises_after` of the changes from a row to the end are rises, over 20 rows or more, while it falls `factor`
+    times, and at least `rises_before` of those before it, of 20 or more. Not asked of a loss that moves by nature or
+    may be 0.
+    """
+    steps, values = finite(loss)
+    why = context.restless or may_be_zero(run, context, values)
+    if why:
+        return inapplicable(why)
+    rises = np.diff(values) > 0
+    if len(rises) < 2 * shared.ROWS_LONG:
+        return unknown(f"the loss has {len(values):,} finite rows, {2 * shared.ROWS_LONG + 1} are needed", "loss")
+    # The change after which the shares of rises differ most from one halfway between the two limits.
+    at = int(np.argmax(np.cumsum(rises - (rises_before + rises_after) / 2))) + 1
+    if not shared.ROWS_LONG <= at <= len(rises) - shared.ROWS_LONG:
+        text = f"{rises.mean():.0%} of the changes of the loss are rises, without a row from which on fewer are"
+        return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
+    before, after = float(rises[:at].mean()), float(rises[at:].mean())
+    began, ended = median(values[at - shared.ROWS_SHORT : at]), float(values[-1])
+    text = f"up to step {int(steps[at]):,} {before:.0%} of the changes of the loss are rises, after it {after:.0%}, "
+    text += f"while it goes from {figure(began)} to {figure(ended)}"
+    found = Evidence(text, "loss", (int(steps[at]), int(steps[-1])), before, rises_before)
+    calm = below(after, rises_after)
+    strength = weakest(above(before, rises_before), calm, above(began, factor * ended))
+    return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
