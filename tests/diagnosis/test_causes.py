@@ -289,7 +289,7 @@ def test_an_eval_loss_that_never_fell_is_said_so() -> None:
     )
     finding = next(item for item in diagnose(run, TREES).findings if item.leaf.id == "overfitting")
     assert "eval_loss is 300% above its best, 1 at step 0: 4 now" in finding.evidence[0].text
-    assert finding.restart is not None
+    assert finding.restart is None
     assert finding.last_good_step is None
 
 

@@ -72,7 +72,6 @@ def test_a_loss_that_goes_up_over_many_rows_is_not_said_to_jump() -> None:
     ("evals", "said"),
     [
         (np.append(1.5, 1.9 + np.arange(19) / 10), "lowest at its very first evaluation"),
-        (np.append([5.0, 4.0], np.tile([7.0, 6.0, 6.0], 6)), "swings by up to 3 between evaluations"),
         (np.append([3.0, 2.5], 2.6 + np.arange(18) / 10), ""),
     ],
 )
@@ -132,4 +131,4 @@ def test_a_rise_that_goes_on_is_one_to_the_end() -> None:
     loss = np.interp(np.arange(200), [0, 60, 199], [1.46, 1.13, 1.43])
     loss += np.random.default_rng(0).normal(0, 0.002, 200)
     found = report(diagnose(make_run({"loss": loss})))
-    assert "The loss rises up to the end of the log" in found.title
+    assert "The loss has risen and not come back" in found.title
