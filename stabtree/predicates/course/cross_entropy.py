@@ -93,8 +93,8 @@ def above_any_chance(context: Context, loss: Series, *, factor: float = shared.F
     """Is the loss of a classifier far above that of a guess up to its end, however many classes there are?
 
     Yes where its lowest level lies above `factor` times the logarithm of the largest vocabulary in use, and it does not
-    end at half of where it began, as a sum over the batch may that learns. Such logits come from inputs or weights of a
-    wrong scale.
+    end below where it began, as a sum over the batches of a run that learns does. Such logits come from inputs or
+    weights of a wrong scale.
     """
     if context.task.value != model.CLASSIFICATION:
         return inapplicable("the run is not known to train a classifier")
@@ -102,7 +102,7 @@ def above_any_chance(context: Context, loss: Series, *, factor: float = shared.F
     text = f"the lowest level of the loss is {figure(profile.best, 4)}; a guess among {LARGEST_VOCABULARY:,} classes "
     text += f"costs {figure(most, 3)}; it goes from {figure(profile.first, 4)} to {figure(profile.last, 4)}"
     found = Evidence(text, "loss", profile.span or (), profile.best, factor * most)
-    stays = above(profile.last, shared.SHARE_HALF * profile.first)
+    stays = above(profile.last, (1 - shared.SHARE_SOME) * profile.first)
     return measured(weakest(above(profile.best, factor * most), stays), (found,), onset_step=int(loss.steps[0]))
 
 

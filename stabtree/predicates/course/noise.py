@@ -8,7 +8,6 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
 from stabtree.common.strength import above, below, weakest
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.cross_entropy import may_be_zero
@@ -32,9 +31,9 @@ def noise_vanishes(
     """Does the loss fall from a row on without rising, though its rows rose and fell before?
 
     Batches differ, so that the loss of a run that learns rises from row to row almost as often as it falls. Yes where
-    at most `rises_after` of the changes from a row to the end are rises, over 20 rows or more, while it falls `factor`
-    times, and at least `rises_before` of those before it, of 20 or more. Not asked of a loss that moves by nature or
-    may be 0.
+    at most `rises_after` of the changes from a row to the end are rises, over 20 rows or more, while it falls to a
+    `factor`-th of its lowest before, and at least `rises_before` of those before it, of 20 or more. Not asked of a loss
+    that moves by nature or may be 0.
     """
     steps, values = finite(loss)
     why = context.restless or may_be_zero(run, context, values)
@@ -49,9 +48,9 @@ def noise_vanishes(
         text = f"{rises.mean():.0%} of the changes of the loss are rises, without a row from which on fewer are"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
     before, after = float(rises[:at].mean()), float(rises[at:].mean())
-    began, ended = median(values[at - shared.ROWS_SHORT : at]), float(values[-1])
+    began, ended = float(values[:at].min()), float(values[-1])  # what comes down from a spike only comes back
     text = f"up to step {int(steps[at]):,} {before:.0%} of the changes of the loss are rises, after it {after:.0%}, "
-    text += f"while it goes from {figure(began)} to {figure(ended)}"
+    text += f"while it falls from {figure(began)}, its lowest so far, to {figure(ended)}"
     found = Evidence(text, "loss", (int(steps[at]), int(steps[-1])), before, rises_before)
     calm = below(after, rises_after)
     strength = weakest(above(before, rises_before), calm, above(began, factor * ended))

@@ -13,8 +13,9 @@ from stabtree.report.model.restart import AT_BEST, restart_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stabtree.diagnosis.judged import Fix
+    from stabtree.diagnosis.judged import Decision, Fix
     from stabtree.diagnosis.result import Incident
+    from stabtree.tree.document import Cause
 
 MAX_TO_DO = 3
 SAME_SHARE = 0.7  # of the words of the shorter of two fixes: with so many in both, they say the same
@@ -53,41 +54,34 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
 
 def _in_order(finding: Incident) -> list[Fix]:
     """Return the fixes that need no merely possible cause, and before them that of the first cause."""
-    sure = _sure(finding)
-    decided = finding.decision.causes if finding.decision else ()
-    first = next((judged.cause for judged in finding.causes if judged.state not in SILENT), None)
-    if first is None or first.id in decided:
-        return sure
-    of_first = next((fix for fix in finding.advice if fix.cause == first.id), None)
-    if of_first is None or _is_a_branch(first.fixes[0], finding):
-        return sure
-    wanted = _words(first.fixes[0])
-    # The leaf may give the same advice, without a condition; stopping comes before everything.
-    own = next((fix for fix in sure if len(_words(fix.text) & wanted) >= SAME_SHARE * len(wanted)), of_first)
-    rest = [fix for fix in sure if fix is not own]
-    stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]
-    return [*stops, own, *rest[len(stops) :]]
-
-
-def _sure(finding: Incident) -> list[Fix]:
-    """Return the fixes that need no merely possible cause; the first of the others where nothing else is to do."""
     sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
-    if sure or finding.decision is not None:
+    if not sure and finding.decision is None:
+        sure = [*finding.advice[:1]]
+    first = _of_first_cause(finding, sure)
+    if first is None:
         return sure
-    return list(finding.advice[:1])
+    rest = [fix for fix in sure if fix is not first]
+    stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]  # nothing comes before that
+    return [*stops, first, *rest[len(stops) :]]
 
 
-def _is_a_branch(fix: str, finding: Incident) -> bool:
-    """Return whether the deciding question leads to a fix already."""
-    if finding.decision is None:
-        return False
-    return any(_same(_words(text), _words(fix)) for _, text in finding.decision.branches)
+def _of_first_cause(finding: Incident, sure: Iterable[Fix]) -> Fix | None:
+    """Return the fix of the first cause, or the leaf's that says the same; None where what decides leads to it."""
+    cause = next((judged.cause for judged in finding.causes if judged.state not in SILENT), None)
+    if cause is None or (finding.decision and _leads_to(finding.decision, cause)):
+        return None
+    own = next((fix for fix in finding.advice if fix.cause == cause.id), None)
+    if own is None:
+        return None
+    wanted = _words(cause.fixes[0])
+    return next((fix for fix in sure if len(_words(fix.text) & wanted) >= SAME_SHARE * len(wanted)), own)
 
 
-def repeats(text: str, actions: Iterable[Action]) -> bool:
-    """Return whether one of the actions says this already."""
-    wanted = _words(text)
-    return any(_same(wanted, _words(whole(action))) for action in actions)
+def _leads_to(decision: Decision, cause: Cause) -> bool:
+    """Return whether an answer to what decides leads to the fix of a cause."""
+    branches = (_words(text) for _, text in decision.branches)
+    wanted = _words(" ".join(cause.fixes[:1]))
+    return cause.id in decision.causes or any(_same(words, wanted) for words in branches)
 
 
 def _ended(action: Action) -> Action:
