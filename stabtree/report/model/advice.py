@@ -84,6 +84,12 @@ def _leads_to(decision: Decision, cause: Cause) -> bool:
     return cause.id in decision.causes or any(_same(words, wanted) for words in branches)
 
 
+def repeats(text: str, actions: Iterable[Action]) -> bool:
+    """Return whether one of the actions says this already."""
+    wanted = _words(text)
+    return any(_same(wanted, _words(whole(action))) for action in actions)
+
+
 def _ended(action: Action) -> Action:
     """Return an action whose sentences end as sentences do."""
     branches = tuple((word, _stopped(text)) for word, text in action.branches)
