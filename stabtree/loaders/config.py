@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
+from stabtree.frameworks.model_config import WEIGHTS_DTYPE
 from stabtree.frameworks.recognise import of_config
 from stabtree.metrics.table import normalize
 from stabtree.run import PRECISIONS, REDUCED
@@ -171,7 +172,7 @@ _INSIDE = {
     "eps": "epsilon",
 }
 # The precision of the weights is that of the run only where nothing says what the trainer computes in.
-WEIGHTS = ("weights_dtype", "torch_dtype")
+WEIGHTS = (WEIGHTS_DTYPE, "torch_dtype")
 _BETAS = ("betas", "adam_betas", "opt_betas")
 WRAPPERS = (
     "config",

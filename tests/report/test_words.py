@@ -109,7 +109,7 @@ def test_only_what_is_no_symptom_came_before() -> None:
     """A loss scale that keeps falling did; a loss that was high before tells nothing of why it broke."""
     found = judged("fp16-overflow")
     main, scale, *_ = found.findings
-    assert earlier(found, main) == f"Before it, at step 620: {scale.leaf.title}"
+    assert earlier(found, main) == f"Before it, at step 621: {scale.leaf.title}"
     seen = tuple(replace(item, metric="loss") for item in scale.evidence)
     assert earlier(replace(found, findings=(main, replace(scale, evidence=seen))), main) == ""
     assert earlier(replace(found, findings=(main, replace(scale, onset_step=731))), main) == ""

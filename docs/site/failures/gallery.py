@@ -25,7 +25,10 @@ SEEN = {
     "rise": ("The loss goes up", {"rise"}),
     "nan": ("NaN or inf", {"nan", "rerun"}),
     "flat": ("It does not learn", {"flat", "zero", "learning", "units", "S1", "not-shown"}),
-    "odd": ("The loss looks odd", {"zero", "resume", "O1.start", "O15", "O14.rows", "O14.batch", "O14.repeat"}),
+    "odd": (
+        "The loss looks odd",
+        {"zero", "resume", "O1.start", "O15", "O14.rows", "O14.batch", "O14.calm", "O14.repeat"},
+    ),
     "grad": ("Gradients look wrong", {"grad_norm", "gradients", "overflow"}),
     "scale": ("Loss scale, skipped steps", {"loss_scale", "skipped_steps", "3"}),
     "rate": ("Learning rate, schedule", {"schedule", "lr"}),

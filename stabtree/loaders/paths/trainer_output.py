@@ -10,11 +10,11 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean
+from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.assemble.several_runs import split
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import MODEL, settings_file
 from stabtree.loaders.json import trainer_state
-from stabtree.loaders.json.model_config import of_model
 from stabtree.run import REDUCED
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.common.lazy import np
-from stabtree.loaders.json.model_config import of_model
+from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.packed.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.figures import as_factor, as_share, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 
@@ -62,19 +61,6 @@ def decay_over_run(moment: Moment, run: Run, lr: Series | None = None) -> Seen |
     decay = run.setting("weight_decay")
     text = f"weight decay {decay} alone shrinks each weight by up to {share:.0%} in {steps:,} steps"
     return Seen(share, text, f"{share:.0%} of each weight in {steps:,} steps", "lr")
-
-
-@clue
-def start_over_end(_moment: Moment, loss: Series) -> Seen | None:
-    """Return the first loss over the level at which it ends."""
-    values = finite(loss)[1]
-    end = median(values[len(values) // 2 :]) if len(values) else 0.0
-    if end <= 0:
-        return None
-    text = (
-        f"the first row, {figure(values[0])}, is {as_factor(float(values[0]) / end)} the level at which the loss stays"
-    )
-    return Seen(float(values[0]) / end, text, figure(values[0]), "loss")
 
 
 def peak_rate(run: Run, lr: Series | None) -> float | None:

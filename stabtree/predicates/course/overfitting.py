@@ -46,8 +46,8 @@ def overfits(
     eval loss, and must not have risen by half as much; and it must end below where it began. A rise by `undone` is
     enough where it is more than all that the eval loss had gained: the model is worse than it came, `worse` where the
     training loss did not fall either. Of a best level at or below 0 no share can be taken: there the rise is compared
-    with all that the training loss has fallen. `better`: a quality that was measured beside it still rises, by 5%
-    in what follows or in the second half of it.
+    with all that the training loss has fallen. `better`: a quality that was measured beside it still rises, by 5% in
+    the second half of what follows.
     """
     turn = turn_of(eval_loss)
     if turn is None:
@@ -94,10 +94,6 @@ def _moved(name: str, series: Series, turn: TurningPoint, share: float, limit: f
             apart = f"{figure(abs(turn.last - turn.best), 2)} {side}"
     text = f"{name} is {apart} its best, {figure(turn.best, 4)} at step {turn.step:,}: {figure(turn.last, 4)} now "
     text += f"({against(max(share, 0.0), limit, '.1%')} with its scatter taken off, limit {limit:.0%})"
-    steps, values = finite(series)
-    lowest = int(np.argmin(values))
-    if name == "eval_loss" and values[lowest] < turn.best:  # a lucky row among worse ones
-        text += f"; its lowest single row is {figure(values[lowest], 4)} at step {int(steps[lowest]):,}"
     brief = f"best {figure(turn.best, 4)} at step {turn.step:,}, now {figure(turn.last, 4)}"
     if turn.last != turn.best and turn.best > 0:
         signed = turn.last / turn.best - 1
@@ -140,7 +136,7 @@ def _memorises(turn: TurningPoint, loss: _Trained) -> float:
 
 
 def _still_rises(quality: Series, step: int) -> Evidence | None:
-    """Return evidence that a quality gains 5% of itself after a step, or in the second half of that, else None.
+    """Return evidence that a quality gains 5% of itself in the second half of what follows a step, else None.
 
     It must end better than it was at the step: what only wins back a part of what it lost does not get better.
     """
@@ -150,20 +146,14 @@ def _still_rises(quality: Series, step: int) -> Evidence | None:
     if len(late) < shared.ROWS_SHORT:
         return None
     sign = 1 if _higher_is_better(quality) else -1
-    (lately, error), (gain, scatter) = line(sign * late), line(sign * after)
-    share = shared.SHARE_SOME * abs(median(late))
-    if lately > gain or lately < -max(
-        NORMAL_90 * error, share
-    ):  # what falls lately does not get better, whatever it did before
-        gain, scatter = lately, error
-    limit = max(NORMAL_90 * scatter, share)
+    gain, error = line(sign * late)
+    limit = max(NORMAL_90 * error, shared.SHARE_SOME * abs(median(late)))
     at = len(values) - len(after)
     then = median(values[max(0, at - LASTING) : at + LASTING])
     if gain <= limit or sign * median(late[-LASTING:]) <= sign * then:
         return None
     text = f"{_name(quality)} still gets better: {figure(after[0], 4)} then, {figure(late[0], 4)} halfway, "
-    best = int(np.argmax(sign * values))
-    text += f"{figure(late[-1], 4)} now, best {figure(values[best], 4)} at step {int(steps[best]):,}"
+    text += f"{figure(late[-1], 4)} now"
     return Evidence(text, quality.metric, (step, int(steps[-1])), gain, limit)
 
 

@@ -35,7 +35,7 @@ INDENT = 2
 MORE = "more"  # the group of the lines below what to do
 CAUSES = ((3, 3), (3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
 FOLDS = (
-    *("causes", "also", "causes", "meaning", "rows", "notes", "path", "meaning", "causes", "rows"),
+    *("causes", "also", "causes", "meaning", "rows", "path", "meaning", "causes", "rows", "notes"),
     *("causes", "rows", "meaning", "log next", "path", "also", "do now", "do now"),
 )
 """What gives way first. Neither the verdict, the restart, what decides, nor the last line ever do."""

@@ -9,9 +9,9 @@ import pytest
 
 from stabtree import diagnose
 from stabtree.common.errors import StabtreeError
+from stabtree.frameworks.model_config import of_model
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.config import read_config
-from stabtree.loaders.json.model_config import of_model
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
 

@@ -13,7 +13,7 @@ from stabtree.facts import facts_of
 from stabtree.predicates.clues import CLUES
 from stabtree.predicates.clues.registry import Clues, Moment, Seen
 from stabtree.run import Series
-from tests.conftest import ask, make_run
+from tests.conftest import make_run
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -117,15 +117,3 @@ def test_a_training_loss_that_rises_with_the_eval_loss_is_not_learned_by_heart()
         found = Clues(facts_of(run), Moment(None, None), CLUES).get("training_rises_too")
         assert found is not None
         assert found.value == pytest.approx(over)
-
-
-def test_a_quality_that_has_risen_since_the_best_eval_loss_is_judged_over_all_of_that() -> None:
-    """A gain of the first half that is kept counts; the lowest row of a loss that scatters is named."""
-    rng, at = np.random.default_rng(3), np.linspace(0, 1, 400)
-    held_out = 0.7 + np.maximum(at - 0.15, 0) + rng.normal(0, 0.03, 400)
-    held_out[380] = 0.4
-    quality = 0.6 + 0.2 * np.minimum(at * 1.5, 1) + rng.normal(0, 0.005, 400)
-    run = make_run({"loss": 1.4 * np.exp(-2 * at), "eval_loss": held_out, "eval_quality": quality})
-    found = ask("overfits", run)
-    assert found.verdict == "better"
-    assert "lowest single row is 0.4 at step" in found.evidence[0].text

@@ -36,12 +36,13 @@ def one_onset(out: Outputs) -> Iterator[str]:
     found = out.finding
     if found is None or out.report.badge == Severity.OK:
         return
+    named = next((item for item in out.json["findings"] if item["id"] == found.leaf.id), out.json["findings"][0])
     steps = {
         "title": words.step_of_title(out.report.title),
         "screen": words.step_of_title(out.screen.partition("\n")[0]),
         "Markdown": words.step_of_title(out.markdown.partition("\n")[0]),
         "last line": words.step_of_closing(out.report.closing),
-        "JSON": out.json["findings"][0]["onset_step"],
+        "JSON": named["onset_step"],
     }
     if set(steps.values()) != {found.onset_step}:
         yield f"onset {found.onset_step}: {steps}"
@@ -204,7 +205,9 @@ def what_helps_the_first_cause_is_advised(out: Outputs) -> Iterator[str]:
     if first is None or not first.fixes or not out.actions:
         return
     advised = words.plain(" ".join(out.actions)).lower()
-    if not any(words.shares_words(fix, advised) for fix in first.fixes):
+    answers = [text for action in out.report.do_now for _, text in action.branches]
+    led_to = any(words.shares_words(text, words.plain(fix).lower()) for text in answers for fix in first.fixes)
+    if not led_to and not any(words.shares_words(fix, advised) for fix in first.fixes):
         yield f"{first.judged.cause.id} {first.judged.cause.text[:50]!r}: no {first.fixes[0][:60]!r}"
 
 

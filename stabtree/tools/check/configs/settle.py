@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.text import clean, masked
 from stabtree.frameworks.load import framework as framework_called
+from stabtree.frameworks.model_config import of_model
 from stabtree.frameworks.recognise import of_config, plain_word
 from stabtree.loaders.config import positive_of
-from stabtree.loaders.json.model_config import of_model
 from stabtree.run import REDUCED, Setting
 from stabtree.tools.check.configs.keys import KEYS
 from stabtree.tools.check.configs.precision import EXCLUSIVE, SCALERS, switched_on

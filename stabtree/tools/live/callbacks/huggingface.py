@@ -14,8 +14,8 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.config import known
-from stabtree.loaders.json.model_config import of_model
 from stabtree.loaders.json.trainer_state import checkpoints, is_summary
 from stabtree.tools.live.callbacks.attached import AttachedRecorder, missing
 
