@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, Evidence
 from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_SOME
-from stabtree.context.model import CLASSIFICATION, LANGUAGE
 from stabtree.facts.registry import Unknown, fact, finite
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
     from stabtree.context.conditions import Conditions
-    from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
 
@@ -38,7 +35,6 @@ def rate(
     run: Run,
     loss: Series,
     conditions: Conditions,
-    context: Context,
     lr: Series | None = None,
     *,
     adam: float,
@@ -50,17 +46,15 @@ def rate(
 
     The highest rate of the first quarter of the rows (a later one is the schedule's doing), or of all up to where the
     loss breaks, else the configured one, above `adam` for the optimizers of the Adam family and above `other` for the
-    rest; or a loss that reaches `leap` times its first value, or the cost of a guess where that is lower, in its first
-    rows. Possible down to a twentieth of that value,
+    rest; or a loss that reaches `leap` times its first value in its first rows. Possible down to a twentieth of that value,
     from `least` on for an unknown optimizer, and where no rate is known.
     """
     _, values = finite(loss)
     early = values[: max(3, int(SHARE_SOME * len(values)))]
     times = 0.0  # a loss without a finite value shows no leap
-    base, named = _untrained(values, context)
-    if base > 0:
-        times = float(np.clip(early.max() / base, -1e300, 1e300))
-    text = f"the loss reaches {as_factor(times)} {named} in its first {len(early):,} rows (limit {leap:g}×)"
+    if len(values) and values[0] > 0:
+        times = float(np.clip(early.max() / values[0], -1e300, 1e300))
+    text = f"the loss reaches {as_factor(times)} its first value in its first {len(early):,} rows (limit {leap:g}×)"
     jump = Evidence(text, "loss", (), times, leap)
     rates = _rates(lr, loss) if lr is not None else values[:0]
     known = run.setting("lr")
@@ -85,14 +79,6 @@ def rate(
     if top > SHARE_SOME * bar or (not family and top >= least):
         return Rate(POSSIBLE, (Evidence(text, "lr", (), top),), bar)
     return Rate(NO, (found,), bar)
-
-
-def _untrained(values: Floats, context: Context) -> tuple[float, str]:
-    """Return the loss of an untrained model, and its name: too high a rate inflates the first row as well."""
-    first, classes = float(values[0]) if len(values) else 0.0, context.classes.value
-    if classes and classes > 1 and context.task.value in (LANGUAGE, CLASSIFICATION) and math.log(classes) < first:
-        return math.log(classes), f"ln {classes:,}, the cost of a guess,"
-    return first, "its first value"
 
 
 def _rates(lr: Series, loss: Series) -> Floats:

@@ -108,11 +108,3 @@ def test_trials_stay_within_the_usual_rates() -> None:
     assert seen.short == "5e-6"
     assert value("rates_to_try", run_of()) is None
     assert value("rate_below_usual", run_of(task="preference", algorithm="dpo", lr=5e-7)) == 1
-
-
-def test_a_first_row_far_above_where_the_loss_stays_speaks_for_the_rate() -> None:
-    """What ruins the weights within the first epoch inflates that row too, and no test of one batch tells more."""
-    loss = np.concatenate([[6.15], 2.31 + NOISE[1:]])
-    run = make_run({"loss": loss}, n_classes=10, task="classification")
-    rate = facts_of(run, FACT_PARAMS).get("rate")
-    assert rate.too_high == "likely"
