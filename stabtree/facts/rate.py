@@ -46,8 +46,8 @@ def rate(
 
     The highest rate of the first quarter of the rows (a later one is the schedule's doing), or of all up to where the
     loss breaks, else the configured one, above `adam` for the optimizers of the Adam family and above `other` for the
-    rest; or a loss that reaches `leap` times its first value in its first rows. Possible down to a twentieth of that value,
-    from `least` on for an unknown optimizer, and where no rate is known.
+    rest; or a loss that reaches `leap` times its first value in its first rows. Possible down to a twentieth of that
+    value, from `least` on for an unknown optimizer, and where no rate is known.
     """
     _, values = finite(loss)
     early = values[: max(3, int(SHARE_SOME * len(values)))]
