@@ -61,8 +61,7 @@ def _in_order(finding: Incident) -> list[Fix]:
     if first is None:
         return sure
     rest = [fix for fix in sure if fix is not first]
-    # Nothing comes before stopping, nor what helps in any case before what helps in one.
-    stops = [fix for fix in rest[:1] if first.conditional or fix.text.startswith(STOP)]
+    stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]  # nothing comes before that
     return [*stops, first, *rest[len(stops) :]]
 
 

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from tests.whole.advice.cells import Cell
 
 MIN_CELLS = 60
-OPEN = {"detection/slow-divergence", "grpo/entropy-collapses", "grpo/no-spread"}
+OPEN = {
+    "detection/slow-divergence",
+    "grpo/entropy-collapses",
+    "grpo/no-spread",
+    "ppo/entropy-collapses",
+    "reward-model/pairs-swapped",
+}
 """Cells that are known to be wrong; one that is right must leave the list."""
 NEVER_FIRST = re.compile(r"(Log|Restart|Reload|Go back|Keep the checkpoint|Write a)\b")
 """What no fix begins with: the lines below say what to log and where to restart."""
