@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 OPTIONS = RenderOptions(width=100, exit_code=0)
 RUNS = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())
-SHARED = Path(os.environ.get("STABTREE_SHARED", "/work/shared"))
+SHARED = FIXTURES.parent.parent / "shared"
 CORPORA = [*sorted(SHARED.glob("wild/*/*"))[::40], *sorted(SHARED.glob("trainers/*/*"))[::40]]
 NOBODY_WRITES = (
     re.compile(r"\de\+\d\d"),
