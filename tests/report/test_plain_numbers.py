@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +20,8 @@ from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stabtree.diagnosis.result import Diagnosis
 
 OPTIONS = RenderOptions(width=100, exit_code=0)
