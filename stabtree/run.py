@@ -263,7 +263,7 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """What to call one of the steps: a row if they are row numbers, an epoch if they are epochs."""
+        """The word for what the steps count, such as `step`, `row` or `epoch`."""
         if self.by_row:
             return "row"
         return "epoch" if self.by_epoch else "step"
