@@ -173,9 +173,11 @@ def _safe(text: str, limit: int = 500) -> str:
 def entry() -> None:
     """Run `main` as the console script, without the cost of a long-lived process.
 
-    Collecting garbage during imports, and taking pandas apart at the end, cost a quarter of a short command.
+    Collecting garbage during imports, and taking pandas apart at the end, cost a quarter of a short command; the
+    threads of a BLAS, which our few short vectors don't need, nearly as much as the rest of numpy.
     """
     gc.disable()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:

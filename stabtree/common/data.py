@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
-from stabtree.common.yaml12 import Path, parse
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
-    from stabtree.common.yaml12 import Document
+    from stabtree.common.yaml12 import Document, Path
 
 Reader = Callable[[Any], object]
 
@@ -86,6 +85,8 @@ class DataFile:
         Raises:
             StabtreeError: where it is no YAML.
         """
+        from stabtree.common.yaml12 import parse
+
         self._name = path.name
         self._document: Document = parse(path.read_text(encoding="utf-8"), path.name)
         self.mistakes = [f"{path.name}:{line}: {mistake}" for line, mistake in self._document.mistakes]

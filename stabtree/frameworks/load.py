@@ -9,8 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.compiled import compiled
 from stabtree.common.data import DataFile, flag, number, one_of, text, texts, texts_by_name, words
 from stabtree.common.errors import StabtreeError
+from stabtree.frameworks import model
 from stabtree.frameworks.model import ConfigSigns, Defaults, Framework, LogSigns, Rule
 
 if TYPE_CHECKING:
@@ -100,7 +102,7 @@ def framework(id_: str) -> Framework:
 @cache
 def all_trainers() -> Mapping[str, Framework]:
     """Return the known trainers by id, with the one that stands for all others."""
-    return read(FOLDER)
+    return compiled("frameworks", model) or read(FOLDER)
 
 
 def read(folder: Path) -> Mapping[str, Framework]:

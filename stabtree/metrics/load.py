@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.compiled import compiled
 from stabtree.common.data import DataFile, flag, one_of, text, words
+from stabtree.metrics import metric
 from stabtree.metrics.metric import Metric, Role
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ class MetricTable(NamedTuple):
 @cache
 def table() -> MetricTable:
     """Return the known metrics and the names of the columns that say which row it is."""
-    return read(FILE)
+    return compiled("metrics", metric, sys.modules[__name__]) or read(FILE)
 
 
 def read(path: Path) -> MetricTable:

@@ -7,11 +7,12 @@ reaches the level of an alarm, so a strength of 0 is an alarm, and below it the 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.yaml12 import parse
+from stabtree.common.compiled import compiled
 from stabtree.tree.shipped import calibration_file
 
 if TYPE_CHECKING:
@@ -86,8 +87,20 @@ def use(other: Calibrations) -> None:
     _USED[:] = [other]
 
 
+def are_others_used() -> bool:
+    """Return whether others than the shipped calibrations were chosen."""
+    return bool(_USED)
+
+
 @cache
 def _shipped() -> Calibrations:
+    return compiled("calibrations", sys.modules[__name__]) or read()
+
+
+def read() -> Calibrations:
+    """Read the shipped calibrations from their file."""
+    from stabtree.common.yaml12 import parse
+
     path = calibration_file()
     data = parse(path.read_text(encoding="utf-8"), path.name).value
     questions = {id_: _calibration(found) for id_, found in data["questions"].items()}

@@ -10,7 +10,6 @@ number: what it leaves out is what the shipped trees state of the same fact or p
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from functools import cache
 from itertools import chain
@@ -18,14 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from stabtree._version import __version__
+from stabtree.common.compiled import compiled
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.common.yaml12 import parse
 from stabtree.predicates import predicate_named
 from stabtree.run import CONFIG
-from stabtree.tree.build import Builder
-from stabtree.tree.calibration import with_limits
-from stabtree.tree.check import check
+from stabtree.tree import document, model
+from stabtree.tree.calibration import are_others_used, with_limits
 from stabtree.tree.compose import beside, compose, without
 from stabtree.tree.document import Cause, Part
 from stabtree.tree.model import Question
@@ -151,6 +149,8 @@ def load_tree(name: str | Path = "phase19") -> Tree:
         return _shipped_tree(str(name))
     path = Path(name)
     if not _is_file(path):
+        import difflib
+
         close = difflib.get_close_matches(str(name), known, 1)
         hint = "`stabtree tree list` names the shipped trees; or give a YAML file"
         raise StabtreeError("no such tree", where=clean(name, 100), hint=f"did you mean {close[0]}?" if close else hint)
@@ -159,6 +159,12 @@ def load_tree(name: str | Path = "phase19") -> Tree:
 
 @cache
 def _shipped_tree(name: str) -> Tree:
+    ready = None if are_others_used() else compiled(name, model, document)
+    return ready or built(name)
+
+
+def built(name: str) -> Tree:
+    """Build a shipped tree from its file."""
     path = shipped()[name]
     return replace(build(_text(path), path.name, shipped_name=name), version=__version__)
 
@@ -195,10 +201,14 @@ def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
     Raises:
         StabtreeError: with the mistakes, the first ones and how many more there are.
     """
-    document = parse(text, where)
-    builder = Builder(document)
+    from stabtree.common.yaml12 import parse
+    from stabtree.tree.build import Builder
+    from stabtree.tree.check import check
+
+    parsed = parse(text, where)
+    builder = Builder(parsed)
     tree = builder.tree()
-    mistakes = [*document.mistakes, *builder.mistakes]
+    mistakes = [*parsed.mistakes, *builder.mistakes]
     if tree is not None:
         tree, found = _completed(tree, shipped_name)
         found = found or check(tree, builder.lines, whole=not mistakes)

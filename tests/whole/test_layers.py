@@ -110,7 +110,8 @@ ROOMS = (
     "tools.fleet",
     "tools.live",
 )
-UNCOUNTED = {"__init__.py", "conftest.py", "__main__.py", "_version.py", "py.typed", "__pycache__"}
+GENERATED = "compiled.json"
+UNCOUNTED = {"__init__.py", "conftest.py", "__main__.py", "_version.py", "py.typed", "__pycache__", GENERATED}
 
 
 @cache
