@@ -15,7 +15,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parents[1]
-TAG, CONTAINER = "", "[]"  # as `stabtree.common.compiled` reads them
+TAG, CONTAINER = "", "[]"  # as `stabtree.common.data` reads them
 
 
 def written(file: Path | None = None, *, checkout: bool = True) -> Path:
@@ -26,7 +26,7 @@ def written(file: Path | None = None, *, checkout: bool = True) -> Path:
         checkout: whether it is for this checkout, or for a wheel.
     """
     sys.path.insert(0, str(ROOT))
-    from stabtree.common import compiled
+    from stabtree.common import data
     from stabtree.frameworks.load import FOLDER
     from stabtree.frameworks.load import read as read_frameworks
     from stabtree.metrics.load import FILE as METRICS
@@ -37,10 +37,10 @@ def written(file: Path | None = None, *, checkout: bool = True) -> Path:
     found["metrics"] = read_metrics(METRICS)
     found["frameworks"] = read_frameworks(FOLDER)
     found["calibrations"] = calibration.read()
-    lines = [compiled.key(checkout=checkout)]
+    lines = [data.key(checkout=checkout)]
     for name, value in found.items():
         lines += [name, json.dumps(encoded(value), ensure_ascii=False, separators=(",", ":"))]
-    file = file or compiled.FILE
+    file = file or data.FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(lines), encoding="utf-8")
     return file

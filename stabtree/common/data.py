@@ -1,17 +1,36 @@
-"""Tables of knowledge that ship as YAML: read strictly, with all mistakes of a file reported at once."""
+"""Tables of knowledge that ship as YAML: read strictly, with all mistakes of a file reported at once.
+
+Parsing them takes longer than judging a run, so `release/compiled.py` writes what reading them comes to as JSON when
+stabtree is built or installed. That is used only while the files that it was made of are the same; else they are read,
+as in a checkout after a change.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
+from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
 
 if TYPE_CHECKING:
-    from pathlib import Path as FilePath
+    from types import ModuleType
 
-    from stabtree.common.yaml12 import Document, Path
+    from stabtree.common.yaml12 import Document
+    from stabtree.common.yaml12 import Path as Place
+
+PACKAGE = Path(__file__).parents[1]
+FILE = PACKAGE / "compiled.json"
+INSTALLED = PACKAGE / "_trees"  # where a wheel has the trees
+TAG = ""
+"""The key under which an object names its class, beside its attributes; `CONTAINER` holds the items of a container."""
+CONTAINER = "[]"
 
 Reader = Callable[[Any], object]
 
@@ -79,7 +98,7 @@ class DataFile:
         mistakes: `line: what is wrong`, in the order in which they were found.
     """
 
-    def __init__(self, path: FilePath) -> None:
+    def __init__(self, path: Path) -> None:
         """Parse a file.
 
         Raises:
@@ -96,11 +115,11 @@ class DataFile:
         else:
             self.wrong((), "the file is not a mapping")
 
-    def wrong(self, path: Path, mistake: str) -> None:
+    def wrong(self, path: Place, mistake: str) -> None:
         """Note a mistake, with the line of what it is about."""
         self.mistakes.append(f"{self._name}:{self._document.line(*path)}: {mistake}")
 
-    def section(self, path: Path, value: Any, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    def section(self, path: Place, value: Any, readers: Mapping[str, Reader]) -> dict[str, Any]:
         """Return the values of a mapping, each as its reader returns it; without those that are wrong.
 
         Args:
@@ -125,7 +144,7 @@ class DataFile:
                 self.wrong(here, f"{_called(here)} is not {error}")
         return found
 
-    def lacks(self, path: Path, found: Mapping[str, object], keys: tuple[str, ...]) -> None:
+    def lacks(self, path: Place, found: Mapping[str, object], keys: tuple[str, ...]) -> None:
         """Note each required key that is not there."""
         for key in keys:
             if key not in found:
@@ -141,5 +160,65 @@ class DataFile:
             raise StabtreeError("\n".join(self.mistakes), hint="correct the file that stabtree ships")
 
 
-def _called(path: Path) -> str:
+def _called(path: Place) -> str:
     return ".".join(map(str, path)) or "the file"
+
+
+def key(*, checkout: bool) -> str:
+    """Return what identifies this version and its YAML; of a checkout also the modules that read it.
+
+    Args:
+        checkout: whether the package lies in one, where files change.
+    """
+    folders = [PACKAGE / name for name in ("common", "frameworks", "metrics")]
+    files = [*_trees().glob("*.yaml"), *chain.from_iterable(folder.glob("*.yaml") for folder in folders)]
+    if checkout:
+        files += chain.from_iterable(folder.glob("*.py") for folder in (*folders, PACKAGE / "tree"))
+    sums = (f"{file.name} {crc32(file.read_bytes()):08x}" for file in files)  # hashlib takes 4 ms to import
+    return " ".join([__version__, *sorted(sums)])
+
+
+def _trees() -> Path:
+    if INSTALLED.is_dir():
+        return INSTALLED
+    return PACKAGE.parent / "trees"
+
+
+@cache
+def _lines() -> dict[str, str]:
+    """Return what was compiled, by name; nothing where there is no such file, or it is out of date."""
+    try:
+        first, *lines = FILE.read_text(encoding="utf-8").split("\n")
+        if first != key(checkout=not INSTALLED.is_dir()):
+            return {}
+    except (OSError, ValueError):
+        return {}
+    return dict(zip(lines[::2], lines[1::2], strict=False))
+
+
+def compiled(name: str, *modules: ModuleType) -> Any:
+    """Return what was compiled under a name; None where that is not there, or out of date.
+
+    Args:
+        name: the name.
+        modules: where its classes are defined.
+    """
+    line = _lines().get(name)
+    if line is None:
+        return None
+    classes: dict[str, Any] = {"tuple": tuple, "list": list, "frozenset": frozenset}
+    for module in modules:
+        classes |= vars(module)
+
+    def made(found: dict[str, Any]) -> Any:
+        kind = found.pop(TAG, None)
+        for attribute, value in found.items():
+            if type(value) is list:
+                found[attribute] = tuple(value)
+        if kind is None:
+            return found
+        if CONTAINER in found:
+            return classes[kind](found[CONTAINER])
+        return classes[kind](**found)
+
+    return json.loads(line, object_hook=made)

@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.compiled import compiled
-from stabtree.common.data import DataFile, flag, number, one_of, text, texts, texts_by_name, words
+from stabtree.common.data import DataFile, compiled, flag, number, one_of, text, texts, texts_by_name, words
 from stabtree.common.errors import StabtreeError
 from stabtree.frameworks import model
 from stabtree.frameworks.model import ConfigSigns, Defaults, Framework, LogSigns, Rule

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.compiled import compiled
-from stabtree.common.data import DataFile, flag, one_of, text, words
+from stabtree.common.data import DataFile, compiled, flag, one_of, text, words
 from stabtree.metrics import metric
 from stabtree.metrics.metric import Metric, Role
 

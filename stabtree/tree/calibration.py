@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.compiled import compiled
+from stabtree.common.data import compiled
 from stabtree.tree.shipped import calibration_file
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from stabtree._version import __version__
-from stabtree.common.compiled import compiled
+from stabtree.common.data import compiled
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.predicates import predicate_named

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from release.compiled import encoded, written
-from stabtree.common import compiled
+from stabtree.common import data
 from stabtree.frameworks import load as frameworks
 from stabtree.frameworks import model as frameworks_model
 from stabtree.metrics import load as metrics
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
 def file(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A file of this very checkout, in place of what the installation wrote."""
     made = written(tmp_path_factory.getbasetemp() / "compiled.json")
-    monkeypatch.setattr(compiled, "FILE", made)
-    compiled._lines.cache_clear()
+    monkeypatch.setattr(data, "FILE", made)
+    data._lines.cache_clear()
     yield made
-    compiled._lines.cache_clear()
+    data._lines.cache_clear()
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_a_compiled_tree_is_the_one_in_its_file(name: str) -> None:
     """To the last attribute, its types included."""
-    assert repr(compiled.compiled(name, model, document)) == repr(load.built(name))
+    assert repr(data.compiled(name, model, document)) == repr(load.built(name))
 
 
 def test_other_tables_are_those_of_their_files() -> None:
     """Trainers, metrics and the fit."""
-    assert compiled.compiled("frameworks", frameworks_model) == frameworks.read(frameworks.FOLDER)
-    assert compiled.compiled("metrics", metric, metrics) == metrics.read(metrics.FILE)
-    assert compiled.compiled("calibrations", calibration) == calibration.read()
+    assert data.compiled("frameworks", frameworks_model) == frameworks.read(frameworks.FOLDER)
+    assert data.compiled("metrics", metric, metrics) == metrics.read(metrics.FILE)
+    assert data.compiled("calibrations", calibration) == calibration.read()
 
 
 def test_a_change_of_a_source_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compiled before counts no more."""
-    monkeypatch.setattr(compiled, "INSTALLED", tmp_path)
+    monkeypatch.setattr(data, "INSTALLED", tmp_path)
     (tmp_path / "phase19.yaml").write_text("name: phase19", encoding="utf-8")
-    assert compiled.compiled("phase19", model, document) is None
+    assert data.compiled("phase19", model, document) is None
 
 
 @pytest.mark.parametrize("text", ["", "no key\nphase19\n{}", "\x00"])
 def test_a_damaged_file_is_left_aside(file: Path, text: str) -> None:
     """The trees are built from their YAML then."""
     file.write_text(text, encoding="utf-8")
-    assert compiled.compiled("phase19", model, document) is None
+    assert data.compiled("phase19", model, document) is None
 
 
 def test_containers_keep_their_type() -> None:
