@@ -16,7 +16,6 @@ from stabtree.diagnosis.restart import advise, seen_by
 from stabtree.diagnosis.timeline import precursors
 from stabtree.facts.rate import Rate
 from stabtree.facts.registry import finite
-from stabtree.predicates.clues import CLUES
 from stabtree.predicates.clues.registry import Clues, Moment
 from stabtree.profile.onset import left_level
 from stabtree.tree.model import Severity, Take
@@ -256,4 +255,6 @@ def formatter_of(clues: Clues, found: Incident) -> FixFormatter:
 
 def clues_of(facts: Facts, found: Incident) -> Clues:
     """Return the clues of an incident."""
+    from stabtree.predicates.clues import CLUES
+
     return Clues(facts, Moment(found.onset_step, found.last_good_step, found.metric, found.unit), CLUES)

@@ -12,7 +12,7 @@ from stabtree.diagnosis.advice import decision, ranked_fixes, with_run_values
 from stabtree.diagnosis.causes import judged_causes, weights_are_sound
 from stabtree.diagnosis.events import clues_of, formatter_of, merge_events, restart_of
 from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
-from stabtree.diagnosis.result import Incident
+from stabtree.diagnosis.result import Incident, worst_first
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
 from stabtree.predicates import predicate_named
 from stabtree.tree.model import Take
@@ -129,11 +129,6 @@ def incidents_of(found: Iterable[Incident], facts: Facts) -> list[Incident]:
     outcome = context_of(facts.run).outcome.value
     ordered = sorted(worst_first(merged), key=lambda item: _rank(item, outcome))
     return [described(item, facts) for item in _causes_first(ordered)]
-
-
-def worst_first(incidents: Iterable[Incident]) -> list[Incident]:
-    """Sort incidents by severity; equally severe ones keep their order."""
-    return sorted(incidents, key=lambda item: -item.severity.rank)
 
 
 def described(item: Incident, facts: Facts) -> Incident:

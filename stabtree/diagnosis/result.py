@@ -12,7 +12,7 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.run import CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
@@ -233,3 +233,8 @@ class Diagnosis:
 def _rendered(module: str, name: str) -> Any:
     """Import a function of `stabtree.report` only when it is needed: results know nothing of how they look."""
     return getattr(import_module(f"stabtree.report.{module}"), name)
+
+
+def worst_first(incidents: Iterable[Incident]) -> list[Incident]:
+    """Sort incidents by severity; equally severe ones keep their order."""
+    return sorted(incidents, key=lambda item: -item.severity.rank)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
-from stabtree.diagnosis.incidents import build_incident, described, incidents_of, worst_first
 from stabtree.diagnosis.missing import deciding_settings, log_next, unanswered
-from stabtree.diagnosis.result import Diagnosis, Incident
+from stabtree.diagnosis.result import Diagnosis, Incident, worst_first
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
 from stabtree.diagnosis.whole.coverage import lacking_for_ok, walked, walked_trees, with_faults
 from stabtree.diagnosis.whole.earned import earned, worth_saying
@@ -164,6 +163,9 @@ def _log_next(
 
 def _merged(found: Sequence[Incident], facts: Facts) -> list[Incident]:
     """Return one incident for each event, worst first; each leaf's own where they can't be merged."""
+    if not found:
+        return []
+    from stabtree.diagnosis.incidents import described, incidents_of
 
     def merged() -> list[Incident]:
         return incidents_of(found, facts)
@@ -200,6 +202,8 @@ def _found(walk: Walker, ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> tupl
     found: dict[str, Incident] = {}
     for visits, leaf in ends:
         if leaf.severity is not Severity.OK and leaf.id not in found:
+            from stabtree.diagnosis.incidents import build_incident  # takes time, and most runs have none
+
             found[leaf.id] = build_incident(walk.facts, walk.params, visits, leaf)
     ignored = [found.pop(id_) for id_ in list(found) if id_ in walk.options.ignore]
     return list(found.values()), worst_first(ignored)

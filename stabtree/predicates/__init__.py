@@ -2,193 +2,98 @@
 
 from __future__ import annotations
 
-from stabtree.predicates import (
-    gradients,
-    layers,
-    lines,
-    log,
-    nan_origin,
-    nonfinite,
-    schedule,
-    signatures,
-    traces,
-)
-from stabtree.predicates.course import (
-    adversaries,
-    chance,
-    climb,
-    collapse,
-    cross_entropy,
-    drift,
-    end,
-    exact,
-    held_out,
-    noise,
-    overfitting,
-    plateau,
-    start,
-    updates,
-)
-from stabtree.predicates.metric import breaks, falls, grows, moves, policy, stays
-from stabtree.predicates.precision import overflow, scale
-from stabtree.predicates.registry import Predicate
-from stabtree.predicates.settings import plan, values, watching
-from stabtree.predicates.spikes import cause, panels, spike
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
 
-PREDICATES: dict[str, Predicate] = {
-    item.name: item
-    for item in (
-        nonfinite.nonfinite_loss,
-        nonfinite.last_row_alone,
-        nonfinite.dtype_regime,
-        nonfinite.trained_in_fp8,
-        nan_origin.nan_origin,
-        nan_origin.loss_became_infinite,
-        schedule.lr_leaps_before_break,
-        nan_origin.embedding_grad_infinite,
-        nan_origin.activation_overflow,
-        spike.spike,
-        spike.spike_recovers,
-        cause.spike_cause,
-        panels.lr_jumps_at_spike,
-        panels.batch_repeats_at_spike,
-        panels.grad_norm_at_spike,
-        overflow.nonfinite_grad,
-        scale.loss_scale_history,
-        scale.no_scale_helps,
-        overflow.overflow_fingerprint,
-        drift.loss_rising,
-        drift.lr_rising,
-        drift.lr_climbs_along,
-        drift.warming_up,
-        drift.weight_norm_change,
-        drift.grad_norm_rising,
-        plateau.settled,
-        adversaries.discriminator_wins,
-        collapse.code_collapses,
-        nonfinite.nonfinite_eval,
-        log.resume_seam,
-        start.leaves_start,
-        layers.weights_move,
-        layers.update_size,
-        layers.updates_small,
-        cross_entropy.double_softmax,
-        schedule.schedule_followed,
-        schedule.climbs_past_plan,
-        overfitting.overfits,
-        held_out.apart_at_once,
-        held_out.suddenly_easier,
-        layers.units_die,
-        gradients.gradients_add_up,
-        stays.never_pays,
-        stays.stays_above,
-        stays.stood_above,
-        stays.stays_below,
-        moves.shoots_up,
-        grows.outgrows,
-        grows.outgrew,
-        policy.dies_without_gain,
-        policy.shrinks_away,
-        policy.multiplies,
-        policy.prefers_rejected,
-        falls.falls_through,
-        stays.stays_near_zero,
-        falls.never_varies,
-        falls.no_trend,
-        falls.falls_back,
-        moves.climbs_to_cap,
-        end.stops_early,
-        nonfinite.only_eval_breaks,
-        signatures.setting_is,
-        signatures.answered,
-        signatures.is_logged,
-        signatures.loss_zero_with_grad_nan,
-        signatures.grad_zero_with_lr_zero,
-        signatures.initial_loss_high,
-        signatures.isolated_nonfinite,
-        signatures.breaks_at_start,
-        signatures.loss_before_break,
-        signatures.jump_at_tiny_lr,
-        log.jump_at_resume,
-        signatures.falls_despite_scale,
-        signatures.grad_norm_off_scale,
-        signatures.loss_left_out_with_grad_nan,
-        traces.rate_too_high,
-        traces.rate_runs_out,
-        traces.norm_sums_up,
-        traces.data_changes,
-        traces.batches_recur,
-        traces.clipped_throughout,
-        traces.gradient_outlives,
-        traces.zero_at_once,
-        traces.rises_to,
-        traces.above_throughout,
-        updates.all_skipped,
-        updates.beyond_resolution,
-        updates.best_untrained,
-        breaks.series_breaks,
-        lines.line_says,
-        lines.ended_by,
-        lines.failed_without_reason,
-        lines.stops_short,
-        gradients.norm_is_scaled,
-        gradients.gradients_underflow,
-        scale.scale_drifts_down,
-        gradients.always_clipped,
-        overflow.skips_rise,
-        spike.grad_norm_leads,
-        layers.logits_drift,
-        layers.attention_logits_grow,
-        end.diverges_early,
-        gradients.gradients_vanish,
-        nan_origin.nan_returns,
-        cross_entropy.starts_above_chance,
-        cross_entropy.above_any_chance,
-        cross_entropy.starts_near_zero,
-        cross_entropy.follows_padding,
-        gradients.norm_is_multiple,
-        layers.groups_apart,
-        schedule.lr_at_zero,
-        schedule.lr_rises_late,
-        schedule.lr_restarts,
-        exact.loss_at_zero,
-        exact.zero_rows,
-        exact.loss_repeats,
-        end.overshoots,
-        end.loses_progress,
-        chance.stands_at_chance,
-        chance.ends_at_start,
-        gradients.nonfinite_in_fp32,
-        gradients.never_finite_again,
-        spike.loss_collapses,
-        overfitting.memorised,
-        noise.noise_vanishes,
-        overfitting.quality_falls,
-        climb.grad_norm_climbs,
-        log.throughput_collapses,
-        log.stalled,
-        values.setting_says,
-        values.setting_is_said,
-        values.setting_outside,
-        values.setting_matches,
-        values.setting_exceeds,
-        values.setting_misspelled,
-        plan.outlasts_schedule,
-        plan.starts_at_peak,
-        plan.warms_up_beyond,
-        plan.warms_up_briefly,
-        plan.averages_too_slowly,
-        plan.epsilon_vanishes,
-        plan.batch_differs,
-        plan.groups_split,
-        watching.eval_never,
-        watching.saves_never,
-        watching.saves_rarely,
-        watching.keeps_too_few,
-        watching.logs_too_little,
-        watching.logs_too_rarely,
-    )
+from stabtree.predicates.registry import Predicate
+
+_NAMES = {
+    "nonfinite": "nonfinite_loss last_row_alone dtype_regime trained_in_fp8 nonfinite_eval only_eval_breaks",
+    "nan_origin": "nan_origin loss_became_infinite embedding_grad_infinite activation_overflow nan_returns",
+    "schedule": "lr_leaps_before_break schedule_followed climbs_past_plan lr_at_zero lr_rises_late lr_restarts",
+    "spikes.spike": "spike spike_recovers grad_norm_leads loss_collapses",
+    "spikes.cause": "spike_cause",
+    "spikes.panels": "lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike",
+    "precision.overflow": "nonfinite_grad overflow_fingerprint skips_rise",
+    "precision.scale": "loss_scale_history no_scale_helps scale_drifts_down",
+    "course.drift": "loss_rising lr_rising lr_climbs_along warming_up weight_norm_change grad_norm_rising",
+    "course.plateau": "settled",
+    "course.adversaries": "discriminator_wins",
+    "course.collapse": "code_collapses",
+    "log": "resume_seam jump_at_resume throughput_collapses stalled",
+    "course.start": "leaves_start",
+    "layers": "weights_move update_size updates_small units_die logits_drift attention_logits_grow groups_apart",
+    "course.cross_entropy": "double_softmax starts_above_chance above_any_chance starts_near_zero follows_padding",
+    "course.overfitting": "overfits memorised quality_falls",
+    "course.held_out": "apart_at_once suddenly_easier",
+    "gradients": (
+        "gradients_add_up norm_is_scaled gradients_underflow always_clipped gradients_vanish norm_is_multiple "
+        "nonfinite_in_fp32 never_finite_again"
+    ),
+    "metric.stays": "never_pays stays_above stood_above stays_below stays_near_zero",
+    "metric.moves": "shoots_up climbs_to_cap",
+    "metric.grows": "outgrows outgrew",
+    "metric.policy": "dies_without_gain shrinks_away multiplies prefers_rejected",
+    "metric.falls": "falls_through never_varies no_trend falls_back",
+    "course.end": "stops_early diverges_early overshoots loses_progress",
+    "signatures": (
+        "setting_is answered is_logged loss_zero_with_grad_nan grad_zero_with_lr_zero initial_loss_high "
+        "isolated_nonfinite breaks_at_start loss_before_break jump_at_tiny_lr falls_despite_scale "
+        "grad_norm_off_scale loss_left_out_with_grad_nan"
+    ),
+    "traces": (
+        "rate_too_high rate_runs_out norm_sums_up data_changes batches_recur clipped_throughout "
+        "gradient_outlives zero_at_once rises_to above_throughout"
+    ),
+    "course.updates": "all_skipped beyond_resolution best_untrained",
+    "metric.breaks": "series_breaks",
+    "lines": "line_says ended_by failed_without_reason stops_short",
+    "course.exact": "loss_at_zero zero_rows loss_repeats",
+    "course.chance": "stands_at_chance ends_at_start",
+    "course.noise": "noise_vanishes",
+    "course.climb": "grad_norm_climbs",
+    "settings.values": (
+        "setting_says setting_is_said setting_outside setting_matches setting_exceeds setting_misspelled"
+    ),
+    "settings.plan": (
+        "outlasts_schedule starts_at_peak warms_up_beyond warms_up_briefly averages_too_slowly "
+        "epsilon_vanishes batch_differs groups_split"
+    ),
+    "settings.watching": "eval_never saves_never saves_rarely keeps_too_few logs_too_little logs_too_rarely",
 }
+
+
+class _Ours(MutableMapping[str, Predicate]):
+    """Our predicates by name. A module is imported when the first of its predicates is asked for."""
+
+    def __init__(self) -> None:
+        self._modules = {name: module for module, names in _NAMES.items() for name in names.split()}
+        self._known: dict[str, Predicate] = {}
+
+    def __getitem__(self, name: str) -> Predicate:
+        if name not in self._known:
+            self._known[name] = getattr(import_module(f"{__name__}.{self._modules[name]}"), name)
+        return self._known[name]
+
+    def __setitem__(self, name: str, value: Predicate) -> None:
+        self._known[name] = value
+        self._modules.setdefault(name, "")
+
+    def __delitem__(self, name: str) -> None:
+        self._known.pop(name, None)
+        del self._modules[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+PREDICATES: MutableMapping[str, Predicate] = _Ours()
 
 
 def predicate_named(name: str) -> Predicate | None:

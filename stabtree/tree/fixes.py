@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.text import near
 from stabtree.context.conditions import known_words
 from stabtree.frameworks.load import knobs
-from stabtree.predicates.clues import CLUES
 from stabtree.predicates.clues.conditions import condition
 
 if TYPE_CHECKING:
@@ -130,6 +129,8 @@ def _problem(item: Placeholder, text: str) -> str:
 
 def _tag_mistakes(fix: str) -> Iterator[str]:
     """Yield what is wrong with what a fix needs."""
+    from stabtree.predicates.clues import CLUES
+
     for name in clues_of(fix):
         if name not in CLUES:
             yield f"inserts {{={name}}} in a fix; there is no such clue{near(name, CLUES)}"
@@ -160,6 +161,8 @@ def circumstance_mistakes(key: str, words: tuple[str, ...]) -> Iterator[str]:
 
 def clue_mistakes(name: str, text: str) -> Iterator[str]:
     """Yield the mistakes in a condition on a clue."""
+    from stabtree.predicates.clues import CLUES
+
     if name not in CLUES:
         yield f"asks the clue {name!r}, which does not exist{near(name, CLUES)}"
     try:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN, Evidence
-from stabtree.diagnosis.incidents import worst_first
+from stabtree.diagnosis.result import worst_first
 from stabtree.diagnosis.whole.coverage import with_faults
 
 if TYPE_CHECKING:

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from stabtree.predicates.clues import (
-    course,
-    leaps,
-    learning,
-    lines,
-    nan,
-    overfitting,
-    preference,
-    rates,
-    rewards,
-    rows,
-    schedule,
-    spikes,
-    state,
-    usual_rates,
-)
-from stabtree.predicates.clues.registry import Clue
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-MODULES = (
-    course,
-    leaps,
-    learning,
-    lines,
-    nan,
-    overfitting,
-    preference,
-    rates,
-    rewards,
-    rows,
-    schedule,
-    spikes,
-    state,
-    usual_rates,
+if TYPE_CHECKING:
+    from stabtree.predicates.clues.registry import Clue
+
+    CLUES: dict[str, Clue]
+
+_MODULES = (
+    "course",
+    "leaps",
+    "learning",
+    "lines",
+    "nan",
+    "overfitting",
+    "preference",
+    "rates",
+    "rewards",
+    "rows",
+    "schedule",
+    "spikes",
+    "state",
+    "usual_rates",
 )
-CLUES: dict[str, Clue] = {
-    item.name: item for module in MODULES for item in vars(module).values() if isinstance(item, Clue)
-}
+
+
+def __getattr__(name: str) -> Any:
+    # A run in which nothing is found needs none of them.
+    if name != "CLUES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from stabtree.predicates.clues.registry import Clue
+
+    modules = (import_module(f"{__name__}.{module}") for module in _MODULES)
+    found = {item.name: item for module in modules for item in vars(module).values() if isinstance(item, Clue)}
+    globals()["CLUES"] = found
+    return found
