@@ -162,7 +162,7 @@ class Diagnosis:
     trees: tuple[WalkedTree, ...]
     findings: tuple[Incident, ...]
     missing: tuple[Missing, ...]
-    log_next: tuple[LogNext, ...]
+    log_next: Sequence[LogNext]
     lacking: tuple[Missing, ...]
     verdict: str
     answer_notes: tuple[str, ...]

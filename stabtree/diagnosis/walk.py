@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import Later
 from stabtree.diagnosis.missing import deciding_settings, log_next, unanswered
 from stabtree.diagnosis.result import Diagnosis, Incident, worst_first
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
@@ -15,6 +16,7 @@ from stabtree.diagnosis.whole.near import near_facts
 from stabtree.diagnosis.whole.ranks import with_worst_rank
 from stabtree.diagnosis.whole.settings import setting_notes
 from stabtree.facts.reading import Reading
+from stabtree.facts.registry import any_floats
 from stabtree.facts.replay import Replay
 from stabtree.run import CONFIG, Run
 from stabtree.tree.model import Severity
@@ -62,7 +64,8 @@ def diagnose(
     options = WalkOptions(literal, overrides or {}, answers or {}, frozenset(applied), frozenset(ignore))
 
     def judge(one: Run) -> Diagnosis:
-        return _diagnosis(start(one, tree, options, ask if one is read else None))
+        with any_floats(one):
+            return _diagnosis(start(one, tree, options, ask if one is read else None))
 
     whole = judge(read)
     if read.ranks:
@@ -135,7 +138,7 @@ def _diagnosis(walk: Walker) -> Diagnosis:
         findings=tuple(findings),
         ignored=tuple(ignored),
         missing=missing,
-        log_next=_log_next(walk, path, missing, lacking, found),
+        log_next=Later(lambda: _log_next(walk, path, missing, lacking, found)),
         lacking=lacking,
         verdict=_verdict(walk, end, findings, lacking),
         answer_notes=tuple(walk.answer_notes()),
@@ -156,7 +159,7 @@ def _log_next(
     lacking: tuple[Missing, ...],
     found: list[Incident],
 ) -> tuple[LogNext, ...]:
-    """Return what to log next time, the most useful first."""
+    """Return what to log next time, the most useful first; a report shows it, and walking for it takes a while."""
     settings = deciding_settings(path, walk.leaf_after)
     return log_next(walk.tree, walk.seen, missing, lacking, worst_first(found), settings)
 

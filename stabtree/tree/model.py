@@ -34,12 +34,15 @@ class Severity(StrEnum):
     @property
     def rank(self) -> int:
         """Index in the order, 0 for ok."""
-        return list(Severity).index(self)
+        return _RANKS[self]
 
     @property
     def is_alarm(self) -> bool:
         """Whether it is a warning or worse."""
         return self.rank >= Severity.WARNING.rank
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class Take(StrEnum):

@@ -60,6 +60,8 @@ def _with_broken(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def parse_object(text: str) -> dict[str, Any] | None:
     """Return the object that a text is, None if it is none."""
+    if "{" not in text:
+        return None
     try:
         value = parse(text)
     except ValueError:

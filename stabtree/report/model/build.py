@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
+from stabtree.facts.registry import any_floats
 from stabtree.judging.account import unexplained
 from stabtree.report.model.advice import MAX_TO_DO, changes_of, do_now, repeats, whole
 from stabtree.report.model.logged import log_next
@@ -49,6 +50,11 @@ def report(diagnosis: Diagnosis, *, exit_code: int | None = None) -> Report:
         diagnosis: what was found.
         exit_code: the code that the command will end with, for the last line.
     """
+    with any_floats(diagnosis.run):
+        return _report(diagnosis, exit_code)
+
+
+def _report(diagnosis: Diagnosis, exit_code: int | None) -> Report:
     finding = main_finding(diagnosis)
     others = tuple(item for item in diagnosis.findings if item is not finding)
     also = tuple(item for item in others if item.leaf.severity.rank >= _min_severity(diagnosis).rank)
