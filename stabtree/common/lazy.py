@@ -6,7 +6,8 @@ importing numpy there would double their start-up time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ else:
 
 T = TypeVar("T")
 
-__all__ = ["Bools", "Floats", "Ints", "Later", "np"]
+__all__ = ["Bools", "Floats", "Imported", "Ints", "Later", "np"]
 
 
 class Later(Sequence[T]):
@@ -77,3 +78,39 @@ class Later(Sequence[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (self._all(),)
+
+
+class Imported(MutableMapping[str, T]):
+    """Objects by name. A module is imported when the first of its objects is asked for.
+
+    Args:
+        package: where the modules are.
+        names: module, relative to the package -> the names of its objects, with blanks between.
+    """
+
+    def __init__(self, package: str, names: Mapping[str, str]) -> None:
+        self._package = package
+        self._modules = {name: module for module, held in names.items() for name in held.split()}
+        self._known: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._known:
+            self._known[name] = getattr(import_module(f"{self._package}.{self._modules[name]}"), name)
+        return self._known[name]
+
+    def __setitem__(self, name: str, value: T) -> None:
+        self._modules.setdefault(name, "")
+        self._known[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._modules[name]
+        self._known.pop(name, None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)

@@ -5,21 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from stabtree.facts import (
-    batches,
-    checkpoints,
-    loss_break,
-    movers,
-    progress,
-    rate,
-    reading,
-    replay,
-    scale,
-    seam,
-    spike,
-    who,
-)
-from stabtree.facts.curve import levels, rise
+from stabtree.common.lazy import Imported
 from stabtree.facts.registry import Fact, Facts
 
 if TYPE_CHECKING:
@@ -29,26 +15,23 @@ if TYPE_CHECKING:
     from stabtree.facts.registry import Param
     from stabtree.run import Run
 
-FACTS: dict[str, Fact] = {
-    item.name: item
-    for item in (
-        batches.batches,
-        checkpoints.checkpoints,
-        levels.levels,
-        loss_break.loss_break,
-        movers.movers,
-        progress.progress,
-        rate.rate,
-        reading.reading,
-        replay.monitor,
-        rise.rise,
-        scale.scale,
-        seam.seam,
-        spike.spike,
-        who.conditions,
-        who.context,
-    )
+_NAMES = {
+    "batches": "batches",
+    "checkpoints": "checkpoints",
+    "curve.levels": "levels",
+    "curve.rise": "rise",
+    "loss_break": "loss_break",
+    "movers": "movers",
+    "progress": "progress",
+    "rate": "rate",
+    "reading": "reading",
+    "replay": "monitor",
+    "scale": "scale",
+    "seam": "seam",
+    "spike": "spike",
+    "who": "conditions context",
 }
+FACTS: Imported[Fact] = Imported(__name__, _NAMES)
 """By name, in no order: what one of them asks for is found first."""
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from importlib import import_module
-
+from stabtree.common.lazy import Imported
 from stabtree.predicates.registry import Predicate
 
 _NAMES = {
@@ -63,37 +61,7 @@ _NAMES = {
 }
 
 
-class _Ours(MutableMapping[str, Predicate]):
-    """Our predicates by name. A module is imported when the first of its predicates is asked for."""
-
-    def __init__(self) -> None:
-        self._modules = {name: module for module, names in _NAMES.items() for name in names.split()}
-        self._known: dict[str, Predicate] = {}
-
-    def __getitem__(self, name: str) -> Predicate:
-        if name not in self._known:
-            self._known[name] = getattr(import_module(f"{__name__}.{self._modules[name]}"), name)
-        return self._known[name]
-
-    def __setitem__(self, name: str, value: Predicate) -> None:
-        self._known[name] = value
-        self._modules.setdefault(name, "")
-
-    def __delitem__(self, name: str) -> None:
-        self._known.pop(name, None)
-        del self._modules[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._modules
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-
-PREDICATES: MutableMapping[str, Predicate] = _Ours()
+PREDICATES: Imported[Predicate] = Imported(__name__, _NAMES)
 
 
 def predicate_named(name: str) -> Predicate | None:

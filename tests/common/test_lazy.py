@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from json import JSONDecoder
 
-from stabtree.common.lazy import Later
+import pytest
+
+from stabtree.common.lazy import Imported, Later
 
 
 def test_it_is_made_once_and_only_where_it_is_looked_at() -> None:
@@ -27,3 +30,17 @@ def test_it_is_as_good_as_the_tuple() -> None:
     assert repr(later) == "(1, 2)"
     assert pickle.loads(pickle.dumps(later)) == (1, 2)  # noqa: S301 - our own
     assert not Later(tuple)
+
+
+def test_a_module_is_imported_with_the_first_of_its_objects() -> None:
+    """Names are known before, and another object may stand in for one, as in tests."""
+    held: Imported[object] = Imported("json", {"tool": "main", "decoder": "JSONDecoder JSONDecodeError"})
+    assert list(held) == ["main", "JSONDecoder", "JSONDecodeError"]
+    assert "main" in held
+    assert held["JSONDecoder"] is JSONDecoder
+    held["main"] = held["other"] = 1
+    assert (held["main"], len(held)) == (1, 4)
+    del held["main"]
+    assert "main" not in held
+    with pytest.raises(KeyError):
+        _ = held["main"]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.cli.program.commands import commands
+from stabtree.common.data import compiled
+from stabtree.metrics import load, metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -303,6 +305,14 @@ def prints_or_exits(path: Path) -> Iterator[str]:
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], absent: list[str]) -> None:
     """Help imports no heavy library, nothing that reads or judges, no command; a small log no pandas, nor a scan."""
+    assert imported(arguments, absent) == ""
+
+
+@pytest.mark.skipif(compiled("metrics", metric, load) is None, reason="trees changed since stabtree was installed")
+@pytest.mark.parametrize("arguments", [["explain", "Q2.3"], ["diagnose", HEALTHY]])
+def test_a_command_parses_no_yaml(arguments: list[str]) -> None:
+    """What ships was compiled when stabtree was installed, and only what is found needs causes and clues."""
+    absent = ["yaml", "stabtree.tree.check", "stabtree.predicates.clues.rewards", "stabtree.diagnosis.causes"]
     assert imported(arguments, absent) == ""
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.text import docstring, in_words
 from stabtree.predicates import predicate_named
-from stabtree.predicates.clues import CLUES
 from stabtree.tree.fixes import insert, plain, tags
 
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ _ARTICLES = re.compile(r"^the number of the ")
 
 def clue_in_words(name: str) -> str:
     """Return what a clue looks at, from the first line of its docstring."""
+    from stabtree.predicates.clues import CLUES
+
     item = CLUES.get(name)
     about = docstring(item.func).partition("\n")[0].rstrip(".") if item else ""
     for verb, words in _VERBS.items():
