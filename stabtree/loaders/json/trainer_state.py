@@ -105,8 +105,10 @@ def newest_in(path: Path, names: Names) -> tuple[Table, tuple[Path, ...]] | None
     if not tables:
         return None
     newest, table = max(tables, key=lambda item: _last_step(item[1]))
-    whole = _history_of(newest)
-    held = [file for file in states if file in (newest, *broken) or _begins_with(whole, _history_of(file))]
+    others = [file for file in states if file not in (newest, *broken)]
+    whole = _history_of(newest) if others else []
+    earlier = [file for file in others if _begins_with(whole, _history_of(file))]
+    held = [file for file in states if file not in others or file in earlier]
     if len(held) > 1:
         notes.append(f"Read {clean(table.path)}, the newest of {len(held)} states in the folder.")
     return replace(table, notes=(*notes, *table.notes)), tuple(held)
