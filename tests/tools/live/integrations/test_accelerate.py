@@ -1,0 +1,87 @@
+"""The tracker of accelerate, in a loop that accelerate really runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stabtree.loaders import load_run
+from stabtree.tools.live.recorder.recorder import Recorder
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
+pytest.importorskip("accelerate", reason="accelerate is not installed")
+from accelerate import Accelerator
+
+from stabtree.integrations import AccelerateTracker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+BROKEN, STEPS = 60, 100
+
+
+def trained(tracker: AccelerateTracker, *, broken: int = BROKEN) -> int:
+    """Return the last step of a loop that stops where any process asks it to."""
+    torch.manual_seed(0)
+    accelerator = Accelerator(cpu=True, log_with=tracker)
+    accelerator.init_trackers("project", config={"learning_rate": 1e-2, "optimizer": "AdamW"})
+    model: Any = torch.nn.Linear(8, 3)
+    model, optimizer = accelerator.prepare(model, torch.optim.AdamW(model.parameters(), 1e-2))
+    step = 0
+    for step in range(STEPS):
+        x = torch.randn(32, 8)
+        loss = torch.nn.functional.cross_entropy(model(x), x[:, :3].argmax(1))
+        if step >= broken:
+            loss = loss * math.nan
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        norm = accelerator.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        accelerator.log({"train": {"loss": loss.detach(), "grad_norm": norm}, "note": "text", "nothing": None}, step)
+        if tracker.should_stop:
+            accelerator.set_trigger()
+        if accelerator.check_trigger():
+            break
+    accelerator.end_training()
+    return step
+
+
+def test_a_loss_that_becomes_nan_stops_the_loop(tmp_path: Path) -> None:
+    """Within a few rows; the log holds the settings, and the nested names."""
+    path = tmp_path / "run.jsonl"
+    assert BROKEN <= trained(AccelerateTracker(path)) <= BROKEN + 5
+    run = load_run(path)
+    assert run.setting("lr") == 1e-2
+    assert {"loss", "grad_norm"} <= set(run.series)
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert all("note" not in row and "nothing" not in row for row in rows)
+
+
+def test_a_recorder_of_the_users_own_stays_open(tmp_path: Path) -> None:
+    """What becomes of a finding is then what the Recorder was told."""
+    path = tmp_path / "run.jsonl"
+    with Recorder(path) as recorder:
+        assert trained(AccelerateTracker(recorder)) == STEPS - 1
+        recorder.log(STEPS, {"train/loss": 1.0})
+    assert load_run(path).series["loss"].steps[-1] == STEPS
+
+
+def test_only_the_main_process_opens_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are not asked to write, and see nothing that stops them."""
+    from accelerate.state import PartialState
+    from accelerate.utils import DistributedType
+
+    PartialState()
+    second = {"process_index": 1, "num_processes": 2, "distributed_type": DistributedType.MULTI_CPU}
+    for name, value in second.items():
+        monkeypatch.setitem(PartialState._shared_state, name, value)
+    tracker = AccelerateTracker(tmp_path / "run.jsonl")
+    tracker.store_init_configuration({"lr": 1.0})
+    tracker.log({"loss": math.nan}, 1)
+    tracker.finish()
+    assert tracker.should_stop is None
+    assert not list(tmp_path.iterdir())
