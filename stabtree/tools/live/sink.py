@@ -16,7 +16,7 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, SupportsInt
 
 from stabtree.tools.live.recorder.recorder import Recorder
 
@@ -67,7 +67,7 @@ class Sink:
         """All findings that were reported so far."""
         return self.recorder.news
 
-    def log(self, data: Mapping[str, Any], step: int | None = None) -> None:
+    def log(self, data: Mapping[Any, Any], step: SupportsInt | None = None) -> None:
         """Write a row.
 
         Args:
@@ -101,7 +101,7 @@ class Sink:
         if self._own:
             self.recorder.close()
 
-    def __enter__(self) -> Sink:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsInt
 
+from stabtree.tools.live.monitor import as_float
 from stabtree.tools.live.sink import Sink, numbers
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Logger(Sink):
         """The settings of the run: `config.update(...)`, `config["lr"] = 1e-3`, `config.lr = 1e-3`."""
         return getattr(self._beside, "config", self._config)
 
-    def log(self, data: Mapping[str, Any], step: int | None = None, **more: Any) -> None:
+    def log(self, data: Mapping[Any, Any], step: SupportsInt | None = None, **more: Any) -> None:
         """Write a row, as `wandb.log` does; other arguments are for the run beside it."""
         self._also("log", data, step, **more)
         self._put()
@@ -107,7 +108,7 @@ class Logger(Sink):
         found = {}
         for name, value in numbers(values):
             with suppress(Exception):  # no number after all
-                found[name] = float(value)  # a loop may change its tensor before the row is written
+                found[name] = as_float(value)  # a loop may change its tensor before the row is written
         if step != self._at or not found.keys().isdisjoint(self._row):
             self._put()
         self._at = step

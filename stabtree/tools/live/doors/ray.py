@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stabtree.tools.live.callbacks.attached import missing
+from stabtree.tools.live.monitor import as_float
 from stabtree.tools.live.recorder.in_loop import TrainingStoppedError
 from stabtree.tools.live.sink import Sink, numbers
 
@@ -45,7 +46,7 @@ class RayTrainCallback(UserCallback):  # type: ignore[misc,unused-ignore]  # Ray
         rows = [dict(numbers(row)) for row in metrics]
         names = dict.fromkeys(name for row in rows for name in row)
         try:
-            self._sink.log({name: _mean([float(row[name]) for row in rows if name in row]) for name in names})
+            self._sink.log({name: _mean([as_float(row[name]) for row in rows if name in row]) for name in names})
         except TrainingStoppedError as error:  # the driver is handed a text, and not all that was found
             raise RuntimeError(str(error)) from None
 
