@@ -16,8 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsInt
 
-from stabtree.tools.live.monitor import as_float
-from stabtree.tools.live.sink import Sink, numbers
+from stabtree.tools.live.sink import Sink, floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,10 +104,7 @@ class Logger(Sink):
             getattr(self._beside, name)(*args, **more)
 
     def _gather(self, values: Mapping[str, Any], step: Any) -> None:
-        found = {}
-        for name, value in numbers(values):
-            with suppress(Exception):  # no number after all
-                found[name] = as_float(value)  # a loop may change its tensor before the row is written
+        found = floats(values)
         if step != self._at or not found.keys().isdisjoint(self._row):
             self._put()
         self._at = step

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from stabtree.tools.live.callbacks.attached import missing
-from stabtree.tools.live.monitor import as_float
 from stabtree.tools.live.recorder.in_loop import TrainingStoppedError
-from stabtree.tools.live.sink import Sink, numbers
+from stabtree.tools.live.sink import Sink, floats
 
 try:
     from ray.train import UserCallback
@@ -43,10 +42,10 @@ class RayTrainCallback(UserCallback):  # type: ignore[misc,unused-ignore]  # Ray
         if self._sink is None:
             self._sink = Sink(self._path, rank=0, **self._options)
             self._sink.log_config({"framework": "ray"})
-        rows = [dict(numbers(row)) for row in metrics]
+        rows = [floats(row) for row in metrics if row]  # a worker may report nothing
         names = dict.fromkeys(name for row in rows for name in row)
         try:
-            self._sink.log({name: _mean([as_float(row[name]) for row in rows if name in row]) for name in names})
+            self._sink.log({name: _mean([row[name] for row in rows if name in row]) for name in names})
         except TrainingStoppedError as error:  # the driver is handed a text, and not all that was found
             raise RuntimeError(str(error)) from None
 

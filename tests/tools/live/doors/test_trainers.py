@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stabtree.loaders import load_run
@@ -101,6 +102,8 @@ def test_ray_writes_the_mean_of_what_the_workers_report(
     assert rows[1] == {"step": 0, "loss": 1.5, "eval/acc": 0.5}
     assert rows[-1] == {"step": len(LOSSES) - 1, "loss": "NaN", "eval/acc": 0.5}
     assert callback._sink.should_stop
+    callback.after_report(None, [None, {}, {"step": len(LOSSES), "loss": 1.0, "odd": np.array(1j)}], None)
+    assert written(tmp_path / "run.jsonl")[-1] == {"step": len(LOSSES), "loss": 1.0}
 
 
 def test_ray_ends_the_run_where_it_is_asked_to(ray: Any, tmp_path: Path) -> None:

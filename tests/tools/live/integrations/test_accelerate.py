@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,8 @@ from accelerate import Accelerator
 
 from stabtree.integrations import AccelerateTracker
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = pytest.mark.filterwarnings("ignore")
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "trainers.md"
 BROKEN, STEPS = 60, 100
 
 
@@ -85,3 +84,14 @@ def test_only_the_main_process_opens_the_log(tmp_path: Path, monkeypatch: pytest
     tracker.finish()
     assert tracker.should_stop is None
     assert not list(tmp_path.iterdir())
+
+
+def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What docs/how-to/trainers.md shows of accelerate is code that runs as it stands there."""
+    monkeypatch.chdir(tmp_path)
+    section = PAGE.read_text(encoding="utf-8").partition("## accelerate")[2]
+    block = section.partition("```python\n")[2].partition("```")[0]
+    model = torch.nn.Linear(8, 3)
+    loader = torch.utils.data.DataLoader(torch.randn(64, 8), batch_size=8)
+    exec(block, {"model": model, "optimizer": torch.optim.SGD(model.parameters(), 0.1), "loader": loader})  # noqa: S102 - our own page
+    assert load_run(tmp_path / "run.jsonl").series["loss"].steps.tolist() == list(range(8))
