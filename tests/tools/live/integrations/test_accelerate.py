@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,8 @@ from accelerate import Accelerator
 from stabtree.integrations import AccelerateTracker
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "trainers.md"
+ROOT = Path(__file__).resolve().parents[4]
+PAGE = ROOT / "docs" / "how-to" / "trainers.md"
 BROKEN, STEPS = 60, 100
 
 
@@ -58,6 +62,26 @@ def test_a_loss_that_becomes_nan_stops_the_loop(tmp_path: Path) -> None:
     assert {"loss", "grad_norm"} <= set(run.series)
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     assert all("note" not in row and "nothing" not in row for row in rows)
+
+
+def test_two_processes_leave_the_loop_at_the_same_step(tmp_path: Path) -> None:
+    """The main one sees the finding; accelerate's own trigger tells the other. Each prints its last step."""
+    code = f"""
+from pathlib import Path
+from stabtree.integrations import AccelerateTracker
+from tests.tools.live.integrations.test_accelerate import trained
+print("stopped at", trained(AccelerateTracker(Path({str(tmp_path / "run.jsonl")!r}))))
+"""
+    script = tmp_path / "train.py"
+    script.write_text(code, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    stops = [int(line.split()[-1]) for line in done.stdout.splitlines() if line.startswith("stopped at")]
+    assert len(stops) == 2, done.stderr
+    assert len(set(stops)) == 1
+    assert BROKEN <= stops[0] <= BROKEN + 5
+    assert not (tmp_path / "run.rank1.jsonl").exists()
 
 
 def test_a_recorder_of_the_users_own_stays_open(tmp_path: Path) -> None:
