@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
     from stabtree.tools.live.recorder.in_loop import TrainingStoppedError
     from stabtree.tools.live.recorder.recorder import Recorder
+    from stabtree.tools.live.sink import Sink
     from stabtree.tree.load import load_tree, load_trees
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Recorder",
     "Run",
     "Series",
+    "Sink",
     "StabtreeError",
     "TrainingStoppedError",
     "__version__",
@@ -85,6 +87,7 @@ _HOMES = {
     "scan": "stabtree.tools.fleet.scan",
     "assert_stable": "stabtree.tools.ci.stable",
     "Recorder": "stabtree.tools.live.recorder.recorder",
+    "Sink": "stabtree.tools.live.sink",
     "TrainingStoppedError": "stabtree.tools.live.recorder.in_loop",
 }
 

@@ -1,4 +1,4 @@
-"""Callbacks of trainers: each writes the log of a `Recorder` and can stop the run; the framework comes with it.
+"""What connects trainers and loggers: each writes the log of a `Recorder`; the framework comes with it.
 
 >>> from stabtree.integrations import LightningCallback  # doctest: +SKIP
 >>> trainer = Trainer(callbacks=[LightningCallback("stabtree.jsonl")])  # doctest: +SKIP
@@ -12,22 +12,49 @@ if TYPE_CHECKING:
     from stabtree.tools.live.callbacks.huggingface import HuggingFaceCallback
     from stabtree.tools.live.callbacks.keras import KerasCallback
     from stabtree.tools.live.callbacks.lightning import LightningCallback
+    from stabtree.tools.live.doors.accelerate import AccelerateTracker
+    from stabtree.tools.live.doors.axolotl import AxolotlPlugin
+    from stabtree.tools.live.doors.composer import ComposerLogger
+    from stabtree.tools.live.doors.fastai import FastaiCallback
+    from stabtree.tools.live.doors.loggers import Logger, TorchtuneLogger
+    from stabtree.tools.live.doors.ray import RayTrainCallback
+    from stabtree.tools.live.doors.torchtitan import TorchtitanMetrics
 
-__all__ = ["HuggingFaceCallback", "KerasCallback", "LightningCallback"]
+__all__ = [
+    "AccelerateTracker",
+    "AxolotlPlugin",
+    "ComposerLogger",
+    "FastaiCallback",
+    "HuggingFaceCallback",
+    "KerasCallback",
+    "LightningCallback",
+    "Logger",
+    "RayTrainCallback",
+    "TorchtitanMetrics",
+    "TorchtuneLogger",
+]
 
 _HOMES = {
-    "HuggingFaceCallback": "huggingface",
-    "KerasCallback": "keras",
-    "LightningCallback": "lightning",
+    "HuggingFaceCallback": "callbacks.huggingface",
+    "KerasCallback": "callbacks.keras",
+    "LightningCallback": "callbacks.lightning",
+    "AccelerateTracker": "doors.accelerate",
+    "AxolotlPlugin": "doors.axolotl",
+    "ComposerLogger": "doors.composer",
+    "FastaiCallback": "doors.fastai",
+    "Logger": "doors.loggers",
+    "RayTrainCallback": "doors.ray",
+    "TorchtitanMetrics": "doors.torchtitan",
+    "TorchtuneLogger": "doors.loggers",
 }
 
 
 def __getattr__(name: str) -> Any:
-    # Imported at first use: each of them imports its framework.
+    # Imported at first use: most of them import their framework.
     if name in _HOMES:
         from importlib import import_module
 
-        return getattr(import_module(f"stabtree.tools.live.callbacks.{_HOMES[name]}"), name)
+        return getattr(import_module(f"stabtree.tools.live.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'stabtree.integrations' has no attribute {name!r}")
 
 

@@ -86,7 +86,7 @@ def test_the_commands_of_the_page_on_checks_work(line: str, tmp_path: Path) -> N
 
 def test_the_pages_are_found() -> None:
     """The README and the table of rooms lead to each page on runs that have not ended."""
-    for page in ("watch", "check", "recorder", "callbacks"):
+    for page in ("watch", "check", "recorder", "callbacks", "trainers"):
         for text in (README, DOCS / "explanation" / "rooms.md"):
             assert f"docs/how-to/{page}.md" in text.read_text(encoding="utf-8"), (page, text)
 

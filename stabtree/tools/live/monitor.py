@@ -111,7 +111,7 @@ class NaNMonitor:
         Raises:
             NonFiniteError: with `action="raise"`, where it is not.
         """
-        value = _number(loss)
+        value = as_float(loss)
         local = ""
         if not math.isfinite(value):
             local = f"the loss is {value}"
@@ -131,7 +131,7 @@ class NaNMonitor:
         Raises:
             NonFiniteError: with `action="raise"`, where they are not.
         """
-        bad = {name: value for name, item in gradients.items() if not math.isfinite(value := _number(item))}
+        bad = {name: value for name, item in gradients.items() if not math.isfinite(value := as_float(item))}
         local = ""
         if bad:
             name, value = next(iter(bad.items()))
@@ -186,7 +186,7 @@ class NaNMonitor:
         return f"the last good loss was {self.state.last_good_loss:.6g}, at step {self.state.last_good_step}"
 
 
-def _number(value: SupportsFloat) -> float:
+def as_float(value: SupportsFloat) -> float:
     """Return a number as a float; arrays and tensors of one element are numbers, whatever their shape."""
     item = getattr(value, "item", None)
     return float(item() if item else value)

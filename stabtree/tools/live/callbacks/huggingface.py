@@ -10,7 +10,6 @@ trainer = Trainer(..., callbacks=[HuggingFaceCallback("run.jsonl")])
 from __future__ import annotations
 
 import math
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,8 @@ from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.config import known
 from stabtree.loaders.json.trainer_state import checkpoints, is_summary
 from stabtree.tools.live.callbacks.attached import AttachedRecorder, missing
+from stabtree.tools.live.callbacks.ranks import main_says
+from stabtree.tools.live.sink import numbers
 
 try:
     from transformers.trainer_callback import TrainerCallback
@@ -96,7 +97,7 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         """Write what the Trainer logs, but for its summary at the end."""
         if self._attached.recorder is not None and logs and not is_summary(logs):
-            row = {name: value for name, value in logs.items() if isinstance(value, Real) or hasattr(value, "item")}
+            row = dict(numbers(logs))
             if self._hidden and "loss" in row:
                 # The filter puts the mean of the losses before, since the last log, for one that is NaN: 0 for none.
                 row |= self._hidden
@@ -146,7 +147,7 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
         self._agree = False
         ends = self._attached.ends()
         if several:
-            ends = _main_says(ends, args.device)
+            ends = main_says(ends, args.device)
         if ends:
             self._stopped = control.should_training_stop = True
             control.should_save = False
@@ -183,14 +184,3 @@ def _is_finite(tensor: Any) -> bool:
     if hasattr(tensor, "to_local"):
         tensor = tensor.to_local()
     return math.isfinite(tensor.sum().item())
-
-
-def _main_says(stop: bool, device: Any) -> bool:
-    """Return what the main process says, in all of them."""
-    from torch import distributed, tensor
-
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return False  # no one to ask: one alone that stops would leave the others waiting
-    flag = tensor(int(stop), device=device)
-    distributed.broadcast(flag, src=0)
-    return bool(flag.item())

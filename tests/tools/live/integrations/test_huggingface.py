@@ -231,7 +231,7 @@ def test_of_several_processes_the_main_one_writes_and_says_when_to_stop(
         asked.append(state.global_step)
         return True
 
-    monkeypatch.setattr(huggingface, "_main_says", main_says)
+    monkeypatch.setattr(huggingface, "main_says", main_says)
     watch.on_train_begin(args, state, control)
     watch.on_pre_optimizer_step(args, state, control)
     watch.on_step_end(args, state, control)

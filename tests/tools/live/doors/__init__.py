@@ -1,0 +1,1 @@
+"""Tests of what takes the rows of other trainers and loggers."""

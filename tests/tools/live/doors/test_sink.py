@@ -1,0 +1,179 @@
+"""The sink: rows of any shape, steps that are missing, and what is wrong with a row never reaching the loop."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import stabtree
+from stabtree.tools.live.recorder.recorder import Recorder
+from stabtree.tools.live.sink import Sink
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BROKEN = 60
+
+
+class Tensor:
+    """A tensor of another library: its numbers are fetched by `item`."""
+
+    def __init__(self, *values: float) -> None:
+        self.values = values
+        self.shape = (len(values),)
+
+    def item(self) -> float:
+        """Fetch the one number."""
+        (value,) = self.values
+        return value
+
+    __float__ = item
+
+
+class Refusing(Mapping[str, Any]):
+    """A row that can't be read."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise RuntimeError("it is gone")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["loss"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+def written(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_what_is_one_number_is_written_under_a_flat_name(tmp_path: Path) -> None:
+    """Of whatever library it is, and however deep it lies; nothing else is."""
+    path = tmp_path / "run.jsonl"
+    with stabtree.Sink(path, on_finding=None) as sink:
+        row = {
+            "loss": np.float32(0.5), "eval": {"loss": Tensor(0.25), "by": {"task": {"acc": np.array([[1.0]])}}},
+            "lr": Decimal("0.125"), "done": True, 7: 3, "nan": math.nan,
+            "text": "0.5", "nothing": None, "many": np.zeros(3), "tensors": Tensor(1.0, 2.0), "list": [1.0],
+            "picture": object(), "complex": 1j,
+        }  # fmt: skip
+        sink.log(row, step=np.int64(4))
+    assert written(path) == [
+        {
+            "step": 4,
+            "loss": 0.5,
+            "eval/loss": 0.25,
+            "eval/by/task/acc": 1.0,
+            "lr": 0.125,
+            "done": 1,
+            "7": 3,
+            "nan": "NaN",
+        }
+    ]
+
+
+def test_a_step_that_is_missing_is_counted(tmp_path: Path) -> None:
+    """Or read from the row; a row without a step after one with a step belongs to that step."""
+    path = tmp_path / "run.jsonl"
+    with Sink(path, on_finding=None) as sink:
+        sink.log({"loss": 1.0})
+        sink.log({"loss": 1.0})
+        sink.log({"loss": 1.0, "global_step": 10})
+        sink.log({"eval/loss": 1.0})
+        sink.log({"loss": 1.0})
+        sink.log({"loss": 1.0}, step=20)
+    assert [row["step"] for row in written(path)] == [0, 1, 10, 10, 11, 20]
+
+
+@pytest.mark.parametrize("wrong", [None, [1.0], "loss", Refusing(), {"loss": Refusing()}])
+def test_a_row_that_cannot_be_read_is_reported_once(
+    wrong: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And the rows after it are written."""
+    path = tmp_path / "run.jsonl"
+    with caplog.at_level(logging.WARNING), Sink(path) as sink:
+        sink.log(wrong, 1)
+        sink.log(wrong, 2)
+        sink.log({"loss": 1.0}, 3)
+    assert len(caplog.records) == 1
+    assert "the training goes on" in caplog.text
+    assert [row["step"] for row in written(path)] == [3]
+
+
+def test_a_row_that_holds_itself_a_wrong_step_and_a_closed_log_raise_nothing(tmp_path: Path) -> None:
+    """Nor does a number that can't be fetched."""
+    row: dict[str, Any] = {"loss": 1.0}
+    row["row"] = row
+    sink = Sink(tmp_path / "run.jsonl")
+    sink.log(row, 1)
+    sink.log({"loss": 1.0}, "third")  # type: ignore[arg-type]
+    sink.log({"loss": np.array(1j)}, 2)
+    sink.log({}, 3)
+    sink.close()
+    sink.log({"loss": 1.0}, 4)
+    sink.log_config({"lr": 1.0})
+    sink.close()
+
+
+def test_a_loss_that_becomes_nan_is_reported_while_the_loop_runs(tmp_path: Path) -> None:
+    """A finding is logged without being asked for, and `should_stop` ends the loop."""
+    sink = Sink(tmp_path / "run.jsonl")
+    step = 0
+    for step in range(100):
+        loss = 2.0 - step * 0.01
+        if step >= BROKEN:
+            loss = math.nan
+        sink.log({"train": {"loss": loss}}, step)
+        if sink.should_stop:
+            break
+    assert BROKEN <= step <= BROKEN + 5
+    assert sink.news[0].finding.onset_step == BROKEN
+    sink.close()
+
+
+def test_it_raises_where_it_is_asked_to(tmp_path: Path) -> None:
+    """As a Recorder does: this is the user's wish, and not an error."""
+    sink = Sink(tmp_path / "run.jsonl", on_finding="raise", hold_rows=0)
+    for step in range(BROKEN):
+        sink.log({"loss": 2.0 - step * 0.01}, step)
+    with pytest.raises(stabtree.TrainingStoppedError):
+        sink.log({"loss": math.nan}, BROKEN)
+    sink.close()
+
+
+@dataclass
+class Arguments:
+    """Settings as many scripts hold them."""
+
+    lr: float = 0.5
+
+
+@pytest.mark.parametrize("config", [{"lr": 0.5}, Arguments(), Namespace(lr=0.5)])
+def test_settings_of_every_kind_are_written(config: Any, tmp_path: Path) -> None:
+    with Sink(tmp_path / "run.jsonl") as sink:
+        sink.log_config(config)
+    assert written(sink.recorder.path) == [{"config": {"lr": 0.5}}]
+
+
+def test_settings_that_are_none_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Sink(tmp_path / "run.jsonl") as sink:
+        sink.log_config(3)
+    assert "the configuration could not be read" in caplog.text
+
+
+def test_a_recorder_of_the_users_own_stays_open(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with Recorder(path) as recorder:
+        with Sink(recorder) as sink:
+            sink.log({"loss": 1.0}, 1)
+        recorder.log(2, loss=1.0)
+    assert [row["step"] for row in written(path)] == [1, 2]
