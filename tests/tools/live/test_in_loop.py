@@ -24,7 +24,7 @@ HOLD = 3
 
 def train(path: Path, loss: Any, **options: Any) -> Recorder:
     """A loop that logs these losses until it is told to stop; only the first row and a sign make it judge."""
-    with Recorder(path, budget=0.0, hold_rows=HOLD, **options) as rec:
+    with Recorder(path, hold_rows=HOLD, **options) as rec:
         for step, value in enumerate(loss):
             rec.log(step, loss=value, grad_norm=1.0 + 0.1 * math.sin(step))
             if rec.should_stop:
@@ -69,7 +69,7 @@ def test_a_healthy_run_is_told_nothing(tmp_path: Path, caplog: pytest.LogCapture
 def test_raise_raises_out_of_the_log_that_shows_it(tmp_path: Path) -> None:
     """With the row written; what the loop logs on its way out is written as well."""
     path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="raise", budget=0.0, hold_rows=HOLD) as rec:
+    with Recorder(path, on_finding="raise", hold_rows=HOLD) as rec:
         for step, value in enumerate(broken(104, 100)[:-1]):
             rec.log(step, loss=value)
         with pytest.raises(TrainingStoppedError, match="stabtree diagnose") as raised:
@@ -124,7 +124,7 @@ def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("stabtree.tools.live.recorder.logfile.LOOK_SECONDS", 0.0)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
-    with Recorder("run.jsonl", on_finding="warn", budget=1.0) as rec:
+    with Recorder("run.jsonl", on_finding="warn") as rec:
         monkeypatch.chdir(tmp_path / "elsewhere")
         for step, value in enumerate(broken(120, 100)):
             rec.log(step, loss=value)
@@ -137,7 +137,7 @@ def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: py
 def test_a_log_that_was_removed_is_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is nothing to read at a judgement, the next ones go on: the log is begun anew by then."""
     path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="warn", budget=1.0) as rec:
+    with Recorder(path, on_finding="warn") as rec:
         for step, value in enumerate(broken(300, 200)):
             if step == 50:
                 path.unlink()
@@ -167,7 +167,7 @@ def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.M
     for settings in ('column = {loss = "mine"}\n', 'column = {loss = "mine"}\nignore = ["nan-unlocated"]\n'):
         Path("stabtree.toml").write_text(settings, encoding="utf-8")
         Path("run.jsonl").unlink(missing_ok=True)
-        with Recorder("run.jsonl", on_finding="warn", budget=0.0) as rec:
+        with Recorder("run.jsonl", on_finding="warn") as rec:
             for step, value in enumerate(broken(120, 100)):
                 rec.log(step, mine=value, other_loss=1.0)
         told.append([item.finding.leaf.id for item in rec.news])
@@ -209,7 +209,7 @@ def test_judging_keeps_to_its_budget(
 
     monkeypatch.setattr(LoopWatch, "_judge", slow)
     now = itertools.count(0.0, 0.01)
-    with Recorder(tmp_path / "run.jsonl", on_finding="warn", budget=budget) as rec:
+    with Recorder(tmp_path / "run.jsonl", on_finding="warn"budget) as rec:
         rec._watch._watching.clock = lambda: next(now)  # type: ignore[union-attr]
         for step, value in enumerate(falling(100)):
             rec.log(step, loss=value)

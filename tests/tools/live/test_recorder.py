@@ -93,7 +93,7 @@ class Spiteful:
 def test_no_value_ends_a_training(tmp_path: Path, odd: Any) -> None:
     """Whatever is given as a value, a step or a setting, the other rows are written and the log is read."""
     path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="warn", budget=1.0) as rec:
+    with Recorder(path, on_finding="warn") as rec:
         rec.config(odd=odd)
         rec.log(0, {"odd": odd}, loss=odd)
         rec.log(odd, loss=1.0)
@@ -106,7 +106,7 @@ def test_no_value_ends_a_training(tmp_path: Path, odd: Any) -> None:
 def test_a_file_that_was_closed_by_others_ends_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Neither while rows are written nor at the end; it is told."""
     with Recorder(tmp_path / "run.jsonl") as rec:
-        os.close(rec._file._descriptor or 0)
+        os.close(rec._rows._file._descriptor or 0)
         rec.log(0, loss=1.0)
     assert "its end may be lost" in caplog.text
 

@@ -124,7 +124,7 @@ def judged(folder: Path) -> dict[str, Severity]:
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """A run without a fault that was judged at every row."""
     optimizer = keras.optimizers.Adam(0.01, clipnorm=1e-3)
-    return fit(tmp_path_factory.mktemp("healthy"), made(optimizer), told={"budget": 1.0})
+    return fit(tmp_path_factory.mktemp("healthy"), made(optimizer))
 
 
 def test_a_healthy_run_is_trained_to_its_end(healthy: Ran) -> None:
@@ -199,7 +199,7 @@ def test_a_divergence_stops_the_run(tmp_path: Path) -> None:
     def far_too_high(model: Any) -> None:
         model.optimizer.learning_rate = 3.0
 
-    ran = fit(tmp_path, callbacks=[At(FAULT, far_too_high)], told={"budget": 1.0})
+    ran = fit(tmp_path, callbacks=[At(FAULT, far_too_high)])
     assert FAULT < len(ran.model.raw) <= FAULT + 25
     assert ran.steps[FAULT - 2]["lr"] == 0.01
     assert ran.steps[FAULT - 1]["lr"] == 3.0
@@ -210,7 +210,7 @@ def test_a_bad_batch_stops_only_who_asked_for_it(tmp_path: Path) -> None:
     """A corrupted batch, from which the run comes back by itself, is a warning: told once it is known among enough."""
     x, y = data(3 * EPOCH * BATCH, 1)
     x[60 * BATCH : 61 * BATCH] *= 100
-    ran = fit(tmp_path, data=(x, y), told={"budget": 1.0, "stop_on": "warning"}, epochs=1)
+    ran = fit(tmp_path, data=(x, y), told={"stop_on": "warning"}, epochs=1)
     assert WINDOW_ROWS <= len(ran.model.raw) <= WINDOW_ROWS + 5
     assert Severity.WARNING in judged(tmp_path).values()
 
