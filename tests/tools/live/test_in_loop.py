@@ -23,7 +23,7 @@ HOLD = 3
 
 
 def train(path: Path, loss: Any, **options: Any) -> Recorder:
-    """A loop that logs these losses until it is told to stop; only the first row and a sign make it judge."""
+    """A loop that logs these losses until it is to stop."""
     with Recorder(path, hold_rows=HOLD, **options) as rec:
         for step, value in enumerate(loss):
             rec.log(step, loss=value, grad_norm=1.0 + 0.1 * math.sin(step))
@@ -183,9 +183,6 @@ def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.M
         {"rank": "1"},
         {"stats_every": 0.5},
         {"hold_rows": -1},
-        {"budget": math.nan},
-        {"budget": "1%"},
-        {"budget": None},
         {"on_error": "ignore"},
     ],
 )
@@ -193,25 +190,3 @@ def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, wrong: dict[str,
     """Before the training begins."""
     with pytest.raises(StabtreeError, match=f"^Recorder: {[*wrong][-1]}: "):
         Recorder(tmp_path / "run.jsonl", **wrong)
-
-
-@pytest.mark.parametrize(("budget", "judged"), [(0.01, 1), (1.0, 74)])
-def test_judging_keeps_to_its_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, judged: int
-) -> None:
-    """A healthy log whose judgements would take longer than their share is judged once, at its start; 1 is no limit."""
-    calls = []
-
-    def slow(*_: object) -> list[Any]:
-        calls.append(1)
-        next(itertools.islice(now, 100, None))
-        return []
-
-    monkeypatch.setattr(LoopWatch, "_judge", slow)
-    now = itertools.count(0.0, 0.01)
-    with Recorder(tmp_path / "run.jsonl", on_finding="warn"budget) as rec:
-        rec._watch._watching.clock = lambda: next(now)  # type: ignore[union-attr]
-        for step, value in enumerate(falling(100)):
-            rec.log(step, loss=value)
-        in_loop = len(calls)
-    assert (in_loop, len(calls)) == (judged, judged + 1)
