@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.outcome import Outcome
+from stabtree.run import Run
 from stabtree.tools.live.recorder.beside import Frame
 from stabtree.tools.live.recorder.in_loop import announcer, judged
 from stabtree.tools.live.session import End, Session
@@ -46,6 +47,7 @@ def follow(setup: Setup, requests: Requests, sender: Sender) -> None:
     reading = setup.judging.settings.reading()
     follower = Follower([str(setup.file)], columns=reading["columns"], step_column=reading["step_column"])
     watching = Watching(Judge(setup, sender).outcomes, announcer=announcer(setup))
+    setup.judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
     requests.wait(None)  # the first row: until then the file is what another run left
     end = End.COMPLETE
     while end is not End.ASKED:

@@ -92,7 +92,8 @@ loader = torch.utils.data.DataLoader(
     torch.utils.data.TensorDataset(torch.randn(1600, 8), torch.randint(4, (1600,))), batch_size=4
 )
 how = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
-trainer = Trainer(max_steps=200, accelerator="cpu", devices=2, strategy="ddp", callbacks=[LightningCallback("run.jsonl")], **how)
+how |= dict(max_steps=200, accelerator="cpu", devices=2, strategy="ddp")
+trainer = Trainer(callbacks=[LightningCallback("run.jsonl")], **how)
 trainer.fit(Model(), loader)
 print(f"rank {RANK} ended at {trainer.global_step}", flush=True)
 """
