@@ -249,6 +249,7 @@ class RateFrom(Callback):  # type: ignore[misc,unused-ignore]
             optimizer.param_groups[0]["lr"] = 3.0
 
 
+@pytest.mark.usefixtures("in_step")
 def test_a_divergence_stops_the_run(tmp_path: Path) -> None:
     """A learning rate that is far too high ends the run within the rows that a divergence must last."""
     ran = fit(tmp_path, callbacks=[RateFrom()])
@@ -256,6 +257,7 @@ def test_a_divergence_stops_the_run(tmp_path: Path) -> None:
     assert Severity.CRITICAL in judged(tmp_path).values()
 
 
+@pytest.mark.usefixtures("in_step")
 def test_a_bad_batch_stops_only_who_asked_for_it(tmp_path: Path) -> None:
     """One corrupted batch is a warning, from which the run comes back by itself."""
 
