@@ -32,7 +32,7 @@ WAITED_SECONDS, WAITED_SHARE = 10.0, 0.01
 END_SECONDS = 60.0
 """So long the end of the loop waits for the last judgement."""
 PAUSE_SECONDS = 0.001
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_CODE = "import sys; sys.path[:] = sys.argv[1:]; from stabtree.tools.live.recorder.engine import main; main()"
 
 
 class Setup(NamedTuple):
@@ -51,7 +51,7 @@ class Setup(NamedTuple):
     mildest: Severity | None
 
 
-class Frame(NamedTuple):
+class Reply(NamedTuple):
     """What the process sends.
 
     Attributes:
@@ -69,7 +69,7 @@ class Frame(NamedTuple):
     last: bool = False
 
 
-class Engine:
+class JudgeProcess:
     """A process that is the engine of `stabtree watch` on the log of a loop, which shares nothing with it but the file.
 
     It ends when the loop says so, and when the process of the loop is gone.
@@ -102,7 +102,7 @@ class Engine:
         self._asked = self._followed = 0
         self._before: frozenset[str] = frozenset()
         self._looks = 0
-        self._over = False
+        self._over = self._gone = False
         self.waits = False
 
     def grown(self, row: Mapping[str, float]) -> tuple[News, ...]:
@@ -170,17 +170,20 @@ class Engine:
         """Return the news that have come."""
         news: tuple[News, ...] = ()
         self._receive()
-        while (frame := self._next_frame()) is not None:
-            self._followed, self.waits = max(frame.looks, self._followed), frame.waits
-            self._over |= frame.last
-            news += frame.news
-            if frame.fault:
-                self._failed(frame.fault)
+        while (reply := self._next_reply()) is not None:
+            self._followed, self.waits = max(reply.looks, self._followed), reply.waits
+            self._over |= reply.last
+            news += reply.news
+            if reply.fault:
+                self._failed(reply.fault)
+        if self._gone and not self._over:
+            self._over, self.waits = True, False
+            self._failed("the process that judges it has ended: it is not judged any more")
         return news
 
     def _receive(self) -> None:
         """Take what lies in the pipe."""
-        while not self._over:
+        while not (self._over or self._gone):
             try:
                 piece = os.read(self._from.fileno(), 1 << 16)
             except BlockingIOError:
@@ -188,27 +191,26 @@ class Engine:
             except OSError:
                 piece = b""
             if not piece:
-                self._over, self.waits = True, False
-                self._failed("the process that judges it has ended: it is not judged any more")
+                self._gone = True
                 return
             self._received += piece
 
-    def _next_frame(self) -> Frame | None:
-        """Return the next frame that is whole; of one that has begun to come the rest is waited for."""
+    def _next_reply(self) -> Reply | None:
+        """Return the next reply that is whole; of one that has begun to come the rest is waited for."""
         received = self._received
         if len(received) < LENGTH.size:
             return None
         (length,) = LENGTH.unpack_from(received)
         end = LENGTH.size + length
         until = time.monotonic() + SIGN_SECONDS
-        while len(received) < end and not self._over and time.monotonic() < until:
+        while len(received) < end and not self._gone and time.monotonic() < until:
             time.sleep(PAUSE_SECONDS)
             self._receive()
         if len(received) < end:
             return None
-        frame: Frame = pickle.loads(received[LENGTH.size : end])  # noqa: S301 - by a process of our own
+        reply: Reply = pickle.loads(received[LENGTH.size : end])  # noqa: S301 - by a process of our own
         del received[:end]
-        return frame
+        return reply
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -219,18 +221,16 @@ def _start() -> subprocess.Popen[bytes]:
     """
     if not sys.executable or getattr(sys, "frozen", False) or not hasattr(os, "set_blocking"):
         raise OSError("there is no interpreter to start")
-    # Modules are found where the loop finds them, and in no other folder.
+    # Modules are found where the loop finds them, wherever that is.
     found = [str(Path(place).absolute()) for place in sys.path]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(found), **dict.fromkeys(_ONE_THREAD, "1")}
     options: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         options = {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.BELOW_NORMAL_PRIORITY_CLASS}
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "stabtree.tools.live.recorder.engine"],
+    return subprocess.Popen(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", _CODE, *found],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=environment,
         bufsize=0,
         **options,
     )

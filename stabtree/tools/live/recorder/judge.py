@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.judging.judge import Judging, accepted_by
 from stabtree.judging.settings import read_settings
-from stabtree.tools.live.recorder.beside import Engine, Setup
+from stabtree.tools.live.recorder.beside import JudgeProcess, Setup
 from stabtree.tools.live.recorder.findings import Findings, TrainingStoppedError
 from stabtree.tools.live.recorder.writer import described
 
@@ -38,7 +38,7 @@ class LogJudge:
     def __init__(self, path: Path, findings: Findings, problems: Problems) -> None:
         self._path, self._findings, self._problems = path, findings, problems
         self._ranks: Ranks | None = None
-        self._watch: Engine | LoopWatch | None = None
+        self._watch: JudgeProcess | LoopWatch | None = None
         self._new: tuple[News, ...] = ()
         self.should_stop: News | None = None
 
@@ -71,7 +71,7 @@ class LogJudge:
             judging = Judging(settings, baseline=accepted_by(None, settings))
         setup = Setup(self._path.absolute(), judging, hold_rows, self._findings.mildest)
         try:
-            self._watch = Engine(setup, self._failed)
+            self._watch = JudgeProcess(setup, self._failed)
         except Exception as error:  # whatever the system says, or whatever can't be sent to another process
             text = "%s: no process can be started to judge it, so that it is judged inside the loop, now and then: %s"
             _log.warning(text, self._path, described(error))

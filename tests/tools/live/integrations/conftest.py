@@ -10,5 +10,5 @@ from stabtree.tools.live.recorder import beside
 @pytest.fixture
 def in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row waits for what is found in it, so that a run stops at the row at which a slow one does."""
-    monkeypatch.setattr(beside.Engine, "_is_sign", lambda *_: True)
+    monkeypatch.setattr(beside.JudgeProcess, "_is_sign", lambda *_: True)
     monkeypatch.setattr(beside, "WAITED_SECONDS", 600.0)
