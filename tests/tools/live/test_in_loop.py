@@ -102,11 +102,12 @@ def test_what_a_function_raises_is_the_loops(tmp_path: Path) -> None:
         train(tmp_path / "run.jsonl", broken(200, 100), on_finding=stop)
 
 
+@pytest.mark.parametrize("broken_by", ["sys.executable", "stabtree.tools.live.recorder.beside._CODE"])
 def test_where_no_process_can_be_started_the_loop_judges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken_by: str
 ) -> None:
-    """One line says so; NaN stops the run at the same row."""
-    monkeypatch.setattr("sys.executable", "")
+    """Or where what was started is not what it should be: one line says so; NaN stops the run at the same row."""
+    monkeypatch.setattr(broken_by, "")
     rec = train(tmp_path / "run.jsonl", broken(300, 200), on_finding="warn")
     assert caplog.records[0].getMessage().count("no process can be started") == 1
     assert (rec.news[0].finding.onset_step, rec.news[0].rows) == (200, 201 + HOLD)
@@ -143,8 +144,8 @@ def test_a_rule_that_is_none_is_reported_from_the_process(tmp_path: Path, caplog
 def test_a_training_goes_on_when_its_judge_is_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As by a system that is short of memory; one line says so."""
     path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="raise") as rec:
-        rec.log(0, loss=1.0)
+    with Recorder(path, on_finding="warn") as rec:
+        rec.log(0, loss=math.nan)
         process = rec._judge._watch._process  # type: ignore[union-attr]
         process.kill()
         process.wait()

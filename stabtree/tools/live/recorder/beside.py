@@ -89,8 +89,9 @@ class JudgeProcess:
         self._to = cast("IO[bytes]", self._process.stdin)
         self._from = cast("IO[bytes]", self._process.stdout)
         try:
-            self._to.write(given)
-            self._to.flush()
+            rest = memoryview(given)
+            while rest:
+                rest = rest[self._to.write(rest) :]
             for pipe in (self._to, self._from):
                 os.set_blocking(pipe.fileno(), False)
         except BaseException:
@@ -102,7 +103,7 @@ class JudgeProcess:
         self._asked = self._followed = 0
         self._before: frozenset[str] = frozenset()
         self._looks = 0
-        self._over = self._gone = False
+        self._runs = self._over = self._gone = False
         self.waits = False
 
     def grown(self, row: Mapping[str, float]) -> tuple[News, ...]:
@@ -167,17 +168,24 @@ class JudgeProcess:
         return news
 
     def _received_news(self) -> tuple[News, ...]:
-        """Return the news that have come."""
+        """Return the news that have come.
+
+        Raises:
+            ChildProcessError: where the process has ended before it sent anything.
+        """
         news: tuple[News, ...] = ()
         self._receive()
         while (reply := self._next_reply()) is not None:
             self._followed, self.waits = max(reply.looks, self._followed), reply.waits
             self._over |= reply.last
+            self._runs = True
             news += reply.news
             if reply.fault:
                 self._failed(reply.fault)
         if self._gone and not self._over:
             self._over, self.waits = True, False
+            if not self._runs:
+                raise ChildProcessError("the process did not run")
             self._failed("the process that judges it has ended: it is not judged any more")
         return news
 

@@ -106,6 +106,7 @@ def follow(setup: Setup, requests: Requests, sender: Sender) -> None:
     follower = Follower([str(setup.file)], columns=reading["columns"], step_column=reading["step_column"])
     watching = Watching(Judge(setup, sender).outcomes, announcer=announcer(setup))
     setup.judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
+    sender.send(Reply(0))
     requests.wait(None)  # the first row: until then the file is what another run left
     end = End.COMPLETE
     while end is not End.ASKED:

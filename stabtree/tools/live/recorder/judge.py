@@ -38,6 +38,7 @@ class LogJudge:
     def __init__(self, path: Path, findings: Findings, problems: Problems) -> None:
         self._path, self._findings, self._problems = path, findings, problems
         self._ranks: Ranks | None = None
+        self._setup: Setup | None = None
         self._watch: JudgeProcess | LoopWatch | None = None
         self._new: tuple[News, ...] = ()
         self.should_stop: News | None = None
@@ -69,23 +70,22 @@ class LogJudge:
         if judging is None:
             settings = read_settings()
             judging = Judging(settings, baseline=accepted_by(None, settings))
-        setup = Setup(self._path.absolute(), judging, hold_rows, self._findings.mildest)
+        self._setup = Setup(self._path.absolute(), judging, hold_rows, self._findings.mildest)
         try:
-            self._watch = JudgeProcess(setup, self._failed)
+            self._watch = JudgeProcess(self._setup, self._failed)
         except Exception as error:  # whatever the system says, or whatever can't be sent to another process
-            text = "%s: no process can be started to judge it, so that it is judged inside the loop, now and then: %s"
-            _log.warning(text, self._path, described(error))
-            from stabtree.tools.live.recorder.in_loop import LoopWatch
-
-            self._watch = LoopWatch(setup)
+            self._judge_inside(self._setup, error)
 
     def wrote(self, row: Mapping[str, Any]) -> None:
         """Take in a row that was written."""
-        if self._watch is None:
+        if self._watch is None or self._setup is None:
             return
         numbers = {name: value for name, value in row.items() if not isinstance(value, str)}
         try:
             self._new += self._watch.grown(numbers)
+        except ChildProcessError as error:
+            self._watch.abandon()
+            self._judge_inside(self._setup, error)
         except Exception as error:  # a fault of ours must not end the training
             self._failed(f"the log could not be judged; it is tried again as it grows: {described(error)}")
 
@@ -98,9 +98,7 @@ class LogJudge:
         new, self._new = self._new, ()
         stop = self._findings.report(new)
         if self._ranks is not None:
-            stop = None
-            if self.should_stop is None:
-                stop = self._ranks.stops(step, self._findings.worst)
+            stop = self._agreed(self._ranks, step)
         self.should_stop = self.should_stop or stop
         if stop is not None and self._findings.raises:
             raise TrainingStoppedError(stop, self._path)
@@ -122,3 +120,22 @@ class LogJudge:
 
     def _failed(self, problem: str) -> None:
         self._problems.report("judge", problem)
+
+    def _agreed(self, ranks: Ranks, step: int) -> News | None:
+        """Return what all ranks stop for at a step, once."""
+        if self.should_stop is not None:
+            return None
+        try:
+            return ranks.stops(step, self._findings.worst)
+        except Exception as error:  # whatever torch says, as where the process that keeps the values is gone
+            self._ranks = None
+            self._problems.report("ranks", f"the ranks can't agree on when to stop any more: {described(error)}")
+            return self._findings.worst
+
+    def _judge_inside(self, setup: Setup, error: Exception) -> None:
+        """Judge the log inside the loop, since no process can do it."""
+        text = "%s: no process can be started to judge it, so that it is judged inside the loop, now and then: %s"
+        _log.warning(text, self._path, described(error))
+        from stabtree.tools.live.recorder.in_loop import LoopWatch
+
+        self._watch = LoopWatch(setup)
