@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stabtree.tools.compare.result import Comparison
     from stabtree.tools.fleet.scan import Fleet, scan
     from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
-    from stabtree.tools.live.recorder.in_loop import TrainingStoppedError
+    from stabtree.tools.live.recorder.findings import TrainingStoppedError
     from stabtree.tools.live.recorder.recorder import Recorder
     from stabtree.tools.live.sink import Sink
     from stabtree.tree.load import load_tree, load_trees
@@ -88,7 +88,7 @@ _HOMES = {
     "assert_stable": "stabtree.tools.ci.stable",
     "Recorder": "stabtree.tools.live.recorder.recorder",
     "Sink": "stabtree.tools.live.sink",
-    "TrainingStoppedError": "stabtree.tools.live.recorder.in_loop",
+    "TrainingStoppedError": "stabtree.tools.live.recorder.findings",
 }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ import pytest
 
 from stabtree import Recorder, StabtreeError, TrainingStoppedError
 from stabtree.judging.judge import Judging
+from stabtree.judging.settings import Settings
 from stabtree.loaders import load_runs
-from stabtree.tools.live.recorder.in_loop import LoopWatch
 from tests.conftest import falling
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ HOLD = 3
 
 
 def train(path: Path, loss: Any, **options: Any) -> Recorder:
-    """A loop that logs these losses until it is told to stop; only the first row and a sign make it judge."""
-    with Recorder(path, budget=0.0, hold_rows=HOLD, **options) as rec:
+    """A loop that logs these losses until it is to stop."""
+    with Recorder(path, hold_rows=HOLD, **options) as rec:
         for step, value in enumerate(loss):
             rec.log(step, loss=value, grad_norm=1.0 + 0.1 * math.sin(step))
             if rec.should_stop:
@@ -69,7 +70,7 @@ def test_a_healthy_run_is_told_nothing(tmp_path: Path, caplog: pytest.LogCapture
 def test_raise_raises_out_of_the_log_that_shows_it(tmp_path: Path) -> None:
     """With the row written; what the loop logs on its way out is written as well."""
     path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="raise", budget=0.0, hold_rows=HOLD) as rec:
+    with Recorder(path, on_finding="raise", hold_rows=HOLD) as rec:
         for step, value in enumerate(broken(104, 100)[:-1]):
             rec.log(step, loss=value)
         with pytest.raises(TrainingStoppedError, match="stabtree diagnose") as raised:
@@ -101,6 +102,17 @@ def test_what_a_function_raises_is_the_loops(tmp_path: Path) -> None:
         train(tmp_path / "run.jsonl", broken(200, 100), on_finding=stop)
 
 
+@pytest.mark.parametrize("broken_by", ["sys.executable", "stabtree.tools.live.recorder.beside._CODE"])
+def test_where_no_process_can_be_started_the_loop_judges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken_by: str
+) -> None:
+    """Or where what was started is not what it should be: one line says so; NaN stops the run at the same row."""
+    monkeypatch.setattr(broken_by, "")
+    rec = train(tmp_path / "run.jsonl", broken(300, 200), on_finding="warn")
+    assert caplog.records[0].getMessage().count("no process can be started") == 1
+    assert (rec.news[0].finding.onset_step, rec.news[0].rows) == (200, 201 + HOLD)
+
+
 def test_a_fault_of_ours_ends_no_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,12 +123,71 @@ def test_a_fault_of_ours_ends_no_training(
         calls.append(1)
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(LoopWatch, "_judge", fault)
+    monkeypatch.setattr("stabtree.tools.live.recorder.in_loop.judged", fault)
+    monkeypatch.setattr("sys.executable", "")
     path = tmp_path / "run.jsonl"
     train(path, falling(100), on_finding="raise")
     assert len(path.read_text(encoding="utf-8").splitlines()) == 100
     assert caplog.text.count("ZeroDivisionError: ours") == 1
-    assert 1 < len(calls) < 10  # at judging points alone, not at every row
+    assert 1 < len(calls) < 60  # at judging points alone, not at every row
+
+
+def test_a_rule_that_is_none_is_reported_from_the_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once, and the training goes on."""
+    judging = Judging(Settings(ignore=("no-such-leaf",)))
+    train(tmp_path / "run.jsonl", falling(50), on_finding="raise", judging=judging)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "no-such-leaf" in line
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL there")
+def test_a_training_goes_on_when_its_judge_is_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As by a system that is short of memory; one line says so."""
+    path = tmp_path / "run.jsonl"
+    with Recorder(path, on_finding="warn") as rec:
+        rec.log(0, loss=math.nan)
+        process = rec._judge._watch._process  # type: ignore[union-attr]
+        process.kill()
+        process.wait()
+        for step, value in enumerate(broken(50, 20)[1:], 1):
+            rec.log(step, loss=value)
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 50
+    assert caplog.text.count("has ended: it is not judged any more") == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
+def test_the_judge_ends_with_the_training(tmp_path: Path) -> None:
+    """When its process is killed without warning, even where a worker that it forked lives on."""
+    code = f"""
+import os, signal, time, stabtree
+rec = stabtree.Recorder({str(tmp_path / "run.jsonl")!r}, on_finding="warn")
+rec.log(0, loss=1.0)
+if not os.fork():
+    os.close(1)
+    time.sleep(20)
+    os._exit(0)
+print(rec._judge._watch._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, encoding="utf-8")
+    judge, until = Path(f"/proc/{int(done.stdout)}/cmdline"), time.monotonic() + 30
+    while judge.exists() and judge.read_bytes() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert time.monotonic() < until
+
+
+def test_a_healthy_training_imports_nothing_that_judges(tmp_path: Path) -> None:
+    """Whatever judging takes is imported in the other process."""
+    code = f"""
+import sys, stabtree
+with stabtree.Recorder({str(tmp_path / "run.jsonl")!r}, on_finding="raise") as rec:
+    for step in range(300):
+        rec.log(step, loss=2.0 - step / 200)
+heavy = {{"numpy", "yaml", "stabtree.diagnosis.walk", "stabtree.predicates", "stabtree.tools.live.session"}}
+print(sorted(heavy & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, encoding="utf-8")
+    assert done.stdout == "[]\n"
 
 
 def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +195,7 @@ def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("stabtree.tools.live.recorder.logfile.LOOK_SECONDS", 0.0)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
-    with Recorder("run.jsonl", on_finding="warn", budget=1.0) as rec:
+    with Recorder("run.jsonl", on_finding="warn") as rec:
         monkeypatch.chdir(tmp_path / "elsewhere")
         for step, value in enumerate(broken(120, 100)):
             rec.log(step, loss=value)
@@ -137,7 +208,7 @@ def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: py
 def test_a_log_that_was_removed_is_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is nothing to read at a judgement, the next ones go on: the log is begun anew by then."""
     path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="warn", budget=1.0) as rec:
+    with Recorder(path, on_finding="warn") as rec:
         for step, value in enumerate(broken(300, 200)):
             if step == 50:
                 path.unlink()
@@ -167,7 +238,7 @@ def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.M
     for settings in ('column = {loss = "mine"}\n', 'column = {loss = "mine"}\nignore = ["nan-unlocated"]\n'):
         Path("stabtree.toml").write_text(settings, encoding="utf-8")
         Path("run.jsonl").unlink(missing_ok=True)
-        with Recorder("run.jsonl", on_finding="warn", budget=0.0) as rec:
+        with Recorder("run.jsonl", on_finding="warn") as rec:
             for step, value in enumerate(broken(120, 100)):
                 rec.log(step, mine=value, other_loss=1.0)
         told.append([item.finding.leaf.id for item in rec.news])
@@ -183,9 +254,6 @@ def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.M
         {"rank": "1"},
         {"stats_every": 0.5},
         {"hold_rows": -1},
-        {"budget": math.nan},
-        {"budget": "1%"},
-        {"budget": None},
         {"on_error": "ignore"},
     ],
 )
@@ -193,25 +261,3 @@ def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, wrong: dict[str,
     """Before the training begins."""
     with pytest.raises(StabtreeError, match=f"^Recorder: {[*wrong][-1]}: "):
         Recorder(tmp_path / "run.jsonl", **wrong)
-
-
-@pytest.mark.parametrize(("budget", "judged"), [(0.01, 1), (1.0, 74)])
-def test_judging_keeps_to_its_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, judged: int
-) -> None:
-    """A healthy log whose judgements would take longer than their share is judged once, at its start; 1 is no limit."""
-    calls = []
-
-    def slow(*_: object) -> list[Any]:
-        calls.append(1)
-        next(itertools.islice(now, 100, None))
-        return []
-
-    monkeypatch.setattr(LoopWatch, "_judge", slow)
-    now = itertools.count(0.0, 0.01)
-    with Recorder(tmp_path / "run.jsonl", on_finding="warn", budget=budget) as rec:
-        rec._watch._watching.clock = lambda: next(now)  # type: ignore[union-attr]
-        for step, value in enumerate(falling(100)):
-            rec.log(step, loss=value)
-        in_loop = len(calls)
-    assert (in_loop, len(calls)) == (judged, judged + 1)

@@ -8,8 +8,10 @@ import logging
 import math
 import os
 import pickle
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +95,7 @@ class Spiteful:
 def test_no_value_ends_a_training(tmp_path: Path, odd: Any) -> None:
     """Whatever is given as a value, a step or a setting, the other rows are written and the log is read."""
     path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="warn", budget=1.0) as rec:
+    with Recorder(path, on_finding="warn") as rec:
         rec.config(odd=odd)
         rec.log(0, {"odd": odd}, loss=odd)
         rec.log(odd, loss=1.0)
@@ -106,7 +108,7 @@ def test_no_value_ends_a_training(tmp_path: Path, odd: Any) -> None:
 def test_a_file_that_was_closed_by_others_ends_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Neither while rows are written nor at the end; it is told."""
     with Recorder(tmp_path / "run.jsonl") as rec:
-        os.close(rec._file._descriptor or 0)
+        os.close(rec._rows._file._descriptor or 0)
         rec.log(0, loss=1.0)
     assert "its end may be lost" in caplog.text
 
@@ -198,6 +200,41 @@ os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 """
     subprocess.run([sys.executable, "-c", code], check=False)
     assert [row["step"] for row in rows(path)] == [*range(100)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is ended at once there")
+@pytest.mark.parametrize(
+    ("handler", "code"),
+    [("", -signal.SIGTERM), ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))", 7)],
+    ids=["default", "own"],
+)
+def test_rows_that_are_kept_survive_sigterm(tmp_path: Path, handler: str, code: int) -> None:
+    """Which a scheduler sends: they are written, and then happens what would have happened."""
+    path = tmp_path / "run.jsonl"
+    script = f"""
+import os, signal, sys, stabtree
+{handler}
+rec = stabtree.Recorder({str(path)!r}, keep_seconds=3600)
+for step in range(100):
+    rec.log(step, loss=1.0)
+rec.batch(100, [1, 2])
+rec.log(101, loss=1.0)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == code
+    assert [row["step"] for row in rows(path)] == [*range(102)]
+
+
+def test_the_handler_of_sigterm_is_restored(tmp_path: Path) -> None:
+    """Once it is closed; another thread leaves it alone."""
+    before = signal.getsignal(signal.SIGTERM)
+    with Recorder(tmp_path / "run.jsonl", keep_seconds=1.0):
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+    with ThreadPoolExecutor(1) as pool:
+        rec = pool.submit(Recorder, tmp_path / "run.jsonl", keep_seconds=1.0).result()
+    assert signal.getsignal(signal.SIGTERM) == before
+    rec.close()
 
 
 def test_what_waits_for_its_row_is_written_at_the_end_of_the_process(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def train(path: Path, steps: Iterable[int], nan: int = 10**9, **options: Any) ->
     """Log a run whose loss is NaN from a step on; the step at which it was stopped, None where it was not."""
     step = None
     config = options.pop("config", {})
-    with Recorder(path, on_finding="raise", budget=1, **options) as recorder:
+    with Recorder(path, on_finding="raise", **options) as recorder:
         recorder.config(config) if config else None
         try:
             for step in steps:

@@ -58,7 +58,8 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
         stats_every: int = 100,
         **options: Any,
     ) -> None:
-        self._attached = AttachedRecorder(path, stop_on, {"stats_every": stats_every, **options})
+        own = {"stats_every": stats_every, "rank": 0}  # the Trainer has a way of its own to stop all ranks
+        self._attached = AttachedRecorder(path, stop_on, {**own, **options})
         self._begin(())
 
     def _begin(self, saved: Iterable[int]) -> None:

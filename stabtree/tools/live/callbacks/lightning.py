@@ -62,7 +62,8 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
         stats_every: int = 100,
         **options: Any,
     ) -> None:
-        self._attached = AttachedRecorder(path, stop_on, {"stats_every": stats_every, **options})
+        own = {"stats_every": stats_every, "rank": 0}  # the Trainer has a way of its own to stop all ranks
+        self._attached = AttachedRecorder(path, stop_on, {**own, **options})
         self._begin(0)
 
     def _begin(self, step: int) -> None:

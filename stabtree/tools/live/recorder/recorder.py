@@ -1,31 +1,24 @@
-"""`stabtree.Recorder`: the log of a training loop, one line a call, judged while it is written.
+"""`stabtree.Recorder`: the log of a training loop, one line a call, judged by a process beside it while it is written.
 
-Making one and writing with it needs Python alone: numpy comes with the first judgement, torch with the model.
+Making one and writing with it needs Python alone: torch comes with the model, numpy with the first finding.
 """
 
 from __future__ import annotations
 
-import logging
-import math
 import os
-import re
-import sys
-import threading
 import time
 import weakref
-from collections import deque
 from contextlib import suppress
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat, SupportsIndex
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
-from stabtree.run import NEW_RUN
-from stabtree.tools.live.monitor import NaNMonitor
+from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
 from stabtree.tools.live.recorder.logfile import LogFile
-from stabtree.tools.live.recorder.row import PLAIN, fetched, line_of, plain, plain_settings, shown, spelled, whole
+from stabtree.tools.live.recorder.ranks import rank_here, ranks_here
+from stabtree.tools.live.recorder.row import is_broken, shown
+from stabtree.tools.live.recorder.writer import Problems, RowWriter, Value, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,18 +26,10 @@ if TYPE_CHECKING:
 
     from stabtree.judging.judge import Judging
     from stabtree.tools.live.news import News
-    from stabtree.tools.live.recorder.in_loop import LoopWatch
+    from stabtree.tools.live.recorder.judge import LogJudge
     from stabtree.tools.live.recorder.torch_stats import ModelStats
 
-Value = SupportsFloat | str | None
-
 STATS_EVERY = 100
-BACK_ROWS = 3  # a resume that goes back has so many rows; fewer are out of order
-BUDGET = 0.01
-TAIL_BYTES = 1 << 16
-_SKIPPED = re.compile(rb'"skipped_steps": (\d{1,15})[,}]')
-
-_log = logging.getLogger(__name__)
 
 
 class Recorder:
@@ -68,7 +53,6 @@ class Recorder:
         keep_seconds: for so long rows may be kept, to be fetched from a GPU, written and judged together, which takes
             a fraction of the time; a process that is killed loses them. What is not finite is written at once, unless
             it lies on a GPU, as is all while a finding waits for its rows; 0 writes each at once.
-        budget: the share of the wall-clock time that judging may take; 1 for no limit.
         judging: how the log is judged; as the settings of the working directory say, where not given.
         hold_rows: how many rows a finding must last before it is reported; 0 reports it at once.
         monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
@@ -89,75 +73,58 @@ class Recorder:
         fail_on: str | Iterable[str] = "critical",
         stats_every: int = STATS_EVERY,
         keep_seconds: float = 0.0,
-        budget: float = BUDGET,
         judging: Judging | None = None,
         hold_rows: int | None = None,
         monitor: NaNMonitor | None = None,
         on_error: Literal["warn", "raise"] = "warn",
         resume: bool | None = None,
     ) -> None:
-        _refuse(rank=rank, stats_every=stats_every, hold_rows=hold_rows, budget=budget, on_error=on_error)
-        file = Path(path)
-        self.rank = _rank() if rank is None else rank
+        _refuse(rank=rank, stats_every=stats_every, hold_rows=hold_rows, on_error=on_error)
+        file = self.path = Path(path)
+        self.rank = rank_here() if rank is None else rank
         if self.rank:
             self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}")
-        else:
-            self.path = file
         self.stats_every = stats_every
         self.keep_seconds = keep_seconds
         self.monitor = monitor or NaNMonitor("count")
-        self._on_error = on_error
-        self._warned: set[str] = set()
         self._process = os.getpid()
-        self._lock = threading.RLock()
-        self._file = LogFile(self.path.absolute())  # the loop may change its working directory
-        self._config: dict[str, Any] = {}
-        self._last_step: int | None = None
-        self._resume = resume
-        self._before = self._file.span()  # the first and the last step of what the file holds already
-        self._settled = False
-        self._waits_rows = 0
-        self._pending: dict[int, dict[str, Any]] = {}
-        self._kept: deque[tuple[int, dict[str, Value]]] = deque()
-        self._written = -math.inf
+        self._problems = Problems(self.path, raises=on_error == "raise")
+        log = LogFile(self.path.absolute())  # the loop may change its working directory
+        self._rows = RowWriter(log, self._problems, resume=resume, keeps=keep_seconds > 0)
         self._stats: ModelStats | None = None
-        self._watch: LoopWatch | None = None
-        if on_finding is not None and not self.rank:
-            from stabtree.tools.live.recorder.in_loop import LoopWatch
+        self._judge: LogJudge | None = None
+        if on_finding is not None and not rank:
+            from stabtree.tools.live.recorder.findings import Findings
+            from stabtree.tools.live.recorder.judge import LogJudge
 
-            options: dict[str, Any] = {"fail_on": fail_on, "budget": budget, "judging": judging}
-            self._watch = LoopWatch(self.path, on_finding, hold_rows=hold_rows, **options)
-        self._ended = weakref.finalize(self, _end, self._file, self._pending, self._kept, self._process)
+            self._judge = LogJudge(self.path, Findings(self.path, on_finding, fail_on), self._problems)
+            if rank is None:
+                self._judge.stops_with(ranks_here(file, kept=keep_seconds > 0))
+            if not self.rank:
+                self._judge.start(judging, hold_rows)
+        self._ended = weakref.finalize(self, _end, self._rows, self._judge, self._process)
 
     @property
     def should_stop(self) -> News | None:
-        """The first finding at or above `fail_on`; None while there is none, or where nothing is judged."""
-        if self._watch:
-            return self._watch.should_stop
+        """The first finding at or above `fail_on`; None while there is none, or where nothing is judged.
+
+        Where several ranks log the run, it is None until the step that they stop at, and on all of them a finding then.
+        """
+        if self._judge:
+            return self._judge.should_stop
         return None
 
     @property
     def news(self) -> tuple[News, ...]:
         """All findings that were reported so far."""
-        if self._watch:
-            return self._watch.news
+        if self._judge:
+            return self._judge.news
         return ()
 
     def config(self, settings: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Write what the run was started with: `dtype="bf16"`, `optimizer="AdamW"`, `lr=3e-4`, `warmup_steps=100`."""
-        if not self._usable():
-            return
-        try:
-            given = plain_settings({**(settings or {}), **named})
-            header = line_of({"config": {**self._config, **given}})
-        except Exception as error:  # whatever a setting is, the training goes on
-            self._failed("config", f"the configuration could not be written: {_told(error)}")
-            return
-        with self._lock:
-            self._put_kept()
-        self._config |= given
-        self._write({"config": given})
-        self._file.header = header
+        if self._usable():
+            self._rows.config({**(settings or {}), **named})
 
     def log(self, step: int, metrics: Mapping[str, Value] | None = None, **named: Value) -> None:
         """Write the metrics of a step.
@@ -174,16 +141,17 @@ class Recorder:
         """
         if not self._usable():
             return
-        with self._lock:
-            at = self._step(step)
+        with self._rows.lock:
+            at = self._rows.step(step)
             if at is None:
                 return
-            if self._kept and at < self._kept[-1][0]:
-                self._put_kept()  # a restart: what was kept for later steps is theirs
             row = {**(metrics or {}), **named}
-            self._kept.append((at, row))
-            if time.monotonic() - self._written >= self.keep_seconds or self._is_urgent(at, row):
-                self._put_kept()
+            self._rows.add(at, row)
+            if time.monotonic() - self._rows.written_at >= self.keep_seconds or self._is_urgent(at, row):
+                self._rows.put_kept()
+            self._take_in()
+            if self._judge is not None:
+                self._judge.report(at)
 
     def model(self, step: int, model: Any, optimizer: Any = None, *, scaler: Any = None, clipped: bool = False) -> None:
         """Look at a torch model between `backward` and `optimizer.step`, every `stats_every` steps.
@@ -202,43 +170,46 @@ class Recorder:
             scaler: the GradScaler of fp16: gradients that it did not unscale yet are measured unscaled.
             clipped: whether the gradients are clipped already, so that their norm is not that before clipping.
         """
-        if (self.stats_every or scaler is not None) and self._usable() and (at := self._step(step)) is not None:
-            try:
-                found = self._model_stats().look(at, model, optimizer, scaler, clipped=clipped)
-            except Exception as error:  # whatever torch says, the training goes on
-                self._failed("model", f"the model could not be looked at: {_told(error)}")
-            else:
-                self._keep(at, found)
+        if not (self.stats_every or scaler is not None) or not self._usable():
+            return
+        if (at := self._rows.step(step)) is None:
+            return
+        try:
+            found = self._model_stats().look(at, model, optimizer, scaler, clipped=clipped)
+        except Exception as error:  # whatever torch says, the training goes on
+            self._problems.report("model", f"the model could not be looked at: {described(error)}")
+        else:
+            self._rows.keep(at, found)
 
     def batch(self, step: int, batch: Any) -> None:
         """Keep a hash of a batch as `batch_id` of the row of the step; micro-batches of one step make one of all.
 
         Give it before it is moved to a GPU: what is hashed of a tensor there must be fetched.
         """
-        if not self._usable() or (at := self._step(step)) is None:
+        if not self._usable() or (at := self._rows.step(step)) is None:
             return
         from stabtree.tools.live.recorder.batch_id import batch_id
 
-        with self._lock:
-            self._put_kept()
+        self._rows.put_kept()
         try:
-            found = batch_id(batch, self._pending.get(at, {}).get("batch_id"))
+            found = batch_id(batch, self._rows.pending(at, "batch_id"))
         except Exception as error:  # as in `model`
-            self._failed("batch", f"the batch could not be hashed: {_told(error)}")
+            self._problems.report("batch", f"the batch could not be hashed: {described(error)}")
             return
         if found is None:
-            self._failed("batch", f"a batch of {type(batch).__name__} holds nothing to be known by: no batch_id")
+            what = type(batch).__name__
+            self._problems.report("batch", f"a batch of {what} holds nothing to be known by: no batch_id")
         else:
-            self._keep(at, {"batch_id": found})
+            self._rows.keep(at, {"batch_id": found})
 
     def close(self) -> None:
         """Judge the log for the last time, and close it; what is found now is reported, and raises nothing."""
         if self._ended.alive and os.getpid() == self._process:
-            with self._lock:
-                self._put_kept(last=True)
-                for step in sorted(self._pending):
-                    self._put(step, self._pending.pop(step))
-                self._judged(lambda watch: watch.ended(self._file.size), last=True)
+            self._rows.put_all()
+            with suppress(NonFiniteError):
+                self._take_in()
+            if self._judge is not None:
+                self._judge.ended()
         self._ended()
 
     def __enter__(self) -> Recorder:
@@ -262,111 +233,25 @@ class Recorder:
     def _usable(self) -> bool:
         """Whether this is the process that it belongs to, and it is not closed."""
         if os.getpid() != self._process:
-            self._failed("process", "another process logs to it, which is left out: make a Recorder there")
+            self._problems.report("process", "another process logs to it, which is left out: make a Recorder there")
             return False
         if not self._ended.alive:
-            self._failed("closed", "it is closed: what is logged now is left out")
+            self._problems.report("closed", "it is closed: what is logged now is left out")
             return False
         return True
-
-    def _step(self, step: Any) -> int | None:
-        try:
-            at = whole(step)
-        except Exception as error:  # as in `model`
-            self._failed("step", f"{shown(step)} is no step, its row is left out: {_told(error)}")
-            return None
-        self._settle(at)
-        return at
-
-    def _settle(self, step: int) -> None:
-        """Decide, by its first step, whether this run is the one that the file holds."""
-        if self._before is None or self._settled:
-            return
-        first, last = self._before
-        self._settled = True
-        if self._resume is None:
-            self._resume = step > first
-        if self._resume and step <= last:
-            self._waits_rows = BACK_ROWS
-
-    def _begins_anew(self) -> bool:
-        return self._before is not None and not self._resume
-
-    def _take(self, row: dict[str, Any], name: object, value: Value) -> None:
-        """Put a value into a row, as a plain number or a text; nothing where it is neither."""
-        if value is None:
-            return
-        try:
-            row[str(name)] = value if type(value) in PLAIN else plain(value)
-        except Exception as error:  # as in `model`
-            called = name if isinstance(name, str) else shown(name)
-            self._failed(f"metric {called}", f"{called} is no number and is left out: {_told(error)}")
-
-    def _keep(self, step: int, values: Mapping[str, Any]) -> None:
-        """Keep values for the row of a step."""
-        if values:
-            with self._lock:
-                if self._kept and step != self._kept[-1][0]:
-                    self._put_kept()
-                self._flush(step)
-                self._pending.setdefault(step, {}).update(values)
-
-    def _late(self, step: int, values: Mapping[str, Any]) -> None:
-        """Keep what came to be known after its row was due; a step before the last row's would be read as a restart."""
-        last = self._kept[-1][0] if self._kept else self._last_step
-        if last is None or step >= last:
-            self._keep(step, values)
-
-    def _flush(self, at: int) -> None:
-        """Write what was kept for steps that have no row yet and come before a step, or before going back to it."""
-        last = self._last_step
-        back = last is not None and at < last
-        for step in sorted(self._pending):
-            if step < at or (back and step != at):
-                self._put(step, self._pending.pop(step))
 
     def _is_urgent(self, step: int, row: Mapping[str, Value]) -> bool:
         """Whether a row is to be written at once: it is broken, goes back, or a finding waits for its rows."""
-        if self._last_step is not None and step < self._last_step:
-            return True
-        waits = self._watch is not None and self._watch.waits
-        return waits or any(map(_is_broken, row.values()))
+        waits = self._judge is not None and self._judge.waits
+        return waits or self._rows.goes_back(step) or any(map(is_broken, row.values()))
 
-    def _put_kept(self, *, last: bool = False) -> None:
-        """Write the rows that were kept; of the last ones nothing raises."""
-        if len(self._kept) > 1:
-            with suppress(Exception):  # then each is fetched by itself
-                fetched([row for _, row in self._kept])
-        while self._kept:
-            at, given = self._kept.popleft()
-            self._flush(at)
-            row = self._pending.pop(at, {})
-            for name, value in given.items():
-                self._take(row, name, value)
-            self._put(at, row, last=last)
-            if not last:
-                self._check(at, row)
-        self._written = time.monotonic()
-
-    def _put(self, step: int, row: dict[str, Any], *, last: bool = False) -> None:
-        """Write a row, and judge the log where it is time to."""
-        row.pop("step", None)
-        self._last_step = step
-        if self._begins_anew():
-            self._write({"config": {**self._config, NEW_RUN: uuid4().hex[:12]}})
-        self._before = None
-        if self._write({"step": step, **{name: spelled(value) for name, value in row.items()}}):
-            numbers = {name: value for name, value in row.items() if not isinstance(value, str)}
-            self._judged(lambda watch: watch.grown(numbers, self._file.size), last=last)
-
-    def _write(self, row: Mapping[str, Any]) -> bool:
-        """Write a line; whether it could be."""
-        try:
-            self._file.append(line_of(row))
-        except (OSError, TypeError, ValueError, RecursionError) as error:
-            self._failed("write", f"a line could not be written: {getattr(error, 'strerror', None) or _told(error)}")
-            return False
-        return True
+    def _take_in(self) -> None:
+        """Have the rows judged that were written since, and show them to the monitor."""
+        for step, row in self._rows.written():
+            self._rows.waits_rows -= 1
+            if self._judge is not None and self._rows.waits_rows <= 0:
+                self._judge.wrote(row)
+            self._check(step, row)
 
     def _check(self, step: int, row: Mapping[str, Any]) -> None:
         """Show the row to the monitor, unless it asks other ranks, which may not log."""
@@ -377,94 +262,35 @@ class Recorder:
         if "loss_scale" not in row and isinstance(norm := row.get("grad_norm"), int | float):
             self.monitor.check_gradients({"grad_norm": norm}, step)
 
-    def _judged(self, look: Callable[[LoopWatch], tuple[News, ...]], *, last: bool = False) -> None:
-        """Judge the log, and report what is found."""
-        self._waits_rows -= 1
-        if self._watch is None or (self._waits_rows > 0 and not last):
-            return
-        try:
-            news = look(self._watch)
-        except Exception as error:  # a fault of ours must not end the training
-            self._failed("judge", f"the log could not be judged; it is tried again as it grows: {_told(error)}")
-        else:
-            self._watch.notify(news, last=last)
-
     def _model_stats(self) -> ModelStats:
         if self._stats is None:
             from stabtree.tools.live.recorder.torch_stats import ModelStats
 
-            found = [] if self._begins_anew() else _SKIPPED.findall(self._file.tail(TAIL_BYTES))
-            self._stats = ModelStats(self.stats_every, self._late, skipped=int(found[-1]) if found else 0)
+            self._stats = ModelStats(self.stats_every, self._rows.keep_late, skipped=self._rows.skipped_before())
         return self._stats
 
-    def _failed(self, kind: str, problem: str) -> None:
-        """Say once what is wrong with the log."""
-        if self._on_error == "raise":
-            raise StabtreeError(problem, where=str(self.path), hint="leave on_error out to go on all the same")
-        if kind not in self._warned:
-            self._warned.add(kind)
-            _log.warning("%s: %s (reported once; the training goes on)", self.path, problem)
 
-
-def _refuse(*, budget: object, on_error: object, **counts: object) -> None:
+def _refuse(*, on_error: object, **counts: object) -> None:
     """Refuse what would be found wrong only when it is used.
 
     Raises:
         StabtreeError: for the first such argument.
     """
-    wrong = {name: "a whole number from 0 on" for name, value in counts.items() if not _is_count(value)}
-    if not (isinstance(budget, SupportsFloat) and float(budget) >= 0):
-        wrong["budget"] = "a share of the time, from 0 on"
+    wrong = {}
+    for name, value in counts.items():
+        if value is not None and not (isinstance(value, SupportsIndex) and index(value) >= 0):
+            wrong[name] = "a whole number from 0 on"
     if on_error not in ("warn", "raise"):
         wrong["on_error"] = "'warn' or 'raise'"
     for name, wanted in wrong.items():
-        value = {**counts, "budget": budget, "on_error": on_error}[name]
+        value = {**counts, "on_error": on_error}[name]
         raise StabtreeError(f"{shown(value)} is not {wanted}", where=f"Recorder: {name}", hint=f"give {wanted}")
 
 
-def _is_count(value: object) -> bool:
-    return value is None or (isinstance(value, SupportsIndex) and index(value) >= 0)
-
-
-def _is_broken(value: Any) -> bool:
-    """Whether a number is at hand and not finite; one that lies on a GPU is not waited for."""
-    if type(value) in (int, str) or getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
-        return False
-    try:
-        return not math.isfinite(float(plain(value)))
-    except Exception:  # no number: reported when its row is written
-        return False
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {clean(error, 200)}"
-
-
-def _rank() -> int:
-    """The rank that torch.distributed has given this process; 0 where it was not asked to."""
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return int(distributed.get_rank())
-    return 0
-
-
-def _end(
-    file: LogFile, pending: dict[int, dict[str, Any]], kept: deque[tuple[int, dict[str, Value]]], process: int
-) -> None:
-    """Close a log whose Recorder is gone, with the rows that were kept, and what was for rows that did not come."""
-    if os.getpid() == process:
-        for step, given in kept:
-            row = pending.setdefault(step, {})
-            for name, value in given.items():
-                with suppress(Exception):
-                    row |= {} if value is None else {str(name): plain(value)}
-        for step in sorted(pending):
-            row = {name: spelled(value) for name, value in pending.pop(step).items()}
-            try:
-                file.append(line_of({"step": step, **row}))
-            except (OSError, ValueError):
-                break
-    try:
-        file.close()
-    except OSError as error:  # a network disk reports so that it lost what it had accepted
-        _log.warning("%s: it could not be closed, and its end may be lost: %s", file.path, error.strerror)
+def _end(rows: RowWriter, judge: LogJudge | None, process: int) -> None:
+    """Write what is left of a Recorder that is gone, and end what it has started."""
+    if os.getpid() != process:
+        rows.forget()
+    elif judge is not None:
+        judge.abandon()
+    rows.close()

@@ -64,6 +64,16 @@ def spelled(value: float | str) -> float | int | str:
     return value
 
 
+def is_broken(value: Any) -> bool:
+    """Return whether a number is at hand and not finite; one that lies on a GPU is not waited for."""
+    if type(value) in (int, str) or getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
+        return False
+    try:
+        return not math.isfinite(float(plain(value)))
+    except Exception:  # no number: reported when its row is written
+        return False
+
+
 def fetched(rows: Iterable[dict[str, Any]]) -> None:
     """Put plain numbers for the tensors of some rows: those of a device come at once, which waits for it once."""
     torch = sys.modules.get("torch")

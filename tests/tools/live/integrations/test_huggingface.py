@@ -189,9 +189,10 @@ def test_a_rate_that_diverges_stops_the_run(tmp_path: Path) -> None:
     assert found(tmp_path)[0][0] == "nan-backward"
 
 
+@pytest.mark.usefixtures("in_step")
 def test_corrupt_batches_stop_a_run_that_is_to_end_on_a_warning(tmp_path: Path) -> None:
     """Labels that are noise are told as a spike of that step, which only stops where warnings do."""
-    watch = HuggingFaceCallback(tmp_path / "run.jsonl", stop_on="warning", budget=1.0, keep_seconds=0.0)
+    watch = HuggingFaceCallback(tmp_path / "run.jsonl", stop_on="warning", keep_seconds=0.0)
     ended = fit(tmp_path, data=Texts(noisy=range(51, 56)), watch=watch)
     assert 51 < ended <= 51 + HOLD_ROWS + 5
     leaf, step = found(tmp_path)[0]

@@ -158,7 +158,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """A run without a fault that was judged at every row, with two checkpoints left of four."""
     folder = tmp_path_factory.mktemp("healthy")
     how = saving(folder, every_n_train_steps=20, monitor="train_loss_step", save_top_k=2)
-    return fit(folder, told={"budget": 1.0}, gradient_clip_val=1e-3, **how)
+    return fit(folder, gradient_clip_val=1e-3, **how)
 
 
 def test_a_healthy_run_is_trained_to_its_end(healthy: Ran) -> None:
@@ -249,20 +249,22 @@ class RateFrom(Callback):  # type: ignore[misc,unused-ignore]
             optimizer.param_groups[0]["lr"] = 3.0
 
 
+@pytest.mark.usefixtures("in_step")
 def test_a_divergence_stops_the_run(tmp_path: Path) -> None:
     """A learning rate that is far too high ends the run within the rows that a divergence must last."""
-    ran = fit(tmp_path, told={"budget": 1.0}, callbacks=[RateFrom()])
+    ran = fit(tmp_path, callbacks=[RateFrom()])
     assert FAULT < ran.trainer.global_step <= FAULT + 25
     assert Severity.CRITICAL in judged(tmp_path).values()
 
 
+@pytest.mark.usefixtures("in_step")
 def test_a_bad_batch_stops_only_who_asked_for_it(tmp_path: Path) -> None:
     """One corrupted batch is a warning, from which the run comes back by itself."""
 
     def spoil(step: int, batch: Any) -> Any:
         return (batch[0] * 100, batch[1]) if step == FAULT else batch
 
-    ran = fit(tmp_path, Small(spoil=spoil), told={"budget": 1.0, "stop_on": "warning"})
+    ran = fit(tmp_path, Small(spoil=spoil), told={"stop_on": "warning"})
     assert FAULT < ran.trainer.global_step <= FAULT + 20
     found = judged(tmp_path)
     assert found.pop("stops-short") is Severity.NOTE  # before its max_steps, since the callback ended it

@@ -320,7 +320,7 @@ def test_what_is_kept_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
             return own(tensor, *args)
 
         monkeypatch.setattr(torch.Tensor, name, noted)
-    monkeypatch.setattr(recorder, "_is_broken", lambda _: False)  # as of a tensor that lies on a GPU
+    monkeypatch.setattr(recorder, "is_broken", lambda _: False)  # as of a tensor that lies on a GPU
     model = small()
     with Recorder(tmp_path / "run.jsonl", on_finding="warn", keep_seconds=3600.0) as rec:
         for step in range(1, 9):
