@@ -18,12 +18,11 @@ from contextlib import suppress
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat, SupportsIndex
-from uuid import uuid4
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.run import NEW_RUN
 from stabtree.tools.live.monitor import NaNMonitor
+from stabtree.tools.live.recorder.header import last_header, record, trainable_share
 from stabtree.tools.live.recorder.logfile import LogFile
 from stabtree.tools.live.recorder.row import PLAIN, fetched, line_of, plain, plain_settings, shown, spelled, whole
 
@@ -114,7 +113,11 @@ class Recorder:
         self._config: dict[str, Any] = {}
         self._last_step: int | None = None
         self._resume = resume
-        self._before = self._file.span()  # the first and the last step of what the file holds already
+        begin, self._run_id = last_header(self.path)
+        # The first and the last step of the last run that the file holds already.
+        self._before = self._file.span(begin) or self._file.span()
+        self._header: dict[str, Any] = {}
+        self._begun = False
         self._settled = False
         self._waits_rows = 0
         self._pending: dict[int, dict[str, Any]] = {}
@@ -149,15 +152,18 @@ class Recorder:
             return
         try:
             given = plain_settings({**(settings or {}), **named})
-            header = line_of({"config": {**self._config, **given}})
+            line_of(given)
         except Exception as error:  # whatever a setting is, the training goes on
             self._failed("config", f"the configuration could not be written: {_told(error)}")
             return
         with self._lock:
             self._put_kept()
-        self._config |= given
-        self._write({"config": given})
-        self._file.header = header
+            self._config |= given
+            if self._begun:
+                self._write({"config": given})
+                self._file.header = line_of({**self._header, "config": {**self._header["config"], **self._config}})
+            elif self._before is None:
+                self._begin()  # else it is not known yet which run this is
 
     def log(self, step: int, metrics: Mapping[str, Value] | None = None, **named: Value) -> None:
         """Write the metrics of a step.
@@ -204,6 +210,8 @@ class Recorder:
         """
         if (self.stats_every or scaler is not None) and self._usable() and (at := self._step(step)) is not None:
             try:
+                if self._stats is None and (share := trainable_share(model)) < 1:
+                    self.config(trainable_share=share)
                 found = self._model_stats().look(at, model, optimizer, scaler, clipped=clipped)
             except Exception as error:  # whatever torch says, the training goes on
                 self._failed("model", f"the model could not be looked at: {_told(error)}")
@@ -285,12 +293,21 @@ class Recorder:
         first, last = self._before
         self._settled = True
         if self._resume is None:
-            self._resume = step > first
+            other_count = (first, step) == (0, 1) and last > step  # one run counts from 0, the other from 1
+            self._resume = step > first and not other_count
         if self._resume and step <= last:
             self._waits_rows = BACK_ROWS
 
     def _begins_anew(self) -> bool:
         return self._before is not None and not self._resume
+
+    def _begin(self) -> None:
+        """Write the header, which begins another run of the file or goes on with the last one."""
+        goes_on = self._before is not None and not self._begins_anew()
+        self._header = record(self._config, self._run_id if goes_on else None)
+        self._begun = self._write(self._header)
+        self._before = None
+        self._file.header = line_of(self._header)
 
     def _take(self, row: dict[str, Any], name: object, value: Value) -> None:
         """Put a value into a row, as a plain number or a text; nothing where it is neither."""
@@ -352,9 +369,8 @@ class Recorder:
         """Write a row, and judge the log where it is time to."""
         row.pop("step", None)
         self._last_step = step
-        if self._begins_anew():
-            self._write({"config": {**self._config, NEW_RUN: uuid4().hex[:12]}})
-        self._before = None
+        if not self._begun:
+            self._begin()
         if self._write({"step": step, **{name: spelled(value) for name, value in row.items()}}):
             numbers = {name: value for name, value in row.items() if not isinstance(value, str)}
             self._judged(lambda watch: watch.grown(numbers, self._file.size), last=last)
