@@ -181,7 +181,7 @@ def verdicts(comparison: Comparison) -> list[VerdictRow]:
     """Return the diagnosis of each run; of many good runs only how many have each verdict."""
     if not comparison.diagnoses:
         return []
-    names = _short_names(comparison.names)
+    names = short_names(comparison.names)
     *good, bad = [
         VerdictRow(badge(one), name, headline(one)) for name, one in zip(names, comparison.diagnoses, strict=True)
     ]
@@ -191,7 +191,7 @@ def verdicts(comparison: Comparison) -> list[VerdictRow]:
     return [*good, bad]
 
 
-def _short_names(names: Sequence[str]) -> list[str]:
+def short_names(names: Sequence[str]) -> list[str]:
     """Return the names without the folder that all of them are in."""
     parents = zip(*(name.split("/")[:-1] for name in names), strict=False)
     shared = sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, parents))

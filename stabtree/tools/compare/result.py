@@ -89,7 +89,7 @@ class Unlike:
     bad: ConfigScalar | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """The differences between the bad run and the good ones.
 
@@ -139,6 +139,19 @@ class Comparison:
         if self.partings:
             return self.partings[0]
         return None
+
+    def __repr__(self) -> str:
+        where = ""
+        if self.first:
+            where = f", {self.first.metric} at {self.first.step:,}"
+        return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
+
+    def _repr_html_(self) -> str:
+        """Return the page of `--output html` in a frame of its own, as a notebook shows it."""
+        from stabtree.report.html.frame import framed
+        from stabtree.report.outputs import COMPARISON, HTML, output
+
+        return framed(output(COMPARISON, HTML)(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `stabtree compare --json` prints them."""

@@ -115,7 +115,7 @@ def test_mistakes_are_told_in_two_lines(logs: dict[str, str]) -> None:
     assert "nothing to compare with" in failed("compare", logs["good"])
     assert "is a healthy run too" in failed("compare", logs["good"], logs["good"])
     assert "'tokes' is not an axis" in failed("compare", logs["good"], logs["other"], "--by", "tokes")
-    assert "'html' is not an output" in failed("compare", logs["good"], logs["other"], "--output", "html")
+    assert "'svg' is not an output" in failed("compare", logs["good"], logs["other"], "--output", "svg")
     with pytest.raises(StabtreeError, match="nothing to compare with"):
         stabtree.compare(logs["good"])
 
