@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from stabtree.run import ConfigScalar
 
+SEVERAL_RUNS = "The file holds"  # begins the note on them
 MAX_NAMED = 3
 MAX_TEXT = 40
 
@@ -105,7 +106,7 @@ class FileRuns:
         if len(self.earlier) > MAX_NAMED:
             named.insert(0, f"{len(self.earlier) - MAX_NAMED:,} more")
         count = len(self.earlier) + 1
-        return (f"The file holds {count} runs of a Recorder: the last is read{last}. Not read: {'; '.join(named)}.",)
+        return (f"{SEVERAL_RUNS} {count} runs of a Recorder: the last is read{last}. Not read: {'; '.join(named)}.",)
 
 
 def _described(run: Earlier) -> str:

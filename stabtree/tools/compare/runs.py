@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR
+from stabtree.loaders.json.header import SEVERAL_RUNS
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.tools.compare import noise
@@ -19,7 +20,7 @@ from stabtree.tools.compare.seed import first_difference, largest, only_rounded,
 from stabtree.tools.compare.series import SCHEDULED, in_common
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from stabtree.run import Run
     from stabtree.tools.compare.align import Rows
@@ -55,7 +56,7 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: A
         rows=max(len(one) for one in rows),
         first_step=min(int(one.steps[0]) for one in rows),
         last_step=max(int(one.steps[-1]) for one in rows),
-        notes=_ends(good, bad, by),
+        notes=(*_last_of_several((*good, bad), named), *_ends(good, bad, by)),
     )
     with np.errstate(all="ignore"):  # the largest numbers may differ by infinity, which no bar is
         apart = [_digits_apart(run, bad, [one.only(index) for one in rows]) for index, run in enumerate(good)]
@@ -234,6 +235,12 @@ def _stopped(blank: Comparison, rows: Sequence[Rows]) -> list[Parting]:
             at = replace(parting(one, last, "stops"), step=gap.first_step, place=float(gap.first_step))
             found.append(replace(at, good=None, bad=None, last_alike=int(one.steps[last]), noises=None))
     return found
+
+
+def _last_of_several(runs: Sequence[Run], names: Sequence[str]) -> Iterator[str]:
+    """Yield a note on each run whose file holds earlier ones, which are not compared."""
+    for run, name in zip(runs, names, strict=True):
+        yield from (f"{name}: {note}" for note in run.notes if note.startswith(SEVERAL_RUNS))
 
 
 def _ends(good: Sequence[Run], bad: Run, by: Axis) -> tuple[str, ...]:

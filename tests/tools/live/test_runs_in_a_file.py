@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import datetime
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from stabtree import Recorder, TrainingStoppedError, diagnose
 from stabtree.loaders import load_run
 from stabtree.metrics.names import named
 from stabtree.run import RUN_HEADER
+from stabtree.tools.live.recorder.header import record
 from stabtree.tools.live.watch.rows import LineRows
 from tests.cli.command import run
 from tests.conftest import falling
@@ -23,6 +26,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOSS = falling(600)
+
+
+class StandIn(ModuleType):
+    """What a header asks of torch."""
+
+    def __init__(self) -> None:
+        super().__init__("torch")
+        self.distributed = self
+
+    def initial_seed(self) -> int:
+        """The seed that it was given."""
+        return 3
+
+    def is_available(self) -> bool:
+        """Whether ranks are known."""
+        return True
+
+    is_initialized = is_available
+
+    def get_world_size(self) -> int:
+        """How many there are."""
+        return 2
 
 
 def train(path: Path, steps: Iterable[int], nan: int = 10**9, **options: Any) -> int | None:
@@ -202,6 +227,24 @@ def test_a_header_knows_the_seed_the_ranks_and_the_frozen_weights_of_torch(tmp_p
         recorder.log(0, loss=1.0)
     run = load_run(path)
     assert (run.setting("seed"), run.setting("trainable_share")) == (11, 0.25)
+
+
+def test_a_rank_above_0_leaves_out_what_differs_between_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed of its own would make it another run than rank 0."""
+    monkeypatch.setitem(sys.modules, "torch", StandIn())
+    assert record({}, None)["config"] == {"seed": 3, "world_size": 2}
+    assert record({}, None, rank=1)["config"] == {}
+    assert record({}, "abc")["config"] == {}  # a resumed process may be seeded anew
+
+
+def test_two_ranks_that_are_started_again_are_one_run(tmp_path: Path) -> None:
+    """Each file holds both runs, and the last of each is a rank of the last run."""
+    for rows in (60, 40):
+        for rank in range(2):
+            train(tmp_path / "run.jsonl", range(rows), rank=rank, config={"lr": 1e-3})
+    run = load_run(tmp_path)
+    assert sorted(run.ranks) == ["0", "1"]
+    assert len(run.series["loss"]) == 40
 
 
 def test_the_rows_of_a_rerun_that_come_in_one_piece_are_all_followed(tmp_path: Path) -> None:

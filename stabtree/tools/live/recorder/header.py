@@ -20,19 +20,20 @@ LOOK_BACK_BYTES = 1 << 28
 UNSEEDED = 67280421310721  # what torch begins with where nobody gave it a seed
 
 
-def record(config: Mapping[str, Any], resumes: str | None) -> dict[str, Any]:
+def record(config: Mapping[str, Any], resumes: str | None, rank: int = 0) -> dict[str, Any]:
     """Return the header of a run.
 
     Args:
         config: what it was started with, as far as that is known.
         resumes: the id of the run that it goes on with, empty for one without an id; None for a new run.
+        rank: which rank writes it; others than rank 0 leave out what may differ between the ranks of a run.
     """
     about: dict[str, Any] = {"id": resumes or uuid4().hex[:12], "started": datetime.now(UTC).isoformat("T", "seconds")}
-    known = {}
-    if resumes is None:
-        known = _of_torch()
-    else:
+    known: dict[str, int] = {}
+    if resumes is not None:
         about["resumes"] = True
+    elif not rank:
+        known = _of_torch()
     return {RUN_HEADER: about, "config": {**known, **config}}
 
 

@@ -210,7 +210,7 @@ class Recorder:
         """
         if (self.stats_every or scaler is not None) and self._usable() and (at := self._step(step)) is not None:
             try:
-                if self._stats is None and (share := trainable_share(model)) < 1:
+                if self._stats is None and not self.rank and (share := trainable_share(model)) < 1:
                     self.config(trainable_share=share)
                 found = self._model_stats().look(at, model, optimizer, scaler, clipped=clipped)
             except Exception as error:  # whatever torch says, the training goes on
@@ -304,7 +304,7 @@ class Recorder:
     def _begin(self) -> None:
         """Write the header, which begins another run of the file or goes on with the last one."""
         goes_on = self._before is not None and not self._begins_anew()
-        self._header = record(self._config, self._run_id if goes_on else None)
+        self._header = record(self._config, self._run_id if goes_on else None, self.rank)
         self._begun = self._write(self._header)
         self._before = None
         self._file.header = line_of(self._header)
