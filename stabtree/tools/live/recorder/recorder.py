@@ -72,8 +72,9 @@ class Recorder:
         hold_rows: how many rows a finding must last before it is reported; 0 reports it at once.
         monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
         on_error: `raise` to end the training where the log can't be written.
-        resume: whether the run of a file that is there goes on; False for another run in the same file, of which the
-            last is read. Where not given it is another run if its first step is not after the first one of the file.
+        resume: whether the last run of a file that is there goes on; False for another run in the same file, of which
+            the last is read. Where not given it is another run if its first step is not after the first one of that
+            run, or if it counts from 1 and that run from 0.
 
     Raises:
         StabtreeError: where the log can't be opened, or an argument is wrong.
