@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["ColumnUse", "FileUse", "Gap", "LogLine", "Resume", "Run", "Series", "Setting"]
 
 
-# A row of configuration with this key begins another run of a Recorder in the same file; other readers ignore it.
-NEW_RUN = "recorder_run"
+# The key of the record that a Recorder begins a run with, beside `config`; other readers ignore it.
+RUN_HEADER = "recorder_run"
 CONFIG = "config"
 PLANNED = "planned_steps"
 OTHERS = ("lines", "rerun", PLANNED, CONFIG)  # what a section may need besides metrics

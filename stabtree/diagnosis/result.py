@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Leaf, Section, Severity, Tree
 
 MAX_FIXES = 3
-FRAME_STYLE = "width:100%;height:44rem;border:1px solid #8884;border-radius:6px"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +189,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, as a notebook shows it: its style and script stay inside."""
-        page = html.escape(_rendered("html.page", "html")(self))
-        return f'<iframe sandbox="allow-scripts" style="{FRAME_STYLE}" srcdoc="{page}"></iframe>'
+        return str(_rendered("html.frame", "framed")(_rendered("html.page", "html")(self)))
 
     @property
     def timeline(self) -> Sequence[Happening]:

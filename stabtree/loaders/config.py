@@ -158,6 +158,8 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "device": (lambda value: text_of(str(value)), "gpu_name device_name"),
     "overlap_comm": (flag_of, "zero_overlap_comm"),
     "seed": (count_of, "random_seed"),
+    "world_size": (positive_of, ""),
+    "trainable_share": (number_of, ""),
 }
 # Spelling -> (canonical key, its rank among the spellings, 0 best).
 _SPELLINGS: dict[str, tuple[str, int]] = {}

@@ -106,6 +106,7 @@ class Table:
         unread: the lines of a text log that hold numbers and were not read, by kind.
         counter: the column that counts the rows, nothing where none does; None where nobody asked yet.
         restarts: what it means where that column starts again, and how sure this is.
+        earlier_rows: rows of earlier runs in the file, which are left out.
     """
 
     path: str
@@ -125,6 +126,7 @@ class Table:
     unread: tuple[UnreadKind, ...] = ()
     counter: str | None = None
     restarts: str = ""
+    earlier_rows: int = 0
 
 
 # Every parameter of a large model with some figures each comes to a few thousand.

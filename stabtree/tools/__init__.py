@@ -63,6 +63,7 @@ OUTPUTS = {
         "headline": "stabtree.tools.compare.screen:headline",
         "json": "stabtree.tools.compare.screen:to_json",
         "markdown": "stabtree.tools.compare.markdown:markdown",
+        "html": "stabtree.tools.compare.page:page",
     },
     "calibration": {
         "screen": "stabtree.tools.tune.calibrate.screen:screen",

@@ -138,7 +138,7 @@ def read(source: Source, names: Names) -> Table:
                 if reason := _add_line(line, line_number, rows):
                     skips.add(line_number, reason)
         first += count
-    if not rows.keys and not rows.config:
+    if not rows.keys and not rows.runs.config:
         raise StabtreeError(
             "its objects hold no metrics, only lists or nothing" if rows.count else "no line of it is a JSON object",
             where=source.path,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
+from stabtree.loaders.json.header import FileRuns, header_of
 from stabtree.loaders.json.plain import by_keys, holds_boolean, numbers
 from stabtree.loaders.json.settings_row import config_row, may_be_config
 from stabtree.loaders.table import Column, Table, affordable, check_width
 from stabtree.loaders.tables.cells import Cell, ColumnBuilder, as_cell, builder_of, example, is_text
-from stabtree.run import NEW_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
-    from stabtree.run import ConfigScalar
 
 # Deeper than any logger nests its keys.
 MAX_DEPTH = 8
@@ -54,21 +53,18 @@ class JsonRows:
         path: the file as the user named it.
         count: rows so far.
         keys: every key that was met and whether its cells are kept, in the order of first appearance.
-        config: configuration found among the rows.
         notes: settings of the wrong kind.
+        runs: the configuration found among the rows, and the runs of a Recorder that are left out.
         written: whether a None was written as null; in memory it is nothing.
-        others: how many rows each earlier run of the file had, which are left out.
     """
 
     names: Names
     path: str
     count: int = 0
     keys: dict[str, bool] = field(default_factory=dict)
-    config: dict[str, ConfigScalar] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    others: list[int] = field(default_factory=list)
+    runs: FileRuns = field(default_factory=FileRuns)
     written: bool = True
-    _begins: bool = False
     _cells: dict[str, _Cells] = field(default_factory=dict)
     _odd: dict[str, tuple[list[int], str]] = field(default_factory=dict)
 
@@ -97,9 +93,7 @@ class JsonRows:
         if config is None:
             return False
         found, notes = config
-        if self.count and NEW_RUN in (row.get("config") or ()):
-            self._begins, self.config = True, {}
-        self.config |= found
+        self.runs.add(header_of(row), found, self.count)
         self.notes += notes
         return True
 
@@ -165,16 +159,9 @@ class JsonRows:
 
     def _begin(self) -> None:
         """Leave out the rows so far where the row to come is the first one of another run."""
-        if self._begins:
-            self.others.append(self.count)
-            self.count, self._begins = 0, False
+        if self.runs.begins(self.count):
+            self.count = 0
             self.keys, self._cells, self._odd = {}, {}, {}
-
-    def _runs_note(self) -> tuple[str, ...]:
-        if not self.others:
-            return ()
-        text = f"The file holds {len(self.others) + 1} runs of a Recorder: the last is read"
-        return (f"{text} (rows of the others: {sum(self.others):,}).",)
 
     def _note_odd(self, name: str, cell: object, line: int) -> None:
         rows, _ = self._odd.setdefault(name, ([], example(line, cell)))
@@ -229,8 +216,9 @@ class JsonRows:
             format=source.describe(format_),
             rows=self.count,
             columns=self.columns(),
-            config=self.config,
-            notes=(*self._runs_note(), *notes),
+            config=self.runs.config,
+            notes=(*self.runs.notes(), *notes),
+            earlier_rows=sum(run.rows for run in self.runs.earlier),
         )
 
     def _with_odd(self, name: str) -> Column:

@@ -29,7 +29,7 @@ TOP, HEAD, STRIP, SPACE, FOOT = 20, 22, 88, 12, 46  # heights: margin, a strip's
 TITLE, SUBTITLE, LABEL = 28, 20, 17  # of the lines above: both titles, and the label of a mark
 INSET = 6  # between the ends of an axis and the frame
 CROSS = 4  # half the width of a cross
-WORDS = {"onset": "onset at step", "restart": "restart from step"}
+WORDS = {"onset": "onset at step", "restart": "restart from step", "parting": "they part at"}
 MAX_TITLE, MAX_SUBTITLE = 78, 110  # characters
 
 
@@ -148,6 +148,8 @@ def _strip(figure: Figure, strip: Strip, grid: Iterable[int], top: int) -> Itera
     if strip.first and lead:
         yield f'<path class="lead" d="M{_x(figure, lead.step):g} {top}V{top + STRIP}"/>'
     yield from _bad(figure, strip.bad, top)
+    if strip.behind is not None and (others := " ".join(_curve(figure, strip.behind, top))):
+        yield f'<path class="behind" d="{others}"/>'
     if curve := " ".join(_curve(figure, strip, top)):
         yield f'<path class="curve" d="{curve}"/>'
     if strip.clipped is not None:
@@ -258,6 +260,8 @@ def _description(figure: Figure) -> str:
     """Say what the picture shows, for whoever can't see it."""
     names = ", ".join(clean(strip.metric) for strip in figure.strips)
     parts = [f"{names} over {figure.unit}s {figure.first_step:,} to {figure.last_step:,}."]
+    if any(strip.behind is not None for strip in figure.strips):
+        parts.append("The course of the good runs is drawn behind that of the bad one.")
     parts += [f"{clean(strip.metric)} moved first." for strip in figure.strips if strip.first]
     parts += [f"{WORDS[mark.kind].capitalize()} {mark.label}." for mark in figure.marks if mark.kind in WORDS]
     parts += [f"{clean(strip.metric)} is NaN or infinite in places." for strip in figure.strips if strip.bad.any()]

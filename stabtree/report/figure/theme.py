@@ -10,6 +10,8 @@ LIGHT = {
     "frame": "#f7f8fa",
     "curve": "#0a6ebd",
     "band": "#0a6ebd33",
+    "behind": "#7b8490",
+    "spread": "#7b84905c",
     "bad": "#c9252d",
     "lost": "#c9252d1f",
     "good": "#1a7f37",
@@ -22,6 +24,8 @@ DARK = {
     "frame": "#1a1e25",
     "curve": "#58b4f5",
     "band": "#58b4f540",
+    "behind": "#8d96a3",
+    "spread": "#8d96a35c",
     "bad": "#ff7b72",
     "lost": "#ff7b7229",
     "good": "#4fc365",
@@ -33,19 +37,20 @@ _RULES = (
     "{scope}.title{{font-size:16px;font-weight:600}}"
     "{scope}.name{{font-weight:600;font-size:13px}}"
     "{scope}.axis{{fill:{soft};font-weight:400;font-size:11px}}"
-    "{scope}.mark,{scope}.onset{{fill:{bad}}}"
-    "{scope}.mark,{scope}.onset,{scope}.restart{{font-weight:600;font-size:12px}}"
+    "{scope}.mark,{scope}.onset,{scope}.parting{{fill:{bad}}}"
+    "{scope}.mark,{scope}.onset,{scope}.parting,{scope}.restart{{font-weight:600;font-size:12px}}"
     "{scope}.restart{{fill:{good}}}"
-    "{scope}.onset,{scope}.restart,{scope}.name{{paint-order:stroke;stroke:{back};stroke-width:5px;stroke-linejoin:round}}"
+    "{scope}.onset,{scope}.parting,{scope}.restart,{scope}.name{{paint-order:stroke;stroke:{back};stroke-width:5px;stroke-linejoin:round}}"
     "{scope}.beyond{{font-size:11px;fill:{curve}}}"
     "{scope}.frame{{fill:{frame}}}"
     "{scope}.grid{{stroke:{grid};fill:none}}"
     "{scope}.curve{{fill:{band};stroke:{curve};stroke-width:1.4;stroke-linejoin:round;stroke-linecap:round}}"
+    "{scope}.behind{{fill:{spread};stroke:{behind};stroke-width:1.4;stroke-linejoin:round;stroke-linecap:round}}"
     "{scope}.cross{{stroke:{bad};stroke-width:1.8;stroke-linecap:round;fill:none}}"
     "{scope}.lost{{fill:{lost}}}"
     "{scope}.edge{{fill:{curve}}}"
     "{scope}.lead{{stroke:{bad};stroke-width:1.2;stroke-dasharray:1 3;stroke-linecap:round}}"
-    "{scope}.onset-line{{stroke:{bad};stroke-width:1.4;stroke-dasharray:4 3}}"
+    "{scope}.onset-line,{scope}.parting-line{{stroke:{bad};stroke-width:1.4;stroke-dasharray:4 3}}"
     "{scope}.restart-line{{stroke:{good};stroke-width:1.4;stroke-dasharray:4 3}}"
 )
 

@@ -40,16 +40,17 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     )
     skip = tag("a", "Skip to the report", href="#report", class_="skip")
     title = f"{BADGES[report.badge].word} · {report.title} · {report.diagnosis.run.name}"
-    opens = opening(title, _style(), _script(), others=(style(dark=None),))
-    return f"{opens}{joined([skip, main, tag('script', _script())])}{CLOSING}"
+    opens = opening(title, sheet(), script(), others=(style(dark=None),))
+    return f"{opens}{joined([skip, main, tag('script', script())])}{CLOSING}"
 
 
 @cache
-def _style() -> Markup:
+def sheet() -> Markup:
+    """Return the style sheet of pages with charts."""
     return Markup(asset("uplot/uPlot.min.css") + asset("style.css"))
 
 
 @cache
-def _script() -> Markup:
+def script() -> Markup:
     """Return the plotting library with its licence, and what draws the charts with it."""
     return Markup(f"/*\n{asset('uplot/LICENSE')}*/\n{asset('uplot/uPlot.iife.min.js')}\n{asset('script.js')}")

@@ -77,7 +77,7 @@
       for (const mark of data.marks.filter((one) => ({ first: strip.leads, onset: strip.moved })[one.kind] ?? true)) {
         ctx.strokeStyle = colour(mark.kind);
         ctx.lineWidth = (mark.kind === "first" ? 1 : 1.5) * ratio;
-        ctx.setLineDash({ restart: [2, 3], first: [], onset: [5, 3] }[mark.kind].map((length) => length * ratio));
+        ctx.setLineDash({ restart: [2, 3], first: [], onset: [5, 3], parting: [5, 3] }[mark.kind].map((length) => length * ratio));
         ctx.beginPath();
         ctx.moveTo(place(mark.step), bbox.top - BAND * ratio);
         ctx.lineTo(place(mark.step), bbox.top + bbox.height);
@@ -86,8 +86,38 @@
       ctx.restore();
     };
 
+    // The course of other runs, below the curve: the band from their lowest to their highest values.
+    const others = (strip) => (plot) => {
+      if (!strip.behind) return;
+      const { ctx, bbox } = plot;
+      const { at, low } = strip.behind;
+      const high = strip.behind.high.length ? strip.behind.high : low;
+      const cut = new Set(strip.behind.cut);
+      const place = (index, values) => [plot.valToPos(at[index] + data.width / 2, "x", true), plot.valToPos(values[index], "y", true)];
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+      ctx.clip();
+      ctx.strokeStyle = colour("behind");
+      ctx.fillStyle = colour("spread");
+      ctx.lineWidth = (high === low ? 1.5 : 0.5) * devicePixelRatio; // of several runs the band says it
+      ctx.lineJoin = "round";
+      for (let start = 0; start < at.length; ) {
+        let end = start + 1;
+        while (end < at.length && !cut.has(end)) end += 1;
+        ctx.beginPath();
+        for (let index = start; index < end; index += 1) ctx.lineTo(...place(index, high));
+        for (let index = end - 1; index >= start; index -= 1) ctx.lineTo(...place(index, low));
+        ctx.closePath();
+        ctx.fill();
+        ctx.stroke();
+        start = end;
+      }
+      ctx.restore();
+    };
+
     const nearest = (step) => Math.floor(data.width < 1 ? step + 0.5 : step);
-    const told = (strip, step) => {
+    const held = (strip, step) => {
       let left = 0;
       let right = strip.at.length - 1;
       while (left < right) {
@@ -95,7 +125,7 @@
         if (strip.at[middle] <= step) left = middle;
         else right = middle - 1;
       }
-      const bad = strip.bad.some(([from, to]) => from <= step && step < to + Math.max(data.width, 1));
+      const bad = (strip.bad || []).some(([from, to]) => from <= step && step < to + Math.max(data.width, 1));
       const parts = [];
       if (strip.at.length && strip.at[left] <= step) {
         const low = strip.low[left];
@@ -105,7 +135,11 @@
         if (near || !bad) parts.push(low === high ? `${at}${low}` : `${at}${low} to ${high}`);
       }
       if (bad) parts.push("NaN or infinite");
-      return `step ${whole(step)} · ${parts.join(", ") || "nothing logged yet"}`;
+      return parts.join(", ") || "nothing logged yet";
+    };
+    const told = (strip, step) => {
+      const good = strip.behind ? ` · good ${held(strip.behind, step)}` : "";
+      return `${data.unit} ${whole(step)} · ${good ? "bad " : ""}${held(strip, step)}${good}`;
     };
 
     const strip = (item, last) => {
@@ -174,6 +208,7 @@
             },
           ],
           hooks: {
+            drawAxes: [others(item)],
             draw: [overlay(item)],
             setSelect: [
               (u) => {
@@ -205,11 +240,11 @@
         const centre = (min + max) / 2 + (max - min) * shift;
         zoom(centre - span / 2, centre + span / 2);
       };
-      const onset = data.marks.find((mark) => mark.kind === "onset");
+      const onset = data.marks.find((mark) => mark.kind === "onset" || mark.kind === "parting");
       const reach = Math.max((data.last - data.first) / 20, Math.min(30, data.last - data.first));
       const acts = [
         ["Whole run", "0", () => zoom(data.first, data.last)],
-        ...(onset ? [["Around the onset", "o", () => zoom(onset.step - reach, onset.step + reach)]] : []),
+        ...(onset ? [[`Around the ${onset.kind}`, "o", () => zoom(onset.step - reach, onset.step + reach)]] : []),
         ["+", "+", () => by(0.5, 0), "Zoom in"],
         ["−", "-", () => by(2, 0), "Zoom out"],
         ["←", "ArrowLeft", () => by(1, -0.25), "Earlier"],

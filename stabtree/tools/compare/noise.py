@@ -144,7 +144,8 @@ def _level_change(good: Floats, apart: Floats) -> int | None:
         return None
     first = (int(at[0]) - LEVEL_MEANS + 1) * LEVEL_ROWS
     few = OVER[1]
-    calm = np.flatnonzero(np.abs(_means(apart[:first], few)) <= CALM * noise / few**0.5)
+    until = first + LEVEL_ROWS  # the first mean that is off may begin with rows that are alike
+    calm = np.flatnonzero(np.abs(_means(apart[:until], few)) <= CALM * noise / few**0.5)
     if len(calm):
         return int(calm[-1] + 1) * few
     return 0

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 MAX_STRIPS = 3
 
 
-def overlay(comparison: Comparison, columns: int) -> Figure | None:
+def overlay(comparison: Comparison, columns: int, max_strips: int = MAX_STRIPS) -> Figure | None:
     """Return the figure of the loss and the series that part first; None if there is nothing to draw.
 
     Args:
         comparison: the comparison.
         columns: how many points wide.
+        max_strips: how many series.
     """
-    names = _chosen(comparison)
+    names = _chosen(comparison)[:max_strips]
     runs = (comparison.bad, *comparison.good)
     series = [run.series[name] for name, run in product(names, runs)]
     first = min((int(one.steps[0]) for one in series), default=0)
@@ -48,7 +49,7 @@ def overlay(comparison: Comparison, columns: int) -> Figure | None:
 def _chosen(comparison: Comparison) -> list[str]:
     names = ["loss", *(item.metric for item in comparison.partings), "grad_norm"]
     known = {*comparison.compared, *(item.metric for item in comparison.partings)} - {"batch_id"}
-    return [name for name in dict.fromkeys(names) if name in known][:MAX_STRIPS]
+    return [name for name in dict.fromkeys(names) if name in known]
 
 
 def _band(strips: Sequence[Strip]) -> Strip:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean
-from stabtree.report.figure.axis import ends, short
+from stabtree.report.figure.axis import short
 from stabtree.report.model.words import badge, headline
-from stabtree.tools.compare.result import Axis, Method, Parted
+from stabtree.tools.compare.result import Axis, DigitsApart, Method, Parted
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -25,7 +25,14 @@ WORDS = {
     Parted.NO: ("THEY DON'T PART", Severity.OK),
     Parted.UNKNOWN: ("CAN'T TELL", UNKNOWN),
 }
+_WHY_NOISE = {
+    DigitsApart.UNKNOWN: "Their digits differ from the start",
+    DigitsApart.SEED: "The seeds differ",
+    DigitsApart.PRECISION: "The precisions differ",
+    DigitsApart.ROUNDING: "Their first rows differ by rounding",
+}
 LONGEST_NAME = 60
+MAX_DIGITS = 12
 MAX_RUNS = 3  # good runs that are listed one by one
 
 
@@ -103,11 +110,10 @@ def basis(comparison: Comparison) -> str:
     over = f"{comparison.rows:,} common rows, {span(comparison)}"
     if comparison.method is Method.SEED:
         return f"Both have the same seed: every printed digit counts, in {over}."
-    noise = "how far the two were apart before"
-    if comparison.method is Method.ENVELOPE:
-        noise = f"what the {len(comparison.good)} good runs differ by"
     chance = f"Of healthy runs {comparison.chance:.0%} part by chance."
-    return f"Not the same seed: noise is {noise}, in {over}. {chance}"
+    if comparison.method is Method.ENVELOPE:
+        return f"Noise is what the {len(comparison.good)} good runs differ by, in {over}. {chance}"
+    return f"{_WHY_NOISE[comparison.digits_apart]}: noise is how far the two were apart before, in {over}. {chance}"
 
 
 def partings(comparison: Comparison) -> list[PartingRow]:
@@ -125,13 +131,19 @@ def _values(item: Parting) -> tuple[str, str]:
     if item.metric == "batch_id":
         return "", ""
     if item.good is not None and item.bad is not None:
-        low, high = ends(*sorted((item.good, item.bad)))
-        if item.good <= item.bad:
-            return low, high
-        return high, low
+        return _told_apart(item.good, item.bad)
     missing = "" if item.how in ("not finite", "stops") else "NaN or inf"
     good, bad = (missing if value is None else short(value) for value in (item.good, item.bad))
     return good, bad
+
+
+def _told_apart(good: float, bad: float) -> tuple[str, str]:
+    """Return two values with as many digits as it takes for their texts to differ."""
+    for digits in range(3, MAX_DIGITS):
+        texts = short(good, digits), short(bad, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return repr(good), repr(bad)
 
 
 def _how(item: Parting) -> str:
@@ -169,7 +181,7 @@ def verdicts(comparison: Comparison) -> list[VerdictRow]:
     """Return the diagnosis of each run; of many good runs only how many have each verdict."""
     if not comparison.diagnoses:
         return []
-    names = _short_names(comparison.names)
+    names = short_names(comparison.names)
     *good, bad = [
         VerdictRow(badge(one), name, headline(one)) for name, one in zip(names, comparison.diagnoses, strict=True)
     ]
@@ -179,7 +191,7 @@ def verdicts(comparison: Comparison) -> list[VerdictRow]:
     return [*good, bad]
 
 
-def _short_names(names: Sequence[str]) -> list[str]:
+def short_names(names: Sequence[str]) -> list[str]:
     """Return the names without the folder that all of them are in."""
     parents = zip(*(name.split("/")[:-1] for name in names), strict=False)
     shared = sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, parents))

@@ -37,6 +37,16 @@ class Method(StrEnum):
     NONE = ""
 
 
+class DigitsApart(StrEnum):
+    """Why the digits of two runs differ from the start."""
+
+    NO = "no"  # they are of one seed
+    SEED = "seed"  # their settings say so
+    PRECISION = "precision"  # likewise
+    ROUNDING = "rounding"  # their first rows are equal but for rounding
+    UNKNOWN = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Parting:
     """The point at which one series of the bad run leaves the good ones.
@@ -79,7 +89,7 @@ class Unlike:
     bad: ConfigScalar | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """The differences between the bad run and the good ones.
 
@@ -89,6 +99,7 @@ class Comparison:
         names: what the runs are called, the bad one last.
         by: what the rows were matched by.
         method: what counted as noise.
+        digits_apart: why not every printed digit counts, with another method than the same seed.
         parted: whether they part.
         reason: why that is unknown, if it is.
         partings: the series that part, first to last.
@@ -108,6 +119,7 @@ class Comparison:
     names: tuple[str, ...]
     by: Axis = Axis.STEP
     method: Method = Method.NONE
+    digits_apart: DigitsApart = DigitsApart.UNKNOWN
     parted: Parted = Parted.UNKNOWN
     reason: str = ""
     partings: tuple[Parting, ...] = ()
@@ -127,6 +139,19 @@ class Comparison:
         if self.partings:
             return self.partings[0]
         return None
+
+    def __repr__(self) -> str:
+        where = ""
+        if self.first:
+            where = f", {self.first.metric} at {self.first.step:,}"
+        return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
+
+    def _repr_html_(self) -> str:
+        """Return the page of `--output html` in a frame of its own, as a notebook shows it."""
+        from stabtree.report.html.frame import framed
+        from stabtree.report.outputs import COMPARISON, HTML, output
+
+        return framed(output(COMPARISON, HTML)(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `stabtree compare --json` prints them."""

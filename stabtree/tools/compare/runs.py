@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -9,14 +10,17 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR
+from stabtree.loaders.json.header import SEVERAL_RUNS
+from stabtree.metrics.metric import Role
+from stabtree.metrics.table import with_role
 from stabtree.tools.compare import noise
 from stabtree.tools.compare.align import CLOCK, side_by_side
-from stabtree.tools.compare.result import Axis, Comparison, Method, Parted, Unlike
-from stabtree.tools.compare.seed import first_difference, largest, parting, same_seed
+from stabtree.tools.compare.result import Axis, Comparison, DigitsApart, Method, Parted, Unlike
+from stabtree.tools.compare.seed import first_difference, largest, only_rounded, parting, same_seed
 from stabtree.tools.compare.series import SCHEDULED, in_common
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from stabtree.run import Run
     from stabtree.tools.compare.align import Rows
@@ -52,13 +56,14 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: A
         rows=max(len(one) for one in rows),
         first_step=min(int(one.steps[0]) for one in rows),
         last_step=max(int(one.steps[-1]) for one in rows),
-        notes=_ends(good, bad, by),
+        notes=(*_last_of_several((*good, bad), named), *_ends(good, bad, by)),
     )
     with np.errstate(all="ignore"):  # the largest numbers may differ by infinity, which no bar is
-        same = _same_seed_run(rows, len(good))
+        apart = [_digits_apart(run, bad, [one.only(index) for one in rows]) for index, run in enumerate(good)]
+        same = _same_seed_run(rows, apart)
         if same is not None:
             return _by_seed(blank, rows, same)
-        return _by_noise(blank, rows)
+        return _by_noise(replace(blank, digits_apart=apart[0]), rows)
 
 
 def _check_clocks(runs: Sequence[Run], names: Sequence[str]) -> None:
@@ -76,13 +81,25 @@ def _nothing_in_common(good: Sequence[Run], bad: Run, by: Axis) -> str:
     return f"they have no {by} in common"
 
 
-def _same_seed_run(rows: Sequence[Rows], runs: int) -> int | None:
+def _digits_apart(good: Run, bad: Run, pairs: Sequence[Rows]) -> DigitsApart:
+    """Return why the digits of two runs differ from the start, or that they do not."""
+    for key, why in (("seed", DigitsApart.SEED), ("dtype", DigitsApart.PRECISION)):
+        values = good.setting(key), bad.setting(key)
+        if None not in values and values[0] != values[1]:
+            return why
+    if not same_seed(pairs):
+        return DigitsApart.UNKNOWN
+    if only_rounded(pairs):
+        return DigitsApart.ROUNDING
+    return DigitsApart.NO
+
+
+def _same_seed_run(rows: Sequence[Rows], apart: Sequence[DigitsApart]) -> int | None:
     """Return the index of the good run of the same seed that stays equal for longest; None if there is none."""
     found = {}
-    for run in range(runs):
-        pairs = [one.only(run) for one in rows]
-        if same_seed(pairs):
-            differences = filter(None, map(first_difference, pairs))
+    for run, why in enumerate(apart):
+        if why is DigitsApart.NO:
+            differences = filter(None, (first_difference(one.only(run)) for one in rows))
             found[run] = min((first.place for first in differences), default=np.inf)
     return max(found, key=lambda run: found[run], default=None)
 
@@ -179,11 +196,29 @@ def _differs_from_start(rows: Rows) -> str:
 
 
 def _ordered(partings: Sequence[Parting]) -> tuple[Parting, ...]:
-    """Return the first parting of each series, first to last; at one place scheduled series before measured ones."""
+    """Return the first parting of each series, first to last."""
     firsts: dict[str, Parting] = {}
-    for one in sorted(partings, key=lambda one: (one.place, one.metric not in SCHEDULED)):
+    for one in sorted(partings, key=_rank):
         firsts.setdefault(one.metric, one)
     return tuple(firsts.values())
+
+
+def _rank(item: Parting) -> tuple[float, ...]:
+    """Return what orders partings: at one place scheduled series, then the reward, then what moved furthest.
+
+    A series within its noise comes last: it follows from another one, or from nothing.
+    """
+    noises = item.noises
+    if noises is None:
+        noises = math.inf
+    return (
+        item.place,
+        item.metric not in SCHEDULED,
+        noises < 1,
+        item.metric not in with_role(Role.REWARD),
+        item.how != "not finite",
+        -noises,
+    )
 
 
 def _stopped(blank: Comparison, rows: Sequence[Rows]) -> list[Parting]:
@@ -200,6 +235,12 @@ def _stopped(blank: Comparison, rows: Sequence[Rows]) -> list[Parting]:
             at = replace(parting(one, last, "stops"), step=gap.first_step, place=float(gap.first_step))
             found.append(replace(at, good=None, bad=None, last_alike=int(one.steps[last]), noises=None))
     return found
+
+
+def _last_of_several(runs: Sequence[Run], names: Sequence[str]) -> Iterator[str]:
+    """Yield a note on each run whose file holds earlier ones, which are not compared."""
+    for run, name in zip(runs, names, strict=True):
+        yield from (f"{name}: {note}" for note in run.notes if note.startswith(SEVERAL_RUNS))
 
 
 def _ends(good: Sequence[Run], bad: Run, by: Axis) -> tuple[str, ...]:

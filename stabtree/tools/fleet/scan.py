@@ -51,6 +51,13 @@ class Fleet:
     def __len__(self) -> int:
         return sum(self.counts().values())
 
+    def _repr_html_(self) -> str:
+        """Return the page of `scan --output html` in a frame of its own, as a notebook shows it."""
+        from stabtree.report.html.frame import framed
+        from stabtree.report.outputs import HTML, RECORDS, output
+
+        return framed("".join(output(RECORDS, HTML)(self.records())))
+
     def records(self, *, worst_first: bool = True) -> Iterator[Record]:
         """Return the runs, worst first, those of one leaf together; else by their paths."""
         return self.store.records(worst_first=worst_first)

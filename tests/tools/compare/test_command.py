@@ -115,7 +115,7 @@ def test_mistakes_are_told_in_two_lines(logs: dict[str, str]) -> None:
     assert "nothing to compare with" in failed("compare", logs["good"])
     assert "is a healthy run too" in failed("compare", logs["good"], logs["good"])
     assert "'tokes' is not an axis" in failed("compare", logs["good"], logs["other"], "--by", "tokes")
-    assert "'html' is not an output" in failed("compare", logs["good"], logs["other"], "--output", "html")
+    assert "'svg' is not an output" in failed("compare", logs["good"], logs["other"], "--output", "svg")
     with pytest.raises(StabtreeError, match="nothing to compare with"):
         stabtree.compare(logs["good"])
 
@@ -173,3 +173,17 @@ def test_an_empty_path_is_not_the_working_directory(
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "good.csv", falling(300, seed=1))
     assert "an empty path names no log" in failed(*words)
+
+
+def test_the_last_run_of_a_file_is_compared_and_the_others_are_named(tmp_path: Path) -> None:
+    """A run that was started again in the folder of a failed one is not compared by the failed one's rows."""
+    paths = [tmp_path / "good.jsonl", tmp_path / "bad.jsonl"]
+    loss = falling(300, seed=1)
+    for path, runs in zip(paths, ((loss,), (np.full(100, np.nan), loss)), strict=True):
+        for values in runs:
+            with stabtree.Recorder(path) as recorder:
+                for step, value in enumerate(values):
+                    recorder.log(step, loss=value)
+    found = stabtree.compare(*paths)
+    assert found.parted == "same"
+    assert any("bad.jsonl: The file holds 2 runs" in note for note in found.notes)

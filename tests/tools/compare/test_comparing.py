@@ -9,7 +9,8 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.run import Gap, Run, Setting
-from stabtree.tools.compare.result import Axis, Comparison, Method, Parted, Unlike
+from stabtree.tools.compare.report import basis, partings
+from stabtree.tools.compare.result import Axis, Comparison, DigitsApart, Method, Parted, Unlike
 from stabtree.tools.compare.runs import compare_runs
 from tests.conftest import falling, make_run, series
 
@@ -217,3 +218,78 @@ def test_a_rate_that_was_set_otherwise_is_no_parting() -> None:
     assert found.parted is Parted.NO
     assert found.left_out == (("lr", "it differs from the first row on"),)
     assert where(compare_runs([healthy(1)], changed(healthy(2), "lr", AT, 2.0))) == ("lr", AT)
+
+
+def probed(number: int, /, **settings: int | str) -> Run:
+    """A run whose LayerNorm weights begin at the same norm on every seed, seen every 100 rows."""
+    norms = 8 + np.random.default_rng(number + 90).normal(size=ROWS // 100) * 0.01
+    norms[0] = 8.0
+    run = replace(healthy(number), config={key: Setting(value, "test") for key, value in settings.items()})
+    at = np.arange(0, ROWS, 100)
+    looked = {
+        f"{kind}/ln{index}": series(kind, norms, at) for kind in ("weight_norm", "update_ratio") for index in "12"
+    }
+    return replace(run, series={**run.series, **looked})
+
+
+def test_what_begins_alike_on_every_seed_proves_no_seed() -> None:
+    """Norms that are equal in the first row alone, and the first loss of DPO, are no digits of one seed."""
+    assert compare_runs([probed(1)], probed(2)).parted is Parted.NO
+    pairs = []
+    for seed in (1, 2):
+        loss = 0.3 + 0.1 * np.random.default_rng(seed).normal(size=ROWS)
+        loss[0] = 0.693147
+        pairs.append(make_run({"loss": np.round(loss, 6)}))
+    assert compare_runs(pairs[:1], pairs[1]).method is Method.HISTORY
+
+
+def test_seeds_and_precisions_that_are_listed_decide() -> None:
+    """However many digits agree, and the screen gives the reason."""
+    for key, good, bad, why in (("seed", 1, 2, "The seeds differ"), ("dtype", "fp32", "bf16", "The precisions differ")):
+        found = compare_runs([probed(1, **{key: good})], probed(1, **{key: bad}))
+        assert (found.method, found.parted) == (Method.HISTORY, Parted.NO)
+        assert basis(found).startswith(why)
+    assert compare_runs([probed(1, seed=3, dtype="bf16")], probed(1, seed=3, dtype="bf16")).method is Method.SEED
+
+
+def in_fp16(run: Run) -> Run:
+    """The run computed with fewer digits: its loss differs from the first row on, by ever more of its noise."""
+    drift = np.random.default_rng(5).normal(size=ROWS) * np.minimum(2e-5 + np.arange(ROWS) * 1e-4, 0.01)
+    loss = run.series["loss"]
+    return replace(run, series={**run.series, "loss": replace(loss, values=loss.values * (1 + drift))})
+
+
+def test_digits_of_a_lower_precision_are_no_parting() -> None:
+    """A fault in such a run is found where it begins, also where no setting names the precision."""
+    good, low = probed(1), in_fp16(probed(1))
+    found = compare_runs([good], low)
+    assert (found.parted, found.digits_apart) == (Parted.NO, DigitsApart.ROUNDING)
+    assert where(compare_runs([good], changed(low, "loss", 250, 1.5))) == ("loss", 250)
+
+
+def test_a_small_change_beside_an_equal_first_loss_is_a_parting() -> None:
+    """An update that another clipping made is no rounding of the forward pass."""
+    good = probed(1)
+    assert where(compare_runs([good], changed(good, "update_ratio/ln1", 0, 1.001))) == ("update_ratio/ln1", 0)
+
+
+def test_at_one_step_the_reward_leads_and_then_what_moved_furthest() -> None:
+    """A loss that follows within its noise comes last, with as many digits as show the difference."""
+    rng = np.random.default_rng(3)
+    columns = {"loss": 1e-3 + 1e-4 * rng.normal(size=ROWS), "grad_norm": 1 + 0.1 * rng.normal(size=ROWS)}
+    good = make_run({**columns, "reward": 0.4 + 0.05 * rng.normal(size=ROWS)})
+    bad = changed(changed(changed(good, "loss", 26, 1 + 1e-5), "grad_norm", 26, 40.0), "reward", 26, 0.0)
+    found = compare_runs([good], bad)
+    assert [item.metric for item in found.partings] == ["reward", "grad_norm", "loss"]
+    row = partings(found)[-1]
+    assert row.good != row.bad
+    assert where(compare_runs([good], changed(bad, "reward", 26, np.nan))) == ("reward", 26)
+
+
+def test_a_level_that_changes_within_the_first_rows_parts_there() -> None:
+    """And not at the first row of the block that it was seen in."""
+    rewards = [0.2 + 0.02 * np.random.default_rng(seed).normal(size=120) + np.linspace(0, 0.2, 120) for seed in (1, 2)]
+    rewards[1][26:] = 0.0
+    found = compare_runs([make_run({"reward": rewards[0]})], make_run({"reward": rewards[1]}))
+    assert found.first is not None
+    assert 20 <= found.first.step <= 32

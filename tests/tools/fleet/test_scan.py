@@ -20,6 +20,7 @@ from stabtree.tools.fleet.store import Store
 from tests.cli.command import run
 from tests.conftest import FIXTURES
 from tests.loaders.paths import logs
+from tests.report.test_html import Parts
 from tests.tools.fleet.deadly import Mortal
 
 if TYPE_CHECKING:
@@ -66,6 +67,15 @@ def test_processes_say_the_same(tmp_path: Path) -> None:
     with serial(tmp_path) as here, scan(tmp_path, jobs=2) as there:
         assert [record.data for record in here] == [record.data for record in there]
         assert len(there) == 3
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None:
+    """The page of `--output html`, escaped, so that no name of a folder ends the attribute."""
+    folder = three(tmp_path / 'a"><script>alert(1)<')
+    with serial(folder) as fleet:
+        ((tag, attributes),) = Parts(fleet._repr_html_()).elements
+    assert (tag, attributes["sandbox"]) == ("iframe", "allow-scripts")
+    assert "3 runs" in Parts(attributes["srcdoc"] or "").text
 
 
 def loop_of(tmp_path: Path, examiner: Examiner, **options: Any) -> Loop:

@@ -77,7 +77,7 @@ def test_raise_raises_out_of_the_log_that_shows_it(tmp_path: Path) -> None:
             rec.log(103, loss=math.nan)
         rec.log(104, loss=math.nan)
     assert raised.value.news is rec.should_stop
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 105
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 1 + 105
 
 
 @pytest.mark.parametrize(("fail_on", "called"), [("critical", 0), (["warning"], 1), ("never", 0)])
@@ -127,7 +127,7 @@ def test_a_fault_of_ours_ends_no_training(
     monkeypatch.setattr("sys.executable", "")
     path = tmp_path / "run.jsonl"
     train(path, falling(100), on_finding="raise")
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 100
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 1 + 100
     assert caplog.text.count("ZeroDivisionError: ours") == 1
     assert 1 < len(calls) < 60  # at judging points alone, not at every row
 
@@ -200,7 +200,7 @@ def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: py
         for step, value in enumerate(broken(120, 100)):
             rec.log(step, loss=value)
     assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
-    assert len((tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()) == 120
+    assert len((tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()) == 1 + 120
     assert not [*Path().iterdir()]
 
 

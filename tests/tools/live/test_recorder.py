@@ -21,16 +21,19 @@ import pytest
 import stabtree
 from stabtree import NaNMonitor, NonFiniteError, Recorder, StabtreeError
 from stabtree.loaders import load_run, load_runs
+from stabtree.run import RUN_HEADER
 from tests.conftest import falling
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log, by a parser that knows no NaN."""
+    """The lines of a log but the headers of its runs, by a parser that knows no NaN."""
 
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
-    return [json.loads(line, parse_constant=refuse) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line, parse_constant=refuse) for line in lines if line]
+    return [row for row in found if RUN_HEADER not in row]
 
 
 def test_what_is_logged_is_read_back(tmp_path: Path) -> None:
@@ -42,8 +45,8 @@ def test_what_is_logged_is_read_back(tmp_path: Path) -> None:
         rec.log(1, {"weight_norm/attn": np.array([3.0])}, loss=math.nan, grad_norm=math.inf)
         rec.log(2, loss=-math.inf, learning_rate=2)
     found = rows(path)
-    assert found[1] == {"step": 0, "loss": 2.5, "lr": 1e-3, "train_acc": 1}
-    assert found[2] == {"step": 1, "weight_norm/attn": 3.0, "loss": "NaN", "grad_norm": "Infinity"}
+    assert found[0] == {"step": 0, "loss": 2.5, "lr": 1e-3, "train_acc": 1}
+    assert found[1] == {"step": 1, "weight_norm/attn": 3.0, "loss": "NaN", "grad_norm": "Infinity"}
     run = load_run(path)
     assert (run.setting("dtype"), run.setting("optimizer")) == ("bf16", "AdamW")
     np.testing.assert_array_equal(run.series["loss"].values, [2.5, math.nan, -math.inf])
@@ -56,7 +59,7 @@ def test_text_can_write_no_line_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with Recorder(path) as rec:
         rec.log(0, {'x\n{"step": 9}\x1b[31m': 1.0, "phase": "a\r\nb\ud800"}, loss=1.0)
-    assert len(path.read_bytes().splitlines()) == 1
+    assert len(rows(path)) == 1
     assert path.read_bytes().isascii()
     assert b"\x1b" not in path.read_bytes()
 
@@ -127,7 +130,7 @@ def test_a_run_that_goes_on_appends_and_completes_a_cut_line(tmp_path: Path) -> 
     assert run.series["loss"].steps.tolist() == [*range(50)]
     assert run.series["loss"].values[[19, 20]].tolist() == [pytest.approx(1.81), pytest.approx(1.3)]
     assert [(resume.from_step, resume.to_step) for resume in run.resumes] == [(28, 20)]
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 60
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 62  # and a header of each process
 
 
 @pytest.mark.parametrize("held", ["step,loss\n1,2\n", "\x89PNG\r\n", "[1, 2]"])
@@ -176,7 +179,8 @@ def test_a_line_cut_by_a_full_disk_is_ended_by_the_next(tmp_path: Path) -> None:
 import resource, stabtree
 rec = stabtree.Recorder({str(path)!r})
 rec.log(0, loss=1.0)
-resource.setrlimit(resource.RLIMIT_FSIZE, (30, resource.RLIM_INFINITY))
+size = rec.path.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5, resource.RLIM_INFINITY))
 rec.log(1, loss=1.0)
 rec.log(2, loss=1.0)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -184,8 +188,8 @@ rec.log(3, loss=1.0)
 """
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["step"] for line in (lines[0], lines[-1])] == [0, 3]
-    assert (len(lines), lines[1]) == (3, '{"ste')
+    assert [json.loads(line)["step"] for line in (lines[1], lines[-1])] == [0, 3]
+    assert (len(lines), lines[2]) == (4, '{"ste')
 
 
 def test_a_killed_process_leaves_every_line_that_was_logged(tmp_path: Path) -> None:
@@ -290,8 +294,7 @@ with stabtree.Recorder({str(path)!r}) as rec:
 """
     writers = [subprocess.Popen([sys.executable, "-c", code, str(number)]) for number in range(3)]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
-    logged = [row for row in rows(path) if "writer" in row]  # not the line with which a run begins in a file of others
-    assert sorted((row["writer"], row["step"]) for row in logged) == [
+    assert sorted((row["writer"], row["step"]) for row in rows(path)) == [
         (n, step) for n in range(3) for step in range(300)
     ]
 
@@ -349,8 +352,13 @@ def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path, monkeypatch: py
         rec.log(1, loss=1.0)
         path.unlink()
         rec.log(2, loss=1.0)
-    assert [row.get("step") for row in rows(tmp_path / "run.jsonl.1")] == [None, None, 0]
-    assert rows(path) == [{"config": {"dtype": "fp32", "lr": 0.1}}, {"step": 2, "loss": 1.0}]
+    assert [row.get("step") for row in rows(tmp_path / "run.jsonl.1")] == [None, 0]
+    assert rows(path) == [{"step": 2, "loss": 1.0}]
+    headers = [
+        json.loads(file.read_text(encoding="utf-8").splitlines()[0]) for file in (path, tmp_path / "run.jsonl.1")
+    ]
+    assert headers[0]["config"] == {"dtype": "fp32", "lr": 0.1}
+    assert headers[0][RUN_HEADER]["id"] == headers[1][RUN_HEADER]["id"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there a log that is written to can't be moved")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from datetime import datetime
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +13,10 @@ import pytest
 
 from stabtree import Recorder, TrainingStoppedError, diagnose
 from stabtree.loaders import load_run
-from stabtree.run import NEW_RUN
+from stabtree.metrics.names import named
+from stabtree.run import RUN_HEADER
+from stabtree.tools.live.recorder.header import record
+from stabtree.tools.live.watch.rows import LineRows
 from tests.cli.command import run
 from tests.conftest import falling
 from tests.tools.live.growing import broken
@@ -20,6 +26,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOSS = falling(600)
+
+
+class StandIn(ModuleType):
+    """What a header asks of torch."""
+
+    def __init__(self) -> None:
+        super().__init__("torch")
+        self.distributed = self
+
+    def initial_seed(self) -> int:
+        """The seed that it was given."""
+        return 3
+
+    def is_available(self) -> bool:
+        """Whether ranks are known."""
+        return True
+
+    is_initialized = is_available
+
+    def get_world_size(self) -> int:
+        """How many there are."""
+        return 2
 
 
 def train(path: Path, steps: Iterable[int], nan: int = 10**9, **options: Any) -> int | None:
@@ -36,10 +64,15 @@ def train(path: Path, steps: Iterable[int], nan: int = 10**9, **options: Any) ->
     return None
 
 
-def starts(path: Path) -> list[dict[str, Any]]:
-    """The records that begin another run."""
+def headers(path: Path) -> list[dict[str, Any]]:
+    """The records that runs and resumed processes begin with."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return [row["config"] for row in rows if NEW_RUN in row.get("config", {})]
+    return [row[RUN_HEADER] for row in rows if RUN_HEADER in row]
+
+
+def starts(path: Path) -> list[dict[str, Any]]:
+    """Those that begin another run than the first."""
+    return [header for header in headers(path) if "resumes" not in header][1:]
 
 
 @pytest.fixture
@@ -54,8 +87,7 @@ def path(tmp_path: Path) -> Path:
 def test_a_rerun_is_not_stopped_by_the_run_before(path: Path) -> None:
     """It is judged by its own rows alone, by all that read the file; a note counts the others."""
     assert train(path, range(600)) is None
-    (start,) = starts(path)
-    assert start.keys() == {NEW_RUN}
+    assert len(starts(path)) == 1
     assert len(load_run(path).series["loss"]) == 600
     found = diagnose(path)
     assert found.verdict == "ok"
@@ -69,7 +101,7 @@ def test_a_rerun_that_breaks_is_stopped_by_its_own_rows(path: Path) -> None:
     """And so is the third run in the file."""
     assert (train(path, range(600), 200) or 0) >= 200
     assert (train(path, range(600), 300) or 0) >= 300
-    assert len({start[NEW_RUN] for start in starts(path)}) == 2
+    assert len({start["id"] for start in starts(path)}) == 2
     found = diagnose(path)
     assert found.findings[0].onset_step == 300
     assert any("The file holds 3 runs" in note for note in found.run.notes)
@@ -120,8 +152,10 @@ def test_the_configuration_is_that_of_the_last_run(tmp_path: Path) -> None:
 def test_a_run_that_only_began_hides_no_other(path: Path) -> None:
     """A process that was killed between the record and its first row."""
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"config": {NEW_RUN: "abc"}}) + "\n")
-    assert diagnose(path).verdict == "critical"
+        file.write(json.dumps({RUN_HEADER: {"id": "abc"}, "config": {"dtype": "fp8"}}) + "\n")
+    found = diagnose(path)
+    assert found.verdict == "critical"
+    assert found.run.setting("dtype") is None
 
 
 def test_a_file_of_another_writer_is_a_run_too(tmp_path: Path) -> None:
@@ -130,8 +164,10 @@ def test_a_file_of_another_writer_is_a_run_too(tmp_path: Path) -> None:
     rows = [json.dumps({"step": step, "loss": loss}) for step, loss in enumerate(broken(600, 400))]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     assert train(path, range(600)) is None
-    assert len(starts(path)) == 1
-    assert diagnose(path).verdict == "ok"
+    assert ["resumes" in header for header in headers(path)] == [False]
+    found = diagnose(path)
+    assert found.verdict == "ok"
+    assert any("600 rows of a run before" in note for note in found.run.notes)
 
 
 def test_an_anonymized_copy_holds_the_same_runs(path: Path, tmp_path: Path) -> None:
@@ -140,3 +176,95 @@ def test_an_anonymized_copy_holds_the_same_runs(path: Path, tmp_path: Path) -> N
     copy = tmp_path / "sent.jsonl"
     assert run("anonymize", str(path), "-o", str(copy)).returncode == 0
     assert diagnose(copy).verdict == "ok"
+
+
+def test_a_rerun_that_counts_from_one_is_another_run(path: Path) -> None:
+    """And does not keep the first row of the run before, which counted from 0."""
+    assert train(path, range(1, 600)) is None
+    found = load_run(path)
+    assert found.series["loss"].steps[0] == 1
+    assert len(starts(path)) == 1
+
+
+def test_a_resume_is_measured_from_the_last_run_of_the_file(path: Path) -> None:
+    """A file begins with another run, whose first step says nothing of the one that goes on."""
+    train(path, range(300, 500), resume=False)
+    train(path, range(100, 500))
+    assert len(starts(path)) == 2
+    train(path, range(450, 600))
+    first, second, third, fourth = headers(path)
+    assert fourth.pop("resumes") is True
+    assert len({first["id"], second["id"], third["id"]}) == 3
+    assert fourth["id"] == third["id"]
+    assert len(load_run(path).series["loss"]) == 500
+
+
+def test_a_header_says_what_a_run_was_started_with(tmp_path: Path) -> None:
+    """Its id, when it began, and its settings, on the first line; what comes to be known later is a setting too."""
+    path = tmp_path / "run.jsonl"
+    with Recorder(path) as recorder:
+        recorder.config(seed=7, optimizer="SGD")
+        recorder.log(0, loss=1.0)
+        recorder.config(trainable_share=0.25)
+        recorder.log(1, loss=1.0)
+    first = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    assert first["config"] == {"seed": 7, "optimizer": "SGD"}
+    assert datetime.fromisoformat(first[RUN_HEADER]["started"]).tzinfo is not None
+    run = load_run(path)
+    assert (run.setting("seed"), run.setting("trainable_share")) == (7, 0.25)
+
+
+def test_a_header_knows_the_seed_the_ranks_and_the_frozen_weights_of_torch(tmp_path: Path) -> None:
+    """Where torch was given a seed; nothing is written of one that was not."""
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "run.jsonl"
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3, bias=False), torch.nn.Linear(3, 1, bias=False))
+    model[0].requires_grad_(requires_grad=False)
+    torch.manual_seed(11)
+    with Recorder(path) as recorder:
+        model(torch.ones(2, 3)).sum().backward()
+        recorder.model(0, model)
+        recorder.log(0, loss=1.0)
+    run = load_run(path)
+    assert (run.setting("seed"), run.setting("trainable_share")) == (11, 0.25)
+
+
+def test_a_rank_above_0_leaves_out_what_differs_between_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed of its own would make it another run than rank 0."""
+    monkeypatch.setitem(sys.modules, "torch", StandIn())
+    assert record({}, None)["config"] == {"seed": 3, "world_size": 2}
+    assert record({}, None, rank=1)["config"] == {}
+    assert record({}, "abc")["config"] == {}  # a resumed process may be seeded anew
+
+
+def test_two_ranks_that_are_started_again_are_one_run(tmp_path: Path) -> None:
+    """Each file holds both runs, and the last of each is a rank of the last run."""
+    for rows in (60, 40):
+        for rank in range(2):
+            train(tmp_path / "run.jsonl", range(rows), rank=rank, config={"lr": 1e-3})
+    run = load_run(tmp_path)
+    assert sorted(run.ranks) == ["0", "1"]
+    assert len(run.series["loss"]) == 40
+
+
+def test_the_rows_of_a_rerun_that_come_in_one_piece_are_all_followed(tmp_path: Path) -> None:
+    """`watch` reads the first lines of a log with each piece, which belong to the run before."""
+    lines = LineRows(tmp_path / "run.jsonl", named({}))
+    rows = [json.dumps({"step": step, "loss": 1.0, "note": "x" * 400}) + "\n" for step in range(60)]
+    lines.take("".join(rows))
+    header = json.dumps({RUN_HEADER: {"id": "b"}, "config": {}}) + "\n"
+    assert [row["step"] for row in lines.take(header + "".join(rows[:30]))] == [*range(30)]
+    assert [row["step"] for row in lines.take("".join(rows[30:35]))] == [*range(30, 35)]
+
+
+def test_the_runs_that_are_left_out_are_named(tmp_path: Path) -> None:
+    """By when they started and how many rows they have; of many the last ones."""
+    path = tmp_path / "run.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(6):
+            about = {"id": f"run{number}", "started": f"2026-01-0{number + 1}T10:00:00+00:00"}
+            file.write(json.dumps({RUN_HEADER: about, "config": {}}) + "\n")
+            file.writelines(json.dumps({"step": step, "loss": 1.0}) + "\n" for step in range(10 + number))
+    (note,) = [note for note in load_run(path).notes if "runs of a Recorder" in note]
+    assert note.startswith("The file holds 6 runs of a Recorder: the last is read, started 2026-01-06T10:00:00+00:00.")
+    assert "Not read: 2 more; 12 rows of the run started 2026-01-03T10:00:00+00:00" in note

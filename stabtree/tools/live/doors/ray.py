@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stabtree.tools.live.callbacks.attached import missing
-from stabtree.tools.live.recorder.in_loop import TrainingStoppedError
+from stabtree.tools.live.recorder.findings import TrainingStoppedError
 from stabtree.tools.live.sink import Sink, floats
 
 try:

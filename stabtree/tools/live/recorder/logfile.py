@@ -96,10 +96,11 @@ class LogFile:
         except OSError:
             return b""
 
-    def span(self) -> tuple[int, int] | None:
-        """The first and the last step of the file; None where it holds no row yet."""
+    def span(self, begin: int = 0) -> tuple[int, int] | None:
+        """The first and the last step from a byte on; None where it holds no row there."""
         try:
             with self.path.open("rb") as file:
+                file.seek(begin)
                 head = file.read(HEAD_BYTES)
         except OSError:
             return None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
+from stabtree.tools.live.recorder.header import trainable_share
 from stabtree.tools.live.recorder.logfile import LogFile
 from stabtree.tools.live.recorder.ranks import rank_here, ranks_here
 from stabtree.tools.live.recorder.row import is_broken, shown
@@ -57,8 +58,9 @@ class Recorder:
         hold_rows: how many rows a finding must last before it is reported; 0 reports it at once.
         monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
         on_error: `raise` to end the training where the log can't be written.
-        resume: whether the run of a file that is there goes on; False for another run in the same file, of which the
-            last is read. Where not given it is another run if its first step is not after the first one of the file.
+        resume: whether the last run of a file that is there goes on; False for another run in the same file, of which
+            the last is read. Where not given it is another run if its first step is not after the first one of that
+            run, or if it counts from 1 and that run from 0.
 
     Raises:
         StabtreeError: where the log can't be opened, or an argument is wrong.
@@ -90,7 +92,7 @@ class Recorder:
         self._process = os.getpid()
         self._problems = Problems(self.path, raises=on_error == "raise")
         log = LogFile(self.path.absolute())  # the loop may change its working directory
-        self._rows = RowWriter(log, self._problems, resume=resume, keeps=keep_seconds > 0)
+        self._rows = RowWriter(log, self._problems, rank=self.rank, resume=resume, keeps=keep_seconds > 0)
         self._stats: ModelStats | None = None
         self._judge: LogJudge | None = None
         if on_finding is not None and not rank:
@@ -175,6 +177,8 @@ class Recorder:
         if (at := self._rows.step(step)) is None:
             return
         try:
+            if self._stats is None and not self.rank and (share := trainable_share(model)) < 1:
+                self.config(trainable_share=share)
             found = self._model_stats().look(at, model, optimizer, scaler, clipped=clipped)
         except Exception as error:  # whatever torch says, the training goes on
             self._problems.report("model", f"the model could not be looked at: {described(error)}")
@@ -288,7 +292,7 @@ def _refuse(*, on_error: object, **counts: object) -> None:
 
 
 def _end(rows: RowWriter, judge: LogJudge | None, process: int) -> None:
-    """Write what is left of a Recorder that is gone, and end what it has started."""
+    """Write what is left, and end what was started."""
     if os.getpid() != process:
         rows.forget()
     elif judge is not None:

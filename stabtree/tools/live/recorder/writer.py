@@ -10,11 +10,10 @@ import time
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, SupportsFloat
-from uuid import uuid4
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.run import NEW_RUN
+from stabtree.tools.live.recorder.header import last_header, record
 from stabtree.tools.live.recorder.row import PLAIN, fetched, line_of, plain, plain_settings, shown, spelled, whole
 from stabtree.tools.live.recorder.terminate import OnTerminate
 
@@ -65,7 +64,8 @@ class RowWriter:
     Args:
         file: the log.
         problems: reports what is wrong.
-        resume: whether the run that the file holds goes on; None to decide by the first step.
+        rank: which of several processes writes it.
+        resume: whether the last run that the file holds goes on; None to decide by the first step.
         keeps: whether rows are kept, which SIGTERM must not lose.
 
     Attributes:
@@ -74,11 +74,16 @@ class RowWriter:
         written_at: when rows were last written, by the monotonic clock.
     """
 
-    def __init__(self, file: LogFile, problems: Problems, *, resume: bool | None, keeps: bool) -> None:
+    def __init__(self, file: LogFile, problems: Problems, *, rank: int, resume: bool | None, keeps: bool) -> None:
         self._file = file
         self._problems = problems
+        self._rank = rank
         self._resume = resume
-        self._before = file.span()  # the first and the last step of what the file holds already
+        begin, self._run_id = last_header(file.path)
+        # The first and the last step of the last run that the file holds already.
+        self._before = file.span(begin) or file.span()
+        self._header: dict[str, Any] = {}
+        self._begun = False
         self._settled = False
         self._config: dict[str, Any] = {}
         self._last_step: int | None = None
@@ -112,14 +117,18 @@ class RowWriter:
         """Write settings, and keep them for a file that is begun anew."""
         try:
             given = plain_settings(settings)
-            header = line_of({"config": {**self._config, **given}})
+            line_of(given)
         except Exception as error:  # as in `step`
             self._problems.report("config", f"the configuration could not be written: {described(error)}")
             return
-        self.put_kept()
-        self._config |= given
-        self._write({"config": given})
-        self._file.header = header
+        with self.lock:
+            self.put_kept()
+            self._config |= given
+            if self._begun:
+                self._write({"config": given})
+                self._file.header = line_of({**self._header, "config": {**self._header["config"], **self._config}})
+            elif self._before is None:
+                self._begin()  # else it is not known yet which run this is
 
     def add(self, step: int, row: dict[str, Value]) -> None:
         """Keep a row, which `put_kept` writes."""
@@ -210,9 +219,18 @@ class RowWriter:
         """Decide, by its first step, whether this run is the one that the file holds from a first to a last step."""
         self._settled = True
         if self._resume is None:
-            self._resume = step > first
+            other_count = (first, step) == (0, 1) and last > step  # one run counts from 0, the other from 1
+            self._resume = step > first and not other_count
         if self._resume and step <= last:
             self.waits_rows = BACK_ROWS
+
+    def _begin(self) -> None:
+        """Write the header, which begins another run of the file or goes on with the last one."""
+        goes_on = self._before is not None and not self.begins_anew
+        self._header = record(self._config, self._run_id if goes_on else None, self._rank)
+        self._begun = self._write(self._header)
+        self._before = None
+        self._file.header = line_of(self._header)
 
     def _take(self, row: dict[str, Any], name: object, value: Value) -> None:
         """Put a value into a row, as a plain number or a text; nothing where it is neither."""
@@ -235,9 +253,8 @@ class RowWriter:
         """Write a row."""
         row.pop("step", None)
         self._last_step = step
-        if self.begins_anew:
-            self._write({"config": {**self._config, NEW_RUN: uuid4().hex[:12]}})
-        self._before = None
+        if not self._begun:
+            self._begin()
         if self._write({"step": step, **{name: spelled(value) for name, value in row.items()}}):
             self._written.append((step, row))
 

@@ -49,6 +49,7 @@ class LineRows:
         self._loader = self._forced
         self._head = ""
         self._known: list[Row] = []
+        self._earlier = 0
         self._full = False
         self.found = False
         """Whether any row was read."""
@@ -61,8 +62,10 @@ class LineRows:
         whole = self._head + text
         if not text or not whole.strip():
             return []
-        rows = self._read(whole)
+        rows, earlier = self._read(whole)
         known = len(self._known)
+        if earlier > self._earlier:  # another run begins in the text: its rows are all there are
+            known = 0
         new = rows[known:]
         if known and known <= len(rows):
             # What was logged of the last step may go on in the next line.
@@ -71,15 +74,18 @@ class LineRows:
                 new = [late, *new]
         self.found |= bool(rows)
         if not self._full:
-            self._head, self._known = whole, rows
+            self._head, self._known, self._earlier = whole, rows, earlier
             self._full = len(whole) >= HEAD_CHARS and whole.count("\n") >= HEAD_LINES
             if self._full:
                 self._head = _first_lines(whole, HEAD_CHARS if self.found else 0)
-                self._known = self._read(self._head)
+                self._known, self._earlier = self._read(self._head)
         return new
 
-    def _read(self, text: str) -> list[Row]:
-        """Return the rows of a text; none where it holds none, or is of a format that is not read by lines."""
+    def _read(self, text: str) -> tuple[list[Row], int]:
+        """Return the rows of a text, and how many of earlier runs it holds besides.
+
+        There are none where it holds none, or is of a format that is not read by lines.
+        """
         try:
             source = in_memory(self.path, text)
             rank, loader = 0, self._loader
@@ -87,16 +93,17 @@ class LineRows:
                 rank, loader = surest(source, self._names)
             self.by_line = rank == NOBODY or loader.name in OPEN
             if rank == NOBODY or loader.name not in BY_LINE:
-                return []
+                return [], 0
             self._loader = self._forced
             if self._full:
                 self._loader = loader
             tables = loader.read(source, self._names)
             if isinstance(tables, Table):
                 tables = (tables,)
-            return list(chain.from_iterable(_rows(to_rows(table, self._names)) for table in tables))
+            rows = chain.from_iterable(_rows(to_rows(table, self._names)) for table in tables)
+            return list(rows), sum(table.earlier_rows for table in tables)
         except StabtreeError:
-            return []  # it is reported when the log is judged
+            return [], 0  # it is reported when the log is judged
 
 
 def _first_lines(text: str, chars: int) -> str:

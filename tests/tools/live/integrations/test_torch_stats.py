@@ -44,6 +44,8 @@ def rows_of(path: Path) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
+        if "step" not in row:  # a header, or a setting
+            continue
         found.setdefault(row["step"], {}).update(row)
     return found
 

@@ -1,0 +1,124 @@
+"""A comparison as one page: the words of the screen in its order, both runs drawn, and nothing that a name can do."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree.run import Setting
+from stabtree.tools.compare import report as words
+from stabtree.tools.compare.page import page
+from stabtree.tools.compare.runs import compare_runs
+from tests.conftest import falling, make_run, series
+from tests.report.test_html import CHROMIUM, HOSTILE, LOADS, Parts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.run import Run
+    from stabtree.tools.compare.result import Comparison
+
+ROWS, AT = 300, 200
+HEADS = ("Who parted first", "One over the other", "Settings that differ")
+
+
+def healthy(seed: int) -> Run:
+    """A run with a loss and a setting."""
+    run = make_run({"loss": falling(ROWS, seed=seed), "grad_norm": 1 + 0.1 * falling(ROWS, seed=seed + 50)})
+    return replace(run, config={"lr": Setting(1e-3 * seed, "test")})
+
+
+def jumping(seed: int, name: str = "loss") -> Run:
+    """A run whose loss jumps, and whose gradient norm is NaN for a while."""
+    run = healthy(seed)
+    values = np.where(np.arange(ROWS) >= AT, 3.0, 1.0) * run.series["loss"].values
+    norms = run.series["grad_norm"].values.copy()
+    norms[AT + 20 : AT + 30] = np.nan
+    changed = {name: series(name, values), "grad_norm": series("grad_norm", norms)}
+    return replace(run, series={**run.series, **changed})
+
+
+def compared(good: tuple[Run, ...], bad: Run) -> Comparison:
+    """Their comparison, under names."""
+    return compare_runs(good, bad, [*(f"good/{index}.csv" for index, _ in enumerate(good)), "bad.csv"])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_page_says_what_the_screen_says_in_its_order(count: int) -> None:
+    """Title, basis, partings, settings and the closing line."""
+    found = compared(tuple(healthy(seed) for seed in range(1, count + 1)), jumping(7))
+    parts = Parts(page(found))
+    texts = [words.basis(found), words.closing(found), words.next_command(found), words.title(found)[1:]]
+    texts += [text for row in words.partings(found) for text in row]
+    texts += [text for item in found.settings for text in words.setting(item)]
+    for text in texts:
+        assert text in parts.text
+    places = [parts.text.index(head) for head in HEADS]
+    assert places == sorted(places)
+
+
+def test_both_runs_are_drawn_and_the_parting_is_marked() -> None:
+    """For the script and for a reader without it; several good runs are one band."""
+    found = compared((healthy(1), healthy(2), healthy(3)), jumping(7))
+    parts = Parts(page(found))
+    (mark,) = parts.drawn["marks"]
+    assert (mark["kind"], mark["step"]) == ("parting", AT)
+    first, *_ = parts.drawn["strips"]
+    assert first["metric"] == "loss"
+    assert first["leads"]
+    assert len(first["behind"]["at"]) == len(first["behind"]["high"]) == ROWS
+    drawn = [attributes.get("class") for tag, attributes in parts.elements if tag == "path"]
+    assert {"curve", "behind", "parting-line"} <= set(drawn)
+    assert f"they part at {AT}" in parts.text
+
+
+def test_a_page_without_a_parting_says_so() -> None:
+    """Its heading is a sentence, and nothing is marked."""
+    parts = Parts(page(compared((healthy(1),), healthy(2))))
+    assert "They don't part beyond noise" in parts.text
+    assert parts.drawn["marks"] == []
+    assert "Who parted first" not in parts.text
+
+
+def test_no_name_reaches_beyond_its_text() -> None:
+    """Of a series, a setting, a run or a note; and nothing is asked of the network."""
+    good, bad = healthy(1), jumping(1, f"weight_norm/{HOSTILE}")
+    good = replace(good, series={**good.series, f"weight_norm/{HOSTILE}": series("x", falling(ROWS, seed=1))})
+    bad = replace(bad, config={HOSTILE: Setting(HOSTILE, "test")})
+    found = replace(compare_runs([good], bad, [HOSTILE, HOSTILE]), notes=(HOSTILE,), left_out=((HOSTILE, HOSTILE),))
+    parts = Parts(page(found))
+    assert "alert(1)" in parts.text
+    assert not {"img", "iframe"} & {tag for tag, _ in parts.elements}
+    loads = [value or "" for _, attributes in parts.elements for name, value in attributes.items() if name in LOADS]
+    assert all(value.startswith(("#", "data:")) for value in loads)
+    assert not any("alert(1)" in data for tag, attributes, data in parts.inline if tag == "script" and not attributes)
+    assert "\x1b" not in page(found)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_browser_draws_both_runs_and_complains_of_nothing(count: int, tmp_path: Path) -> None:
+    """One plot a series, and no error in the console, also of a run whose names are markup."""
+    text = page(compared(tuple(healthy(seed) for seed in range(1, count + 1)), jumping(1, HOSTILE)))
+    file = tmp_path / "page.html"
+    file.write_text(text, encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
+    command = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
+    assert "CONSOLE" not in done.stderr
+    assert len(re.findall(r'class="uplot', done.stdout)) == len(Parts(text).drawn["strips"]) > 0
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
+    """Escaped, so that no name ends the attribute; the text form is one line."""
+    found = compared((healthy(1),), jumping(1, HOSTILE))
+    shown = found._repr_html_()
+    parts = Parts(shown)
+    ((tag, attributes),) = parts.elements
+    assert (tag, attributes["sandbox"], attributes["srcdoc"]) == ("iframe", "allow-scripts", page(found))
+    assert repr(compared((healthy(1),), jumping(1))) == f"Comparison('bad.csv': part, loss at {AT})"
