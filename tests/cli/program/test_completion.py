@@ -47,7 +47,7 @@ from tests.cli.command import environment, failed, run
         (["baseline", "--ignore", "spike-m"], ["spike-minor"]),
         (["diagnose", "--set", "nothing.of"], []),
         (["compare", "--by", ""], ["step", "time", "tokens"]),
-        (["compare", "--output", ""], ["headline", "json", "markdown", "screen"]),
+        (["compare", "--output", ""], ["headline", "html", "json", "markdown", "screen"]),
         (["calibrate", "--output", "t"], ["toml"]),
         (["calibrate", "--level", ""], ["note", "warning"]),
         (["scan", "--output", "p"], []),
