@@ -151,7 +151,7 @@ def test_a_training_goes_on_when_its_judge_is_killed(tmp_path: Path, caplog: pyt
         process.wait()
         for step, value in enumerate(broken(50, 20)[1:], 1):
             rec.log(step, loss=value)
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 50
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 51  # with the header
     assert caplog.text.count("has ended: it is not judged any more") == 1
 
 

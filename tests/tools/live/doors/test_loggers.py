@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree.integrations import Logger, TorchtuneLogger
+from stabtree.run import RUN_HEADER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,9 @@ BROKEN = 60
 
 
 def written(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    lines[0].pop(RUN_HEADER)  # the same object holds what the run was started with
+    return [line for line in lines if line != {"config": {}}]
 
 
 class Beside:
