@@ -32,7 +32,7 @@ from stabtree.predicates.course import (
 from stabtree.predicates.metric import breaks, falls, grows, moves, policy, stays
 from stabtree.predicates.precision import overflow, scale
 from stabtree.predicates.registry import Predicate
-from stabtree.predicates.settings import plan, values, watching
+from stabtree.predicates.settings import plan, rates, values, watching
 from stabtree.predicates.spikes import cause, panels, spike
 
 PREDICATES: dict[str, Predicate] = {
@@ -173,6 +173,9 @@ PREDICATES: dict[str, Predicate] = {
         values.setting_matches,
         values.setting_exceeds,
         values.setting_misspelled,
+        plan.not_clipped,
+        watching.best_mismatched,
+        rates.rate_unusual,
         plan.outlasts_schedule,
         plan.starts_at_peak,
         plan.warms_up_beyond,

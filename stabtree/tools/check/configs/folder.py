@@ -11,10 +11,11 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words, masked, stays_inside
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
-from stabtree.frameworks.recognise import of_config
+from stabtree.frameworks.recognise import of_config, plain_word
 from stabtree.loaders.folder import entries, is_file, size_of
+from stabtree.tools.check.configs.complete import Settings
 from stabtree.tools.check.configs.document import HINT, MAX_BYTES, read_document
-from stabtree.tools.check.configs.settle import Settings, is_model, settings_of
+from stabtree.tools.check.configs.settle import is_model, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,12 +43,14 @@ class Configured:
         settings: its settings.
         notes: what was wrong in it.
         values: all that it holds.
+        open: settings that are made elsewhere; None where what is not said is not known, of what a log holds.
     """
 
     path: Path
     settings: Settings
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
+    open: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
@@ -67,8 +70,15 @@ def configured(path: Path) -> Configured:
         StabtreeError: where it can't be read.
     """
     file = read_document(path)
-    settings, notes = settings_of(file)
-    return Configured(path, settings, (*file.notes, *notes), file.values)
+    found = read_settings(file)
+    left_open = None if _is_partial(file.values) else frozenset(found.open)
+    return Configured(path, found.settings, (*file.notes, *found.notes), file.values, left_open)
+
+
+def _is_partial(values: Mapping[str, Any]) -> bool:
+    """Whether the trainer's defaults may not hold: of a state, a partial file, a script with a loop of its own."""
+    own_loop = framework_called(of_config(values)).config.own_loop
+    return "log_history" in values or "defaults" in values or any(plain_word(key) in own_loop for key in values)
 
 
 def beside(one: Configured) -> tuple[list[Configured], tuple[str, ...]]:

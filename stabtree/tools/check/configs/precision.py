@@ -35,6 +35,8 @@ def precision_told(word: str, kind: str, value: Any, framework: str) -> Mapping[
     said = normalize(str(value))
     if kind in REDUCED:
         return _in_section(word, kind, value)
+    if kind == "any":
+        return _flag(word, said, framework) or (_mode(word, said, framework) if word == "mixed_precision" else {})
     if kind not in ("top", "training"):
         return {}
     if word.removeprefix("use_") in SCALERS or (word == "loss_scale" and isinstance(value, str)):

@@ -14,8 +14,10 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders import config as header
 from stabtree.tools.check.configs import load_config
 from stabtree.tools.check.configs.document import ConfigFile
-from stabtree.tools.check.configs.keys import ALSO, KEYS, LOCAL, SECTIONS
-from stabtree.tools.check.configs.settle import completed, settings_of
+from stabtree.tools.check.configs.complete import completed
+from stabtree.tools.check.configs.keys import KEYS
+from stabtree.tools.check.configs.sections import ALSO, LOCAL, SECTIONS
+from stabtree.tools.check.configs.settle import settings_of
 from tests.loaders.make import write
 from tests.tools.check.configs.test_trainers import CASES
 

@@ -1,0 +1,78 @@
+"""Keys that no table knows and that are nearly one that is: `learning_rte`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from os.path import commonprefix
+from typing import TYPE_CHECKING, Any
+
+from stabtree.frameworks.load import framework as framework_called
+from stabtree.frameworks.recognise import plain_word
+from stabtree.tools.check.configs.keys import PLACE, squeezed
+from stabtree.tools.check.configs.sections import LOCAL, section_kind
+
+if TYPE_CHECKING:
+    from stabtree.tools.check.configs.document import ConfigFile, Path_
+
+_CLOSE = 0.85  # no limit: of difflib, where 1 is the same word
+_SHORT = 7  # shorter words resemble too many others
+_KINDS = ("top", "training", "optimizer", "schedule")
+# Words of trainers that resemble a setting and are another one.
+_OTHERS = frozenset(
+    (
+        "eval_batch_size per_device_eval_batch_size per_gpu_eval_batch_size eval_accumulation_steps logging_first_step"
+        " warmup_epochs warmup_epoch num_warmup_epochs lr_warmup_epochs max_length max_seqlen val_batch_size"
+        " test_batch_size eval_epochs save_epochs log_epochs eval_ratio save_ratio min_learning_rate max_eval_steps"
+        " num_train_samples num_eval_steps weight_decays beta_1 beta_2 adam_beta lora_bias start_step train_step"
+    ).split()
+)
+
+
+def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tuple[Path_, str] | None:
+    """Return the first key that is nearly a known one, and that one; None where there is none.
+
+    Args:
+        file: the file.
+        framework: the trainer that it is for.
+        known: the canonical keys that the file says, which need no other spelling.
+    """
+    own = framework_called(framework).config
+    for path, kind in _leaves(file.values, "top", ()):
+        word = plain_word(path[-1])
+        if len(word) < _SHORT or word in (*PLACE, *LOCAL[kind], *own.keys, *own.ignored, *_OTHERS):
+            continue
+        near = _nearest(word, bool(framework))
+        if near and PLACE[near][0] not in known:
+            return path, near
+    return None
+
+
+def _nearest(word: str, strict: bool) -> str:
+    """Return the known spelling that a word is nearly; empty where none is, or the trainer may know it so."""
+    for near in get_close_matches(word, PLACE, 3, _CLOSE):
+        same = squeezed(near) == squeezed(word)
+        if (strict or not same) and _is_typo(word, near):
+            return near
+    return ""
+
+
+def _is_typo(word: str, near: str) -> bool:
+    """Whether a word is another one but for a letter or two: added, left out, exchanged, in the wrong order.
+
+    >>> _is_typo("learning_rte", "learning_rate"), _is_typo("eval_step", "save_steps")
+    (True, False)
+    """
+    start = len(commonprefix([word, near]))
+    left, right = word[start:], near[start:]
+    end = len(commonprefix([left[::-1], right[::-1]]))
+    left, right = left[: len(left) - end], right[: len(right) - end]
+    return max(len(left), len(right)) <= 1 or (len(left) == 2 and left == right[::-1])
+
+
+def _leaves(values: Mapping[str, Any], kind: str, path: Path_) -> Iterator[tuple[Path_, str]]:
+    for key, value in values.items():
+        if not isinstance(value, Mapping):
+            yield (*path, key), kind
+        elif len(path) < len(_KINDS) and (deeper := section_kind(plain_word(key))) in _KINDS:
+            yield from _leaves(value, deeper, (*path, key))

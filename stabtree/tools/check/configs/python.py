@@ -1,0 +1,275 @@
+"""What a Python file says of a training: constants, defaults of classes and flags, and calls; nothing is ever run."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from stabtree.tools.check.configs.calls import Call, argument_default, call_of
+from stabtree.tools.check.configs.values import MISTAKES, Names, keywords, literal_of, open_value
+
+_IMPORTS = ast.Import | ast.ImportFrom
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+_CLASS_ENDS = ("config", "args", "arguments", "params", "hyperparameters", "settings", "options", "cfg")
+# Classes of these names are the configuration of the run as a whole; others are a section of it.
+_WHOLE = ("", "train", "training", "trainer", "hyper", "h", "experiment", "exp", "run", "script", "finetune", "gpt")
+_HOLDERS = ("args", "opt", "opts", "flags", "hparams", "config", "cfg", "params", "conf")  # of parsed flags
+_STARTS = ("main", "train", "run", "finetune", "fine_tune")  # functions whose constants are the run's
+
+
+class UnreadableError(ValueError):
+    """A file that is no Python; `line` is where, 0 where that is not known."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__("not valid Python")
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What was found in a file: the fields of a `ConfigFile`."""
+
+    values: Mapping[str, Any]
+    lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    first: frozenset[str] = frozenset()
+
+
+def parsed(text: str) -> Parsed:
+    """Read a Python file.
+
+    Raises:
+        UnreadableError: where it is no Python.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of the file's own escapes
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UnreadableError(getattr(error, "lineno", None) or 0) from None
+    found = _File()
+    imports = (node.names for node in tree.body if isinstance(node, _IMPORTS))
+    imported = frozenset(name.asname or name.name for name in chain.from_iterable(imports))
+    try:
+        found.walk(tree.body, Names({}, imported))
+    except RecursionError:
+        raise UnreadableError(0) from None
+    return found.done()
+
+
+@dataclass(slots=True)
+class _File:
+    """What was found so far.
+
+    Attributes:
+        constants: by name, those of the module and of the functions that start the run.
+        defaults: those of classes and of flags, which count where nothing else says so.
+        called: the sections that calls make.
+        lines: the line of each value by its path.
+        later: functions, which are read after all that stands outside of them.
+    """
+
+    constants: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    called: dict[str, Any] = field(default_factory=dict)
+    lines: dict[tuple[str | int, ...], int] = field(default_factory=dict)
+    later: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Names]] = field(default_factory=list)
+
+    def done(self) -> Parsed:
+        """Return all that was found: a call goes before a constant, and that before a default."""
+        values = {**self.defaults, **self.constants}
+        for section, inner in self.called.items():
+            both = isinstance(values.get(section), Mapping) and isinstance(inner, Mapping)
+            values[section] = {**values[section], **inner} if both else inner
+        return Parsed(values, self.lines, (), frozenset(self.called))
+
+    def walk(self, body: list[ast.stmt], names: Names) -> None:
+        """Read the statements of the module, then those of its functions."""
+        self._block(body, names, kept=True)
+        while self.later:
+            node, outer = self.later.pop(0)
+            inner = replace(outer, values=ChainMap({}, outer.values), objects=ChainMap({}, outer.objects))
+            inner.values.update(_defaults_of(node, outer))
+            self._block(node.body, inner, kept=node.name.startswith(_STARTS))
+
+    def _block(self, body: list[ast.stmt], names: Names, *, kept: bool) -> None:
+        for node in body:
+            if isinstance(node, _FUNCTIONS):
+                self.later.append((node, names))
+            elif isinstance(node, ast.ClassDef):
+                self._class(node, names)
+            elif isinstance(node, ast.If):
+                self._either(node, names, kept=kept)
+            elif isinstance(node, ast.For | ast.While | ast.With | ast.Try | ast.AsyncFor | ast.AsyncWith):
+                self._calls(_head(node), names)
+                for part in ("body", "handlers", "orelse", "finalbody"):
+                    self._block([*_statements(getattr(node, part, []))], names, kept=kept)
+            else:
+                self._calls([node], names)
+                self._assign(node, names, kept=kept)
+
+    def _either(self, node: ast.If, names: Names, *, kept: bool) -> None:
+        """Read both branches; a name that differs after them is not known."""
+        self._calls([node.test], names)
+        before = dict(names.values)
+        self._block(node.body, names, kept=kept)
+        if _is_main(node.test):
+            return
+        after = dict(names.values)
+        self._block(node.orelse, names, kept=kept)
+        for name in {*after, *names.values}:
+            values = [scope.get(name) for scope in (after, names.values, *([] if node.orelse else [before]))]
+            if any(value != values[0] for value in values):
+                names.values[name] = None
+                self.constants.pop(name, None)
+
+    def _assign(self, node: ast.stmt, names: Names, *, kept: bool) -> None:
+        target, value = _assigned(node)
+        if not isinstance(target, ast.Name) or value is None:
+            return
+        self._hold(target.id, value, names)
+        try:
+            found = literal_of(value, names)
+        except MISTAKES:
+            # What is assigned again counts, also where it can't be read.
+            names.values[target.id] = None
+            if kept:
+                self.constants.pop(target.id, None)
+            return
+        names.values[target.id] = found
+        if isinstance(found, Mapping):
+            names.objects[target.id] = found
+        if kept:
+            self.constants[target.id] = found
+            self.lines[(target.id,)] = node.lineno
+
+    def _hold(self, name: str, value: ast.expr, names: Names) -> None:
+        """Note which settings an object holds that a class of the file makes: `cfg = TrainConfig(lr=0.1)`."""
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in names.objects:
+            given = {key: one for key, one, _ in keywords(value, names)}
+            names.objects[name] = {**names.objects[value.func.id], **given}
+
+    def _class(self, node: ast.ClassDef, names: Names) -> None:
+        for inner in node.body:
+            if isinstance(inner, _FUNCTIONS):
+                self.later.append((inner, names))
+        stem = _stem(node)
+        if stem is None:
+            return
+        found: dict[str, Any] = {}
+        for key, value, line in _attributes(node, names):
+            found[key] = value
+            self.lines[(key,) if stem in _WHOLE else (stem, key)] = line
+        names.objects[node.name] = found
+        for holder in ("self", *_HOLDERS):
+            names.objects.setdefault(holder, {})
+            names.objects[holder] = {**found, **names.objects[holder]}
+        if stem in _WHOLE:
+            self.defaults |= found
+        else:
+            self.defaults[stem] = found
+
+    def _calls(self, nodes: list[ast.stmt] | list[ast.expr], names: Names) -> None:
+        for node in chain.from_iterable(map(ast.walk, nodes)):
+            if isinstance(node, ast.Call):
+                flag = argument_default(node, names)
+                if flag:
+                    key, value, line = flag
+                    self.defaults[key] = value
+                    self.lines.setdefault((key,), line)
+                    for holder in _HOLDERS:
+                        names.objects[holder] = {**names.objects.get(holder, {}), key: value}
+                elif found := call_of(node, names):
+                    self._called(found)
+
+    def _called(self, call: Call) -> None:
+        """Add what a call sets; of two calls that differ in a value, the value is open."""
+        if call.listed:
+            self.called.setdefault(call.section, {}).setdefault(call.listed, []).append(dict(call.values))
+            return
+        section = self.called.setdefault(call.section, {}) if call.section else self.called
+        for key, value in call.values.items():
+            if key in section and section[key] != value:
+                value = f"${{{key}}}"
+            section[key] = value
+            path = (call.section, key) if call.section else (key,)
+            self.lines[path] = call.lines.get(key, call.line)
+
+
+def _defaults_of(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> dict[str, Any]:
+    """Return the parameters of a function with their defaults; None for what is not known."""
+    parameters = [*node.args.posonlyargs, *node.args.args]
+    pairs = [*zip(reversed(parameters), reversed(node.args.defaults), strict=False)]
+    pairs += [(one, value) for one, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value]
+    found: dict[str, Any] = {one.arg: None for one in (*parameters, *node.args.kwonlyargs)}
+    for parameter, value in pairs:
+        try:
+            found[parameter.arg] = literal_of(value, names)
+        except MISTAKES:
+            continue
+    return found
+
+
+def _stem(node: ast.ClassDef) -> str | None:
+    """Return what a class of settings is about, by its name; None where it is no such class."""
+    decorated = any("dataclass" in ast.unparse(one) for one in node.decorator_list)
+    name = node.name.lower().strip("_")
+    end = next((end for end in _CLASS_ENDS if name.endswith(end)), "")
+    if not end and not decorated:
+        return None
+    return name.removesuffix(end)
+
+
+def _attributes(node: ast.ClassDef, names: Names) -> Iterator[tuple[str, Any, int]]:
+    """Yield the attributes of a class that have a value, those that `__init__` sets included."""
+    body = list(node.body)
+    for inner in node.body:
+        if isinstance(inner, _FUNCTIONS) and inner.name == "__init__":
+            body += inner.body
+    for inner in body:
+        target, value = _assigned(inner)
+        own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+        if value is None or not (isinstance(target, ast.Name) or own):
+            continue
+        key = target.id if isinstance(target, ast.Name) else target.attr  # type: ignore[union-attr]
+        if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in ("field", "Field"):
+            value = next((word.value for word in value.keywords if word.arg == "default"), None)
+        if value is None:
+            continue
+        try:
+            yield key, literal_of(value, names), inner.lineno
+        except MISTAKES:
+            yield key, open_value(value), inner.lineno
+
+
+def _assigned(node: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
+    """Return what a statement assigns to, and the value: `x = 1`, `x: int = 1`, `x *= 2`."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        return node.targets[0], node.value
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        return node.target, ast.BinOp(ast.Name(node.target.id), node.op, node.value)
+    if isinstance(node, ast.AnnAssign):
+        return (node.target, node.value)
+    return (None, None)
+
+
+def _statements(part: list[Any]) -> Iterator[ast.stmt]:
+    for node in part:
+        if isinstance(node, ast.ExceptHandler):
+            yield from node.body
+        else:
+            yield node
+
+
+def _head(node: ast.stmt) -> list[ast.expr]:
+    """Return the expressions at the head of a loop or a `with`."""
+    items = [item.context_expr for item in getattr(node, "items", [])]
+    return [*items, *(one for one in (getattr(node, part, None) for part in ("iter", "test")) if one)]
+
+
+def _is_main(test: ast.expr) -> bool:
+    return "__name__" in ast.unparse(test)
