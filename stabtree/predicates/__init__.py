@@ -168,7 +168,6 @@ PREDICATES: dict[str, Predicate] = {
         log.throughput_collapses,
         log.stalled,
         values.setting_says,
-        values.setting_is_said,
         values.setting_outside,
         values.setting_matches,
         values.setting_exceeds,

@@ -108,7 +108,9 @@ def outlasts_schedule(run: Run) -> Answer:
     return decided(run, keys, bar, found=found, observed=total, limit=limit)
 
 
-@predicate(source="precision P13", labels=(YES, UNSAID, NO), rule="grad_clip is 0 or -1; unsaid where that is the default")
+@predicate(
+    source="precision P13", labels=(YES, UNSAID, NO), rule="grad_clip is 0 or -1; unsaid where that is the default"
+)
 def not_clipped(run: Run) -> Answer:
     """Is the gradient not clipped?
 

@@ -12,13 +12,14 @@ from stabtree.predicates.settings.answers import decided, describe, format_value
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 OUTSIDE = "outside"
-LORA, FULL, PREFERENCE, REINFORCED, PRETRAINED = "lora", "full", "preference", "rl", "pretrain"
+LORA, FULL, TUNED, PREFERENCE, REINFORCED, PRETRAINED = "lora", "full", "finetune", "preference", "rl", "pretrain"
 ADAPTERS = ("lora", "qlora", "dora", "peft")
 _PREFERENCE = ("dpo", "ipo", "kto", "orpo", "simpo", "cpo", "preference")
 _REINFORCED = ("grpo", "ppo", "rloo", "reinforce", "reinforce_plus_plus", "gspo", "dapo")
 _PRETRAINED = ("pretrain", "pretraining", "pt")
 _OTHER = ("reward", "rm", "prm")  # fine-tunings with rates of their own
 _PHASES = ("adapter", "task", "init_from", "framework")
+_SAYING = ("adapter", "task")  # those of them that a configuration can say
 _FROM_SCRATCH = ("", "scratch", "resume")
 
 
@@ -30,12 +31,12 @@ _FROM_SCRATCH = ("", "scratch", "resume")
 def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
     """Is the learning rate outside of what is usual in a phase?
 
-    The phases are `lora`, `full` (fine-tuning), `preference`, `rl` and `pretrain`; `outside` up to ten times `high` or
-    a tenth of `low`, and yes beyond.
+    The phases are `lora`, `full` (fine-tuning), `finetune` (of either kind), `preference`, `rl` and
+    `pretrain`; `outside` up to ten times `high` or a tenth of `low`, and yes beyond.
     """
     known = phase_of(run)
     if not known:
-        return not_given(run, *(key for key in ("adapter", "task") if key not in run.config) or ("init_from",))
+        return not_given(run, *_SAYING)
     if known != phase:
         return inapplicable(f"{describe(run, *_PHASES) or 'the run'}: this is asked of {phase}")
     rate = number(run, "lr")
@@ -68,7 +69,8 @@ def phase_of(run: Run) -> str:
     begins = word(run, "init_from")
     if task in _PRETRAINED or (defaults.pretrains and begins in _FROM_SCRATCH):
         return PRETRAINED
-    tunes = defaults.fine_tunes or task == "sft"
-    if adapter == "full" or (tunes and (task == "sft" or begins not in _FROM_SCRATCH)):
+    if adapter == "full":
         return FULL
+    if task == "sft" or (defaults.fine_tunes and begins not in _FROM_SCRATCH):
+        return TUNED  # an adapter may be made elsewhere
     return ""

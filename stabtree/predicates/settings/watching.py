@@ -124,7 +124,9 @@ def best_mismatched(run: Run) -> Answer:
     if run.setting("load_best") is not True or word(run, "framework") not in _BEST:
         return inapplicable("no trainer that compares the two loads the best")
     evaluated, saved = word(run, "eval_strategy"), word(run, "save_strategy")
-    if not evaluated or not saved or OFF in (evaluated, saved) or saved == "best":
+    if OFF in (evaluated, saved) or saved == "best":
+        return inapplicable(f"{describe(run, 'eval_strategy', 'save_strategy')}: there is nothing to compare")
+    if not evaluated or not saved:
         return not_given(run, *(key for key in ("eval_strategy", "save_strategy") if key not in run.config))
     if evaluated != saved:
         return decided(run, ("eval_strategy", "save_strategy"), "they must be the same", found=True)

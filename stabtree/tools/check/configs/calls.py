@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stabtree.tools.check.configs.values import MISTAKES, Names, keywords, literal_of, open_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SETTINGS = re.compile(r"\w*(?:Arguments|Config|Args)|Accelerator")
 _OPTIMIZER = re.compile(
@@ -63,14 +65,14 @@ def call_of(node: ast.Call, names: Names) -> Call | None:
 
 
 def argument_default(node: ast.Call, names: Names) -> tuple[str, Any, int] | None:
-    """Return the default of a flag that a call declares: `add_argument("--lr", default=0.1)`; None where it does not."""
+    """Return the default of a flag that a call declares, as `add_argument("--lr", default=0.1)`; None for others."""
     name = ast.unparse(node.func).rpartition(".")[2]
     if name in ("add_argument", "option") and node.args:
         flags = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         longest = max(flags, key=len, default="")
         default = next((word.value for word in node.keywords if word.arg == "default"), None)
     elif name.startswith("DEFINE_") and len(node.args) > 1 and isinstance(node.args[0], ast.Constant):
-        longest, default = f"--{node.args[0].value}", node.args[1]
+        longest, default = f"--{node.args[0].value!s}", node.args[1]
     else:
         return None
     flag = _FLAG.fullmatch(longest)
@@ -169,6 +171,3 @@ def _settings(name: str, node: ast.Call, names: Names) -> Call | None:
     if any(word.arg is None for word in node.keywords):  # **more: what is not named may be there
         return Call(name, {**found.values, "defaults": "${**}"}, found.lines, node.lineno)
     return found
-
-
-Reader = Callable[[str, ast.Call, Names], Call | None]

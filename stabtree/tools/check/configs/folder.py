@@ -13,12 +13,13 @@ from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.recognise import of_config, plain_word
 from stabtree.loaders.folder import entries, is_file, size_of
-from stabtree.tools.check.configs.complete import Settings
 from stabtree.tools.check.configs.document import HINT, MAX_BYTES, read_document
 from stabtree.tools.check.configs.settle import is_model, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from stabtree.tools.check.configs.complete import Settings
 
 SUFFIXES = (".json", ".yaml", ".yml", ".toml")  # those that a configuration is looked for under
 # Where a trainer writes the one that it was started with, best first; a folder of its own counts as the folder.

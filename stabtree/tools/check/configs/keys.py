@@ -13,7 +13,6 @@ from typing import Any
 from stabtree.loaders import config
 from stabtree.loaders.config import dtype_of, flag_of, number_of, positive_of, text_of
 from stabtree.run import ConfigScalar
-from stabtree.tools.check.configs.precision import SCALERS
 
 _NAME_IN = re.compile(r"[\w.-]+")
 Reader = Callable[[Any], ConfigScalar]

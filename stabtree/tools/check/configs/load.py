@@ -13,8 +13,8 @@ from stabtree.tools.check.configs.document import HINT, SHELL
 from stabtree.tools.check.configs.folder import SUFFIXES, beside, configured, in_folder
 
 if TYPE_CHECKING:
-    from stabtree.tools.check.configs.folder import Configured
     from stabtree.tools.check.configs.complete import Settings
+    from stabtree.tools.check.configs.folder import Configured
 
 # What the configuration of a model says too.
 _NOT_TRAINING = ("vocab_size", "n_classes", "weights_dtype")

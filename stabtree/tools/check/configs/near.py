@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.recognise import plain_word
-from stabtree.tools.check.configs.keys import PLACE, squeezed
+from stabtree.tools.check.configs.keys import KEYS, PLACE, squeezed
+from stabtree.tools.check.configs.precision import MODES, SCALERS
 from stabtree.tools.check.configs.sections import LOCAL, section_kind
 
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 _CLOSE = 0.85  # no limit: of difflib, where 1 is the same word
 _SHORT = 7  # shorter words resemble too many others
+_SPELLINGS = tuple(word for word, (key, _) in PLACE.items() if KEYS[key][1])  # without keys that no file spells
 _KINDS = ("top", "training", "optimizer", "schedule")
 # Words of trainers that resemble a setting and are another one.
-_OTHERS = frozenset(
-    (
-        "eval_batch_size per_device_eval_batch_size per_gpu_eval_batch_size eval_accumulation_steps logging_first_step"
-        " warmup_epochs warmup_epoch num_warmup_epochs lr_warmup_epochs max_length max_seqlen val_batch_size"
-        " test_batch_size eval_epochs save_epochs log_epochs eval_ratio save_ratio min_learning_rate max_eval_steps"
-        " num_train_samples num_eval_steps weight_decays beta_1 beta_2 adam_beta lora_bias start_step train_step"
-    ).split()
-)
+_RESEMBLING = """
+    eval_batch_size per_device_eval_batch_size per_gpu_eval_batch_size eval_accumulation_steps logging_first_step
+    warmup_epochs warmup_epoch num_warmup_epochs lr_warmup_epochs max_seqlen val_batch_size test_batch_size eval_epochs
+    save_epochs log_epochs eval_ratio save_ratio min_learning_rate max_eval_steps num_train_samples num_eval_steps
+    lora_bias start_step train_step
+"""
+_OTHERS = frozenset(_RESEMBLING.split())
 
 
 def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tuple[Path_, str] | None:
@@ -40,7 +40,7 @@ def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tupl
     own = framework_called(framework).config
     for path, kind in _leaves(file.values, "top", ()):
         word = plain_word(path[-1])
-        if len(word) < _SHORT or word in (*PLACE, *LOCAL[kind], *own.keys, *own.ignored, *_OTHERS):
+        if len(word) < _SHORT or word in (*PLACE, *LOCAL[kind], *MODES, *SCALERS, *own.keys, *own.ignored, *_OTHERS):
             continue
         near = _nearest(word, bool(framework))
         if near and PLACE[near][0] not in known:
@@ -50,7 +50,7 @@ def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tupl
 
 def _nearest(word: str, strict: bool) -> str:
     """Return the known spelling that a word is nearly; empty where none is, or the trainer may know it so."""
-    for near in get_close_matches(word, PLACE, 3, _CLOSE):
+    for near in get_close_matches(word, _SPELLINGS, 3, _CLOSE):
         same = squeezed(near) == squeezed(word)
         if (strict or not same) and _is_typo(word, near):
             return near
@@ -63,11 +63,19 @@ def _is_typo(word: str, near: str) -> bool:
     >>> _is_typo("learning_rte", "learning_rate"), _is_typo("eval_step", "save_steps")
     (True, False)
     """
-    start = len(commonprefix([word, near]))
+    start = _alike(word, near)
+    if not start:
+        return False
     left, right = word[start:], near[start:]
-    end = len(commonprefix([left[::-1], right[::-1]]))
+    end = _alike(left[::-1], right[::-1])
     left, right = left[: len(left) - end], right[: len(right) - end]
     return max(len(left), len(right)) <= 1 or (len(left) == 2 and left == right[::-1])
+
+
+def _alike(word: str, other: str) -> int:
+    """Return how many letters two words begin alike with."""
+    pairs = enumerate(zip(word, other, strict=False))
+    return next((at for at, (one, two) in pairs if one != two), min(len(word), len(other)))
 
 
 def _leaves(values: Mapping[str, Any], kind: str, path: Path_) -> Iterator[tuple[Path_, str]]:

@@ -193,9 +193,8 @@ class _File:
             return
         section = self.called.setdefault(call.section, {}) if call.section else self.called
         for key, value in call.values.items():
-            if key in section and section[key] != value:
-                value = f"${{{key}}}"
-            section[key] = value
+            differs = key in section and section[key] != value
+            section[key] = f"${{{key}}}" if differs else value
             path = (call.section, key) if call.section else (key,)
             self.lines[path] = call.lines.get(key, call.line)
 

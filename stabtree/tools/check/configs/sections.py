@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from stabtree.tools.check.configs.precision import SCALERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # Kinds of sections -> what is spelled otherwise in them than at the top; `*` asks the table of the top, too.
 _NAME = "name type class class_name target class_path component algorithm"
@@ -85,7 +88,8 @@ SECTIONS = _spelled(
         "config args cfg hparams hyperparameters hyper_parameters training_args training_arguments trainer_args"
         " params settings trainer training train run experiment optimization common trl deepspeed ds_config"
         " deepspeed_config init_args lightning_module data_types recipe distributed_training"
-        " optim_wrapper accelerator trainer_arguments clip_grad grad_clip algorithms gradient_clipping train_cfg actor_rollout_ref actor"
+        " optim_wrapper accelerator trainer_arguments clip_grad grad_clip algorithms gradient_clipping"
+        " train_cfg actor_rollout_ref actor"
     ),
     optimizer="optimizer optim optimizer_config optimizer_cfg optimizer_args",
     schedule="scheduler lr_scheduler lr_schedule sched schedule lr_scheduler_config learning_rate_scheduler",
@@ -105,16 +109,42 @@ SECTIONS = _spelled(
 INNER = ("params", "init_args", "kwargs", "args", "config")
 
 # Sections that are settings of something else: another model, a tool, a service, a search over settings.
-_ELSEWHERE = (
-    "discriminator critic reward reward_model reward_manager ref teacher ema profiler profiling wandb hydra env env_vars"
-    " environment generation generation_config gen sampling inference vllm test predict callback callbacks logger sweep"
-    " search tune hyperparameter_search augmentation transforms transform vision encoder decoder text_config"
-    " vision_config backbone head tokenizer_config export deploy paths defaults launcher slurm resources scene"
-    " camera renderer visualization callbacks_config model_config ppo_critic curriculum noise server client"
-    " quantization embedding value_head finetune_head autotuning flops_profiler comms_logger"
-).split()
-_SUFFIXES = ("_config", "config", "_cfg", "_arguments", "arguments", "_args", "args", "_params", "_settings", "_parameters")
-_TRAINERS = ("sft", "grpo", "dpo", "ppo", "kto", "orpo", "cpo", "rloo", "reward", "seq2seqtraining", "training", "train")
+_NOT_OURS = """
+    discriminator critic reward reward_model reward_manager ref teacher ema profiler profiling wandb hydra env
+    env_vars environment generation generation_config gen sampling inference vllm test predict callback callbacks
+    logger sweep search tune hyperparameter_search augmentation transforms transform vision encoder decoder
+    text_config vision_config backbone head tokenizer_config export deploy paths defaults launcher slurm resources
+    scene camera renderer visualization callbacks_config model_config ppo_critic curriculum noise server client
+    default_hooks custom_hooks quantization embedding value_head finetune_head autotuning flops_profiler
+    comms_logger
+"""
+_ELSEWHERE = frozenset(_NOT_OURS.split())
+_SUFFIXES = (
+    "_config",
+    "config",
+    "_cfg",
+    "_arguments",
+    "arguments",
+    "_args",
+    "args",
+    "_params",
+    "_settings",
+    "_parameters",
+)
+_TRAINERS = (
+    "sft",
+    "grpo",
+    "dpo",
+    "ppo",
+    "kto",
+    "orpo",
+    "cpo",
+    "rloo",
+    "reward",
+    "seq2seqtraining",
+    "training",
+    "train",
+)
 
 
 def section_kind(word: str) -> str:

@@ -13,7 +13,6 @@ from stabtree.frameworks.model_config import of_model
 from stabtree.frameworks.recognise import of_config, plain_word
 from stabtree.loaders.config import positive_of
 from stabtree.run import Setting
-from stabtree.tools.check.configs.complete import Settings
 from stabtree.tools.check.configs.keys import KEYS
 from stabtree.tools.check.configs.near import misspelled
 from stabtree.tools.check.configs.precision import EXCLUSIVE, switched_on
@@ -23,8 +22,7 @@ from stabtree.tools.check.configs.trainers import set_by_trainer
 from stabtree.tools.check.configs.units import in_steps
 
 if TYPE_CHECKING:
-
-
+    from stabtree.tools.check.configs.complete import Settings
     from stabtree.tools.check.configs.document import ConfigFile, Path_
     from stabtree.tools.check.configs.spelled import Spelled
 

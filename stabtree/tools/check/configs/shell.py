@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stabtree.common import yaml12
 from stabtree.common.errors import StabtreeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _ASSIGNED = re.compile(r"(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)*)?([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?:\[[@*]\])?(?:(:?[-=])([^{}]*))?\}|(\w+))")
@@ -109,9 +111,7 @@ def _quoted(text: str) -> bool:
 
 def _unquoted(text: str, variables: Mapping[str, str]) -> str:
     text = text.strip().rstrip(";")
-    if text.startswith("(") and text.endswith(")"):
-        text = text[1:-1]
-    elif _quoted(text):
+    if (text.startswith("(") and text.endswith(")")) or _quoted(text):
         text = text[1:-1]
     return _expanded(text, variables)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, MutableMapping
 
 MISTAKES = (ValueError, TypeError, RecursionError, MemoryError, OverflowError, ArithmeticError)
 _FEW = 16  # more values than these in a list are no setting
@@ -49,7 +51,7 @@ def literal_of(node: ast.expr, names: Names) -> Any:
     if isinstance(node, ast.Name | ast.Attribute):
         return _named(ast.unparse(node), names)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return _named(f"{ast.unparse(node.value)}.{node.slice.value}", names)
+        return _named(f"{ast.unparse(node.value)}.{node.slice.value!s}", names)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _called(node.func.id, node, names)
     if isinstance(node, ast.Dict):
