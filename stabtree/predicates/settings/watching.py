@@ -145,7 +145,7 @@ def best_mismatched(run: Run) -> Answer:
 def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
     """Will the log have too few rows to judge the run by?
 
-    Yes where it has none; `few` below `rows` ones, unless every step is logged.
+    Yes where it has none; `few` below `rows` ones, unless every step is logged, and where nobody chose the interval.
     """
     how, every, total = word(run, LOGS[0]), number(run, LOGS[1]), number(run, LOGS[2])
     if how == OFF:
@@ -156,7 +156,7 @@ def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
     if not every or total is None:
         return not_given(run, *LOGS[1:])
     count = min(total // every, LARGEST)
-    if count < 1:
+    if count < 1 and not is_default(run, LOGS[1]):
         found = YES
     elif count < rows and every > 1:
         found = FEW

@@ -50,6 +50,7 @@ GOOD: dict[str, Any] = {
     "logs": "wandb",
     "adapter": "lora",
     "lora_rank": 16,
+    "dropout": 0.05,
     "train_on_inputs": False,
     "sample_packing": True,
 }
@@ -148,6 +149,8 @@ SIDES: dict[str, Sides] = {
     "decay-in-gradient": Sides({"optimizer": "adam"}, {"optimizer": "adam", "framework": "deepspeed"}),
     "decay-in-gradient none": Sides({"weight_decay": 0.01}, {"weight_decay": 0.0}, {"optimizer": "adam"}),
     "decay-high-lora": Sides({"weight_decay": 0.12}, {"weight_decay": 0.1}),
+    "rate-absurd": Sides({"lr": 1.1}, {"lr": 0.9}, {"optimizer": "sgd"} | TUNED | {"task": None}),
+    "dropout-extreme": Sides({"dropout": 0.9}, {"dropout": 0.7}),
     "decay-far-high": Sides({"weight_decay": 0.33}, {"weight_decay": 0.27}, FULL),
     "epsilon-large": Sides({"epsilon": 1.1e-3}, {"epsilon": 0.9e-3}),
     "betas-swapped": Sides({"beta1": 0.95}, {"beta1": 0.94}, {"beta2": 0.9}),

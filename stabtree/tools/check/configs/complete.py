@@ -43,6 +43,8 @@ def completed(settings: Settings, left_open: Collection[str] | None = None) -> S
         found = {**_defaults(found, left_open), **found}
     _drop_uncounted(found)
     _drop_constant(found)
+    if "optimizer" not in found and {"beta1", "beta2"} <= found.keys():
+        found["optimizer"] = Setting("adam-like", f"it has betas: {found['beta2'].source}")
     _scaling(found)
     if "lora_rank" in found and "adapter" not in found:
         found["adapter"] = Setting("lora", found["lora_rank"].source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -11,13 +12,13 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words, masked, stays_inside
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
-from stabtree.frameworks.recognise import of_config, plain_word
+from stabtree.frameworks.recognise import plain_word
 from stabtree.loaders.folder import entries, is_file, size_of
 from stabtree.tools.check.configs.document import HINT, MAX_BYTES, read_document
-from stabtree.tools.check.configs.settle import is_model, read_settings
+from stabtree.tools.check.configs.settle import is_model, read_settings, trainer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from stabtree.tools.check.configs.complete import Settings
 
@@ -61,7 +62,7 @@ class Configured:
     @property
     def framework(self) -> str:
         """The trainer that it is for; empty where nothing shows it."""
-        return of_config(self.values)
+        return trainer_of(self.values)
 
 
 def configured(path: Path) -> Configured:
@@ -78,8 +79,10 @@ def configured(path: Path) -> Configured:
 
 def _is_partial(values: Mapping[str, Any]) -> bool:
     """Whether the trainer's defaults may not hold: of a state, a partial file, a script with a loop of its own."""
-    own_loop = framework_called(of_config(values)).config.own_loop
-    return "log_history" in values or "defaults" in values or any(plain_word(key) in own_loop for key in values)
+    own_loop = framework_called(trainer_of(values)).config.own_loop
+    parts = (values, *(inner for inner in values.values() if isinstance(inner, Mapping)))
+    words = {plain_word(key) for part in parts for key in part}
+    return bool(words & {"log_history", "defaults", *own_loop})
 
 
 def beside(one: Configured) -> tuple[list[Configured], tuple[str, ...]]:

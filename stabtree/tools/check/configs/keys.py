@@ -106,13 +106,15 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "warmup_steps": _same("warmup_steps", "lr_warmup warmup_num_steps num_lr_warmup_steps"),
     "warmup_ratio": (
         number_of,
-        "warmup_fraction warmup_proportion lr_warmup_fraction lr_warmup_ratio lr_warmup_steps_ratio",
+        "warmup_fraction warmup_proportion warmup_portion warmup_prop warmup_rate warmup_pct lr_warmup_fraction lr_warmup_ratio lr_warmup_steps_ratio",
     ),
     "weight_decay": _same("weight_decay"),
     "beta1": _same("beta1"),
     "beta2": _same("beta2"),
     "epsilon": _same("epsilon"),
-    "grad_clip": _same("grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping max_gradient_norm"),
+    "grad_clip": _same(
+        "grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping max_gradient_norm gradient_clip_value"
+    ),
     "grad_clip_by": (word_of, "gradient_clip_algorithm clip_grad_by"),
     "batch_size": (
         positive_of,
@@ -130,7 +132,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
         "accumulation_steps",
         (
             "grad_accum_steps accumulation gradient_accumulation accum_steps grad_acc_steps gas update_freq"
-            " accumulative_counts"
+            " accumulative_counts batch_accumulation_per_replica"
         ),
     ),
     "world_size": (positive_of, "num_gpus n_gpus num_processes nproc_per_node distributed_world_size"),
@@ -170,6 +172,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "gradient_checkpointing": (optional_flag, "enable_activation_checkpointing activation_checkpointing"),
     "seed": _same("seed", "seed_everything global_seed"),
     "label_smoothing": (number_of, "label_smoothing_factor label_smoothing_epsilon"),
+    "dropout": (number_of, "dropout_rate dropout_prob dropout_p"),
     "ddp_find_unused": (optional_flag, "ddp_find_unused_parameters find_unused_parameters"),
     "n_classes": _same("n_classes"),
     "vocab_size": _same("vocab_size"),

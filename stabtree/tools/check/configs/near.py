@@ -19,14 +19,8 @@ _CLOSE = 0.85  # no limit: of difflib, where 1 is the same word
 _SHORT = 7  # shorter words resemble too many others
 _SPELLINGS = tuple(word for word, (key, _) in PLACE.items() if KEYS[key][1])  # without keys that no file spells
 _KINDS = ("top", "training", "optimizer", "schedule")
-# Words of trainers that resemble a setting and are another one.
-_RESEMBLING = """
-    eval_batch_size per_device_eval_batch_size per_gpu_eval_batch_size eval_accumulation_steps logging_first_step
-    warmup_epochs warmup_epoch num_warmup_epochs lr_warmup_epochs max_seqlen val_batch_size test_batch_size eval_epochs
-    save_epochs log_epochs eval_ratio save_ratio min_learning_rate max_eval_steps num_train_samples num_eval_steps
-    lora_bias start_step train_step
-"""
-_OTHERS = frozenset(_RESEMBLING.split())
+# All that known spellings are made of: `model_type` is no slip for `model_dtype`.
+_PARTS = frozenset(part for word in (*PLACE, *MODES, *SCALERS) for part in word.split("_"))
 
 
 def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tuple[Path_, str] | None:
@@ -40,19 +34,22 @@ def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tupl
     own = framework_called(framework).config
     for path, kind in _leaves(file.values, "top", ()):
         word = plain_word(path[-1])
-        if len(word) < _SHORT or word in (*PLACE, *LOCAL[kind], *MODES, *SCALERS, *own.keys, *own.ignored, *_OTHERS):
+        if (
+            len(word) < _SHORT
+            or _PARTS.issuperset(word.split("_"))
+            or word in (*PLACE, *LOCAL[kind], *MODES, *SCALERS, *own.keys, *own.ignored)
+        ):
             continue
-        near = _nearest(word, bool(framework))
+        near = _nearest(word)
         if near and PLACE[near][0] not in known:
             return path, near
     return None
 
 
-def _nearest(word: str, strict: bool) -> str:
-    """Return the known spelling that a word is nearly; empty where none is, or the trainer may know it so."""
+def _nearest(word: str) -> str:
+    """Return the known spelling that a word is nearly; empty where none is, or it is written so by some."""
     for near in get_close_matches(word, _SPELLINGS, 3, _CLOSE):
-        same = squeezed(near) == squeezed(word)
-        if (strict or not same) and _is_typo(word, near):
+        if squeezed(near) != squeezed(word) and _is_typo(word, near):
             return near
     return ""
 

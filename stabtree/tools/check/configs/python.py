@@ -185,6 +185,15 @@ class _File:
                         names.objects[holder] = {**names.objects.get(holder, {}), key: value}
                 elif found := call_of(node, names):
                     self._called(found)
+                else:
+                    self._held(node, names)
+
+    def _held(self, node: ast.Call, names: Names) -> None:
+        """Read the settings that any other call is given as a whole: `wandb.init(config={...})`."""
+        for key, value, line in keywords(node, names):
+            if isinstance(value, Mapping) and len(value) > 1:
+                self.defaults.setdefault(key, value)
+                self.lines.setdefault((key,), line)
 
     def _called(self, call: Call) -> None:
         """Add what a call sets; of two calls that differ in a value, the value is open."""
@@ -225,6 +234,7 @@ def _stem(node: ast.ClassDef) -> str | None:
 
 def _attributes(node: ast.ClassDef, names: Names) -> Iterator[tuple[str, Any, int]]:
     """Yield the attributes of a class that have a value, those that `__init__` sets included."""
+    names = replace(names, values=ChainMap({}, names.values))
     body = list(node.body)
     for inner in node.body:
         if isinstance(inner, _FUNCTIONS) and inner.name == "__init__":
@@ -236,13 +246,21 @@ def _attributes(node: ast.ClassDef, names: Names) -> Iterator[tuple[str, Any, in
             continue
         key = target.id if isinstance(target, ast.Name) else target.attr  # type: ignore[union-attr]
         if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in ("field", "Field"):
-            value = next((word.value for word in value.keywords if word.arg == "default"), None)
+            value = _default_of(value)
         if value is None:
             continue
         try:
-            yield key, literal_of(value, names), inner.lineno
+            names.values[key] = literal_of(value, names)
+            yield key, names.values[key], inner.lineno
         except MISTAKES:
             yield key, open_value(value), inner.lineno
+
+
+def _default_of(field_: ast.Call) -> ast.expr | None:
+    """Return the default of a dataclass's field, that of a factory without arguments included."""
+    given = {word.arg: word.value for word in field_.keywords}
+    factory = given.get("default_factory")
+    return factory.body if isinstance(factory, ast.Lambda) else given.get("default")
 
 
 def _assigned(node: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:

@@ -61,6 +61,7 @@ class _Reading:
             return
         if key in _SHARES and _is_share(one.value):
             self.shares[key] = Setting(one.value, written(self.file, one.path))
+            self.open.add(key)
             return
         self._convert(key, one)
 
@@ -87,7 +88,7 @@ def read_settings(file: ConfigFile) -> _Reading:
     """The settings of a file with all that there is to say of them."""
     if is_model(file.values):
         return _Reading(file, _of_model(file))
-    framework = of_config(file.values)
+    framework = trainer_of(file.values)
     reading = _Reading(file, {"framework": Setting(framework, file.name)} if framework else {})
     spelled = [*set_by_trainer(file.values, framework), *spelled_in(file, framework)]
     for one in map(in_steps, _agreeing(spelled, reading)):
@@ -108,12 +109,21 @@ def read_settings(file: ConfigFile) -> _Reading:
     return reading
 
 
+def trainer_of(values: Mapping[str, Any]) -> str:
+    """The trainer that a file is for, by its keys or by those of a section that holds its configuration as a whole."""
+    found = of_config(values)
+    if found:
+        return found
+    sections = [value for key, value in values.items() if isinstance(value, Mapping) and section_kind(plain_word(key))]
+    return next(filter(None, map(of_config, sections)), "")
+
+
 def _agreeing(spelled: list[Spelled], reading: _Reading) -> list[Spelled]:
     """All but those of sections that no table knows, where two of these differ and nothing better is there."""
     sure = {one.key for one in spelled if not one.is_guessed and one.value is not None}
     guessed: dict[str, list[Spelled]] = {}
     for one in spelled:
-        if one.is_guessed and one.key not in sure and one.value is not None:
+        if one.is_guessed and one.key not in sure and _can_be_read(one):
             guessed.setdefault(one.key, []).append(one)
     differing = {key for key, some in guessed.items() if any(one.value != some[0].value for one in some)}
     for key in sorted(differing):
@@ -122,6 +132,13 @@ def _agreeing(spelled: list[Spelled], reading: _Reading) -> list[Spelled]:
         reading.notes.append(f"{where} say {key} in two ways: not judged.")
         reading.open.add(key)
     return [one for one in spelled if not (one.is_guessed and one.key in differing)]
+
+
+def _can_be_read(one: Spelled) -> bool:
+    try:
+        return one.value is not None and KEYS[one.key][0](one.value) is not None
+    except (ValueError, OverflowError, TypeError):
+        return False
 
 
 def _exclusive(file: ConfigFile) -> Settings:

@@ -165,6 +165,8 @@ def _commands(line: str) -> Iterator[list[str]]:
 def _flags(words: list[str]) -> Iterator[tuple[str, Any]]:
     """Yield the flags and overrides among the words of a command."""
     place = 0
+    while place < len(words) and _ASSIGNED.fullmatch(words[place]):
+        place += 1  # variables of this command alone
     while place < len(words):
         flag = _FLAG.fullmatch(words[place])
         override = _OVERRIDE.fullmatch(words[place])

@@ -470,6 +470,7 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
         FAIRSEQ,
         {
             "framework": "fairseq",
+            "dropout": 0.1,
             "dtype": "fp16",
             "mixed": True,
             "loss_scaling": "dynamic",
