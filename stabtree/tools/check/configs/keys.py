@@ -106,7 +106,10 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "warmup_steps": _same("warmup_steps", "lr_warmup warmup_num_steps num_lr_warmup_steps"),
     "warmup_ratio": (
         number_of,
-        "warmup_fraction warmup_proportion warmup_portion warmup_prop warmup_rate warmup_pct lr_warmup_fraction lr_warmup_ratio lr_warmup_steps_ratio",
+        (
+            "warmup_fraction warmup_proportion warmup_portion warmup_prop warmup_rate warmup_pct lr_warmup_fraction"
+            " lr_warmup_ratio lr_warmup_steps_ratio"
+        ),
     ),
     "weight_decay": _same("weight_decay"),
     "beta1": _same("beta1"),

@@ -1,4 +1,4 @@
-"""Settings in sections of any name, what is switched off, left open or misspelled, and what a trainer does by itself."""
+"""Settings in sections of any name, what is switched off, left open or misspelled, and defaults of trainers."""
 
 from __future__ import annotations
 

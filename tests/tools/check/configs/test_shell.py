@@ -43,7 +43,7 @@ def said(place: Path, text: str, name: str = "run.sh") -> dict[str, Any]:
 
 
 def test_the_flags_of_a_script_are_settings(tmp_path: Path) -> None:
-    """With variables, their defaults, arrays, continued lines, switches and lists; comments and texts are passed over."""
+    """With variables, their defaults, arrays, continued lines, switches and lists; without comments and texts."""
     found = said(tmp_path, SCRIPT)
     expected = {
         "framework": "huggingface",
