@@ -55,6 +55,7 @@ _CONFIG: Mapping[str, Reader] = {
     "rules": _as_given,
     "classes_in": text,
     "named_by": words,
+    "targets": words,
     "own_loop": words,
     "adds": flag,
     "example": text,

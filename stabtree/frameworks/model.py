@@ -42,6 +42,7 @@ class ConfigSigns:
         rules: values that set a key of ours to another value.
         classes_in: the section that names the classes to build: loggers and callbacks.
         named_by: keys by which the configuration of another trainer names the file of this one.
+        targets: classes that a section with `_target_` or `class_path` builds.
         own_loop: keys of scripts with a loop of their own, for which the defaults of the trainer don't hold.
         adds: whether the file says how another trainer's run is launched, and is no training by itself.
         example: a small configuration, as YAML; tests read it.
@@ -54,6 +55,7 @@ class ConfigSigns:
     rules: tuple[Rule, ...] = ()
     classes_in: str = ""
     named_by: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     own_loop: tuple[str, ...] = ()
     adds: bool = False
     example: str = ""

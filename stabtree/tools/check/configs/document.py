@@ -15,7 +15,7 @@ from stabtree.common import toml, yaml12
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 from stabtree.loaders.source import NAME_METRICS, open_source
-from stabtree.tools.check.configs import python, shell
+from stabtree.tools.check.configs.forms import python, shell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +40,7 @@ class ConfigFile:
         values: its top-level object.
         lines: the line of each value by its path of keys, where the format shows it.
         notes: what was wrong but readable.
+        own_names: whether the names outside of `first` are the file's own, as the variables of a Python file are.
         first: sections that count before what stands outside of them, as the call of a trainer before a constant.
     """
 
@@ -48,6 +49,7 @@ class ConfigFile:
     lines: Mapping[Path_, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     first: frozenset[str] = frozenset()
+    own_names: bool = False
 
 
 def read_document(path: Path) -> ConfigFile:
@@ -111,7 +113,7 @@ def _python(text: str, source: Source) -> ConfigFile:
     except python.UnreadableError as error:
         where = f"{source.path}:{error.line}" if error.line else source.path
         raise StabtreeError("is not valid Python", where=where, hint=HINT) from None
-    return ConfigFile(source.name, found.values, found.lines, found.notes, found.first)
+    return ConfigFile(source.name, found.values, found.lines, found.notes, found.first, own_names=True)
 
 
 def _shell(text: str, source: Source) -> ConfigFile:

@@ -139,7 +139,9 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
         ),
     ),
     "world_size": (positive_of, "num_gpus n_gpus num_processes nproc_per_node distributed_world_size"),
-    "max_steps": _same("max_steps", "training_steps max_train_steps num_train_steps max_update max_duration"),
+    "max_steps": _same(
+        "max_steps", "training_steps max_train_steps num_train_steps max_update max_duration num_iterations"
+    ),
     "epochs": _same("epochs"),
     "log_interval": _same("log_interval", "log_every_steps"),
     "log_strategy": (strategy_of, "logging_strategy"),

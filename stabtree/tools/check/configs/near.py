@@ -33,6 +33,8 @@ def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tupl
     """
     own = framework_called(framework).config
     for path, kind in _leaves(file.values, "top", ()):
+        if file.own_names and path[0] not in file.first:
+            continue
         word = plain_word(path[-1])
         if (
             len(word) < _SHORT

@@ -122,11 +122,11 @@ INNER = ("params", "init_args", "kwargs", "args", "config")
 _NOT_OURS = """
     discriminator critic reward reward_model reward_manager ref teacher ema profiler profiling wandb hydra env
     env_vars environment generation generation_config gen sampling inference vllm test predict callback callbacks
-    logger sweep search tune hyperparameter_search augmentation transforms transform vision encoder decoder
-    text_config vision_config backbone head tokenizer_config export deploy paths defaults launcher slurm resources
-    scene camera renderer visualization callbacks_config model_config ppo_critic curriculum noise server client
-    default_hooks custom_hooks quantization embedding value_head finetune_head autotuning flops_profiler
-    comms_logger
+    logger sweep search tune parameter_grid param_grid grid grid_search search_space sweep_config
+    hyperparameter_grid hyperparameter_search augmentation transforms transform vision encoder decoder text_config
+    vision_config backbone head tokenizer_config export deploy paths defaults launcher slurm resources scene camera
+    renderer visualization callbacks_config model_config ppo_critic curriculum noise server client default_hooks
+    custom_hooks quantization embedding value_head finetune_head autotuning flops_profiler comms_logger
 """
 _ELSEWHERE = frozenset(_NOT_OURS.split())
 _SUFFIXES = (

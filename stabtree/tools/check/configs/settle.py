@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.text import clean, masked
 from stabtree.frameworks.load import framework as framework_called
+from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.model_config import of_model
 from stabtree.frameworks.recognise import of_config, plain_word
 from stabtree.loaders.config import positive_of
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 # Counts of steps that some trainers take as a share of all steps where they are below 1.
 _SHARES = ("log_interval", "eval_every", "checkpoint_every")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _DEEPEST = 3  # sections in sections that are looked into for flags that exclude each other
 
 
@@ -71,6 +74,9 @@ class _Reading:
         try:
             self.settings[key] = Setting(KEYS[key][0](one.value), source, _dotted(one.path))
         except (ValueError, OverflowError, TypeError) as error:
+            if isinstance(one.value, str) and _NAME.fullmatch(one.value):  # of another module
+                self.open.add(key)
+                return
             shown = masked(clean(repr(one.value), 40))
             self.notes.append(f"{source} is {shown}, not {clean(error, 60)}: ignored.")
             return
@@ -115,7 +121,13 @@ def trainer_of(values: Mapping[str, Any]) -> str:
     if found:
         return found
     sections = [value for key, value in values.items() if isinstance(value, Mapping) and section_kind(plain_word(key))]
-    return next(filter(None, map(of_config, sections)), "")
+    return next(filter(None, map(_trainer_of_section, sections)), "")
+
+
+def _trainer_of_section(section: Mapping[str, Any]) -> str:
+    target = str(section.get("_target_") or section.get("class_path") or "")
+    built = (one.id for one in frameworks().values() if target in one.config.targets)
+    return next(built, "") or of_config(section)
 
 
 def _agreeing(spelled: list[Spelled], reading: _Reading) -> list[Spelled]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.tools.check.configs import load_config
-from stabtree.tools.check.configs.shell import parsed
+from stabtree.tools.check.configs.forms.shell import parsed
 from tests.loaders.make import write
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from stabtree.tools.check.configs.calls import Call, argument_default, call_of
-from stabtree.tools.check.configs.values import MISTAKES, Names, keywords, literal_of, open_value
+from stabtree.tools.check.configs.forms.calls import HANDED, UNKNOWN, Call, argument_default, call_of
+from stabtree.tools.check.configs.forms.values import MISTAKES, Names, keywords, literal_of, open_value
 
 _IMPORTS = ast.Import | ast.ImportFrom
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -19,6 +19,8 @@ _CLASS_ENDS = ("config", "args", "arguments", "params", "hyperparameters", "sett
 # Classes of these names are the configuration of the run as a whole; others are a section of it.
 _WHOLE = ("", "train", "training", "trainer", "hyper", "h", "experiment", "exp", "run", "script", "finetune", "gpt")
 _HOLDERS = ("args", "opt", "opts", "flags", "hparams", "config", "cfg", "params", "conf")  # of parsed flags
+_GIVEN = ("Arguments", "Config")  # how objects of a trainer's arguments are called
+_PARTS = ("LoraConfig", "PeftConfig")  # those that are none
 _STARTS = ("main", "train", "run", "finetune", "fine_tune")  # functions whose constants are the run's
 
 
@@ -85,6 +87,8 @@ class _File:
         for section, inner in self.called.items():
             both = isinstance(values.get(section), Mapping) and isinstance(inner, Mapping)
             values[section] = {**values[section], **inner} if both else inner
+        if HANDED in self.called and not any(name.endswith(_GIVEN) for name in self.called if name not in _PARTS):
+            values[HANDED] = {**values[HANDED], UNKNOWN: "${args}"}  # they are made elsewhere
         return Parsed(values, self.lines, (), frozenset(self.called))
 
     def walk(self, body: list[ast.stmt], names: Names) -> None:
@@ -143,6 +147,8 @@ class _File:
         names.values[target.id] = found
         if isinstance(found, Mapping):
             names.objects[target.id] = found
+            if not kept and len(found) > 1:
+                self.defaults.setdefault(target.id, found)
         if kept:
             self.constants[target.id] = found
             self.lines[(target.id,)] = node.lineno
@@ -238,6 +244,7 @@ def _attributes(node: ast.ClassDef, names: Names) -> Iterator[tuple[str, Any, in
     body = list(node.body)
     for inner in node.body:
         if isinstance(inner, _FUNCTIONS) and inner.name == "__init__":
+            names.values.update(_defaults_of(inner, names))
             body += inner.body
     for inner in body:
         target, value = _assigned(inner)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stabtree.tools.check.configs.values import MISTAKES, Names, keywords, literal_of, open_value
+from stabtree.tools.check.configs.forms.values import MISTAKES, Names, keywords, literal_of, open_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +29,8 @@ _SCHEDULES: Mapping[str, tuple[str, ...]] = {
     "get_polynomial_decay_schedule_with_warmup": ("num_warmup_steps", "num_training_steps", "lr_end"),
 }
 _LIGHTNING = ("max_epochs", "max_steps", "gradient_clip_val", "accelerator", "precision", "accumulate_grad_batches")
+HANDED = "trainer_arguments"  # the section of what a trainer is given besides an object of arguments
+UNKNOWN = "defaults"  # a key that says that more is given, and not what
 _QUANTIZED = ("load_in_4bit", "load_in_8bit")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
 _ELSEWHERE = ("Generation", "Model", "AutoConfig", "Pretrained", "Vision", "Text", "Sampling", "Inference")
@@ -128,7 +130,7 @@ def _loaded(path: str, node: ast.Call, names: Names) -> Call | None:
         return None
     given = {key: value for key, value, _ in keywords(node, names)}
     flags = {key: given[key] for key in _QUANTIZED if key in given}
-    return Call("", {"init_from": "pretrained", **flags}, {}, node.lineno)
+    return Call("", {"model_name_or_path": "pretrained", **flags}, {}, node.lineno)
 
 
 def _checkpoint(name: str, node: ast.Call, names: Names) -> Call | None:
@@ -145,7 +147,7 @@ def _trainer(name: str, node: ast.Call, names: Names) -> Call | None:
         values = {key: value for key, value in found.values.items() if key != "callbacks"}
         return Call("trainer", values, found.lines, node.lineno)
     if name.endswith("Trainer") and any(word.arg in ("max_seq_length", "packing") for word in node.keywords):
-        return _made("trainer_arguments", node, names)
+        return _made(HANDED, node, names)
     return None
 
 
@@ -169,5 +171,5 @@ def _settings(name: str, node: ast.Call, names: Names) -> Call | None:
         return Call("", flags, {}, node.lineno)
     found = _made(name, node, names)
     if any(word.arg is None for word in node.keywords):  # **more: what is not named may be there
-        return Call(name, {**found.values, "defaults": "${**}"}, found.lines, node.lineno)
+        return Call(name, {**found.values, UNKNOWN: "${**}"}, found.lines, node.lineno)
     return found

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabtree.tools.check.configs import load_config
-from stabtree.tools.check.configs.python import UnreadableError, parsed
+from stabtree.tools.check.configs.forms.python import UnreadableError, parsed
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -141,6 +141,23 @@ def test_what_a_call_is_given_and_can_not_be_read_has_no_default(tmp_path: Path)
     assert (config["grad_clip"].value, config["grad_clip"].source) == (1.0, "default of Hugging Face Trainer")
     more = load_config(write(tmp_path, "TrainingArguments(learning_rate=1e-4, **more)\n", "more.py")).config
     assert not any(one.source.startswith("default of ") for one in more.values())
+
+
+def test_what_an_imported_name_stands_for_is_not_known(tmp_path: Path) -> None:
+    """A setting that another module holds is no default and no mistake."""
+    text = "from config import CFG\nTrainingArguments(learning_rate=CFG.rate, max_grad_norm=CFG.clip, seed=1)\n"
+    run = load_config(write(tmp_path, text, "train.py"))
+    assert {"lr", "grad_clip"}.isdisjoint(run.config)
+    assert not run.notes
+    handed = "SFTTrainer(args=given, dataset_text_field='text', max_seq_length=512, peft_config=LoraConfig(r=8))\n"
+    assert said(tmp_path, handed)["lora_rank"] == 8
+    assert "lr" not in load_config(write(tmp_path, handed, "sft.py")).config
+
+
+def test_a_variable_is_no_misspelled_setting(tmp_path: Path) -> None:
+    """What a file calls its own variables is its own matter; the arguments of a trainer are not."""
+    assert "misspelled" not in said(tmp_path, "learning_rte = 0.1\nseed = 1\n")
+    assert "misspelled" in said(tmp_path, "TrainingArguments(learning_rte=0.1, seed=1)\n")
 
 
 def test_the_place_of_an_argument_is_its_line(tmp_path: Path) -> None:
