@@ -26,7 +26,6 @@ REPLACES: Mapping[str, tuple[str, ...]] = {
     "warmup_steps": ("warmup_ratio",),
     "micro_batch_size": ("batch_size",),
     "checkpoint_every": ("save_strategy",),
-    "save_strategy": ("checkpoint_every",),
     "epochs": ("max_steps",),
 }
 
