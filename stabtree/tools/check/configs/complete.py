@@ -54,9 +54,9 @@ def completed(settings: Settings, left_open: Collection[str] | None = None) -> S
 
 def _defaults(said: Settings, left_open: Collection[str]) -> Settings:
     """What the trainer does where nothing is said, of what another setting does not replace."""
-    framework = str(said["framework"].value) if "framework" in said else ""
-    trainer = framework_called(framework)
-    task = str(said["task"].value) if "task" in said else ""
+    nothing = Setting("", "")
+    trainer = framework_called(str(said.get("framework", nothing).value))
+    task = str(said.get("task", nothing).value)
     unset = {**trainer.unset, **trainer.unset_by_task.get(task, {})}
     source = f"{DEFAULT} of {trainer.name}"
     found: Settings = {}

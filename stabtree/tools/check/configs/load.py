@@ -45,7 +45,10 @@ def load_config(*paths: str | Path) -> Run:
         for one in found:
             notes += (*one.notes, *_otherwise(settings, one.settings))
             settings |= one.settings
-            left_open = None if one.open is None or left_open is None else left_open | one.open
+            if one.open is None:
+                left_open = None
+            elif left_open is not None:
+                left_open |= one.open
             sources.append(FileUse(masked(clean(one.path)), _format(one), 0))
     if not settings.keys() - {*_NOT_TRAINING, "framework", "name"}:
         where = masked(clean(paths[0]))

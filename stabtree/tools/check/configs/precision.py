@@ -36,7 +36,7 @@ def precision_told(word: str, kind: str, value: Any, framework: str) -> Mapping[
     if kind in REDUCED:
         return _in_section(word, kind, value)
     if kind == "any":
-        return _flag(word, said, framework) or (_mode(word, said, framework) if word == "mixed_precision" else {})
+        return _any(word, said, framework)
     if kind not in ("top", "training"):
         return {}
     if word.removeprefix("use_") in SCALERS or (word == "loss_scale" and isinstance(value, str)):
@@ -45,6 +45,13 @@ def precision_told(word: str, kind: str, value: Any, framework: str) -> Mapping[
         return _mode(word, said, framework)
     if word == "dtype":
         return _dtype(said, framework)
+    return _flag(word, said, framework)
+
+
+def _any(word: str, said: str, framework: str) -> Mapping[str, ConfigScalar]:
+    """Return what a section of any name says: by words that no model and no sampler has, too."""
+    if word == "mixed_precision":
+        return _mode(word, said, framework)
     return _flag(word, said, framework)
 
 

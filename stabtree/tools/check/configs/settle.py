@@ -137,13 +137,17 @@ def _agreeing(spelled: list[Spelled], reading: _Reading) -> list[Spelled]:
     for one in spelled:
         if one.is_guessed and one.key not in sure and _can_be_read(one):
             guessed.setdefault(one.key, []).append(one)
-    differing = {key for key, some in guessed.items() if any(one.value != some[0].value for one in some)}
-    for key in sorted(differing):
-        first, other = guessed[key][0], next(one for one in guessed[key] if one.value != guessed[key][0].value)
-        where = f"{written(reading.file, first.path)} and {_dotted(other.path)}"
+    differing = {key: other for key, some in guessed.items() if (other := _other(some))}
+    for key, other in differing.items():
+        where = f"{written(reading.file, guessed[key][0].path)} and {_dotted(other.path)}"
         reading.notes.append(f"{where} say {key} in two ways: not judged.")
         reading.open.add(key)
     return [one for one in spelled if not (one.is_guessed and one.key in differing)]
+
+
+def _other(some: list[Spelled]) -> Spelled | None:
+    """Return the first of several values that is not that of the first; None where they agree."""
+    return next((one for one in some if one.value != some[0].value), None)
 
 
 def _can_be_read(one: Spelled) -> bool:

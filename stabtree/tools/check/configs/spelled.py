@@ -110,15 +110,17 @@ def _inside(kind: str, words: list[str]) -> str:
         if word in INNER and kind != "top":
             continue
         found = section_kind(word)
-        kind = _in_known(kind, word) if found == "any" else found
+        kind = _in_known(kind, word, found)
         if not kind:
             break
     return kind
 
 
-def _in_known(kind: str, word: str) -> str:
-    """The kind of a section that no table knows: only where nothing says that it is of a part of the training."""
-    return "any" if kind in ("top", "training", "any") and not word.startswith(("val_", "eval_", "test_")) else ""
+def _in_known(kind: str, word: str, found: str) -> str:
+    """The kind of a section in another; of one that no table knows only where it may be of the training as a whole."""
+    if found != "any" or (kind in ("top", "training", "any") and not word.startswith(("val_", "eval_", "test_"))):
+        return found
+    return ""
 
 
 def _leaf(word: str, kind: str, path: Path_, value: Any, framework: str) -> Iterator[Spelled]:
@@ -161,7 +163,9 @@ def _key(word: str, kind: str, framework: str) -> tuple[str, int] | None:
             return None
     if word in LOCAL[kind]:
         return LOCAL[kind][word], int(word in _CLASSES)
-    found = PLACE.get(word) or (None if framework else LOOSE.get(squeezed(word)))
+    found = PLACE.get(word)
+    if not found and not framework:
+        found = LOOSE.get(squeezed(word))
     if found and (found[0] in ALSO[kind] or "*" in ALSO[kind]):
         return found
     return None

@@ -152,13 +152,19 @@ def _saves(saving: Sequence[tuple[Mapping[str, Any], Path_]]) -> Iterator[Spelle
     if every:
         count, path = min(every, key=lambda one: one[0])
         yield _setting("checkpoint_every", count, *path, "every_n_train_steps")
+    said = [(given, path) for given, path in saving if "save_top_k" in given]
+    if not said:
+        return
     kept = [given.get("save_top_k", 1) for given, _ in saving]
-    known = [one for one in kept if isinstance(one, int) and not isinstance(one, bool)]
-    path = saving[-1][1] if saving else ()
-    if known and all(given.get("save_top_k") == 0 and given.get("save_last") is not True for given, _ in saving):
-        yield _setting("save_strategy", "no", *path, "save_top_k")
-    elif len(known) == len(kept) and any("save_top_k" in given for given, _ in saving) and -1 not in known:
-        yield _setting("save_total_limit", sum(known), *path, "save_top_k")
+    place = (*said[-1][1], "save_top_k")
+    if all(_saves_nothing(given) for given, _ in saving):
+        yield _setting("save_strategy", "no", *place)
+    elif all(isinstance(one, int) and one >= 0 for one in kept):
+        yield _setting("save_total_limit", sum(kept), *place)
+
+
+def _saves_nothing(given: Mapping[str, Any]) -> bool:
+    return given.get("save_top_k") == 0 and given.get("save_last") is not True
 
 
 def _is_count(given: Mapping[str, Any], key: str) -> bool:

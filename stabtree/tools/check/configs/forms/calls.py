@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stabtree.tools.check.configs.forms.values import MISTAKES, Names, keywords, literal_of, open_value
+from stabtree.tools.check.configs.forms.values import MISTAKES, Scope, keywords, literal_of, open_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,48 +55,45 @@ class Call:
     listed: str = ""
 
 
-def call_of(node: ast.Call, names: Names) -> Call | None:
+def call_of(node: ast.Call, names: Scope) -> Call | None:
     """Return what a call sets of a training; None where it sets nothing."""
     path = ast.unparse(node.func)
     name = path.rpartition(".")[2]
-    for reader in (_optimizer, _schedule, _clip, _loaded, _checkpoint, _trainer, _precision, _settings):
-        found = reader(path if reader is _loaded else name, node, names)
-        if found:
-            return found
-    return None
+    readers = (_optimizer, _schedule, _clip, _checkpoint, _trainer, _precision, _settings)
+    tried = (reader(name, node, names) for reader in readers)
+    return _loaded(path, node, names) or next(filter(None, tried), None)
 
 
-def argument_default(node: ast.Call, names: Names) -> tuple[str, Any, int] | None:
+def argument_default(node: ast.Call, names: Scope) -> tuple[str, Any, int] | None:
     """Return the default of a flag that a call declares, as `add_argument("--lr", default=0.1)`; None for others."""
     name = ast.unparse(node.func).rpartition(".")[2]
-    if name in ("add_argument", "option") and node.args:
-        flags = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        longest = max(flags, key=len, default="")
-        default = next((word.value for word in node.keywords if word.arg == "default"), None)
-    elif name.startswith("DEFINE_") and len(node.args) > 1 and isinstance(node.args[0], ast.Constant):
-        longest, default = f"--{node.args[0].value!s}", node.args[1]
+    texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    if name in ("add_argument", "option"):
+        defaults = [word.value for word in node.keywords if word.arg == "default"]
+    elif name.startswith("DEFINE_"):
+        texts, defaults = [f"--{text}" for text in texts[:1]], node.args[1:2]
     else:
         return None
-    flag = _FLAG.fullmatch(longest)
-    if not flag or default is None:
+    flag = _FLAG.fullmatch(max(texts, key=len, default=""))
+    if not flag or not defaults:
         return None
-    return flag[1].replace("-", "_"), _read(default, names), node.lineno
+    return flag[1].replace("-", "_"), _read(defaults[0], names), node.lineno
 
 
-def _read(node: ast.expr, names: Names) -> Any:
+def _read(node: ast.expr, names: Scope) -> Any:
     try:
         return literal_of(node, names)
     except MISTAKES:
         return open_value(node)
 
 
-def _made(section: str, node: ast.Call, names: Names, more: Mapping[str, Any] | None = None) -> Call:
+def _made(section: str, node: ast.Call, names: Scope, more: Mapping[str, Any] | None = None) -> Call:
     found = [*keywords(node, names)]
     values = {**(more or {}), **{key: value for key, value, _ in found}}
     return Call(section, values, {key: line for key, _, line in found}, node.lineno)
 
 
-def _optimizer(name: str, node: ast.Call, names: Names) -> Call | None:
+def _optimizer(name: str, node: ast.Call, names: Scope) -> Call | None:
     if not _OPTIMIZER.fullmatch(name) or not (node.args or node.keywords):
         return None
     more: dict[str, Any] = {"type": name}
@@ -105,25 +102,25 @@ def _optimizer(name: str, node: ast.Call, names: Names) -> Call | None:
     if rate is not None:
         more["lr"] = rate
     found = _made("optimizer", node, names, more)
-    values = {"lr" if key == "learning_rate" else key: value for key, value in found.values.items()}
-    return Call("optimizer", values, {**found.lines, "lr": node.lineno}, node.lineno)
+    return Call("optimizer", found.values, {**found.lines, "lr": node.lineno}, node.lineno)
 
 
-def _schedule(name: str, node: ast.Call, names: Names) -> Call | None:
+def _schedule(name: str, node: ast.Call, names: Scope) -> Call | None:
     if name not in _SCHEDULES:
         return None
     given = zip(_SCHEDULES[name], node.args[1:], strict=False)
     return _made("scheduler", node, names, {key: _read(value, names) for key, value in given})
 
 
-def _clip(name: str, node: ast.Call, names: Names) -> Call | None:
+def _clip(name: str, node: ast.Call, names: Scope) -> Call | None:
     if name != "clip_grad_norm_":
         return None
-    given = node.args[1:2] or [word.value for word in node.keywords if word.arg == "max_norm"]
-    return Call("clip_grad", {"max_norm": _read(given[0], names)}, {}, node.lineno) if given else None
+    for given in node.args[1:2] or [word.value for word in node.keywords if word.arg == "max_norm"]:
+        return Call("clip_grad", {"max_norm": _read(given, names)}, {}, node.lineno)
+    return None
 
 
-def _loaded(path: str, node: ast.Call, names: Names) -> Call | None:
+def _loaded(path: str, node: ast.Call, names: Scope) -> Call | None:
     """Return what the loading of a pre-trained model says: that it is one, its precision, and its quantization."""
     holder, _, method = path.rpartition(".")
     if method != "from_pretrained" or not _MODEL.fullmatch(holder.rpartition(".")[2]):
@@ -133,14 +130,14 @@ def _loaded(path: str, node: ast.Call, names: Names) -> Call | None:
     return Call("", {"model_name_or_path": "pretrained", **flags}, {}, node.lineno)
 
 
-def _checkpoint(name: str, node: ast.Call, names: Names) -> Call | None:
+def _checkpoint(name: str, node: ast.Call, names: Scope) -> Call | None:
     if name != "ModelCheckpoint" or any(word.arg == "save_best_only" for word in node.keywords):
         return None
     values = {key: value for key, value, _ in keywords(node, names)}
     return Call("trainer", {"class_path": name, **values}, {}, node.lineno, listed="callbacks")
 
 
-def _trainer(name: str, node: ast.Call, names: Names) -> Call | None:
+def _trainer(name: str, node: ast.Call, names: Scope) -> Call | None:
     """Return what Lightning's trainer is given; that of others takes an object of arguments."""
     if name == "Trainer" and any(word.arg in _LIGHTNING for word in node.keywords):
         found = _made("trainer", node, names)
@@ -151,18 +148,19 @@ def _trainer(name: str, node: ast.Call, names: Names) -> Call | None:
     return None
 
 
-def _precision(name: str, node: ast.Call, names: Names) -> Call | None:
+def _precision(name: str, node: ast.Call, names: Scope) -> Call | None:
     if name == "GradScaler":
         enabled = next((word.value for word in node.keywords if word.arg == "enabled"), None)
         if enabled is None or _read(enabled, names) is True:
             return Call("", {"grad_scaler": True}, {}, node.lineno)
     if name == "autocast":
-        dtype = next((word.value for word in node.keywords if word.arg == "dtype"), None)
-        return Call("", {"mixed_precision": _read(dtype, names)}, {}, node.lineno) if dtype else None
+        for word in node.keywords:
+            if word.arg == "dtype":
+                return Call("", {"mixed_precision": _read(word.value, names)}, {}, node.lineno)
     return None
 
 
-def _settings(name: str, node: ast.Call, names: Names) -> Call | None:
+def _settings(name: str, node: ast.Call, names: Scope) -> Call | None:
     """Return what an object of settings is given: `TrainingArguments(...)`, `LoraConfig(...)`."""
     if not _SETTINGS.fullmatch(name) or name.startswith(_ELSEWHERE) or not node.keywords:
         return None

@@ -11,7 +11,8 @@ from itertools import chain
 from typing import Any
 
 from stabtree.tools.check.configs.forms.calls import HANDED, UNKNOWN, Call, argument_default, call_of
-from stabtree.tools.check.configs.forms.values import MISTAKES, Names, keywords, literal_of, open_value
+from stabtree.tools.check.configs.forms.nodes import assigned, default_of, head, is_main, own_name, statements
+from stabtree.tools.check.configs.forms.values import MISTAKES, Scope, keywords, literal_of, open_value
 
 _IMPORTS = ast.Import | ast.ImportFrom
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -57,7 +58,7 @@ def parsed(text: str) -> Parsed:
     imports = (node.names for node in tree.body if isinstance(node, _IMPORTS))
     imported = frozenset(name.asname or name.name for name in chain.from_iterable(imports))
     try:
-        found.walk(tree.body, Names({}, imported))
+        found.walk(tree.body, Scope({}, imported))
     except RecursionError:
         raise UnreadableError(0) from None
     return found.done()
@@ -79,19 +80,20 @@ class _File:
     defaults: dict[str, Any] = field(default_factory=dict)
     called: dict[str, Any] = field(default_factory=dict)
     lines: dict[tuple[str | int, ...], int] = field(default_factory=dict)
-    later: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Names]] = field(default_factory=list)
+    later: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Scope]] = field(default_factory=list)
 
     def done(self) -> Parsed:
         """Return all that was found: a call goes before a constant, and that before a default."""
         values = {**self.defaults, **self.constants}
         for section, inner in self.called.items():
-            both = isinstance(values.get(section), Mapping) and isinstance(inner, Mapping)
-            values[section] = {**values[section], **inner} if both else inner
+            if isinstance(values.get(section), Mapping) and isinstance(inner, Mapping):
+                inner = {**values[section], **inner}  # noqa: PLW2901
+            values[section] = inner
         if HANDED in self.called and not any(name.endswith(_GIVEN) for name in self.called if name not in _PARTS):
             values[HANDED] = {**values[HANDED], UNKNOWN: "${args}"}  # they are made elsewhere
         return Parsed(values, self.lines, (), frozenset(self.called))
 
-    def walk(self, body: list[ast.stmt], names: Names) -> None:
+    def walk(self, body: list[ast.stmt], names: Scope) -> None:
         """Read the statements of the module, then those of its functions."""
         self._block(body, names, kept=True)
         while self.later:
@@ -100,7 +102,7 @@ class _File:
             inner.values.update(_defaults_of(node, outer))
             self._block(node.body, inner, kept=node.name.startswith(_STARTS))
 
-    def _block(self, body: list[ast.stmt], names: Names, *, kept: bool) -> None:
+    def _block(self, body: list[ast.stmt], names: Scope, *, kept: bool) -> None:
         for node in body:
             if isinstance(node, _FUNCTIONS):
                 self.later.append((node, names))
@@ -109,19 +111,19 @@ class _File:
             elif isinstance(node, ast.If):
                 self._either(node, names, kept=kept)
             elif isinstance(node, ast.For | ast.While | ast.With | ast.Try | ast.AsyncFor | ast.AsyncWith):
-                self._calls(_head(node), names)
+                self._calls(head(node), names)
                 for part in ("body", "handlers", "orelse", "finalbody"):
-                    self._block([*_statements(getattr(node, part, []))], names, kept=kept)
+                    self._block([*statements(getattr(node, part, []))], names, kept=kept)
             else:
                 self._calls([node], names)
                 self._assign(node, names, kept=kept)
 
-    def _either(self, node: ast.If, names: Names, *, kept: bool) -> None:
+    def _either(self, node: ast.If, names: Scope, *, kept: bool) -> None:
         """Read both branches; a name that differs after them is not known."""
         self._calls([node.test], names)
         before = dict(names.values)
         self._block(node.body, names, kept=kept)
-        if _is_main(node.test):
+        if is_main(node.test):
             return
         after = dict(names.values)
         self._block(node.orelse, names, kept=kept)
@@ -131,8 +133,8 @@ class _File:
                 names.values[name] = None
                 self.constants.pop(name, None)
 
-    def _assign(self, node: ast.stmt, names: Names, *, kept: bool) -> None:
-        target, value = _assigned(node)
+    def _assign(self, node: ast.stmt, names: Scope, *, kept: bool) -> None:
+        target, value = assigned(node)
         if not isinstance(target, ast.Name) or value is None:
             return
         self._hold(target.id, value, names)
@@ -153,13 +155,13 @@ class _File:
             self.constants[target.id] = found
             self.lines[(target.id,)] = node.lineno
 
-    def _hold(self, name: str, value: ast.expr, names: Names) -> None:
+    def _hold(self, name: str, value: ast.expr, names: Scope) -> None:
         """Note which settings an object holds that a class of the file makes: `cfg = TrainConfig(lr=0.1)`."""
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in names.objects:
             given = {key: one for key, one, _ in keywords(value, names)}
             names.objects[name] = {**names.objects[value.func.id], **given}
 
-    def _class(self, node: ast.ClassDef, names: Names) -> None:
+    def _class(self, node: ast.ClassDef, names: Scope) -> None:
         for inner in node.body:
             if isinstance(inner, _FUNCTIONS):
                 self.later.append((inner, names))
@@ -167,19 +169,20 @@ class _File:
         if stem is None:
             return
         found: dict[str, Any] = {}
+        section = tuple(part for part in (stem,) if part not in _WHOLE)
         for key, value, line in _attributes(node, names):
             found[key] = value
-            self.lines[(key,) if stem in _WHOLE else (stem, key)] = line
+            self.lines[(*section, key)] = line
         names.objects[node.name] = found
         for holder in ("self", *_HOLDERS):
             names.objects.setdefault(holder, {})
             names.objects[holder] = {**found, **names.objects[holder]}
-        if stem in _WHOLE:
-            self.defaults |= found
-        else:
+        if section:
             self.defaults[stem] = found
+        else:
+            self.defaults |= found
 
-    def _calls(self, nodes: list[ast.stmt] | list[ast.expr], names: Names) -> None:
+    def _calls(self, nodes: list[ast.stmt] | list[ast.expr], names: Scope) -> None:
         for node in chain.from_iterable(map(ast.walk, nodes)):
             if isinstance(node, ast.Call):
                 flag = argument_default(node, names)
@@ -194,7 +197,7 @@ class _File:
                 else:
                     self._held(node, names)
 
-    def _held(self, node: ast.Call, names: Names) -> None:
+    def _held(self, node: ast.Call, names: Scope) -> None:
         """Read the settings that any other call is given as a whole: `wandb.init(config={...})`."""
         for key, value, line in keywords(node, names):
             if isinstance(value, Mapping) and len(value) > 1:
@@ -206,15 +209,18 @@ class _File:
         if call.listed:
             self.called.setdefault(call.section, {}).setdefault(call.listed, []).append(dict(call.values))
             return
-        section = self.called.setdefault(call.section, {}) if call.section else self.called
+        section, path = self.called, tuple(part for part in (call.section,) if part)
+        if path:
+            section = self.called.setdefault(call.section, {})
         for key, value in call.values.items():
-            differs = key in section and section[key] != value
-            section[key] = f"${{{key}}}" if differs else value
-            path = (call.section, key) if call.section else (key,)
-            self.lines[path] = call.lines.get(key, call.line)
+            if section.get(key, value) != value:
+                section[key] = f"${{{key}}}"
+            else:
+                section[key] = value
+            self.lines[(*path, key)] = call.lines.get(key, call.line)
 
 
-def _defaults_of(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> dict[str, Any]:
+def _defaults_of(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Scope) -> dict[str, Any]:
     """Return the parameters of a function with their defaults; None for what is not known."""
     parameters = [*node.args.posonlyargs, *node.args.args]
     pairs = [*zip(reversed(parameters), reversed(node.args.defaults), strict=False)]
@@ -238,7 +244,7 @@ def _stem(node: ast.ClassDef) -> str | None:
     return name.removesuffix(end)
 
 
-def _attributes(node: ast.ClassDef, names: Names) -> Iterator[tuple[str, Any, int]]:
+def _attributes(node: ast.ClassDef, names: Scope) -> Iterator[tuple[str, Any, int]]:
     """Yield the attributes of a class that have a value, those that `__init__` sets included."""
     names = replace(names, values=ChainMap({}, names.values))
     body = list(node.body)
@@ -247,53 +253,14 @@ def _attributes(node: ast.ClassDef, names: Names) -> Iterator[tuple[str, Any, in
             names.values.update(_defaults_of(inner, names))
             body += inner.body
     for inner in body:
-        target, value = _assigned(inner)
-        own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
-        if value is None or not (isinstance(target, ast.Name) or own):
-            continue
-        key = target.id if isinstance(target, ast.Name) else target.attr  # type: ignore[union-attr]
+        target, value = assigned(inner)
+        key = own_name(target)
         if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in ("field", "Field"):
-            value = _default_of(value)
-        if value is None:
+            value = default_of(value)
+        if not key or value is None:
             continue
         try:
             names.values[key] = literal_of(value, names)
             yield key, names.values[key], inner.lineno
         except MISTAKES:
             yield key, open_value(value), inner.lineno
-
-
-def _default_of(field_: ast.Call) -> ast.expr | None:
-    """Return the default of a dataclass's field, that of a factory without arguments included."""
-    given = {word.arg: word.value for word in field_.keywords}
-    factory = given.get("default_factory")
-    return factory.body if isinstance(factory, ast.Lambda) else given.get("default")
-
-
-def _assigned(node: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
-    """Return what a statement assigns to, and the value: `x = 1`, `x: int = 1`, `x *= 2`."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        return node.targets[0], node.value
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        return node.target, ast.BinOp(ast.Name(node.target.id), node.op, node.value)
-    if isinstance(node, ast.AnnAssign):
-        return (node.target, node.value)
-    return (None, None)
-
-
-def _statements(part: list[Any]) -> Iterator[ast.stmt]:
-    for node in part:
-        if isinstance(node, ast.ExceptHandler):
-            yield from node.body
-        else:
-            yield node
-
-
-def _head(node: ast.stmt) -> list[ast.expr]:
-    """Return the expressions at the head of a loop or a `with`."""
-    items = [item.context_expr for item in getattr(node, "items", [])]
-    return [*items, *(one for one in (getattr(node, part, None) for part in ("iter", "test")) if one)]
-
-
-def _is_main(test: ast.expr) -> bool:
-    return "__name__" in ast.unparse(test)

@@ -60,30 +60,44 @@ def parsed(text: str) -> Script:
 
 def _logical(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines with those that go on joined, arrays too, without comments and texts for other programs."""
-    lines = text.replace("\r\n", "\n").split("\n")[:_MOST_LINES]
-    joined, start, until, is_open = "", 0, "", False
-    for number, line in enumerate(lines, 1):
-        if until:
-            until = "" if line.strip() == until else until
-            continue
-        bare = line if joined and not is_open and line.strip().startswith("#") else _without_comment(line)
+    joined, start, number = "", 0, 0
+    for number, line in _own_lines(text):
         if joined and line.strip().startswith("#"):
             continue  # a flag that is switched off within a command
-        start = start if joined else number
-        if bare.rstrip().endswith("\\"):
-            joined += f"{bare.rstrip()[:-1]} "
+        if not joined:
+            start = number
+        bare = _without_comment(line).rstrip()
+        if bare.endswith("\\"):
+            joined += f"{bare[:-1]} "
             continue
         joined += bare
-        is_open = bool(re.match(r"\s*(?:\w+\s+)?\w+\+?=\(", joined)) and ")" not in joined
-        if is_open or joined.count('"') % 2:
+        if _goes_on(joined):
             joined += " "
             continue
-        heredoc = _HEREDOC.search(joined)
-        until = heredoc[1] if heredoc else ""
         yield start, joined
         joined = ""
     if joined:
         yield start, joined
+
+
+def _own_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a script without the texts that it hands to other programs."""
+    until = ""
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n")[:_MOST_LINES], 1):
+        if until:
+            if line.strip() == until:
+                until = ""
+            continue
+        heredoc = _HEREDOC.search(line)
+        if heredoc:
+            until = heredoc[1]
+        yield number, line
+
+
+def _goes_on(line: str) -> bool:
+    """Whether an array or a quotation is still open at the end of a line."""
+    is_array = re.match(r"\s*(?:\w+\s+)?\w+\+?=\(", line)
+    return bool(is_array and ")" not in line) or line.count('"') % 2 == 1
 
 
 def _without_comment(line: str) -> str:

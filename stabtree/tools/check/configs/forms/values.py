@@ -26,7 +26,7 @@ _CASTS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "str":
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class Scope:
     """What names stand for in a Python file.
 
     Attributes:
@@ -40,7 +40,7 @@ class Names:
     objects: MutableMapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def literal_of(node: ast.expr, names: Names) -> Any:
+def literal_of(node: ast.expr, names: Scope) -> Any:
     """Return the value of an expression: a literal, signs between numbers, a known name, or `dict(lr=0.1)` of such.
 
     Raises:
@@ -66,7 +66,7 @@ def open_value(node: ast.expr) -> str:
     return f"${{{ast.unparse(node)[:60]}}}"
 
 
-def keywords(node: ast.Call, names: Names) -> Iterator[tuple[str, Any, int]]:
+def keywords(node: ast.Call, names: Scope) -> Iterator[tuple[str, Any, int]]:
     """Yield the arguments of a call that are named, each with its line; one that can't be read as an open value."""
     for word in node.keywords:
         if word.arg:
@@ -85,7 +85,7 @@ def _calculated(sign: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     return sign(left, right)
 
 
-def _called(name: str, node: ast.Call, names: Names) -> Any:
+def _called(name: str, node: ast.Call, names: Scope) -> Any:
     if name == "dict" and not node.args:
         return {key: value for key, value, _ in keywords(node, names)}
     if name in _CASTS and len(node.args) == 1 and not node.keywords:
@@ -93,7 +93,7 @@ def _called(name: str, node: ast.Call, names: Names) -> Any:
     raise ValueError
 
 
-def _items(node: ast.Dict, names: Names) -> Iterator[tuple[str, Any]]:
+def _items(node: ast.Dict, names: Scope) -> Iterator[tuple[str, Any]]:
     for key, value in zip(node.keys, node.values, strict=True):
         if isinstance(key, ast.Constant):
             try:
@@ -102,7 +102,7 @@ def _items(node: ast.Dict, names: Names) -> Iterator[tuple[str, Any]]:
                 yield str(key.value), open_value(value)
 
 
-def _named(name: str, names: Names) -> Any:
+def _named(name: str, names: Scope) -> Any:
     """Return what a name stands for: never an object, as those in one another would grow without end."""
     first, _, rest = name.partition(".")
     if first in names.imported:
