@@ -215,6 +215,12 @@ class Diagnosis:
         return tuple(section for section in sections if section.entry in known and not section.check)
 
     @property
+    def judged(self) -> int:
+        """How many questions have an answer."""
+        visits = {visit.question.id: visit for visit in chain(self.path, *self.further)}
+        return sum(visit.answer.verdict != UNKNOWN for visit in visits.values())
+
+    @property
     def partial(self) -> bool:
         """Whether the run was not judged as a whole, and nothing is wrong in the sections that were."""
         if self.verdict != UNKNOWN or self.misread or self.faults or self.unended:

@@ -56,6 +56,8 @@ _CONFIG: Mapping[str, Reader] = {
     "rules": _as_given,
     "classes_in": text,
     "named_by": words,
+    "targets": words,
+    "own_loop": words,
     "adds": flag,
     "example": text,
 }
@@ -82,9 +84,10 @@ _DEFAULTS: Mapping[str, Reader] = {
     "steps_over_epochs": flag,
     "fine_tunes": flag,
     "task": text,
+    "pretrains": flag,
     "takes_beside": text,
 }
-_SECTIONS = ("config", "log", "defaults", "knobs")
+_SECTIONS = ("config", "log", "defaults", "unset", "unset_by_task", "knobs")
 
 
 @cache
@@ -142,6 +145,7 @@ def _framework(id_: str, file: DataFile, knobs: tuple[str, ...], known: Mapping[
     base = known.get(parts.get("built_on", ""), Framework("", ""))
     config, log = _config(file, parts.get("config")), LogSigns(**file.section(("log",), parts.get("log"), _LOG))
     defaults = file.section(("defaults",), parts.get("defaults"), _DEFAULTS)
+    unset, by_task = (_plain(file, name, parts) for name in ("unset", "unset_by_task"))
     spelled = file.section(("knobs",), parts.get("knobs"), dict.fromkeys(knobs, _spelling))
     for knob in set(parts.get("general", ())).difference(knobs):
         file.wrong(("general",), f"general names {knob!r}, which is not a knob")
@@ -156,10 +160,21 @@ def _framework(id_: str, file: DataFile, knobs: tuple[str, ...], known: Mapping[
         config,
         log,
         Defaults(**{**asdict(base.defaults), **defaults}),
+        {**base.unset, **unset},
+        {**base.unset_by_task, **by_task},
         parts.get("checkpoint_steps", ()),
         {**base.knobs, **spelled},
         parts.get("general", base.general),
     )
+
+
+def _plain(file: DataFile, name: str, parts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return values by name as they stand in a section; a section that is none is noted."""
+    found = parts.get(name, {})
+    if not isinstance(found, Mapping):
+        file.wrong((name,), f"{name} is not values by setting")
+        return {}
+    return found
 
 
 def _knows_a_log(log: LogSigns) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,8 @@ class ConfigSigns:
         rules: values that set a key of ours to another value.
         classes_in: the section that names the classes to build: loggers and callbacks.
         named_by: keys by which the configuration of another trainer names the file of this one.
+        targets: classes that a section with `_target_` or `class_path` builds.
+        own_loop: keys of scripts with a loop of their own, for which the defaults of the trainer don't hold.
         adds: whether the file says how another trainer's run is launched, and is no training by itself.
         example: a small configuration, as YAML; tests read it.
     """
@@ -53,6 +55,8 @@ class ConfigSigns:
     rules: tuple[Rule, ...] = ()
     classes_in: str = ""
     named_by: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    own_loop: tuple[str, ...] = ()
     adds: bool = False
     example: str = ""
 
@@ -104,6 +108,7 @@ class Defaults:
         steps_over_epochs: whether the epochs mean nothing where the steps are given.
         fine_tunes: whether it is mostly used to train models on that were trained before, with a cross-entropy.
         task: what it trains where neither columns nor settings show another task.
+        pretrains: whether it is mostly used to train models from scratch.
         takes_beside: the trainer whose single file beside the configuration is part of it without being named.
     """
 
@@ -115,6 +120,7 @@ class Defaults:
     steps_over_epochs: bool = False
     fine_tunes: bool = False
     task: str = ""
+    pretrains: bool = False
     takes_beside: str = ""
 
 
@@ -131,6 +137,8 @@ class Framework:
         config: how its configurations are known and read.
         log: how its logs are known and read.
         defaults: what it does where nothing is said.
+        unset: canonical setting -> the value that it has where a configuration does not say it; null for none.
+        unset_by_task: the same for single tasks, by task.
         checkpoint_steps: parts of a checkpoint's name that hold the step, where the usual words for it don't find it.
         knobs: knob of a fix -> how it is spelled here, the inherited ones included.
         general: the knobs that are named in general words on purpose: it has no setting for them.
@@ -144,6 +152,8 @@ class Framework:
     config: ConfigSigns = ConfigSigns()
     log: LogSigns = LogSigns()
     defaults: Defaults = Defaults()
+    unset: Mapping[str, Any] = field(default_factory=dict)
+    unset_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     checkpoint_steps: tuple[str, ...] = ()
     knobs: Mapping[str, str] = field(default_factory=dict)
     general: tuple[str, ...] = ()

@@ -48,16 +48,17 @@ _NAMES = {
     "lines": "line_says ended_by failed_without_reason stops_short",
     "course.exact": "loss_at_zero zero_rows loss_repeats",
     "course.chance": "stands_at_chance ends_at_start",
-    "course.noise": "noise_vanishes",
+    "course.noise": "noise_vanishes batch_stays",
     "course.climb": "grad_norm_climbs",
-    "settings.values": (
-        "setting_says setting_is_said setting_outside setting_matches setting_exceeds setting_misspelled"
-    ),
+    "settings.values": "setting_says setting_outside setting_matches setting_exceeds setting_misspelled",
+    "settings.rates": "rate_unusual",
     "settings.plan": (
-        "outlasts_schedule starts_at_peak warms_up_beyond warms_up_briefly averages_too_slowly "
+        "not_clipped outlasts_schedule starts_at_peak warms_up_beyond warms_up_briefly averages_too_slowly "
         "epsilon_vanishes batch_differs groups_split"
     ),
-    "settings.watching": "eval_never saves_never saves_rarely keeps_too_few logs_too_little logs_too_rarely",
+    "settings.watching": (
+        "best_mismatched eval_never saves_never saves_rarely keeps_too_few logs_too_little logs_too_rarely"
+    ),
 }
 
 

@@ -164,7 +164,9 @@ def test_what_an_agent_is_told_to_type_works(line: str, tmp_path: Path, monkeypa
     shutil.copy(FIXTURES / "phase19" / "nan-forward" / "metrics.csv", "run.csv")
     shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", "good.csv")
     shutil.copytree(FIXTURES / "phase19" / "lr-rising", "runs/lr-rising")
-    Path("config.yaml").write_text("bf16: true\noptimizer: adamw_torch\nwarmup_ratio: 0.03\n", encoding="utf-8")
+    Path("config.yaml").write_text(
+        "bf16: true\noptimizer: adamw_torch\nwarmup_ratio: 0.03\nlr: 1e-4\nmax_grad_norm: 1.0\n", encoding="utf-8"
+    )
     program, *words = shlex.split(line, comments=True)
     assert program == "stabtree"
     done = run(*words)

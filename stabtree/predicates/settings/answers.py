@@ -1,4 +1,4 @@
-"""What a configuration says, as evidence: each value with where it is set. No default is assumed."""
+"""What a configuration says, as evidence: each value with where it is set, or whose default it is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from stabtree.common.text import in_words
 if TYPE_CHECKING:
     from stabtree.run import Run
 
+DEFAULT = "default"  # how the source of a value begins that the configuration does not say
 ANY, NOT_GIVEN = "*", "?"  # among the values of a condition: any value, and none
 _EXPONENT = re.compile(r"e([+-])0*(?=\d)")
 
@@ -50,6 +51,11 @@ def word(run: Run, key: str) -> str:
     if value is None:
         return ""
     return format_value(value).lower()
+
+
+def is_default(run: Run, key: str) -> bool:
+    """Return whether a setting is the trainer's default, which nobody chose."""
+    return key in run.config and run.config[key].source.startswith(f"{DEFAULT} of ")
 
 
 def decided(

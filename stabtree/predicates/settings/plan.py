@@ -9,6 +9,7 @@ from stabtree.predicates.settings.answers import (
     decided,
     describe,
     format_value,
+    is_default,
     not_applicable,
     not_given,
     number,
@@ -17,7 +18,7 @@ from stabtree.predicates.settings.answers import (
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 ADAM = "*adam*"
-GENTLE, ABOVE_ZERO = "gentle", "above-zero"
+GENTLE, ABOVE_ZERO, UNSAID = "gentle", "above-zero", "unsaid"
 BATCH = ("batch_size", "micro_batch_size", "accumulation_steps", "world_size")
 
 
@@ -29,7 +30,7 @@ BATCH = ("batch_size", "micro_batch_size", "accumulation_steps", "world_size")
 def starts_at_peak(run: Run, *, gentle_lr: float) -> Answer:
     """Does Adam begin at its peak rate, with no warm-up?
 
-    `gentle` where the rate is below what fine-tunings warm up to.
+    `gentle` where the rate is below what fine-tunings warm up to, or where none was chosen: it is the default.
     """
     refused = not_applicable(run, "optimizer", ADAM)
     steps, share = number(run, "warmup_steps"), number(run, "warmup_ratio")
@@ -40,7 +41,7 @@ def starts_at_peak(run: Run, *, gentle_lr: float) -> Answer:
     rate = number(run, "lr")
     if longest > 0:
         found = NO
-    elif rate is not None and rate < gentle_lr:
+    elif (rate is not None and rate < gentle_lr) or is_default(run, "warmup_steps"):
         found = GENTLE
     else:
         found = YES
@@ -90,7 +91,7 @@ def _warmup_share(run: Run) -> float | None:
 def outlasts_schedule(run: Run) -> Answer:
     """Does the run go on after the schedule of its rate?
 
-    `above-zero` where the schedule ends at a rate above 0, which trains on.
+    `above-zero` where the schedule covers most of the run and ends at a rate above 0, which trains on.
     """
     keys = ("max_steps", "schedule_steps", "min_lr")
     total, steps, lowest = (number(run, key) for key in keys)
@@ -99,12 +100,33 @@ def outlasts_schedule(run: Run) -> Answer:
     limit = (1 + shared.SHARE_SOME) * steps
     if total <= limit:
         found = NO
-    elif lowest and lowest > 0:
+    elif lowest and lowest > 0 and steps >= shared.SHARE_HALF * total:
         found = ABOVE_ZERO
     else:
         found = YES
     bar = f"more than {format_value(limit)} is too much"
     return decided(run, keys, bar, found=found, observed=total, limit=limit)
+
+
+@predicate(
+    source="precision P13", labels=(YES, UNSAID, NO), rule="grad_clip is 0 or -1; unsaid where that is the default"
+)
+def not_clipped(run: Run) -> Answer:
+    """Is the gradient not clipped?
+
+    `unsaid` where nobody chose so and the trainer's default is none, but in fp16, whose overflows need it.
+    """
+    limit = number(run, "grad_clip")
+    if limit is None:
+        return not_given(run, "grad_clip")
+    keys: tuple[str, ...] = ("grad_clip",)
+    if limit not in (0.0, -1.0):
+        return decided(run, keys, "looked for: 0 -1", found=NO, observed=limit)
+    found = YES
+    if is_default(run, "grad_clip"):
+        keys = ("grad_clip", "dtype")
+        found = YES if word(run, "dtype") == "fp16" else UNSAID
+    return decided(run, keys, "", found=found, observed=limit)
 
 
 @predicate(source="convergence O10", rule="1 / (1 - beta2) steps are more than the run has")

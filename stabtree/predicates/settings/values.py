@@ -45,16 +45,6 @@ def _same(value: float | None, wanted: str) -> bool:
         return False
 
 
-@predicate(source="the documents that a tree names", rule="{key} is said")
-def setting_is_said(run: Run, *, key: str) -> Answer:
-    """Is a setting said at all?
-
-    It distinguishes kinds of configurations: where it is not given the answer is no.
-    """
-    found = key in run.config
-    return decided(run, (key,), "" if found else f"{key} is not said", found=found)
-
-
 @predicate(
     source="the documents that a tree names",
     labels=(YES, OUTSIDE, NO),

@@ -6,7 +6,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.common.stats import LARGEST
 from stabtree.predicates.registry import Count, predicate
-from stabtree.predicates.settings.answers import decided, describe, not_given, number, word
+from stabtree.predicates.settings.answers import decided, describe, is_default, not_given, number, word
 from stabtree.run import Run  # noqa: TC001 - the signature is the declaration
 
 OFF, BY_STEPS = "no", ("", "steps")
@@ -15,13 +15,15 @@ REWARDED = ("grpo", "ppo")
 SAVES = ("save_strategy", "checkpoint_every", "max_steps")
 LOGS = ("log_strategy", "log_interval", "max_steps")
 PRINTED = "steps_per_print"
+_BEST = ("huggingface", "trl", "llamafactory", "axolotl")  # they refuse a best that is saved and not evaluated
 
 
 @predicate(source="axolotl, key metrics for SFT", labels=(YES, ONCE, NO), rule="no evaluation before the run ends")
 def eval_never(run: Run) -> Answer:
     """Will the run end without an evaluation?
 
-    `once` unless samples are known to come again: the training loss of new ones shows nearly as much.
+    `once` unless samples are known to come again: the training loss of new ones shows nearly as much. So it is where
+    nobody chose it, and it is the trainer's default.
     """
     if number(run, "num_generations") or word(run, "task") in REWARDED:
         return inapplicable("its reward shows how it does")
@@ -31,7 +33,7 @@ def eval_never(run: Run) -> Answer:
     late = how in BY_STEPS and every is not None and total is not None and every > total
     epochs = number(run, "epochs")
     found = YES if how == OFF or late else NO
-    if found == YES and (epochs is None or epochs <= 1):
+    if found == YES and (epochs is None or epochs <= 1 or is_default(run, "eval_strategy")):
         found = ONCE
     keys = ("eval_strategy", *(("eval_every", "max_steps") if how != OFF else ()), "epochs")
     return decided(run, keys, "", found=found)
@@ -53,7 +55,9 @@ def saves_never(run: Run, *, usual_steps: int) -> Answer:
         return decided(run, SAVES[:1], "", found=False)
     if every is None or total is None:
         return not_given(run, *SAVES[1:])
-    return decided(run, SAVES, "", found=every >= total, observed=every, limit=total)
+    # What nobody chose is saved at the end as well.
+    chosen = not is_default(run, "checkpoint_every")
+    return decided(run, SAVES, "", found=chosen and every >= total, observed=every, limit=total)
 
 
 @predicate(source="Phase-19 Q2.4", rule="more than {usual_steps} steps between checkpoints, and {share:.0%} of the run")
@@ -112,6 +116,28 @@ def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
 
 
 @predicate(
+    source="Hugging Face Trainer",
+    rule="load_best is true, and save_strategy is not eval_strategy, or checkpoint_every no multiple of eval_every",
+)
+def best_mismatched(run: Run) -> Answer:
+    """Is the best checkpoint to be loaded, and saved at other times than the run is evaluated?"""
+    if run.setting("load_best") is not True or word(run, "framework") not in _BEST:
+        return inapplicable("no trainer that compares the two loads the best")
+    evaluated, saved = word(run, "eval_strategy"), word(run, "save_strategy")
+    if OFF in (evaluated, saved) or saved == "best":
+        return inapplicable(f"{describe(run, 'eval_strategy', 'save_strategy')}: there is nothing to compare")
+    if not evaluated or not saved:
+        return not_given(run, *(key for key in ("eval_strategy", "save_strategy") if key not in run.config))
+    if evaluated != saved:
+        return decided(run, ("eval_strategy", "save_strategy"), "they must be the same", found=True)
+    every, kept = number(run, "eval_every"), number(run, "checkpoint_every")
+    if evaluated != "steps" or not every or not kept:
+        return decided(run, ("eval_strategy", "save_strategy"), "", found=False)
+    bar = "the second must be a multiple of the first"
+    return decided(run, ("eval_every", "checkpoint_every"), bar, found=bool(kept % every), observed=kept, limit=every)
+
+
+@predicate(
     source="stabtree: the rows that show a lasting state",
     labels=(YES, FEW, NO),
     rule="no row at all, or fewer than {rows} rows",
@@ -119,7 +145,7 @@ def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
 def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
     """Will the log have too few rows to judge the run by?
 
-    Yes where it has none; `few` below `rows` ones, unless every step is logged.
+    Yes where it has none; `few` below `rows` ones, unless every step is logged, and where nobody chose the interval.
     """
     how, every, total = word(run, LOGS[0]), number(run, LOGS[1]), number(run, LOGS[2])
     if how == OFF:
@@ -130,7 +156,7 @@ def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
     if not every or total is None:
         return not_given(run, *LOGS[1:])
     count = min(total // every, LARGEST)
-    if count < 1:
+    if count < 1 and not is_default(run, LOGS[1]):
         found = YES
     elif count < rows and every > 1:
         found = FEW

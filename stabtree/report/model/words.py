@@ -28,7 +28,7 @@ MAX_ACCEPTED = 3  # accepted findings that a screen names
 SYMPTOMS = frozenset({"loss", "eval_loss", "reward", "throughput", "step_time", "wall_time"})
 MAX_BRIEF = 90  # characters: with the words around them two lines of a screen
 TOO_LITTLE = "Too little was logged to judge this run"
-NOTHING_SAID = "No rule could be judged by what it says"
+NOTHING_SAID = "Too few rules could be judged by what it says"
 
 
 def main_finding(diagnosis: Diagnosis) -> Incident | None:
@@ -150,6 +150,8 @@ def _title(diagnosis: Diagnosis) -> str:
     unanswered = [visit.question.id for visit in diagnosis.path if is_unasked(visit)]
     if unanswered:
         return f"{diagnosis.end.title}; not answered: {', '.join(unanswered)}"
+    if diagnosis.before_run:
+        return f"{diagnosis.end.title} in {counted(diagnosis.judged, 'rule')}"
     return diagnosis.end.title
 
 

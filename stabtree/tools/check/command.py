@@ -26,7 +26,7 @@ Configs = Annotated[
     list[str],
     typer.Argument(
         metavar="CONFIG",
-        help="Configurations, each of a run of its own: YAML, JSON, TOML, Python assignments, or a folder.",
+        help="Configurations, each of a run of its own: YAML, JSON, TOML, Python, a shell script, or a folder.",
     ),
 ]
 Merge = Annotated[
@@ -51,6 +51,7 @@ CheckOutput = Annotated[
 EPILOG = """\b
 Examples:
   stabtree check config.yaml                    before a GPU is touched
+  stabtree check train.py                       its TrainingArguments, read and never run
   stabtree check train.yaml zero3.json --merge  one configuration in two files
   stabtree check 'configs/*.yaml' -q            one line each
   stabtree check config.yaml --trees rules      with your team's rules
@@ -60,7 +61,7 @@ Exit codes:
   0  judged, nothing at or above --fail-on
   1  something is
   2  a mistake in what was typed, or a file that is not a configuration
-  3  it says too little for any rule to be judged
+  3  nothing is wrong, in too few rules for an OK
   4  stabtree itself failed; --debug shows where
 """
 
@@ -74,7 +75,7 @@ def check(
 ) -> None:
     """Find what is wrong with a run before it begins, as far as its configuration shows.
 
-    No defaults are assumed: a rule about a setting that the configuration does not mention is not judged.
+    What it does not mention has the default of its trainer; where that is not known, it is not judged.
     """
     from stabtree.report.options import RenderOptions
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.judging.judge import Judging
 from stabtree.run import CONFIG
 from stabtree.tree.load import load_preflight, load_tree
+from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
 
 USUAL = Judging()
+ENOUGH = 5  # rules: an OK that rests on fewer says nothing
 
 
 def checked(run: Run, judging: Judging = USUAL) -> Diagnosis:
     """Diagnose a run before it begins, as far as its configuration shows.
 
-    The verdict is unknown if no rule could be judged: a setting that is missing is never assumed to be a default.
+    The verdict is unknown if nothing is wrong in fewer than five rules that could be judged. A setting that is missing
+    has the value that its trainer gives it; where that is not known, it is not judged.
 
     Args:
         run: the configuration, from `load_config`.
@@ -33,7 +37,10 @@ def checked(run: Run, judging: Judging = USUAL) -> Diagnosis:
     found = judging.judged(run, rules(judging))
     missing = tuple(replace(item, log=_how_to_say(item.metrics)) for item in found.missing)
     open_ = tuple(replace(item, log=_how_to_say(item.names)) for item in found.log_next)
-    return replace(found, missing=missing, log_next=open_)
+    verdict = found.verdict
+    if verdict in (Severity.OK, Severity.NOTE) and found.judged < min(ENOUGH, len(found.tree.questions)):
+        verdict = UNKNOWN
+    return replace(found, missing=missing, log_next=open_, verdict=verdict)
 
 
 def rules(judging: Judging) -> Tree:

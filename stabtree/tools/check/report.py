@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean, in_words
 from stabtree.frameworks.load import framework
 from stabtree.report.model.words import badge, finding_title, headline, ignored_counts
@@ -109,9 +108,7 @@ def coverage(diagnosis: Diagnosis, width: int = 200) -> str:
         diagnosis: the diagnosis.
         width: how many characters fit.
     """
-    visits = {visit.question.id: visit for visit in chain(diagnosis.path, *diagnosis.further)}
-    judged = sum(visit.answer.verdict != UNKNOWN for visit in visits.values())
-    text = f"{counted(judged, 'rule')} judged"
+    text = f"{counted(diagnosis.judged, 'rule')} judged"
     if not diagnosis.missing:
         return text
     text = f"{text}, {len(diagnosis.missing)} not"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.run import Run, Setting
@@ -49,6 +50,7 @@ GOOD: dict[str, Any] = {
     "logs": "wandb",
     "adapter": "lora",
     "lora_rank": 16,
+    "dropout": 0.05,
     "train_on_inputs": False,
     "sample_packing": True,
 }
@@ -57,6 +59,8 @@ GOOD: dict[str, Any] = {
 FULL = {"adapter": "full", "lr": 2e-5, "min_lr": 0.0, "lora_rank": None}
 SHORT = {"warmup_steps": 15, "checkpoint_every": 50, "save_total_limit": 1, "eval_every": 50, "beta2": 0.95}
 FP16 = {"dtype": "fp16", "loss_scaling": "dynamic"}
+TUNED = {"adapter": None, "lora_rank": None}
+PRETRAINED = FULL | {"task": "pretrain", "beta2": 0.95}
 RL = {
     "task": "grpo",
     "num_generations": 16,
@@ -121,7 +125,7 @@ SIDES: dict[str, Sides] = {
     "rate-climbs": Sides({"min_lr": 2.2e-4}, {"min_lr": 1.8e-4}),
     "rate-zero": Sides({"lr": 0.0}, {"lr": 1e-4}, {"min_lr": 0.0}),
     "rate-zero below": Sides({"lr": -1e-4}, {"lr": 1e-4}, {"min_lr": None}),
-    "rate-beyond-adam": Sides({"lr": 0.012}, {"lr": 0.009}, {"adapter": None, "lora_rank": None}),
+    "rate-beyond-adam": Sides({"lr": 0.012}, {"lr": 0.009}, TUNED | {"task": None}),
     "rate-lora": Sides({"lr": 3.4e-3}, {"lr": 2.6e-3}),
     "rate-lora low": Sides({"lr": 0.9e-5}, {"lr": 1.1e-5}),
     "rate-lora-outside": Sides({"lr": 3.4e-4}, {"lr": 2.7e-4}),
@@ -129,9 +133,24 @@ SIDES: dict[str, Sides] = {
     "rate-lora preference": Sides({"lr": 5e-6}, {"lr": 5e-6, "beta": 0.1, "task": None}),
     "rate-full": Sides({"lr": 5.6e-4}, {"lr": 4.4e-4}, FULL),
     "rate-full-outside": Sides({"lr": 5.6e-5}, {"lr": 4.4e-5}, FULL),
+    "rate-finetuning": Sides({"lr": 3.4e-3}, {"lr": 2.6e-3}, TUNED),
+    "rate-finetuning-outside": Sides({"lr": 3.4e-4}, {"lr": 2.7e-4}, TUNED),
+    "rate-preference": Sides({"lr": 2.2e-4}, {"lr": 1.8e-4}, {"task": "dpo"}),
+    "rate-preference-outside": Sides({"lr": 2.2e-5, "min_lr": 0.0}, {"lr": 1.8e-5, "min_lr": 0.0}, {"task": "dpo"}),
+    "rate-rl": Sides({"lr": 2.2e-4}, {"lr": 1.8e-4}, RL),
+    "rate-rl-outside": Sides({"lr": 2.2e-5}, {"lr": 1.8e-5}, RL),
+    "rate-pretraining": Sides({"lr": 4.5e-6}, {"lr": 5.5e-6}, PRETRAINED),
+    "rate-pretraining-outside": Sides({"lr": 5.5e-3}, {"lr": 4.5e-3}, PRETRAINED),
+    "key-misspelled": Sides({"misspelled": "learning_rte: did you mean learning_rate?"}, {}),
+    "optimizer-misspelled": Sides({"optimizer": "adamww"}, {"optimizer": "my_own_one"}),
+    "beta-impossible": Sides({"beta2": 1.0}, {"beta2": 0.99}),
+    "best-mismatch": Sides({"save_strategy": "epoch"}, {"save_strategy": "steps"}, {"load_best": True}),
+    "best-mismatch multiple": Sides({"checkpoint_every": 150}, {"checkpoint_every": 200}, {"load_best": True}),
     "decay-in-gradient": Sides({"optimizer": "adam"}, {"optimizer": "adam", "framework": "deepspeed"}),
     "decay-in-gradient none": Sides({"weight_decay": 0.01}, {"weight_decay": 0.0}, {"optimizer": "adam"}),
     "decay-high-lora": Sides({"weight_decay": 0.12}, {"weight_decay": 0.1}),
+    "rate-absurd": Sides({"lr": 1.1}, {"lr": 0.9}, {"optimizer": "sgd"} | TUNED | {"task": None}),
+    "dropout-extreme": Sides({"dropout": 0.9}, {"dropout": 0.7}),
     "decay-far-high": Sides({"weight_decay": 0.33}, {"weight_decay": 0.27}, FULL),
     "epsilon-large": Sides({"epsilon": 1.1e-3}, {"epsilon": 0.9e-3}),
     "betas-swapped": Sides({"beta1": 0.95}, {"beta1": 0.94}, {"beta2": 0.9}),
@@ -210,6 +229,11 @@ def of(values: Mapping[str, Any]) -> Run:
     said = {key: value for key, value in values.items() if value is not None}
     settings = {key: Setting(value, f"run.yaml:{line}, {key}") for line, (key, value) in enumerate(said.items(), 1)}
     return Run("run", {}, settings)
+
+
+def unsaid(run: Run, key: str) -> Run:
+    """The same configuration with a setting that is the trainer's default."""
+    return replace(run, config={**run.config, key: replace(run.config[key], source="default of Some Trainer")})
 
 
 def _merged(parts: list[Mapping[str, Any]]) -> dict[str, Any]:

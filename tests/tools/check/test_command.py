@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from stabtree.common import yaml12
 from stabtree.report.json.contract import schema
 from stabtree.report.outputs import CHECK, GITHUB, GITLAB, JUNIT, MARKDOWN, SARIF, names
 from tests.cli.command import failed, run
+from tests.conftest import ROOT
 from tests.tools.check.preflights import GOOD
 from tests.tools.ci import reading
 
@@ -57,7 +60,8 @@ def test_a_good_configuration_takes_three_lines(tmp_path: Path) -> None:
     done = run("check", written(tmp_path), COLUMNS="80")
     head, judged, last = done.stdout.splitlines()
     assert head.startswith(" OK ")
-    assert head.endswith("/run.json: Nothing found")
+    assert "/run.json: Nothing found in " in head
+    assert head.endswith(" rules")
     assert " rules judged" in judged
     assert (last, done.returncode) == ("ok · exit 0", 0)
 
@@ -294,3 +298,17 @@ def test_a_tab_completes_what_goes_with_it() -> None:
     assert "no-clipping" in run("_complete", "bash", "--", "check", "--ignore", "no-").stdout.split()
     assert run("_complete", "bash", "--", "check", "").stdout == ""
     assert "preflight" in run("_complete", "bash", "--", "tree", "check", "pre").stdout
+
+
+def test_the_hook_of_the_repository_runs(tmp_path: Path) -> None:
+    """It takes files that are called like a training, and fails on what is critical in them."""
+    (hook,) = yaml12.parse((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"), "hooks").value
+    assert (hook["id"], hook["language"]) == ("stabtree-check", "python")
+    taken = re.compile(hook["files"])
+    assert all(map(taken.search, ("configs/train_a.yaml", "sft.json", "a/lora.toml")))
+    assert not any(map(taken.search, ("configs/data.yaml", "train.py", "train/data.yaml")))
+    program, *words = hook["entry"].split()
+    assert program == "stabtree"
+    good = written(tmp_path)
+    assert run(*words, good, written(tmp_path, "warned.json", grad_clip=0.0)).returncode == 0
+    assert run(*words, good, written(tmp_path, "wrong.json", min_lr=1.0)).returncode == 1

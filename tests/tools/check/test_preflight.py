@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,12 +13,13 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.judge import Judging
 from stabtree.judging.settings import read_settings
+from stabtree.predicates.settings.rates import phase_of
 from stabtree.run import CONFIG, Setting
 from stabtree.tools.check.judge import checked, rules
 from stabtree.tree.load import load_known, load_preflight, load_tree, load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import falling, make_run
-from tests.tools.check.preflights import GOOD, RL, SIDES, of, planned
+from tests.tools.check.preflights import FP16, GOOD, RL, SIDES, of, planned, unsaid
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,21 +83,25 @@ def test_a_rule_holds_on_both_sides_of_its_bar(name: str) -> None:
 
 def test_every_leaf_and_every_answer_has_a_configuration() -> None:
     """The table above ends at each leaf, and each edge of each question is walked."""
-    assert {name.partition(" ")[0] for name in SIDES} == {
+    assert {*(name.partition(" ")[0] for name in SIDES), "no-clipping-unsaid"} == {
         leaf.id for leaf in TREE.leaves.values() if leaf.severity is not Severity.OK
     }
     runs = [planned(sides.base, side) for sides in SIDES.values() for side in (sides.yes, sides.no)]
+    runs.append(unsaid(planned(grad_clip=0.0), "grad_clip"))
     given = {pair for run in runs for pair in answers(checked(run)).items()}
     wanted = {(question.id, verdict) for question in TREE.questions.values() for verdict in question.go}
     open_ = wanted - given
     one_bar = {
         id_ for id_, node in TREE.questions.items() if node.test == "setting_outside" and "graded" not in node.params
     }
-    assert {(id_, word) for id_, word in open_ if word != UNKNOWN} == {(id_, "outside") for id_ in one_bar}
+    assert {(id_, word) for id_, word in open_ if word != UNKNOWN} == {
+        *((id_, "outside") for id_ in one_bar),
+        ("C58", "no"),  # what is not misspelled is not there
+    }
 
 
 def test_a_setting_that_is_not_said_is_not_judged() -> None:
-    """Without it no rule that reads it has an answer: nothing is taken for a default."""
+    """Without it no rule that reads it has an answer: nothing is taken for a default where no trainer is known."""
     for key in GOOD:
         without = checked(planned({key: None}))
         assert leaves(without) == set(), key
@@ -112,10 +117,60 @@ def test_what_is_not_said_is_told() -> None:
     assert lacking["lr"] == "say lr in the configuration"
 
 
-def test_one_answer_is_a_verdict() -> None:
-    """A configuration that says little is ok as far as it goes; one fault in it counts."""
-    assert checked(of({"grad_clip": 1.0})).verdict == "ok"
+def test_too_few_answers_are_no_verdict() -> None:
+    """Where nothing is wrong in fewer than five rules, it is not judged; one fault in them counts all the same."""
+    few: dict[str, Any] = {"grad_clip": 1.0, "lr": 1e-4}
+    found = checked(of(few))
+    assert (found.judged, found.verdict, leaves(found)) == (4, UNKNOWN, set())
+    enough = checked(of({**few, "lora_rank": 8}))
+    assert (enough.judged, enough.verdict) == (5, "ok")
     assert checked(of({"grad_clip": 0.0})).verdict == "warning"
+    assert checked(of({"logs": "none"})).verdict == UNKNOWN
+
+
+def test_what_nobody_chose_is_a_note() -> None:
+    """A default that is a mistake where it is chosen is no alarm; but fp16 needs the clipping."""
+    for key, value, leaf in (
+        ("grad_clip", 0.0, "no-clipping-unsaid"),
+        ("warmup_steps", 0, "warmup-none-gentle"),
+        ("eval_strategy", "no", "eval-never-once"),
+    ):
+        run = unsaid(planned({key: value}), key)
+        found = checked(run)
+        assert (found.verdict, leaves(found)) == ("note", {leaf})
+        assert "default of Some Trainer" in found.findings[0].evidence[-1].text
+    assert "no-clipping" in leaves(checked(unsaid(planned(FP16, grad_clip=0.0), "grad_clip")))
+
+
+def test_a_schedule_that_ends_far_too_early_is_an_alarm_at_any_rate() -> None:
+    """A lowest rate above 0 excuses a last part of the run, not most of it."""
+    found = checked(planned(schedule_steps=13))
+    assert "schedule-ends-early" in leaves(found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "phase"),
+    [
+        ({"task": "grpo", "adapter": "lora"}, "rl"),
+        ({"num_generations": 8}, "rl"),
+        ({"task": "dpo", "adapter": "lora"}, "preference"),
+        ({"beta": 0.1, "adapter": "lora"}, "preference"),
+        ({"adapter": "qlora"}, "lora"),
+        ({"adapter": "full"}, "full"),
+        ({"task": "sft"}, "finetune"),
+        ({"framework": "huggingface", "init_from": "some/model"}, "finetune"),
+        ({"framework": "huggingface"}, ""),
+        ({"framework": "megatron"}, "pretrain"),
+        ({"framework": "megatron", "init_from": "some/model"}, ""),
+        ({"task": "reward", "adapter": "lora"}, "other"),
+        ({}, ""),
+    ],
+)
+def test_the_phase_of_a_run_is_known_by_its_task_its_adapter_and_its_trainer(
+    settings: dict[str, Any], phase: str
+) -> None:
+    """Each has rates of its own; where nothing says which it is, none of them is judged."""
+    assert phase_of(of(settings)) == phase
 
 
 def test_a_rule_for_others_is_not_missed() -> None:
@@ -213,14 +268,14 @@ def test_a_value_of_another_kind_is_not_judged() -> None:
     assert all(leaves(checked(run)) == set() for run in odd)
 
 
-def test_beta2_that_is_no_average_is_not_judged() -> None:
-    """A beta2 of 1 or more has no span, and no division by zero follows from it."""
-    assert leaves(checked(planned(beta2=1.0))) == set()
+def test_beta2_that_is_no_average_has_no_span() -> None:
+    """A beta2 of 1 or more is a mistake of its own, and no division by zero follows from it."""
+    assert leaves(checked(planned(beta2=1.0))) == {"beta-impossible"}
 
 
 def test_what_deepspeed_prints_is_not_what_is_logged() -> None:
     """`steps_per_print` says how often DeepSpeed prints; of the trainer's log it says nothing."""
-    run = of({"log_interval": 2000, "max_steps": 3000})
+    run = of({"log_interval": 2000, "max_steps": 3000, "grad_clip": 1.0, "lr": 1e-4})
     assert "log-too-rare" in leaves(checked(run))
     printed = replace(run, config={**run.config, "log_interval": Setting(2000, "ds.json, steps_per_print")})
     assert leaves(checked(printed)) == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -11,13 +12,15 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words, masked, stays_inside
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
-from stabtree.frameworks.recognise import of_config
+from stabtree.frameworks.recognise import plain_word
 from stabtree.loaders.folder import entries, is_file, size_of
 from stabtree.tools.check.configs.document import HINT, MAX_BYTES, read_document
-from stabtree.tools.check.configs.settle import Settings, is_model, settings_of
+from stabtree.tools.check.configs.settle import is_model, read_settings, trainer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    from stabtree.tools.check.configs.complete import Settings
 
 SUFFIXES = (".json", ".yaml", ".yml", ".toml")  # those that a configuration is looked for under
 # Where a trainer writes the one that it was started with, best first; a folder of its own counts as the folder.
@@ -42,12 +45,14 @@ class Configured:
         settings: its settings.
         notes: what was wrong in it.
         values: all that it holds.
+        open: settings that are made elsewhere; None where what is not said is not known, of what a log holds.
     """
 
     path: Path
     settings: Settings
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
+    open: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
@@ -57,7 +62,7 @@ class Configured:
     @property
     def framework(self) -> str:
         """The trainer that it is for; empty where nothing shows it."""
-        return of_config(self.values)
+        return trainer_of(self.values)
 
 
 def configured(path: Path) -> Configured:
@@ -67,8 +72,17 @@ def configured(path: Path) -> Configured:
         StabtreeError: where it can't be read.
     """
     file = read_document(path)
-    settings, notes = settings_of(file)
-    return Configured(path, settings, (*file.notes, *notes), file.values)
+    found = read_settings(file)
+    left_open = None if _is_partial(file.values) else frozenset(found.open)
+    return Configured(path, found.settings, (*file.notes, *found.notes), file.values, left_open)
+
+
+def _is_partial(values: Mapping[str, Any]) -> bool:
+    """Whether the trainer's defaults may not hold: of a state, a partial file, a script with a loop of its own."""
+    own_loop = framework_called(trainer_of(values)).config.own_loop
+    parts = (values, *(inner for inner in values.values() if isinstance(inner, Mapping)))
+    words = {plain_word(key) for part in parts for key in part}
+    return bool(words & {"log_history", "defaults", *own_loop})
 
 
 def beside(one: Configured) -> tuple[list[Configured], tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """The settings that `check` knows: canonical key, what reads its value, how configurations spell it and where.
 
-Wider than the settings of a log's header (`loaders.config.KEYS`), which this table takes over. A spelling counts in
-the sections that `SECTIONS` names: `lr` means the same at the top and under `optimizer`, `name` does not.
+Wider than the settings of a log's header (`loaders.config.KEYS`), which this table takes over. In which sections a
+spelling counts stands in `sections.py`: `lr` means the same at the top and under `optimizer`, `name` does not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 from stabtree.loaders import config
 from stabtree.loaders.config import dtype_of, flag_of, number_of, positive_of, text_of
 from stabtree.run import ConfigScalar
-from stabtree.tools.check.configs.precision import SCALERS
 
 _NAME_IN = re.compile(r"[\w.-]+")
 Reader = Callable[[Any], ConfigScalar]
@@ -79,6 +78,8 @@ def _same(key: str, more: str = "") -> tuple[Reader, str]:
 KEYS: Mapping[str, tuple[Reader, str]] = {
     "name": _same("name", "wandb_run_name wandb_name"),
     "task": (word_of, "task_type task_name"),
+    "init_from": _same("init_from"),
+    "misspelled": (text_of, ""),
     "dtype": (dtype_of, "train_dtype compute_dtype amp_dtype"),
     "weights_dtype": (
         dtype_of,
@@ -105,13 +106,18 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "warmup_steps": _same("warmup_steps", "lr_warmup warmup_num_steps num_lr_warmup_steps"),
     "warmup_ratio": (
         number_of,
-        "warmup_fraction warmup_proportion lr_warmup_fraction lr_warmup_ratio lr_warmup_steps_ratio",
+        (
+            "warmup_fraction warmup_proportion warmup_portion warmup_prop warmup_rate warmup_pct lr_warmup_fraction"
+            " lr_warmup_ratio lr_warmup_steps_ratio"
+        ),
     ),
     "weight_decay": _same("weight_decay"),
     "beta1": _same("beta1"),
     "beta2": _same("beta2"),
     "epsilon": _same("epsilon"),
-    "grad_clip": _same("grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping max_gradient_norm"),
+    "grad_clip": _same(
+        "grad_clip", "clip_grad_norm grad_norm_clip gradient_clip grad_clipping max_gradient_norm gradient_clip_value"
+    ),
     "grad_clip_by": (word_of, "gradient_clip_algorithm clip_grad_by"),
     "batch_size": (
         positive_of,
@@ -129,11 +135,13 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
         "accumulation_steps",
         (
             "grad_accum_steps accumulation gradient_accumulation accum_steps grad_acc_steps gas update_freq"
-            " accumulative_counts"
+            " accumulative_counts batch_accumulation_per_replica"
         ),
     ),
     "world_size": (positive_of, "num_gpus n_gpus num_processes nproc_per_node distributed_world_size"),
-    "max_steps": _same("max_steps", "training_steps max_train_steps num_train_steps max_update max_duration"),
+    "max_steps": _same(
+        "max_steps", "training_steps max_train_steps num_train_steps max_update max_duration num_iterations"
+    ),
     "epochs": _same("epochs"),
     "log_interval": _same("log_interval", "log_every_steps"),
     "log_strategy": (strategy_of, "logging_strategy"),
@@ -169,6 +177,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
     "gradient_checkpointing": (optional_flag, "enable_activation_checkpointing activation_checkpointing"),
     "seed": _same("seed", "seed_everything global_seed"),
     "label_smoothing": (number_of, "label_smoothing_factor label_smoothing_epsilon"),
+    "dropout": (number_of, "dropout_rate dropout_prob dropout_p"),
     "ddp_find_unused": (optional_flag, "ddp_find_unused_parameters find_unused_parameters"),
     "n_classes": _same("n_classes"),
     "vocab_size": _same("vocab_size"),
@@ -177,6 +186,7 @@ KEYS: Mapping[str, tuple[Reader, str]] = {
 }
 # Names that say nothing where no section does: `epsilon` is Adam's, a policy's clipping and a layer's.
 _VAGUE = ("epsilon",)
+_LONG = 7  # shorter words are others' as well
 
 
 def _places() -> Mapping[str, tuple[str, int]]:
@@ -190,92 +200,23 @@ def _places() -> Mapping[str, tuple[str, int]]:
 
 PLACE = _places()
 
-# Kinds of sections -> what is spelled otherwise in them than at the top; `*` asks the table of the top, too.
-_NAME = "name type class class_name target class_path component algorithm"
-_EVERY = "every interval steps every_n_steps frequency freq every_n_train_steps"
+
+def squeezed(word: str) -> str:
+    """Return a word without what people write either way: `max_epoch` and `maxEpochs` are the same.
+
+    >>> squeezed("max_epoch") == squeezed("maxepochs")
+    True
+    """
+    return word.replace("_", "").removesuffix("s")
 
 
-def _spelled(**keys: str) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for key, words in keys.items():
-        found |= dict.fromkeys(words.split(), key)
+def _loose() -> Mapping[str, tuple[str, int]]:
+    found: dict[str, tuple[str, int]] = {}
+    for spelling, (key, place) in PLACE.items():
+        if len(spelling) >= _LONG:
+            found.setdefault(squeezed(spelling), (key, place + len(PLACE)))
     return found
 
 
-LOCAL: Mapping[str, Mapping[str, str]] = {
-    "top": {},
-    "training": _spelled(max_steps="steps", grad_clip="max_norm clipping_threshold", grad_clip_by="clipping_type"),
-    "optimizer": _spelled(optimizer=f"optimizer {_NAME}", epsilon="eps epsilon adam_eps", lr="lr"),
-    "schedule": _spelled(
-        lr_schedule=f"{_NAME} decay_type",
-        schedule_steps="t_max total_num_steps num_training_steps total_steps max_iters decay_steps max_steps"
-        " total_num_update",
-        warmup_steps="warmup t_warmup",
-        min_lr="warmup_end_lr",
-        lr="warmup_max_lr",
-    ),
-    "fp16": _spelled(initial_loss_scale="init_scale"),
-    "scaler": _spelled(initial_loss_scale="init_scale"),
-    "rollout": _spelled(num_generations="n"),
-    "bf16": {},
-    "zero": {},
-    "checkpoint": _spelled(checkpoint_every=_EVERY),
-    "logging": _spelled(log_interval=_EVERY),
-    "evaluation": _spelled(eval_every=_EVERY),
-    "adapter": _spelled(lora_rank="r rank", lora_alpha="alpha"),
-    "model": _spelled(weights_dtype="dtype precision"),
-    "data": _spelled(),
-}
-# What of the top's table counts in a section too; nothing where it is not named, all where it is `*`.
-ALSO: Mapping[str, tuple[str, ...]] = {
-    "top": ("*",),
-    "training": ("*",),
-    "optimizer": (
-        "lr",
-        "weight_decay",
-        "beta1",
-        "beta2",
-        "optimizer_state_dtype",
-        "grad_clip",
-        "warmup_steps",
-        "warmup_ratio",
-    ),
-    "schedule": ("warmup_steps", "warmup_ratio", "min_lr"),
-    "fp16": ("scale_window", "min_loss_scale"),
-    "scaler": ("scale_window", "min_loss_scale"),
-    "rollout": ("temperature",),
-    "bf16": (),
-    "zero": ("overlap_comm",),
-    "checkpoint": ("checkpoint_every", "save_total_limit", "save_strategy"),
-    "logging": ("log_interval", "logs"),
-    "evaluation": ("eval_every", "eval_strategy"),
-    "adapter": ("lora_rank", "lora_alpha"),
-    "model": (
-        *("lr", "weight_decay", "lora_rank", "lora_alpha", "weights_dtype", "optimizer", "max_seq_length"),
-        *("batch_size", "micro_batch_size"),
-    ),
-    "data": ("batch_size", "micro_batch_size", "max_seq_length", "sample_packing", "train_on_inputs"),
-}
-SECTIONS = _spelled(
-    training=(
-        "config args cfg hparams hyperparameters hyper_parameters training_args training_arguments trainer_args"
-        " params settings trainer training train run experiment optimization common trl deepspeed ds_config"
-        " deepspeed_config init_args lightning_module data_types recipe distributed_training"
-        " optim_wrapper clip_grad grad_clip algorithms gradient_clipping train_cfg actor_rollout_ref actor"
-    ),
-    optimizer="optimizer optim optimizer_config optimizer_cfg optimizer_args",
-    schedule="scheduler lr_scheduler lr_schedule sched schedule lr_scheduler_config",
-    fp16="fp16",
-    scaler=" ".join(SCALERS),
-    rollout="rollout",
-    bf16="bf16",
-    zero="zero_optimization",
-    checkpoint="checkpoint checkpointing ckpt checkpoints checkpointer",
-    logging="logging log metrics",
-    evaluation="eval evaluation validation val",
-    adapter="lora peft adapter lora_config peft_config",
-    model="model module model_args",
-    data="data dataset datamodule tokenizer train_dataloader dataloader data_config",
-)
-# Sections within one that hold more of the same: `optimizer: {type: Adam, params: {lr: ...}}`.
-INNER = ("params", "init_args", "kwargs", "args", "config")
+# Squeezed spelling -> (canonical key, its rank), for files of no trainer that is known.
+LOOSE = _loose()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 from stabtree.run import FileUse, Run
-from stabtree.tools.check.configs.document import HINT
+from stabtree.tools.check.configs.complete import completed
+from stabtree.tools.check.configs.document import HINT, SHELL
 from stabtree.tools.check.configs.folder import SUFFIXES, beside, configured, in_folder
-from stabtree.tools.check.configs.settle import completed
 
 if TYPE_CHECKING:
+    from stabtree.tools.check.configs.complete import Settings
     from stabtree.tools.check.configs.folder import Configured
-    from stabtree.tools.check.configs.settle import Settings
 
 # What the configuration of a model says too.
 _NOT_TRAINING = ("vocab_size", "n_classes", "weights_dtype")
@@ -28,7 +28,7 @@ def load_config(*paths: str | Path) -> Run:
         paths: the files of one configuration, or its folder. What a later one says goes before an earlier one's.
 
     Returns:
-        A run without series. Its `config` holds what the files say and what follows from that, nothing else.
+        A run without series. Its `config` holds what the files say, the trainer's defaults, and what follows.
 
     Raises:
         StabtreeError: where a file can't be read, or none holds a setting that is known.
@@ -38,12 +38,17 @@ def load_config(*paths: str | Path) -> Run:
     settings: Settings = {}
     notes: list[str] = []
     sources: list[FileUse] = []
+    left_open: set[str] | None = set()
     for path in map(Path, paths):
         found, more = _read(path)
         notes += more
         for one in found:
             notes += (*one.notes, *_otherwise(settings, one.settings))
             settings |= one.settings
+            if one.open is None:
+                left_open = None
+            elif left_open is not None:
+                left_open |= one.open
             sources.append(FileUse(masked(clean(one.path)), _format(one), 0))
     if not settings.keys() - {*_NOT_TRAINING, "framework", "name"}:
         where = masked(clean(paths[0]))
@@ -52,7 +57,7 @@ def load_config(*paths: str | Path) -> Run:
     return Run(
         str(name.value) if name else Path(sources[-1].path).stem,
         {},
-        completed(settings),
+        completed(settings, left_open),
         sources=tuple(sources),
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -65,7 +70,7 @@ def _read(path: Path) -> tuple[list[Configured], tuple[str, ...]]:
             return in_folder(path)
         one = configured(path)
     except StabtreeError:
-        if path.suffix.lower() in (*SUFFIXES, ".py") or not path.exists():
+        if path.suffix.lower() in (*SUFFIXES, *SHELL, ".py") or not path.exists():
             raise
         from stabtree.tools.check.configs.logged import (
             logged,  # the loaders of logs, which a configuration needs none of

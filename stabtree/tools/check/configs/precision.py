@@ -17,7 +17,7 @@ EXCLUSIVE = {"precisions": ("fp16", "bf16"), "quantizations": ("load_in_8bit", "
 SCALERS = ("loss_scaling", "loss_scaler", "grad_scaler", "gradscaler", "amp_scaler", "scaler")
 # Flags of training without autocast: weights and gradients are of that precision.
 _PURE = {"bfloat16": "bf16", "float16": "fp16", "pure_bf16": "bf16"}
-_MODES = ("precision", "mixed_precision", "amp", "amp_dtype", "amp_level")
+MODES = ("precision", "mixed_precision", "amp", "amp_dtype", "amp_level")
 _FULL = ("32", "32_true", "fp32", "float32")
 _ON = ("true", "full", "yes", "on", "1")
 _OFF = ("no", "false", "off", "none")
@@ -35,14 +35,23 @@ def precision_told(word: str, kind: str, value: Any, framework: str) -> Mapping[
     said = normalize(str(value))
     if kind in REDUCED:
         return _in_section(word, kind, value)
+    if kind == "any":
+        return _any(word, said, framework)
     if kind not in ("top", "training"):
         return {}
     if word.removeprefix("use_") in SCALERS or (word == "loss_scale" and isinstance(value, str)):
         return _scaler(said, value)
-    if word in _MODES:
+    if word in MODES:
         return _mode(word, said, framework)
     if word == "dtype":
         return _dtype(said, framework)
+    return _flag(word, said, framework)
+
+
+def _any(word: str, said: str, framework: str) -> Mapping[str, ConfigScalar]:
+    """Return what a section of any name says: by words that no model and no sampler has, too."""
+    if word == "mixed_precision":
+        return _mode(word, said, framework)
     return _flag(word, said, framework)
 
 

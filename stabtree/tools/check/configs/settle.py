@@ -1,37 +1,38 @@
-"""The settings of one file: of each the best spelling, read; and what follows from several settings of a run."""
+"""The settings of one file: of each the best spelling, read."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.text import clean, masked
 from stabtree.frameworks.load import framework as framework_called
+from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.model_config import of_model
 from stabtree.frameworks.recognise import of_config, plain_word
 from stabtree.loaders.config import positive_of
-from stabtree.run import REDUCED, Setting
+from stabtree.run import Setting
 from stabtree.tools.check.configs.keys import KEYS
-from stabtree.tools.check.configs.precision import EXCLUSIVE, SCALERS, switched_on
+from stabtree.tools.check.configs.near import misspelled
+from stabtree.tools.check.configs.precision import EXCLUSIVE, switched_on
+from stabtree.tools.check.configs.sections import section_kind
 from stabtree.tools.check.configs.spelled import spelled_in
 from stabtree.tools.check.configs.trainers import set_by_trainer
 from stabtree.tools.check.configs.units import in_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from stabtree.tools.check.configs.complete import Settings
     from stabtree.tools.check.configs.document import ConfigFile, Path_
     from stabtree.tools.check.configs.spelled import Spelled
 
-Settings = dict[str, Setting]
 
 # Counts of steps that some trainers take as a share of all steps where they are below 1.
 _SHARES = ("log_interval", "eval_every", "checkpoint_every")
-# A strategy -> the count of steps that is not looked at under any other than `steps`.
-_STRATEGIES = {"save_strategy": "checkpoint_every", "eval_strategy": "eval_every", "log_strategy": "log_interval"}
-_FACTORS = ("micro_batch_size", "accumulation_steps", "world_size")  # of the batch size
-_SCALING = ("loss_scaling", "loss_scale", "initial_loss_scale", "min_loss_scale", "scale_window")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_DEEPEST = 3  # sections in sections that are looked into for flags that exclude each other
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class _Reading:
         shares: counts of steps that are said as a share of all steps.
         notes: one for each value of the wrong kind.
         bare: whether the batch size is spelled `batch_size`.
+        open: settings that are made elsewhere, so that no default counts.
     """
 
     file: ConfigFile
@@ -51,14 +53,18 @@ class _Reading:
     shares: Settings = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     bare: bool = False
+    open: set[str] = field(default_factory=set)
 
     def add(self, one: Spelled) -> None:
         """Take in a value, unless a better spelling of the same setting was read."""
         key = _key_of(one)
+        if one.open:
+            self.open.add(key)
         if key in self.settings or key in self.shares or _is_unset(one) or one.value is None:
             return
         if key in _SHARES and _is_share(one.value):
             self.shares[key] = Setting(one.value, written(self.file, one.path))
+            self.open.add(key)
             return
         self._convert(key, one)
 
@@ -68,6 +74,9 @@ class _Reading:
         try:
             self.settings[key] = Setting(KEYS[key][0](one.value), source, _dotted(one.path))
         except (ValueError, OverflowError, TypeError) as error:
+            if isinstance(one.value, str) and _NAME.fullmatch(one.value):  # of another module
+                self.open.add(key)
+                return
             shown = masked(clean(repr(one.value), 40))
             self.notes.append(f"{source} is {shown}, not {clean(error, 60)}: ignored.")
             return
@@ -77,11 +86,18 @@ class _Reading:
 
 def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
     """The settings of a file, and a note for each value of the wrong kind."""
+    found = read_settings(file)
+    return found.settings, found.notes
+
+
+def read_settings(file: ConfigFile) -> _Reading:
+    """The settings of a file with all that there is to say of them."""
     if is_model(file.values):
-        return _of_model(file), []
-    framework = of_config(file.values)
+        return _Reading(file, _of_model(file))
+    framework = trainer_of(file.values)
     reading = _Reading(file, {"framework": Setting(framework, file.name)} if framework else {})
-    for one in map(in_steps, (*set_by_trainer(file.values, framework), *spelled_in(file.values, framework))):
+    spelled = [*set_by_trainer(file.values, framework), *spelled_in(file, framework)]
+    for one in map(in_steps, _agreeing(spelled, reading)):
         reading.add(one)
     settings = reading.settings
     if framework_called(framework).defaults.shares:
@@ -89,15 +105,74 @@ def settings_of(file: ConfigFile) -> tuple[Settings, list[str]]:
     if reading.bare:
         _rename_accumulated(settings)
     settings |= _exclusive(file)
+    near = misspelled(file, framework, {*settings, *reading.open})
+    if near:
+        path, word = near
+        shown = f"{masked(clean(path[-1], 40))}: did you mean {word}?"
+        settings["misspelled"] = Setting(shown, written(file, path), _dotted(path))
     unused = _unused(file.values, framework)
-    return {key: one for key, one in settings.items() if key not in unused}, reading.notes
+    reading.settings = {key: one for key, one in settings.items() if key not in unused}
+    return reading
+
+
+def trainer_of(values: Mapping[str, Any]) -> str:
+    """The trainer that a file is for, by its keys or by those of a section that holds its configuration as a whole."""
+    found = of_config(values)
+    if found:
+        return found
+    sections = [value for key, value in values.items() if isinstance(value, Mapping) and section_kind(plain_word(key))]
+    return next(filter(None, map(_trainer_of_section, sections)), "")
+
+
+def _trainer_of_section(section: Mapping[str, Any]) -> str:
+    target = str(section.get("_target_") or section.get("class_path") or "")
+    built = (one.id for one in frameworks().values() if target in one.config.targets)
+    return next(built, "") or of_config(section)
+
+
+def _agreeing(spelled: list[Spelled], reading: _Reading) -> list[Spelled]:
+    """All but those of sections that no table knows, where two of these differ and nothing better is there."""
+    sure = {one.key for one in spelled if not one.is_guessed and one.value is not None}
+    guessed: dict[str, list[Spelled]] = {}
+    for one in spelled:
+        if one.is_guessed and one.key not in sure and _can_be_read(one):
+            guessed.setdefault(one.key, []).append(one)
+    differing = {key: other for key, some in guessed.items() if (other := _other(some))}
+    for key, other in differing.items():
+        where = f"{written(reading.file, guessed[key][0].path)} and {_dotted(other.path)}"
+        reading.notes.append(f"{where} say {key} in two ways: not judged.")
+        reading.open.add(key)
+    return [one for one in spelled if not (one.is_guessed and one.key in differing)]
+
+
+def _other(some: list[Spelled]) -> Spelled | None:
+    """Return the first of several values that is not that of the first; None where they agree."""
+    return next((one for one in some if one.value != some[0].value), None)
+
+
+def _can_be_read(one: Spelled) -> bool:
+    try:
+        return one.value is not None and KEYS[one.key][0](one.value) is not None
+    except (ValueError, OverflowError, TypeError):
+        return False
 
 
 def _exclusive(file: ConfigFile) -> Settings:
     """The flags that are on together, of those of which a run can have one only."""
-    on = {key: switched_on(file.values, flags) for key, flags in EXCLUSIVE.items()}
-    both = {key: names for key, names in on.items() if len(names) > 1}
-    return {key: Setting("+".join(names), written(file, names[:1]), names[0]) for key, names in both.items()}
+    found: Settings = {}
+    for path, section in _sections(file.values, ()):
+        for key, flags in EXCLUSIVE.items():
+            names = switched_on(section, flags)
+            if len(names) > 1:
+                found[key] = Setting("+".join(names), written(file, (*path, names[0])), names[0])
+    return found
+
+
+def _sections(values: Mapping[str, Any], path: Path_) -> Iterator[tuple[Path_, Mapping[str, Any]]]:
+    yield path, values
+    for key, value in values.items():
+        if isinstance(value, Mapping) and len(path) < _DEEPEST and section_kind(plain_word(key)):
+            yield from _sections(value, (*path, key))
 
 
 def _key_of(one: Spelled) -> str:
@@ -177,52 +252,3 @@ def written(file: ConfigFile, path: Path_) -> str:
 
 def _dotted(path: Path_) -> str:
     return masked(clean(".".join(map(str, path)), 80))
-
-
-def completed(settings: Settings) -> Settings:
-    """The settings of a run with what follows from several, and without those that others switch off."""
-    found = dict(settings)
-    _drop_uncounted(found)
-    _scaling(found)
-    if "lora_rank" in found and "adapter" not in found:
-        found["adapter"] = Setting("lora", found["lora_rank"].source)
-    if "batch_size" not in found:
-        _multiply_factors(found)
-    return found
-
-
-def _drop_uncounted(found: Settings) -> None:
-    """Drop the counts of steps of what is not done every so many steps."""
-    for strategy, count in _STRATEGIES.items():
-        if strategy in found and found[strategy].value != "steps":
-            found.pop(count, None)
-
-
-def _multiply_factors(found: Settings) -> None:
-    """Add the batch size where all of its factors are known."""
-    known = [one for one in map(found.get, _FACTORS) if one]
-    if len(known) < len(_FACTORS):
-        return
-    size = math.prod(int(one.value) for one in known if isinstance(one.value, int))
-    found["batch_size"] = Setting(size, " x ".join(one.source for one in known))
-
-
-def _scaling(found: Settings) -> None:
-    """Tell whether a scale that is set is a dynamic one; of other precisions than fp16 keep what switches a scaler."""
-    scale = found.get("loss_scale")
-    if scale and scale.value:
-        # Times 1 is no scaling.
-        found["loss_scaling"] = replace(scale, value="none" if scale.value == 1 else "static")
-    elif scale:
-        del found["loss_scale"]
-        found["loss_scaling"] = Setting("dynamic", scale.source)
-    if "dtype" in found and found["dtype"].value != "fp16":
-        for key in _SCALING:
-            if key != "loss_scaling" or not _switches_scaler(found.get(key)):
-                found.pop(key, None)
-
-
-def _switches_scaler(scaling: Setting | None) -> bool:
-    """Whether a loss scale is said of the run itself, not in a section or by a flag that counts in fp16 alone."""
-    *sections, word = map(plain_word, scaling.spelled.split(".")) if scaling else ("",)
-    return word.removeprefix("use_") in (*SCALERS, "loss_scale") and not set(REDUCED) & {*sections}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from stabtree.tools.check.configs.document import Path_
 
 _SURE = -1  # the rank of what is found here: better than any spelling
+_ADAPTERS = (
+    *("adapter", "finetuning_type", "use_peft", "is_peft", "use_lora", "is_lora", "lora_enable", "enable_lora"),
+    *("lora", "peft"),
+)
 _TRACKERS = ("wandb", "tensorboard", "mlflow", "comet", "trackio", "clearml", "swanlab", "neptune")
 
 
@@ -69,7 +73,7 @@ def _applies(rule: Rule, value: Any) -> bool:
 
 def _adapter(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Spelled]:
     """Return whether all weights are trained, or low-rank ones on weights that may be quantized."""
-    known = [word for word in ("adapter", "finetuning_type", "use_peft") if word in words]
+    known = [word for word in _ADAPTERS if word in words]
     word = next((word for word in known if not isinstance(values[words[word]], Mapping)), "")
     if not word:
         return
@@ -128,22 +132,44 @@ def _classes_in(values: Mapping[str, Any], name: str) -> Iterator[Spelled]:
     if logs is not None:
         yield _setting("logs", [log.removesuffix("Logger") for log in logs], name, "logger")
     callbacks = section.get("callbacks")
+    if isinstance(callbacks, Mapping):
+        callbacks = [*callbacks.values()]
     if not isinstance(callbacks, list):
         return
+    saving = []
     for index, callback in enumerate(callbacks):
         if isinstance(callback, Mapping) and _class(callback) == "ModelCheckpoint":
             inner = callback.get("init_args", callback)
             path: Path_ = (name, "callbacks", index, *(("init_args",) if inner is not callback else ()))
             if isinstance(inner, Mapping):
-                yield from _saves(inner, path)
+                saving.append((inner, path))
+    yield from _saves(saving)
 
 
-def _saves(given: Mapping[str, Any], path: Path_) -> Iterator[Spelled]:
-    for word, key in (("every_n_train_steps", "checkpoint_every"), ("save_top_k", "save_total_limit")):
-        if not is_open(given.get(word)):
-            yield _setting(key, given[word], *path, word)
-    if given.get("save_top_k") == 0 and given.get("save_last") is not True:
-        yield _setting("save_strategy", "no", *path, "save_top_k")
+def _saves(saving: Sequence[tuple[Mapping[str, Any], Path_]]) -> Iterator[Spelled]:
+    """Return what all callbacks that save say together: the most frequent, and all that any of them keeps."""
+    every = [(given["every_n_train_steps"], path) for given, path in saving if _is_count(given, "every_n_train_steps")]
+    if every:
+        count, path = min(every, key=lambda one: one[0])
+        yield _setting("checkpoint_every", count, *path, "every_n_train_steps")
+    said = [(given, path) for given, path in saving if "save_top_k" in given]
+    if not said:
+        return
+    kept = [given.get("save_top_k", 1) for given, _ in saving]
+    place = (*said[-1][1], "save_top_k")
+    if all(_saves_nothing(given) for given, _ in saving):
+        yield _setting("save_strategy", "no", *place)
+    elif all(isinstance(one, int) and one >= 0 for one in kept):
+        yield _setting("save_total_limit", sum(kept), *place)
+
+
+def _saves_nothing(given: Mapping[str, Any]) -> bool:
+    return given.get("save_top_k") == 0 and given.get("save_last") is not True
+
+
+def _is_count(given: Mapping[str, Any], key: str) -> bool:
+    value = given.get(key)
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _classes(value: Any) -> list[str] | None:
