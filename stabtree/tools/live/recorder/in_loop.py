@@ -127,11 +127,12 @@ class LoopWatch:
             return [Outcome(str(self.path), error)]  # as after it was moved away: it is begun anew, and judged again
 
     def notify(self, new: tuple[News, ...], *, last: bool) -> None:
-        """Tell what is new; of a log that has ended, nothing raises.
+        """Tell what is new, and not what is over; of a log that has ended, nothing raises.
 
         Raises:
             TrainingStoppedError: with `on_finding="raise"`.
         """
+        new = tuple(item for item in new if item.change.is_finding)
         self.news += new
         bad = [item for item in new if fails(item.finding.leaf.severity, self._levels)]
         self.should_stop = self.should_stop or next(iter(bad), None)

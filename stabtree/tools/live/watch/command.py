@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stabtree.cli.options.judge import EffectiveSettings
-    from stabtree.judging.judge import Judging
     from stabtree.judging.outcome import Outcome
     from stabtree.judging.settings import Settings
     from stabtree.run import Run
+    from stabtree.tools.live.row_zero import RowZero
     from stabtree.tools.live.session import Session
 
 MIN_SECONDS, MAX_SECONDS = 0.01, 3600
@@ -107,6 +107,7 @@ def watch(
     The watch ends by itself when the log says that the run is complete and nothing was written for a minute; else
     Ctrl-C ends it. The exit code is that of `diagnose` for the log as it is then.
     """
+    from stabtree.tools.live.row_zero import RowZero
     from stabtree.tools.live.watch.hook import Hook
     from stabtree.tools.live.watch.reporter import WatchReporter
 
@@ -114,12 +115,13 @@ def watch(
     judging = judging_with_baseline(effective.settings, judge)
     how = reading(read, effective.settings)
     _check(paths, follow, effective, how)
-    judging.diagnosed(_nothing_yet())
+    judges = RowZero(judging)
+    judges.logs.diagnosed(_nothing_yet())
     gc.enable()  # a watch lasts, unlike other commands
     reporter = WatchReporter(_form(out), clean(paths[0]), Hook(follow.exec))
     with Stop() as stop:
         session = _session(
-            follow, effective, stop, how, partial(_judged, paths, read, effective.settings, judging), paths
+            follow, effective, stop, how, partial(_judged, paths, read, effective.settings, judges), paths
         )
         with reporter:
             for round_ in session.rounds():
@@ -171,7 +173,7 @@ def _exit_code(session: Session, effective: EffectiveSettings) -> int:
     return effective.exit_code(effective.verdicts(session.outcomes))
 
 
-def _judged(paths: Sequence[str], read: ReadOptions, settings: Settings, judging: Judging) -> list[Outcome]:
+def _judged(paths: Sequence[str], read: ReadOptions, settings: Settings, judges: RowZero) -> list[Outcome]:
     """Return what `diagnose` would find now."""
     from stabtree.judging.outcome import Outcome
 
@@ -179,7 +181,7 @@ def _judged(paths: Sequence[str], read: ReadOptions, settings: Settings, judging
         loaded = loaded_runs(paths, read, settings)
     except StabtreeError as error:
         return [Outcome(clean(paths[0]), error)]
-    return [judging.outcome(item) for item in loaded]
+    return [judges.outcome(item) for item in loaded]
 
 
 def _nothing_yet() -> Run:
