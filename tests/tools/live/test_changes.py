@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.tools.live.hold import HOLD_SECONDS, MIN_ROWS
-from stabtree.tools.live.news import HOLD_ROWS, Announcer
+from stabtree.tools.live.news import HOLD_ROWS, Announcer, News
 from tests.tools.live.findings import BAD, FLAT, NAN, SPIKE, changes, found, told, watched
 
 
@@ -57,7 +57,7 @@ def test_what_is_only_a_note_by_now_is_closed() -> None:
 
 def test_what_recovered_is_closed() -> None:
     """A finding that is no longer open closes its event, although its rows stay in the log."""
-    announcer, news = watched(), []
+    announcer, news = watched(), list[News]()
     for row in range(1001, 1030):
         (one,) = found(row, SPIKE, onset=1000)
         assert isinstance(one.found, Diagnosis)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs
+from stabtree.report.options import DEFAULT_OPTIONS
+from stabtree.report.outputs import RUN, output
 from stabtree.tools.live.news import Announcer
 from stabtree.tools.live.row_zero import RowZero
 from tests.tools.live.growing import falling, lines
@@ -53,3 +55,10 @@ def test_a_rule_of_the_configuration_can_be_ignored(tmp_path: Path) -> None:
     """`--ignore` takes the names of both: of what a log shows, and of what a configuration says."""
     (found,) = judged(write(tmp_path / "run.jsonl", 0.06, 400), ignore=(RATE, "plateau"))
     assert not found.findings
+
+
+def test_every_output_shows_it(tmp_path: Path) -> None:
+    """The page, the screen and the JSON of a run whose only finding is of its configuration."""
+    (found,) = judged(write(tmp_path / "run.jsonl", 0.06, 400))
+    for name in ("html", "screen", "json", "markdown"):
+        assert RATE in str(output(RUN, name)(found, DEFAULT_OPTIONS))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,12 +17,13 @@ from stabtree.cli.options.read import COLUMNS, LoadKeywords, ReadOptions, readin
 from stabtree.cli.options.values import outputs
 from stabtree.cli.output.places import parsed
 from stabtree.cli.program.expand import Only, option
-from stabtree.cli.program.help import INPUT, JUDGING, OUTPUT
+from stabtree.cli.program.help import OUTPUT
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words, masked
 from stabtree.judging.codes import FOUND
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import HEADLINE, JSONL, SCREEN, WATCH, names
+from stabtree.tools.live.watch.options import FollowOptions  # noqa: TC001 - Typer reads it
 from stabtree.tools.live.watch.signals import Stop
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tools.live.row_zero import RowZero
     from stabtree.tools.live.session import Session
+    from stabtree.tools.live.watch.actions.together import Actions
 
 MIN_SECONDS, MAX_SECONDS = 0.01, 3600
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -41,28 +43,6 @@ _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
 WatchedPaths = Annotated[
     list[str], typer.Argument(metavar="PATH", help="Logs, run folders or patterns; they need not exist yet.")
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class FollowOptions:
-    """How a log is followed, and when that ends, as typed."""
-
-    every: Annotated[float, option(INPUT, "--every SECONDS", "Time between two looks.")] = 1.0
-    until_found: Annotated[
-        bool, option(JUDGING, "--until-found", "Exit 1 at the first finding at or above --fail-on.")
-    ] = False
-    stall: Annotated[
-        str | None,
-        option(
-            JUDGING, "--stall TIME", "Exit 1 if nothing is written for TIME (90s, 30m, 2h) and the run is not complete."
-        ),
-    ] = None
-    exec: Annotated[
-        str | None,
-        option(
-            OUTPUT, "--exec CMD", "Run CMD, without a shell, for each finding, which it gets as JSON on standard input."
-        ),
-    ] = None
 
 
 WatchOutput = Annotated[
@@ -104,11 +84,12 @@ def watch(
 ) -> None:
     """Follow a growing log, and report each finding once, as soon as it has lasted for some rows.
 
+    What the log no longer shows is withdrawn, what the run recovered from is closed.
+
     The watch ends by itself when the log says that the run is complete and nothing was written for a minute; else
     Ctrl-C ends it. The exit code is that of `diagnose` for the log as it is then.
     """
     from stabtree.tools.live.row_zero import RowZero
-    from stabtree.tools.live.watch.hook import Hook
     from stabtree.tools.live.watch.reporter import WatchReporter
 
     effective = effective_settings(read, judge)
@@ -118,7 +99,7 @@ def watch(
     judges = RowZero(judging)
     judges.logs.diagnosed(_nothing_yet())
     gc.enable()  # a watch lasts, unlike other commands
-    reporter = WatchReporter(_form(out), clean(paths[0]), Hook(follow.exec))
+    reporter = WatchReporter(_form(out), clean(paths[0]), _actions(paths, follow, judges))
     with Stop() as stop:
         session = _session(
             follow, effective, stop, how, partial(_judged, paths, read, effective.settings, judges), paths
@@ -132,6 +113,37 @@ def watch(
     reporter.end(session, outcomes, look)
     if code:
         raise typer.Exit(code)
+
+
+def _actions(paths: Sequence[str], follow: FollowOptions, judges: RowZero) -> Actions:
+    """Return what is done with each change besides printing it.
+
+    Raises:
+        StabtreeError: for a command, an address, a file or a port that can't be used.
+    """
+    from stabtree.cli.output.places import protect_log, protect_rules
+    from stabtree.cli.output.write import write
+    from stabtree.cli.shell.printing import notify
+    from stabtree.tools.live.watch.actions.serve import PageServer
+    from stabtree.tools.live.watch.actions.together import Actions
+
+    show: list[Callable[[str], object]] = []
+    if follow.page is not None:
+        file = Path(follow.page).resolve()
+        for path in paths:
+            protect_log([file], path)
+        protect_rules([file], *judges.logs.rules)
+        if not file.parent.is_dir():
+            raise StabtreeError("its folder is not there", where=f"--page {clean(follow.page)}", hint="make it first")
+        show.append(partial(write, file, option="--page"))
+    if follow.serve is not None:
+        server = PageServer(follow.serve)
+        notify(f"note: the page is at {server.address}")
+        show.append(server.show)
+    name = clean(paths[0])
+    return Actions(
+        command=follow.exec, address=follow.webhook, keep=follow.keep_checkpoint, name=name, show=tuple(show)
+    )
 
 
 def _session(

@@ -53,7 +53,7 @@ def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool
     if run.last_step is not None:
         head.append((f"  {run.unit} {run.last_step:,}", ""))
     head += [("  ", ""), (badge, severity)]
-    if said := _change(news):
+    if said := change_words(news):
         head.append((f"  {said}", "dim"))
     page.line(*head)
     if named:
@@ -68,7 +68,7 @@ def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool
     return page.text()
 
 
-def _change(news: News) -> str:
+def change_words(news: News) -> str:
     """Return what happened to an event that was reported before; nothing for one that is new."""
     if news.change is Change.OPENED:
         return "again" if news.again else ""
@@ -97,7 +97,7 @@ def finding_line(news: News, time: datetime, look: RenderOptions) -> str:
     finding = news.finding
     word = BADGES[finding.leaf.severity].word
     what = f"{step_prefix(finding)}{finding.leaf.title} [{finding.leaf.id}]"
-    if said := _change(news):
+    if said := change_words(news):
         what = f"{what}, {said}"
     return _as_line(f"{time:%Y-%m-%d %H:%M:%S}  {word}  {news.run}: {what}", look)
 
