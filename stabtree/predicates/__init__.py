@@ -163,6 +163,7 @@ PREDICATES: dict[str, Predicate] = {
         spike.loss_collapses,
         overfitting.memorised,
         noise.noise_vanishes,
+        noise.batch_stays,
         overfitting.quality_falls,
         climb.grad_norm_climbs,
         log.throughput_collapses,

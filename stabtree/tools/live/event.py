@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stabtree.tools.live.hold import Hold
 
 
-class Change(StrEnum):
+class EventChange(StrEnum):
     """What happened to an event.
 
     `opened`: it is reported for the first time, or again after it was over. `worse`: it has become graver. `renamed`:
@@ -35,7 +35,7 @@ class Change(StrEnum):
         return self not in OVER
 
 
-OVER = (Change.WITHDRAWN, Change.CLOSED)
+OVER = (EventChange.WITHDRAWN, EventChange.CLOSED)
 
 
 class Pending(NamedTuple):
@@ -49,7 +49,7 @@ class Pending(NamedTuple):
         hold: for how long it must be seen.
     """
 
-    change: Change
+    change: EventChange
     finding: Incident
     first_rows: int
     first_seconds: float
@@ -89,7 +89,7 @@ class Event:
     of_setting: bool = False
     reported: Incident | None = None
     reported_step: int = 0
-    state: Change | None = None
+    state: EventChange | None = None
     changes: int = 0
     pending: Pending | None = None
 
@@ -118,21 +118,21 @@ class Event:
         same_step = onset is not None and finding.onset_step == onset
         return same_step or not kinds_of(finding).isdisjoint(self.kinds)
 
-    def change_to(self, finding: Incident) -> Change | None:
+    def change_to(self, finding: Incident) -> EventChange | None:
         """Return what a finding that describes it now changes; None for nothing."""
         before = self.reported
         if before is None:
-            return Change.OPENED
+            return EventChange.OPENED
         rank, rank_before = finding.leaf.severity.rank, before.leaf.severity.rank
         if not self.is_open:
             # A finding goes on to describe what is over for as long as its rows are in the log.
-            anew = self.state is Change.WITHDRAWN or finding.open or rank > rank_before
-            return Change.OPENED if anew else None
+            anew = self.state is EventChange.WITHDRAWN or finding.open or rank > rank_before
+            return EventChange.OPENED if anew else None
         if rank > rank_before:
-            return Change.WORSE
+            return EventChange.WORSE
         if finding.leaf.id != before.leaf.id:
-            return Change.RENAMED
-        return Change.CLOSED if before.open and not finding.open else None
+            return EventChange.RENAMED
+        return EventChange.CLOSED if before.open and not finding.open else None
 
 
 def kinds_of(finding: Incident) -> set[str]:

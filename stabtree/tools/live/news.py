@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.tools.live.event import Change, Event, Pending, assign
+from stabtree.tools.live.event import Event, EventChange, Pending, assign
 from stabtree.tools.live.hold import HOLD_SECONDS, SHARE, Hold, hold_of, rows_before
 from stabtree.tools.live.sizes import LogSizes, rows_of
 from stabtree.tree.model import Severity
@@ -48,7 +48,7 @@ class News:
     rows: int
     first_rows: int
     again: bool = False
-    change: Change = Change.OPENED
+    change: EventChange = EventChange.OPENED
     incident: int = 0
     before: str = ""
 
@@ -114,7 +114,7 @@ class Announcer:
         for event in [item for item in self._events if item.run == key and item.is_ahead(rows, last)]:
             self._events.remove(event)
             if event.is_open and event.reported is not None:
-                event.pending = Pending(Change.WITHDRAWN, event.reported, rows, 0.0, Hold(0))
+                event.pending = Pending(EventChange.WITHDRAWN, event.reported, rows, 0.0, Hold(0))
                 yield self._announce(event, name, event.reported, diagnosis)
 
     def _changes(self, key: str, diagnosis: Diagnosis, now: float) -> Iterator[tuple[Event, Incident]]:
@@ -184,7 +184,7 @@ class Announcer:
         self._events.append(event)
         return event
 
-    def _wait(self, event: Event, change: Change, finding: Incident, run: Run, now: float) -> None:
+    def _wait(self, event: Event, change: EventChange, finding: Incident, run: Run, now: float) -> None:
         """Take in that an event is seen to change; what was seen to do so before goes on to be."""
         rows, before = self._sizes.of(event.run), event.pending
         first, seconds = rows, now
@@ -196,7 +196,7 @@ class Announcer:
         hold = Hold(max(self.hold_rows, math.ceil(SHARE * age)))
         if change.is_finding:
             hold = hold_of(finding, run, age, self.hold_rows)
-        if change is not Change.WORSE:
+        if change is not EventChange.WORSE:
             hold = Hold(hold.rows * max(1, event.changes), hold.known_rows)  # what comes and goes is not to be reported
         event.pending = Pending(change, finding, first, seconds, hold)
 
@@ -216,7 +216,7 @@ class Announcer:
 
 def _described(
     event: Event, found: Sequence[Incident], milder: Sequence[Incident], run: Run
-) -> tuple[Incident | None, Change | None]:
+) -> tuple[Incident | None, EventChange | None]:
     """Return what describes an event now, and what that changes; nothing where it changes nothing.
 
     What is now only a note, or is accepted, is over; what nothing describes any more is withdrawn.
@@ -235,5 +235,5 @@ def _described(
         return None, None
     same = next((item for item in milder if event.is_described_by(item)), None)
     if same is not None:
-        return same, Change.CLOSED
-    return event.reported, Change.WITHDRAWN
+        return same, EventChange.CLOSED
+    return event.reported, EventChange.WITHDRAWN

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
 
 
-class _Wrong(NamedTuple):
+class _WrongSettings(NamedTuple):
     """What is wrong in a configuration, the walks that found it, and the tree that they are of."""
 
     findings: tuple[Incident, ...] = ()
@@ -49,7 +49,7 @@ class RowZero:
             of_logs = tuple(name for name in judging.ignore if name not in known)
         self.logs = replace(judging, ignore=of_logs)
         self._configs = Judging(judging.settings, trees=judging.trees, baseline=judging.baseline)
-        self._found: dict[str, tuple[Mapping[str, Setting], _Wrong]] = {}
+        self._found: dict[str, tuple[Mapping[str, Setting], _WrongSettings]] = {}
 
     def outcome(self, loaded: Loaded) -> Outcome:
         """Return the outcome of a run, with what is wrong in its configuration among the findings.
@@ -79,19 +79,19 @@ class RowZero:
             setting_notes=(),
         )
 
-    def _check(self, run: Run) -> _Wrong:
+    def _check(self, run: Run) -> _WrongSettings:
         """Return what `check` warns of."""
         from stabtree.tools.check.configs.logged import header_settings
 
         settings = header_settings(run.config)
         if not settings:
-            return _Wrong()
+            return _WrongSettings()
         found = checked(Run(run.name, {}, completed(settings), sources=run.sources), self._configs)
         wrong = tuple(item for item in found.findings if item.is_alarm and item.leaf.id not in self._ignored)
         leaves = {item.leaf.id for item in wrong}
         walks = [visits for visits in (found.path, *found.further) if visits]
         walks = [one for one in walks if not leaves.isdisjoint(one[-1].question.go.values())]
-        return _Wrong(wrong, tuple(walks), found.tree)
+        return _WrongSettings(wrong, tuple(walks), found.tree)
 
 
 def _beside(tree: Tree, other: Tree) -> Tree:

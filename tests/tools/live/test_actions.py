@@ -19,14 +19,14 @@ from stabtree.diagnosis.restart import Restart
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.judging.judge import Judging
 from stabtree.judging.outcome import Outcome
-from stabtree.tools.live.event import Change
+from stabtree.tools.live.event import EventChange
 from stabtree.tools.live.watch.actions.keep import Keeper
 from stabtree.tools.live.watch.actions.page import LivePage
 from stabtree.tools.live.watch.actions.serve import PageServer
 from stabtree.tools.live.watch.actions.webhook import MAX_WAITING, Webhook
 from tests.cli.command import failed, run
 from tests.conftest import make_run
-from tests.tools.live.findings import SPIKE, changes, found, watched
+from tests.tools.live.events.findings import SPIKE, changes, found, watched
 from tests.tools.live.growing import broken, lines
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def test_no_checkpoint_is_touched_unasked_or_for_what_is_over(tmp_path: Path) ->
     path = checkpoint(tmp_path)
     news = with_restart(path)
     assert not [*Keeper(wanted=False).take(news)]
-    assert not [*Keeper(wanted=True).take(replace(news, change=Change.WITHDRAWN))]
+    assert not [*Keeper(wanted=True).take(replace(news, change=EventChange.WITHDRAWN))]
     (note,) = Keeper(wanted=True).take(with_restart(tmp_path / "gone"))
     assert "could not be kept" in note
     assert [item.name for item in tmp_path.iterdir()] == ["checkpoint-100"]

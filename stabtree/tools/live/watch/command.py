@@ -70,8 +70,8 @@ Examples:
   stabtree watch runs/7 --exec ./alarm --json  one line of JSON for each event
 
 \b
-The exit codes are those of diagnose, for the log as it is at the end;
-1 also for what --until-found waits for, and for a stall.
+The exit codes are those of diagnose and check, for the log as it is at the
+end; 1 also for what --until-found waits for, and for a stall.
 """
 
 

@@ -14,7 +14,7 @@ from stabtree.judging.outcome import ORDER, UNREAD, worst
 from stabtree.report.json.machine import SCHEMA, finding_dict
 from stabtree.report.json.shapes import Schema, count, flag, many, maybe, of, record, text, word
 from stabtree.report.json.values import written
-from stabtree.tools.live.event import Change
+from stabtree.tools.live.event import EventChange
 
 FINDING, OVER = "finding", "over"
 
@@ -79,7 +79,7 @@ def event_schemas() -> dict[str, Schema]:
         "rows": count("How many rows its log held, of all runs in that file."),
         "first_rows": count("How many it held when it was first found."),
         "again": flag("Whether it was reported before, and now goes by another leaf or has begun anew."),
-        "change": word("What happened to the incident.", [*map(str, Change)]),
+        "change": word("What happened to the incident.", [*map(str, EventChange)]),
         "incident": count("Its number within the watch: all its changes have the same."),
         "before": maybe(text("The leaf that it was last reported as; null where it is new.")),
         "verdict": word("The verdict of the run then.", judged),

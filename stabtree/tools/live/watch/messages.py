@@ -17,7 +17,7 @@ from stabtree.report.page import new_page
 from stabtree.report.screen.headline import LONGEST_LINE, one_line
 from stabtree.report.verdicts import BADGES, TICK_SIGNS, TICK_STYLES
 from stabtree.tools.fleet.outputs.spark import spark
-from stabtree.tools.live.event import Change
+from stabtree.tools.live.event import EventChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stabtree.tools.live.news import News
     from stabtree.tools.live.session import RunStatus
 
-OVER_WORDS = {Change.WITHDRAWN: "withdrawn: the log no longer shows it", Change.CLOSED: "closed: it is over"}
+OVER_WORDS = {EventChange.WITHDRAWN: "withdrawn: the log no longer shows it", EventChange.CLOSED: "closed: it is over"}
 INDENT = 2
 ROOMY = 79  # columns
 LONGEST_NAME = 24  # of a run in the status line; its end distinguishes it
@@ -70,7 +70,7 @@ def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool
 
 def change_words(news: News) -> str:
     """Return what happened to an event that was reported before; nothing for one that is new."""
-    if news.change is Change.OPENED:
+    if news.change is EventChange.OPENED:
         return "again" if news.again else ""
     if news.change in OVER_WORDS:
         return OVER_WORDS[news.change]

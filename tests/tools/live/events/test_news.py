@@ -13,7 +13,7 @@ from stabtree.loaders import load_run
 from stabtree.tools.live.hold import MIN_ROWS, WINDOW_ROWS
 from stabtree.tools.live.news import HOLD_ROWS, Announcer
 from tests.conftest import FIXTURES
-from tests.tools.live.findings import BAD, FLAT, PASSED, RISE, changes, found, leaf, told, watched
+from tests.tools.live.events.findings import BAD, FLAT, PASSED, RISE, changes, found, leaf, told, watched
 
 
 def test_a_finding_is_told_once_when_it_has_held() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.tools.live.hold import HOLD_SECONDS, MIN_ROWS
 from stabtree.tools.live.news import HOLD_ROWS, Announcer, News
-from tests.tools.live.findings import BAD, FLAT, NAN, SPIKE, changes, found, told, watched
+from tests.tools.live.events.findings import BAD, FLAT, NAN, SPIKE, changes, found, told, watched
 
 
 def test_a_later_leaf_of_an_event_renames_it() -> None:
