@@ -47,6 +47,7 @@ class Pending(NamedTuple):
         first_rows: how many rows the log held when it was first seen.
         first_seconds: when that was.
         hold: for how long it must be seen.
+        again: whether the event was reported before.
     """
 
     change: EventChange
@@ -54,6 +55,12 @@ class Pending(NamedTuple):
     first_rows: int
     first_seconds: float
     hold: Hold
+    again: bool = False
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it is bad news that nobody has had."""
+        return self.change is EventChange.WORSE or (self.change is EventChange.OPENED and not self.again)
 
     @property
     def ends(self) -> bool:
@@ -62,7 +69,7 @@ class Pending(NamedTuple):
 
 
 @dataclass(slots=True)
-class Event:
+class RunEvent:
     """One trouble of a run, whichever leaves describe it.
 
     Attributes:
@@ -144,7 +151,7 @@ def kinds_of(finding: Incident) -> set[str]:
 
 
 def assign(
-    events: Sequence[Event], findings: Sequence[Incident], run: Run, new: Callable[[Incident], Event]
+    events: Sequence[RunEvent], findings: Sequence[Incident], run: Run, new: Callable[[Incident], RunEvent]
 ) -> dict[int, list[Incident]]:
     """Return the findings that describe each event now, by its number; the one that it is named by comes first.
 
@@ -159,7 +166,7 @@ def assign(
     """
     taken: dict[int, list[Incident]] = {}
 
-    def give(event: Event, finding: Incident) -> None:
+    def give(event: RunEvent, finding: Incident) -> None:
         taken.setdefault(event.number, []).append(finding)
 
     rest: list[Incident] = []
@@ -179,37 +186,37 @@ def assign(
     return {number: _named_first(known, number, found) for number, found in taken.items()}
 
 
-def _named_first(events: Iterable[Event], number: int, found: list[Incident]) -> list[Incident]:
+def _named_first(events: Iterable[RunEvent], number: int, found: list[Incident]) -> list[Incident]:
     """Return findings worst first; of equally bad ones the one that the event was reported by comes first."""
     event = next(item for item in events if item.number == number)
     named = event.reported.leaf.id if event.reported is not None else ""
     return sorted(found, key=lambda item: (-item.leaf.severity.rank, item.leaf.id != named))
 
 
-def _begun(event: Event, finding: Incident) -> bool:
+def _begun(event: RunEvent, finding: Incident) -> bool:
     """Return whether a finding can belong to an event: what begins after that was reported is another one.
 
-    The onset of what is open and of a level is an estimate, and may move to any row.
+    The onset of what is open and of no single moment is an estimate, and may move to any row.
     """
-    moves = event.is_open and (finding.leaf.lasting or finding.by_levels)
+    moves = event.is_open and (finding.leaf.lasting or finding.by_levels or not finding.leaf.events)
     if event.reported is None or finding.onset_step is None or moves:
         return True
     return finding.onset_step <= event.reported_step
 
 
-def _named_alike(events: Sequence[Event], finding: Incident) -> Event | None:
+def _named_alike(events: Sequence[RunEvent], finding: Incident) -> RunEvent | None:
     same = [event for event in events if finding.leaf.id in event.kinds and _begun(event, finding)]
     exact = [event for event in same if event.reported is not None and event.reported.leaf.id == finding.leaf.id]
     return next(iter([*exact, *reversed(same)]), None)
 
 
-def _of_one_kind(events: Sequence[Event], finding: Incident, taken: Mapping[int, object]) -> Event | None:
+def _of_one_kind(events: Sequence[RunEvent], finding: Incident, taken: Mapping[int, object]) -> RunEvent | None:
     kinds = kinds_of(finding)
     found = [event for event in events if not kinds.isdisjoint(event.kinds) and _begun(event, finding)]
     return next((event for event in reversed(found) if event.number not in taken), None)
 
 
-def _beside(events: Sequence[Event], finding: Incident, run: Run) -> Event | None:
+def _beside(events: Sequence[RunEvent], finding: Incident, run: Run) -> RunEvent | None:
     """Return the event that began in the same rows, as far as the onset of either is known."""
     if is_setting(finding):
         return None

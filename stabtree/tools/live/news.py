@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.tools.live.event import Event, EventChange, Pending, assign
+from stabtree.tools.live.event import EventChange, Pending, RunEvent, assign
 from stabtree.tools.live.hold import HOLD_SECONDS, SHARE, Hold, hold_of, rows_before
 from stabtree.tools.live.sizes import LogSizes, rows_of
 from stabtree.tree.model import Severity
@@ -69,7 +69,7 @@ class Announcer:
     def __init__(self, hold_rows: int = HOLD_ROWS, told_from: Severity = TOLD_FROM) -> None:
         self.hold_rows = hold_rows
         self.told_from = told_from
-        self._events: list[Event] = []
+        self._events: list[RunEvent] = []
         self._keys: dict[tuple[str, ...], str] = {}
         self._judged = False
         self._sizes = LogSizes()
@@ -117,7 +117,7 @@ class Announcer:
                 event.pending = Pending(EventChange.WITHDRAWN, event.reported, rows, 0.0, Hold(0))
                 yield self._announce(event, name, event.reported, diagnosis)
 
-    def _changes(self, key: str, diagnosis: Diagnosis, now: float) -> Iterator[tuple[Event, Incident]]:
+    def _changes(self, key: str, diagnosis: Diagnosis, now: float) -> Iterator[tuple[RunEvent, Incident]]:
         """Take in what was found in a run; yield the events that wait to be reported, each with what describes it."""
         findings = [item for item in diagnosis.findings if self._counts(item)]
         events = [event for event in self._events if event.run == key]
@@ -148,7 +148,8 @@ class Announcer:
             if pending is None:
                 continue
             rows = self._sizes.of(event.run)
-            if rows < pending.first_rows + self.hold_rows or now - pending.first_seconds >= HOLD_SECONDS:
+            late = pending.is_urgent and now - pending.first_seconds >= HOLD_SECONDS
+            if late or rows < pending.first_rows + self.hold_rows:
                 missing.append(1)
             else:
                 missing.append(max(1, pending.first_rows + pending.hold.due_rows - rows))
@@ -156,13 +157,13 @@ class Announcer:
             return self.rows + min(missing)
         return None
 
-    def _has_held(self, event: Event, now: float) -> bool:
+    def _has_held(self, event: RunEvent, now: float) -> bool:
         """Return whether what waits was seen for so many rows, or for so long and in a row since."""
         pending = event.pending
         if pending is None:
             return False
         rows = pending.hold.due_rows
-        if now - pending.first_seconds >= HOLD_SECONDS:
+        if pending.is_urgent and now - pending.first_seconds >= HOLD_SECONDS:
             rows = min(rows, max(1, pending.hold.known_rows))
         return self._sizes.reached(event.run, pending.first_rows + rows)
 
@@ -173,18 +174,18 @@ class Announcer:
         self._keys |= dict.fromkeys([(name,), *files], key)
         return key
 
-    def _new(self, key: str, run: Run, now: float, finding: Incident) -> Event:
+    def _new(self, key: str, run: Run, now: float, finding: Incident) -> RunEvent:
         """Make an event of a finding; what a log held before it was watched, it has held since that began."""
         since = 0
         if not self._judged and finding.onset_step is not None:
             since = max(0, rows_of(run) - rows_before(finding, run) - 1)
         self._made += 1
-        event = Event(self._made, key, self._sizes.of(key) - since, now)
+        event = RunEvent(self._made, key, self._sizes.of(key) - since, now)
         event.takes(finding, run)
         self._events.append(event)
         return event
 
-    def _wait(self, event: Event, change: EventChange, finding: Incident, run: Run, now: float) -> None:
+    def _wait(self, event: RunEvent, change: EventChange, finding: Incident, run: Run, now: float) -> None:
         """Take in that an event is seen to change; what was seen to do so before goes on to be."""
         rows, before = self._sizes.of(event.run), event.pending
         first, seconds = rows, now
@@ -198,9 +199,9 @@ class Announcer:
             hold = hold_of(finding, run, age, self.hold_rows)
         if change is not EventChange.WORSE:
             hold = Hold(hold.rows * max(1, event.changes), hold.known_rows)  # what comes and goes is not to be reported
-        event.pending = Pending(change, finding, first, seconds, hold)
+        event.pending = Pending(change, finding, first, seconds, hold, again=event.reported is not None)
 
-    def _announce(self, event: Event, name: str, finding: Incident, diagnosis: Diagnosis) -> News:
+    def _announce(self, event: RunEvent, name: str, finding: Incident, diagnosis: Diagnosis) -> News:
         pending = event.pending
         assert pending is not None  # noqa: S101 - only what waits is announced
         rows, leaf = self._sizes.of(event.run), finding.leaf.id
@@ -215,7 +216,7 @@ class Announcer:
 
 
 def _described(
-    event: Event, found: Sequence[Incident], milder: Sequence[Incident], run: Run
+    event: RunEvent, found: Sequence[Incident], milder: Sequence[Incident], run: Run
 ) -> tuple[Incident | None, EventChange | None]:
     """Return what describes an event now, and what that changes; nothing where it changes nothing.
 
