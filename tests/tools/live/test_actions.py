@@ -238,3 +238,4 @@ def test_the_command_writes_the_page_and_posts_the_changes(tmp_path: Path) -> No
     assert "The watch ended" in page.read_text(encoding="utf-8")
     assert "the page is at http://127.0.0.1:" in done.stderr
     assert "is a file of the run itself" in failed("watch", str(log), "--page", str(log))
+    assert "ends in .html" in failed("watch", str(tmp_path), "--page", str(tmp_path / "other.csv"))

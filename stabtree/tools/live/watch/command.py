@@ -133,16 +133,18 @@ def _actions(paths: Sequence[str], follow: FollowOptions, judges: RowZero) -> Ac
         for path in paths:
             protect_log([file], path)
         protect_rules([file], *judges.logs.rules)
+        if file.suffix.lower() not in (".html", ".htm"):  # no log of a folder that is watched is called so
+            hint = "type --page report.html"
+            raise StabtreeError("the name of a page ends in .html", where=f"--page {clean(follow.page)}", hint=hint)
         if not file.parent.is_dir():
             raise StabtreeError("its folder is not there", where=f"--page {clean(follow.page)}", hint="make it first")
         show.append(partial(write, file, option="--page"))
-    if follow.serve is not None:
-        server = PageServer(follow.serve)
+    server = None if follow.serve is None else PageServer(follow.serve)
+    if server is not None:
         notify(f"note: the page is at {server.address}")
-        show.append(server.show)
     name = clean(paths[0])
     return Actions(
-        command=follow.exec, address=follow.webhook, keep=follow.keep_checkpoint, name=name, show=tuple(show)
+        command=follow.exec, address=follow.webhook, keep=follow.keep_checkpoint, name=name, show=show, server=server
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from stabtree.judging.outcome import Outcome
     from stabtree.tools.live.news import News
+    from stabtree.tools.live.watch.actions.serve import PageServer
 
 
 class Actions:
@@ -27,6 +28,7 @@ class Actions:
         keep: whether the last clean checkpoint is kept.
         name: what the page calls the log while it is not there.
         show: each takes a page when it is written anew.
+        server: takes it too, and is closed at the end.
 
     Raises:
         StabtreeError: where there is no such command, or the address is none.
@@ -40,9 +42,13 @@ class Actions:
         keep: bool = False,
         name: str = "",
         show: Sequence[Callable[[str], object]] = (),
+        server: PageServer | None = None,
     ) -> None:
         self._sent = (Hook(command), Webhook(address))
         self._keeper = Keeper(wanted=keep)
+        self._server = server
+        if server is not None:
+            show = (*show, server.show)
         self._pages = [LivePage(name, one) for one in show]
 
     def take(
@@ -75,3 +81,5 @@ class Actions:
         """End what still goes on."""
         for one in self._sent:
             one.kill()
+        if self._server is not None:
+            self._server.close()
