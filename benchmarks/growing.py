@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_runs
 from stabtree.metrics.names import Names
-from stabtree.tools.live.news import rows_of
+from stabtree.tools.live.sizes import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -221,6 +221,11 @@ def calmed(share: float) -> Run:
     return make_run(healthy(loss=np.where(AT < 400, noise, np.exp((400 - AT) / 60)) * 2 * np.exp(-AT / 2000)))
 
 
+def drawn_again(rows: int) -> Run:
+    """Batch ids that differ until the last rows, which all have one."""
+    return make_run(healthy(batch_id=np.where(len(AT) - rows > AT, AT * 7919 % 100_003, 5.0)))
+
+
 def climbing(times: float) -> Run:
     """A grad_norm that stays at its level for half of the run and then grows by a factor on a line of its logarithm."""
     return make_run(healthy(grad_norm=noisy(times ** np.clip((AT - 300) / 285, 0, 1), sigma=0.1)))
@@ -319,6 +324,7 @@ RUNS: dict[str, Maker] = {
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
     "loss-without-noise": partial(calmed, 1 / 3),
+    "batch-repeats": partial(drawn_again, 30),
     "loss-out-of-scale": partial(unscaled, 60.0),
     "throughput-collapses": partial(slower, 2.3),
     "stalled": partial(paused, 1.13),
@@ -394,6 +400,7 @@ NEAR: dict[str, Maker] = {
     "progress-lost: share": partial(swings, 0.4),
     "loss-collapses: factor": partial(gone, 18.0),
     "loss-without-noise: rises": partial(calmed, 1 / 5),
+    "batch-repeats: rows": partial(drawn_again, 17),
     "loss-out-of-scale: level": partial(unscaled, 25.0),
     "throughput-collapses: factor": partial(slower, 1.8),
     "stalled: hours": partial(paused, 0.88),

@@ -11,7 +11,7 @@ from stabtree.common.lazy import np
 from stabtree.common.strength import above, below, weakest
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.cross_entropy import may_be_zero
-from stabtree.predicates.registry import predicate
+from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
@@ -55,3 +55,24 @@ def noise_vanishes(
     calm = below(after, rises_after)
     strength = weakest(above(before, rises_before), calm, above(began, factor * ended))
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
+
+
+@predicate(source="measured: one batch over and over from a step on")
+def batch_stays(batch_id: Series, *, rows: Count = shared.ROWS_LONG, changes: float = shared.SHARE_MOST) -> Answer:
+    """Is every batch to the end of the log the same one, after batches that differed?
+
+    Yes where the last `rows` batches or more have one id, and of the rows before them, as many at least, a share of
+    `changes` or more have another id than the row before. An id that never changes says nothing of the batches.
+    """
+    ids, steps = batch_id.values, batch_id.steps
+    differs = ids[1:] != ids[:-1]
+    start = int(np.flatnonzero(differs)[-1]) + 1 if differs.any() else 0
+    before, same = float(differs[:start].mean()) if start else 0.0, len(ids) - start
+    text = f"the last {same:,} of {len(ids):,} rows have one batch id"
+    if start:
+        text += f", from step {int(steps[start]):,} on; before, the id changes in {before:.0%} of the rows"
+    found = Evidence(text, "batch_id", (int(steps[start]), int(steps[-1])), float(same), float(rows))
+    if start < rows:
+        return Answer(NO, (found,))
+    strength = weakest(above(same, rows), above(before, changes))
+    return measured(strength, (found,), onset_step=int(steps[start]), last_good_step=int(steps[start - 1]))

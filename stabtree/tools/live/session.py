@@ -14,7 +14,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
-from stabtree.tools.live.news import rows_of
+from stabtree.tools.live.sizes import rows_of
 from stabtree.tools.live.watch.complete import is_complete
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 EVERY_SECONDS = 1.0
 SILENT_SECONDS = 300.0  # a run that failed may well write no more of the rows that a finding waits for
+END_SECONDS = 10.0  # behind an error, after which the process is taken for dead
 RATE_SECONDS = 60.0  # the rows of the last minute make the rate
 SETTLED_SECONDS = 60.0  # without a byte, after which a run that says it is complete is believed
 SETTLED_TIMES = 2  # the time between two looks, and the longest that was waited for a row: the last one may be to come
@@ -144,7 +145,8 @@ class Session:
     def _fell_silent(self, growth: Growth) -> bool:
         """Return whether nothing was written for so long that what waits for further rows is reported without them."""
         before, came = self._silent, bool(growth.rows) or growth.size != self._size
-        self._silent = growth.there and not came and self._clock() - self._grew >= SILENT_SECONDS
+        patience = END_SECONDS if self._watching.awaits_end else SILENT_SECONDS
+        self._silent = growth.there and not came and self._clock() - self._grew >= patience
         return self._silent and not before
 
     def _unread(self) -> Iterator[str]:
@@ -167,7 +169,7 @@ class Session:
         self.silence = self._clock() - self._grew
         settled = max(SETTLED_SECONDS, SETTLED_TIMES * max(self._every, self._longest))
         stalled = self._stall is not None and self.silence >= self._stall
-        if any(map(self._until, news)):
+        if any(self._until(item) for item in news if item.change.is_finding):
             self.end = End.FOUND
         elif (stalled or self.silence >= settled) and self._is_whole():
             self.end = End.COMPLETE

@@ -40,12 +40,12 @@ def broken(rows: int, at: int) -> Any:
     return loss
 
 
-def test_nan_stops_the_run_after_it_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_nan_stops_the_run_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """`warn` logs one line that names the finding, its step, and what to type; `should_stop` ends the loop there."""
     path = tmp_path / "run.jsonl"
     rec = train(path, broken(300, 200), on_finding="warn")
     assert rec.should_stop is rec.news[0]
-    assert (rec.news[0].finding.onset_step, rec.news[0].rows) == (200, 201 + HOLD)
+    assert (rec.news[0].finding.onset_step, rec.news[0].rows) == (200, 201)
     lines = [record.getMessage() for record in caplog.records if "stabtree diagnose" in record.getMessage()]
     assert len(lines) == 1
     assert {rec.news[0].finding.leaf.id, "200:", str(path)} <= {*lines[0].split()}
@@ -71,13 +71,13 @@ def test_raise_raises_out_of_the_log_that_shows_it(tmp_path: Path) -> None:
     """With the row written; what the loop logs on its way out is written as well."""
     path = tmp_path / "run.jsonl"
     with Recorder(path, on_finding="raise", hold_rows=HOLD) as rec:
-        for step, value in enumerate(broken(104, 100)[:-1]):
+        for step, value in enumerate(falling(100)):
             rec.log(step, loss=value)
         with pytest.raises(TrainingStoppedError, match="stabtree diagnose") as raised:
-            rec.log(103, loss=math.nan)
-        rec.log(104, loss=math.nan)
+            rec.log(100, loss=math.nan)
+        rec.log(101, loss=math.nan)
     assert raised.value.news is rec.should_stop
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 1 + 105
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 1 + 102
 
 
 @pytest.mark.parametrize(("fail_on", "called"), [("critical", 0), (["warning"], 1), ("never", 0)])
@@ -220,8 +220,10 @@ def test_a_log_that_was_removed_is_judged_again(tmp_path: Path, monkeypatch: pyt
 
 def test_a_fault_in_the_last_rows_is_told_at_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A log that ends is judged whole, though nothing could hold; `close` raises nothing."""
-    rec = train(tmp_path / "run.jsonl", broken(200, 199), on_finding="raise")
-    assert [item.finding.onset_step for item in rec.news] == [199]
+    loss = falling(200)
+    loss[197:] = 40.0
+    rec = train(tmp_path / "run.jsonl", loss, on_finding="raise", fail_on="warning")
+    assert [item.finding.onset_step for item in rec.news] == [197]
     assert rec.news[0].finding.leaf.id in caplog.text
 
 

@@ -69,7 +69,7 @@ def test_the_command_for_a_finding_writes_a_line(place: Path) -> None:
     done = shell(script, place)
     assert done.returncode == 1
     (line,) = (place / "alarms.txt").read_text(encoding="utf-8").splitlines()
-    assert re.fullmatch(r"\S+ runs: critical nan-forward: .*, step 412, restart from 400", line)
+    assert re.fullmatch(r"\S+ runs: opened, critical nan-forward: .*, step 412, restart from 400", line)
 
 
 @pytest.mark.parametrize(("stop", "code"), [("1", 143), ("", 0)])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabtree.tools.live.session import End, Session
+from stabtree.tools.live.session import END_SECONDS, End, Session
 from tests.tools.live.growing import TestClock, broken, falling, following, judged, lines, watching
 
 if TYPE_CHECKING:
@@ -132,14 +132,30 @@ def test_a_finding_is_told_once(tmp_path: Path) -> None:
 
 
 def test_the_last_rows_of_a_run_that_died_are_told(tmp_path: Path) -> None:
-    """A NaN in the last row of a log is told though no row follows, once the log has long been silent."""
+    """What waits for further rows is told though none follows, once the log has long been silent."""
     path = tmp_path / "run.csv"
-    first, *others = lines("csv", broken(100, 99))
-    wakes = [*written(path, [first + "".join(others[:98]), "".join(others[98:])]), *[lambda: None] * 700]
+    loss = falling(100)
+    loss[96:] += 5
+    first, *others = lines("csv", loss)
+    wakes = [*written(path, [first + "".join(others[:95]), "".join(others[95:])]), *[lambda: None] * 700]
     _, rounds = watched(path, wakes)
     (at,) = [place for place, round_ in enumerate(rounds) if round_.news]
     assert 290 <= at <= 310
     assert not any(round_.news for round_ in rounds[at + 1 :])
+
+
+def test_an_error_is_told_when_the_process_is_dead(tmp_path: Path) -> None:
+    """What a process died of is told seconds after its last line; what it survived is not."""
+    before = "".join(lines("text", falling(100)))
+    after = "".join(lines("text", falling(140))[101:])
+    error = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nRuntimeError: it broke\n'
+    dead, alive = tmp_path / "dead.log", tmp_path / "alive.log"
+    _, rounds = watched(dead, [*written(dead, [before, error]), *[lambda: None] * 40])
+    told = [(place, news.finding.leaf.id) for place, round_ in enumerate(rounds) for news in round_.news]
+    assert [leaf for _, leaf in told] == ["exception"]
+    assert told[0][0] <= 2 + END_SECONDS
+    _, rounds = watched(alive, [*written(alive, [before, error, after]), *[lambda: None] * 40])
+    assert not any(round_.news for round_ in rounds)
 
 
 def test_a_rewritten_state_is_judged_as_it_grows(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from unittest import mock
 
 import pytest
 
+from stabtree.tools.live.watch.actions.hook import MAX_AT_ONCE, Hook, split
 from stabtree.tools.live.watch.command import seconds
-from stabtree.tools.live.watch.hook import MAX_AT_ONCE, Hook, split
 from stabtree.tools.live.watch.signals import Stop
 from tests.cli.command import COMMAND, Done, environment, failed, run
 from tests.conftest import FIXTURES
@@ -317,7 +317,7 @@ def test_a_finding_that_can_not_be_handed_on_is_a_note(monkeypatch: pytest.Monke
     def full() -> IO[bytes]:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("stabtree.tools.live.watch.hook._file", full)
+    monkeypatch.setattr("stabtree.tools.live.watch.actions.hook._file", full)
     hook = Hook(shlex.join([sys.executable, "-c", ""]))
     assert [*hook.start("{}"), *hook.wait()] == ["--exec could not be run: No space left on device"]
 

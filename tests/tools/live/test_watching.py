@@ -9,7 +9,7 @@ import numpy as np
 
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs
-from stabtree.tools.live.news import HOLD_ROWS, Announcer
+from stabtree.tools.live.news import Announcer
 from stabtree.tools.live.watch.watching import Watching
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def told_at(file: Path, loss: Sequence[float]) -> list[tuple[str, int]]:
     return found
 
 
-def test_nan_is_told_once_after_it_held(tmp_path: Path) -> None:
-    """A loss that turns NaN for good is told when it has stayed so for some rows, and never again."""
+def test_nan_is_told_once_and_at_once(tmp_path: Path) -> None:
+    """A loss that turns NaN for good is told in its first row, and never again."""
     loss = [
         *(2 + np.exp(-np.arange(90) / 20) + 0.02 * np.random.default_rng(0).standard_normal(90)),
         *[math.nan] * 15,
     ]
     found = told_at(tmp_path / "a.csv", loss)
-    assert [rows for _, rows in found][:1] == [91 + HOLD_ROWS]
+    assert [rows for _, rows in found][:1] == [91]
     assert len({leaf for leaf, _ in found}) == len(found)
 
 

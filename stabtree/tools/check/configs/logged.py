@@ -25,9 +25,11 @@ from stabtree.tools.check.configs.keys import KEYS
 from stabtree.tools.check.configs.settle import settings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stabtree.loaders.source import Source
+    from stabtree.run import Setting
 
 # Files that hold a whole configuration, by what their names hold.
 _WHOLE = ("tfevents", ".wandb")
@@ -97,11 +99,15 @@ def _header(path: Path) -> Configured | None:
     names = named({}, None)
     found = read_files([path], names, None, None, {})
     run = run_of(found.tables, names, found.name, found.settings)
-    settings = {key: one for key, one in run.config.items() if key in KEYS}
+    settings = header_settings(run.config)
+    return Configured(path, settings) if settings else None
+
+
+def header_settings(config: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return what the configuration in a log says of how the run is trained; empty where that is too little."""
+    settings = {key: one for key, one in config.items() if key in KEYS}
     # What the batch is of is not said there, and a warm-up of 0 may be one by a share of all steps.
     settings.pop("batch_size", None)
     if "warmup_steps" in settings and not settings["warmup_steps"].value:
         del settings["warmup_steps"]
-    if len(settings) >= _FEW:
-        return Configured(path, settings)
-    return None
+    return settings if len(settings) >= _FEW else {}

@@ -83,12 +83,13 @@ class Findings:
         return self._on_finding == RAISE
 
     def report(self, new: tuple[News, ...], *, last: bool = False) -> News | None:
-        """Report what is new, and return the first of it that is at or above `fail_on`.
+        """Report what is new and not over, and return the first of it that is at or above `fail_on`.
 
         Args:
             new: what is new.
             last: whether the log has ended, so that nothing is raised.
         """
+        new = tuple(item for item in new if item.change.is_finding)
         self.news += new
         bad = [item for item in new if fails(item.finding.leaf.severity, self._levels)]
         first = next(iter(bad), None)

@@ -14,6 +14,7 @@ from stabtree.judging.outcome import Outcome
 from stabtree.run import Run
 from stabtree.tools.live.recorder.beside import END, LENGTH, LOOK, Reply
 from stabtree.tools.live.recorder.in_loop import announcer, judged
+from stabtree.tools.live.row_zero import RowZero
 from stabtree.tools.live.session import End, Session
 from stabtree.tools.live.watch.follow import Follower
 from stabtree.tools.live.watch.watching import Watching
@@ -85,12 +86,13 @@ class Judge:
 
     def __init__(self, setup: Setup, sender: Sender) -> None:
         self._setup, self._sender = setup, sender
+        self._judges = RowZero(setup.judging)
         self._faults: set[str] = set()
 
     def outcomes(self) -> list[Outcome]:
         """Return what is found now, or that it can't be judged just now."""
         try:
-            return judged(self._setup)
+            return judged(self._setup, self._judges)
         except Exception as error:  # whatever it is: it is tried again as the log grows
             fault = f"{type(error).__name__}: {clean(error, 200)}"
             if fault not in self._faults:

@@ -11,6 +11,7 @@ from stabtree.loaders import load_runs
 from stabtree.metrics.names import named
 from stabtree.tools.live.cadence import Cadence
 from stabtree.tools.live.news import HOLD_ROWS, TOLD_FROM, Announcer
+from stabtree.tools.live.row_zero import RowZero
 from stabtree.tools.live.watch.watching import Watching
 
 if TYPE_CHECKING:
@@ -23,11 +24,10 @@ BUDGET = 0.01
 """The share of the wall-clock time that judging may take inside a loop, which waits for it."""
 
 
-def judged(setup: Setup) -> list[Outcome]:
-    """Return what `stabtree diagnose` would find now."""
+def judged(setup: Setup, judges: RowZero) -> list[Outcome]:
+    """Return what `stabtree watch` would find now."""
     try:
-        loaded = load_runs(setup.file, **setup.judging.settings.reading())
-        return [setup.judging.outcome(item) for item in loaded]
+        return [judges.outcome(item) for item in load_runs(setup.file, **setup.judging.settings.reading())]
     except StabtreeError as error:
         return [Outcome(str(setup.file), error)]  # as after it was moved away: it is begun anew, and judged again
 
@@ -49,7 +49,10 @@ class LoopWatch:
         settings = setup.judging.settings
         self._file = setup.file
         self._names = named(settings.column, settings.step_column or None)
-        self._watching = Watching(lambda: judged(setup), cadence=Cadence(budget=BUDGET), announcer=announcer(setup))
+        judges = RowZero(setup.judging)
+        self._watching = Watching(
+            lambda: judged(setup, judges), cadence=Cadence(budget=BUDGET), announcer=announcer(setup)
+        )
 
     @property
     def waits(self) -> bool:

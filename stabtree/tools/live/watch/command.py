@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,23 +17,25 @@ from stabtree.cli.options.read import COLUMNS, LoadKeywords, ReadOptions, readin
 from stabtree.cli.options.values import outputs
 from stabtree.cli.output.places import parsed
 from stabtree.cli.program.expand import Only, option
-from stabtree.cli.program.help import INPUT, JUDGING, OUTPUT
+from stabtree.cli.program.help import OUTPUT
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words, masked
 from stabtree.judging.codes import FOUND
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import HEADLINE, JSONL, SCREEN, WATCH, names
+from stabtree.tools.live.watch.options import FollowOptions  # noqa: TC001 - Typer reads it
 from stabtree.tools.live.watch.signals import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stabtree.cli.options.judge import EffectiveSettings
-    from stabtree.judging.judge import Judging
     from stabtree.judging.outcome import Outcome
     from stabtree.judging.settings import Settings
     from stabtree.run import Run
+    from stabtree.tools.live.row_zero import RowZero
     from stabtree.tools.live.session import Session
+    from stabtree.tools.live.watch.actions.together import Actions
 
 MIN_SECONDS, MAX_SECONDS = 0.01, 3600
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -41,28 +43,6 @@ _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
 WatchedPaths = Annotated[
     list[str], typer.Argument(metavar="PATH", help="Logs, run folders or patterns; they need not exist yet.")
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class FollowOptions:
-    """How a log is followed, and when that ends, as typed."""
-
-    every: Annotated[float, option(INPUT, "--every SECONDS", "Time between two looks.")] = 1.0
-    until_found: Annotated[
-        bool, option(JUDGING, "--until-found", "Exit 1 at the first finding at or above --fail-on.")
-    ] = False
-    stall: Annotated[
-        str | None,
-        option(
-            JUDGING, "--stall TIME", "Exit 1 if nothing is written for TIME (90s, 30m, 2h) and the run is not complete."
-        ),
-    ] = None
-    exec: Annotated[
-        str | None,
-        option(
-            OUTPUT, "--exec CMD", "Run CMD, without a shell, for each finding, which it gets as JSON on standard input."
-        ),
-    ] = None
 
 
 WatchOutput = Annotated[
@@ -90,8 +70,8 @@ Examples:
   stabtree watch runs/7 --exec ./alarm --json  one line of JSON for each event
 
 \b
-The exit codes are those of diagnose, for the log as it is at the end;
-1 also for what --until-found waits for, and for a stall.
+The exit codes are those of diagnose and check, for the log as it is at the
+end; 1 also for what --until-found waits for, and for a stall.
 """
 
 
@@ -104,22 +84,25 @@ def watch(
 ) -> None:
     """Follow a growing log, and report each finding once, as soon as it has lasted for some rows.
 
+    What the log no longer shows is withdrawn, what the run recovered from is closed.
+
     The watch ends by itself when the log says that the run is complete and nothing was written for a minute; else
     Ctrl-C ends it. The exit code is that of `diagnose` for the log as it is then.
     """
-    from stabtree.tools.live.watch.hook import Hook
+    from stabtree.tools.live.row_zero import RowZero
     from stabtree.tools.live.watch.reporter import WatchReporter
 
     effective = effective_settings(read, judge)
     judging = judging_with_baseline(effective.settings, judge)
     how = reading(read, effective.settings)
     _check(paths, follow, effective, how)
-    judging.diagnosed(_nothing_yet())
+    judges = RowZero(judging)
+    judges.logs.diagnosed(_nothing_yet())
     gc.enable()  # a watch lasts, unlike other commands
-    reporter = WatchReporter(_form(out), clean(paths[0]), Hook(follow.exec))
+    reporter = WatchReporter(_form(out), clean(paths[0]), _actions(paths, follow, judges))
     with Stop() as stop:
         session = _session(
-            follow, effective, stop, how, partial(_judged, paths, read, effective.settings, judging), paths
+            follow, effective, stop, how, partial(_judged, paths, read, effective.settings, judges), paths
         )
         with reporter:
             for round_ in session.rounds():
@@ -130,6 +113,39 @@ def watch(
     reporter.end(session, outcomes, look)
     if code:
         raise typer.Exit(code)
+
+
+def _actions(paths: Sequence[str], follow: FollowOptions, judges: RowZero) -> Actions:
+    """Return what is done with each change besides printing it.
+
+    Raises:
+        StabtreeError: for a command, an address, a file or a port that can't be used.
+    """
+    from stabtree.cli.output.places import protect_log, protect_rules
+    from stabtree.cli.output.write import write
+    from stabtree.cli.shell.printing import notify
+    from stabtree.tools.live.watch.actions.serve import PageServer
+    from stabtree.tools.live.watch.actions.together import Actions
+
+    show: list[Callable[[str], object]] = []
+    if follow.page is not None:
+        file = Path(follow.page).resolve()
+        for path in paths:
+            protect_log([file], path)
+        protect_rules([file], *judges.logs.rules)
+        if file.suffix.lower() not in (".html", ".htm"):  # no log of a folder that is watched is called so
+            hint = "type --page report.html"
+            raise StabtreeError("the name of a page ends in .html", where=f"--page {clean(follow.page)}", hint=hint)
+        if not file.parent.is_dir():
+            raise StabtreeError("its folder is not there", where=f"--page {clean(follow.page)}", hint="make it first")
+        show.append(partial(write, file, option="--page"))
+    server = None if follow.serve is None else PageServer(follow.serve)
+    if server is not None:
+        notify(f"note: the page is at {server.address}")
+    name = clean(paths[0])
+    return Actions(
+        command=follow.exec, address=follow.webhook, keep=follow.keep_checkpoint, name=name, show=show, server=server
+    )
 
 
 def _session(
@@ -171,7 +187,7 @@ def _exit_code(session: Session, effective: EffectiveSettings) -> int:
     return effective.exit_code(effective.verdicts(session.outcomes))
 
 
-def _judged(paths: Sequence[str], read: ReadOptions, settings: Settings, judging: Judging) -> list[Outcome]:
+def _judged(paths: Sequence[str], read: ReadOptions, settings: Settings, judges: RowZero) -> list[Outcome]:
     """Return what `diagnose` would find now."""
     from stabtree.judging.outcome import Outcome
 
@@ -179,7 +195,7 @@ def _judged(paths: Sequence[str], read: ReadOptions, settings: Settings, judging
         loaded = loaded_runs(paths, read, settings)
     except StabtreeError as error:
         return [Outcome(clean(paths[0]), error)]
-    return [judging.outcome(item) for item in loaded]
+    return [judges.outcome(item) for item in loaded]
 
 
 def _nothing_yet() -> Run:

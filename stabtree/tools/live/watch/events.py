@@ -1,7 +1,8 @@
 """What a watch reports, a line of JSON an event, for machines.
 
-`{"schema": 1, "event": "finding", ...}` for each new finding, as `--exec` gets it too; `note` for what is out of the
-ordinary with the files; `end` at the end, with the verdict of each run. Keys are only added.
+`{"schema": 1, "event": "finding", ...}` for each event that is opened, worse or renamed, and `over` for one that is
+withdrawn or closed, as `--exec` gets them too; `note` for what is out of the ordinary with the files; `end` at the end,
+with the verdict of each run. Keys are only added.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from stabtree.judging.outcome import ORDER, UNREAD, worst
 from stabtree.report.json.machine import SCHEMA, finding_dict
 from stabtree.report.json.shapes import Schema, count, flag, many, maybe, of, record, text, word
 from stabtree.report.json.values import written
+from stabtree.tools.live.event import EventChange
+
+FINDING, OVER = "finding", "over"
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,16 +27,19 @@ if TYPE_CHECKING:
 
 
 def finding_event(news: News, time: datetime) -> str:
-    """Return a finding when it is reported; `finding` holds what `findings` of --json hold."""
+    """Return a change when it is reported; `finding` holds what `findings` of --json hold."""
     run = news.diagnosis.run
     return _event(
-        "finding",
+        FINDING if news.change.is_finding else OVER,
         time,
         run=news.run,
         last_step=run.last_step,
         rows=news.rows,
         first_rows=news.first_rows,
         again=news.again,
+        change=str(news.change),
+        incident=news.incident,
+        before=news.before or None,
         verdict=str(news.diagnosis.verdict),
         finding=finding_dict(news.finding, run),
     )
@@ -72,6 +79,9 @@ def event_schemas() -> dict[str, Schema]:
         "rows": count("How many rows its log held, of all runs in that file."),
         "first_rows": count("How many it held when it was first found."),
         "again": flag("Whether it was reported before, and now goes by another leaf or has begun anew."),
+        "change": word("What happened to the incident.", [*map(str, EventChange)]),
+        "incident": count("Its number within the watch: all its changes have the same."),
+        "before": maybe(text("The leaf that it was last reported as; null where it is new.")),
         "verdict": word("The verdict of the run then.", judged),
         "finding": of("finding", "What was found, as in `findings`."),
     }
@@ -87,7 +97,8 @@ def event_schemas() -> dict[str, Schema]:
         "runs": many("The runs.", record("A run.", end)),
     }
     return {
-        "finding_event": _event_schema("A finding when it is reported, as `--exec` gets it too.", "finding", finding),
+        "finding_event": _event_schema("An incident that is opened, worse or renamed.", FINDING, finding),
+        "over_event": _event_schema("An incident that is withdrawn or closed.", OVER, finding),
         "note_event": _event_schema("Something with the files.", "note", {"note": text("What it is.")}),
         "end_event": _event_schema("The end of a watch.", "end", ending),
     }

@@ -17,6 +17,7 @@ from stabtree.report.page import new_page
 from stabtree.report.screen.headline import LONGEST_LINE, one_line
 from stabtree.report.verdicts import BADGES, TICK_SIGNS, TICK_STYLES
 from stabtree.tools.fleet.outputs.spark import spark
+from stabtree.tools.live.event import EventChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from stabtree.tools.live.news import News
     from stabtree.tools.live.session import RunStatus
 
+OVER_WORDS = {EventChange.WITHDRAWN: "withdrawn: the log no longer shows it", EventChange.CLOSED: "closed: it is over"}
 INDENT = 2
 ROOMY = 79  # columns
 LONGEST_NAME = 24  # of a run in the status line; its end distinguishes it
@@ -51,17 +53,28 @@ def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool
     if run.last_step is not None:
         head.append((f"  {run.unit} {run.last_step:,}", ""))
     head += [("  ", ""), (badge, severity)]
-    if news.again:
-        head.append(("  again", "dim"))
+    if said := change_words(news):
+        head.append((f"  {said}", "dim"))
     page.line(*head)
     if named:
         page.line((clean(news.run), "dim"), indent=INDENT)
     page.line(
         (f"{step_prefix(finding)}{finding.leaf.title}", "heading"), ("  ", ""), (finding.leaf.id, "id"), indent=INDENT
     )
+    if not news.change.is_finding:
+        return page.text()
     for word, pieces in zip(("First", "Then"), _steps_to_take(news), strict=False):
         page.item((word, "dim"), pieces, indent=INDENT, head_width=7)
     return page.text()
+
+
+def change_words(news: News) -> str:
+    """Return what happened to an event that was reported before; nothing for one that is new."""
+    if news.change is EventChange.OPENED:
+        return "again" if news.again else ""
+    if news.change in OVER_WORDS:
+        return OVER_WORDS[news.change]
+    return f"{news.change}, was {news.before}"
 
 
 def _steps_to_take(news: News) -> Iterator[Line]:
@@ -83,10 +96,10 @@ def finding_line(news: News, time: datetime, look: RenderOptions) -> str:
     """Return the same in one line."""
     finding = news.finding
     word = BADGES[finding.leaf.severity].word
-    line = (
-        f"{time:%Y-%m-%d %H:%M:%S}  {word}  {news.run}: {step_prefix(finding)}{finding.leaf.title} [{finding.leaf.id}]"
-    )
-    return _as_line(line, look)
+    what = f"{step_prefix(finding)}{finding.leaf.title} [{finding.leaf.id}]"
+    if said := change_words(news):
+        what = f"{what}, {said}"
+    return _as_line(f"{time:%Y-%m-%d %H:%M:%S}  {word}  {news.run}: {what}", look)
 
 
 def status(how: RunStatus, name: str, look: RenderOptions) -> str:

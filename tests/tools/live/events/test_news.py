@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from stabtree.common.answer import Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.judged import CauseState, JudgedCause
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run
 from stabtree.tools.live.hold import MIN_ROWS, WINDOW_ROWS
 from stabtree.tools.live.news import HOLD_ROWS, Announcer
-from stabtree.tree.load import load_trees
-from tests.conftest import FIXTURES, make_run
-
-if TYPE_CHECKING:
-    from stabtree.tree.model import Leaf
-
-NAN, SPIKE, RISE, PASSED, FLAT = "nan-forward", "spike-open", "slow-rise", "spike-unexplained", "flat-from-start"
-
-
-@cache
-def template() -> Diagnosis:
-    """A diagnosis with one finding, to be told as any other."""
-    return diagnose(make_run({"loss": [*np.linspace(3, 2, 40), *[np.nan] * 10]}), load_trees(None))
-
-
-def leaf(name: str) -> Leaf:
-    """A leaf of the shipped trees."""
-    return load_trees(None).leaves[name]
-
-
-def found(rows: int, *names: str, onset: int = 0, causes: tuple[JudgedCause, ...] = ()) -> list[Outcome]:
-    """A run of so many rows in which these leaves are found."""
-    base = template().findings[0]
-    bare = replace(base, onset_step=onset, evidence=(), seen_as=(), causes=causes)
-    findings = [replace(bare, leaf=leaf(name)) for name in names]
-    run = make_run({"loss": np.linspace(3, 2, rows)})
-    return [Outcome("run", replace(template(), run=run, findings=tuple(findings)))]
-
-
-def told(announcer: Announcer, rows: int, *names: str, onset: int = 0) -> list[tuple[str, bool]]:
-    """What is told after a judgement of so many rows: each leaf, and whether it is told again."""
-    return [(item.finding.leaf.id, item.again) for item in announcer.judged(found(rows, *names, onset=onset))]
-
-
-def watched() -> Announcer:
-    """An announcer that has judged a healthy log of 1,000 rows."""
-    announcer = Announcer()
-    assert not announcer.judged(found(1000))
-    return announcer
+from tests.conftest import FIXTURES
+from tests.tools.live.events.findings import BAD, FLAT, PASSED, RISE, changes, found, leaf, told, watched
 
 
 def test_a_finding_is_told_once_when_it_has_held() -> None:
     """A finding is told at the row at which it has held so long, and never again."""
     announcer = watched()
-    rows = [row for row in range(1001, 1020) if told(announcer, row, NAN, onset=1000)]
+    rows = [row for row in range(1001, 1020) if told(announcer, row, BAD, onset=1000)]
     assert rows == [1001 + HOLD_ROWS]
 
 
@@ -72,7 +30,7 @@ def test_what_comes_and_goes_is_not_told() -> None:
         until = announcer.waits_until()
         if row == 1001 or (until is not None and row >= until) or row % 20 == 1:
             judged.append(row)
-            assert not told(announcer, row, *([NAN] if row % 2 else []), onset=row - 1)
+            assert not told(announcer, row, *([BAD] if row % 2 else []), onset=row - 1)
     assert 1002 in judged
 
 
@@ -81,25 +39,6 @@ def test_what_took_long_to_show_must_hold_for_longer() -> None:
     announcer = watched()
     rows = [row for row in range(1001, 1200) if told(announcer, row, RISE, onset=500)]
     assert rows == [1001 + 100]
-
-
-def test_an_event_that_gets_another_leaf_is_told_again_as_such() -> None:
-    """The leaf of an event changes while it waits: it is told once; after that each new leaf is told once, as again."""
-    announcer, news = watched(), []
-    for row in range(1001, 1060):
-        name = SPIKE if row < 1003 or 1030 <= row < 1040 else "spike-persistent"
-        news += [(row, *item) for item in told(announcer, row, name, onset=1000)]
-    assert news == [(1001 + MIN_ROWS, "spike-persistent", False), (1036, SPIKE, True)]
-
-
-def test_what_begins_after_it_was_told_is_told_again() -> None:
-    """Of two spikes in a row each is told; the same one, gone for a while and found again, is not."""
-    announcer, news = watched(), []
-    for row in range(1001, 1100):
-        onset = 1000 if row < 1050 else 1049
-        names = [] if 1010 <= row < 1020 else [SPIKE]
-        news += [(row, *item) for item in told(announcer, row, *names, onset=onset)]
-    assert news == [(1004, SPIKE, False), (1053, SPIKE, True)]
 
 
 def test_what_has_passed_waits_for_a_window() -> None:
@@ -139,30 +78,25 @@ def test_a_log_of_a_few_rows_is_not_warned_of() -> None:
     mild, bad = Announcer(), Announcer()
     mild.judged(found(3)), bad.judged(found(3))
     assert [row for row in range(4, 30) if told(mild, row, FLAT, onset=1)] == [10]
-    assert [row for row in range(4, 30) if told(bad, row, NAN, onset=3)] == [4 + HOLD_ROWS]
-
-
-def test_an_end_is_told_at_once() -> None:
-    """What ended the process is told when it is found: no row follows it."""
-    assert told(watched(), 1001, "exception", onset=1000) == [("exception", False)]
+    assert [row for row in range(4, 30) if told(bad, row, BAD, onset=3)] == [4 + HOLD_ROWS]
 
 
 def test_the_last_judgement_waits_for_nothing() -> None:
     """What was found a moment ago is told when the log is over."""
     announcer = watched()
-    assert not announcer.judged(found(1001, NAN, onset=1000))
-    assert len(announcer.judged(found(1001, NAN, onset=1000), final=True)) == 1
+    assert not announcer.judged(found(1001, BAD, onset=1000))
+    assert len(announcer.judged(found(1001, BAD, onset=1000), final=True)) == 1
 
 
 def test_a_log_that_is_watched_late_has_held_what_it_held() -> None:
     """A failure that lies 50 rows back when watching begins is told at the first judgement, one of this row later."""
-    assert told(Announcer(), 1000, NAN, onset=950) == [(NAN, False)]
-    assert told(Announcer(), 1000, NAN, onset=999) == []
+    assert told(Announcer(), 1000, BAD, onset=950) == [(BAD, False)]
+    assert told(Announcer(), 1000, BAD, onset=999) == []
 
 
 def test_a_run_that_another_one_follows_in_its_log_is_told() -> None:
     """Of two runs in one file the first grows no more: the rows of the second make its finding hold."""
-    announcer, (first,) = watched(), found(1001, NAN, onset=1000)
+    announcer, (first,) = watched(), found(1001, BAD, onset=1000)
     news = []
     for row in range(1, 10):
         (second,) = found(row)
@@ -183,7 +117,7 @@ def test_the_rows_of_another_log_make_nothing_hold() -> None:
     """Of four logs that grow alike, what is found in one is told when that one has grown by the rows."""
     announcer, news = Announcer(), []
     for row in range(1000, 1010):
-        broken = beside(row, *([NAN] if row > 1000 else []), file="a.csv", onset=1000)
+        broken = beside(row, *([BAD] if row > 1000 else []), file="a.csv", onset=1000)
         others = [beside(row, file=f"{name}.csv") for name in "bcd"]
         news += [(item.rows, item.first_rows) for item in announcer.judged([broken, *others])]
         until = announcer.waits_until()
@@ -195,7 +129,7 @@ def test_a_log_that_has_fallen_silent_is_told_while_others_grow() -> None:
     """Once each of the others got the rows that it lacks."""
     announcer, news = Announcer(), []
     for row in range(1000, 1012):
-        broken = beside(min(row, 1001), *([NAN] if row > 1000 else []), file="a.csv", onset=1000)
+        broken = beside(min(row, 1001), *([BAD] if row > 1000 else []), file="a.csv", onset=1000)
         others = [beside(row, file=f"{name}.csv") for name in "bc"]
         news += [row for _ in announcer.judged([broken, *others])]
     assert news == [1001 + HOLD_ROWS * 3 // 2 + 1]
@@ -204,22 +138,25 @@ def test_a_log_that_has_fallen_silent_is_told_while_others_grow() -> None:
 def test_a_log_that_is_written_anew_tells_anew() -> None:
     """A second run that overwrites the log of the first, and fails as it did, is told of as well."""
     announcer = watched()
-    first = [row for row in range(1001, 1010) if told(announcer, row, NAN, onset=1000)]
-    second = [row for row in range(1, 20) if told(announcer, row, *([NAN] if row > 10 else []), onset=10)]
-    assert (first, second) == ([1001 + HOLD_ROWS], [11 + HOLD_ROWS])
+    first = [(row, *news) for row in range(1001, 1010) for news in changes(announcer, row, BAD, onset=1000)]
+    second = [
+        (row, *news) for row in range(1, 20) for news in changes(announcer, row, *([BAD] if row > 10 else []), onset=10)
+    ]
+    assert first == [(1001 + HOLD_ROWS, 1, "opened", BAD)]
+    assert second == [(1, 1, "withdrawn", BAD), (11 + HOLD_ROWS, 2, "opened", BAD)]
 
 
 def test_a_log_that_is_half_written_forgets_nothing() -> None:
     """A judgement that could not read the log tells nothing, and what was told before it is not told after it."""
     announcer = watched()
-    assert [row for row in range(1001, 1010) if told(announcer, row, NAN, onset=1000)] == [1001 + HOLD_ROWS]
+    assert [row for row in range(1001, 1010) if told(announcer, row, BAD, onset=1000)] == [1001 + HOLD_ROWS]
     assert not announcer.judged([Outcome("run", StabtreeError("it is cut"))])
-    assert not told(announcer, 1010, NAN, onset=1000)
+    assert not told(announcer, 1010, BAD, onset=1000)
 
 
 def test_a_run_that_is_called_otherwise_is_the_same() -> None:
     """A second log in its folder gives a run another name: what was told of it is not told again."""
-    (one,) = found(1000, NAN)
+    (one,) = found(1000, BAD)
     assert isinstance(one.found, Diagnosis)
 
     def called(name: str, file: str) -> Outcome:

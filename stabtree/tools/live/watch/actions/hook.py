@@ -1,4 +1,4 @@
-"""`--exec CMD`: a command of the user's, run for each finding, which it gets as JSON on standard input.
+"""`--exec CMD`: a command of the user's, run for each change, which it gets as JSON on standard input.
 
 No shell is between, and nothing of a log is in the command's words or in its environment.
 """

@@ -1,0 +1,1 @@
+"""What a watch does besides printing: a command, a webhook, a page, a checkpoint that is kept."""
