@@ -22,6 +22,8 @@ from stabtree.tools.live.watch.watching import Watching
 if TYPE_CHECKING:
     from stabtree.tools.live.recorder.beside import Setup
 
+ROW_SECONDS = 1.0
+"""Between two looks at whether the loop is still there while it writes nothing."""
 LOOK_SECONDS = 0.02
 """Between two looks at a log that nobody asked to look at: one costs a tenth of a millisecond."""
 
@@ -46,8 +48,13 @@ class Requests:
         """Return whether the log has ended."""
         return self._ended
 
-    def wait(self, seconds: float | None) -> None:
-        """Wait for a request, for so long at longest; None for as long as it takes."""
+    def wait_for_a_row(self) -> None:
+        """Wait for the first request."""
+        while not (self.followed or self._ended):
+            self.wait(ROW_SECONDS)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for a request, for so long at longest."""
         self._came.wait(seconds)
         if os.getppid() != self._parent:  # its end of the pipe may live on in a worker that it forked
             os._exit(0)
@@ -109,7 +116,7 @@ def follow(setup: Setup, requests: Requests, sender: Sender) -> None:
     watching = Watching(Judge(setup, sender).outcomes, announcer=announcer(setup))
     setup.judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
     sender.send(Reply(0))
-    requests.wait(None)  # the first row: until then the file is what another run left
+    requests.wait_for_a_row()  # until then the file is what another run left
     end = End.COMPLETE
     while end is not End.ASKED:
         session = Session(follower, watching, every=LOOK_SECONDS, stopped=requests.has_ended, sleep=requests.wait)
