@@ -219,6 +219,17 @@ SIDES: dict[str, Sides] = {
 """By leaf, and what else there is to say of the bar, both sides of it."""
 
 
+UNSAID: dict[str, dict[str, Any]] = {
+    "no-clipping-unsaid": {
+        "train_batch_size": 32,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.01}},
+        "bf16": {"enabled": True},
+        "zero_optimization": {"stage": 2},
+    },
+}
+"""Files that end at leaves which only a trainer's default leads to."""
+
+
 def planned(*changes: Mapping[str, Any], **more: Any) -> Run:
     """The good configuration with changes; None takes a setting away."""
     return of(_merged([GOOD, *changes, more]))
