@@ -22,7 +22,7 @@ from stabtree.tools.tune.why.ways import target
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_trees
 from tests.leaves import NEAR, RUNS, errors
-from tests.tools.check.preflights import GOOD, SIDES, UNSAID
+from tests.tools.check.preflights import FILES, GOOD, SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -170,7 +170,7 @@ def _diagnosed(run: Run, told: dict[str, Any]) -> Diagnosis:
 
 def _configuration(leaf: Leaf) -> Example:
     """The first configuration of the tests that ends there, as it is read of a file."""
-    settings = UNSAID.get(leaf.id) or _settings(leaf)
+    settings = FILES.get(leaf.id) or _settings(leaf)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path(CONFIG).write_text(as_yaml(settings), encoding="utf-8")
         found = checked(load_config(CONFIG))
