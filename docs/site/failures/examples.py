@@ -22,7 +22,7 @@ from stabtree.tools.tune.why.ways import target
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_trees
 from tests.leaves import NEAR, RUNS, errors
-from tests.tools.check.preflights import GOOD, SIDES
+from tests.tools.check.preflights import FILES, GOOD, SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -170,13 +170,18 @@ def _diagnosed(run: Run, told: dict[str, Any]) -> Diagnosis:
 
 def _configuration(leaf: Leaf) -> Example:
     """The first configuration of the tests that ends there, as it is read of a file."""
-    sides = next(sides for name, sides in SIDES.items() if name.partition(" ")[0] == leaf.id)
-    said = {SPELLED.get(key, key): value for key, value in {**GOOD, **sides.base, **sides.yes}.items()}
-    settings = {key: SCALED.get(value, value) for key, value in said.items() if value is not None}
+    settings = FILES.get(leaf.id) or _settings(leaf)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path(CONFIG).write_text(as_yaml(settings), encoding="utf-8")
         found = checked(load_config(CONFIG))
     return Example(leaf, Kind.CONFIG, found, command=f"stabtree check {CONFIG}", settings=settings)
+
+
+def _settings(leaf: Leaf) -> dict[str, Any]:
+    """The settings of the good configuration with what ends at a leaf, as a file spells them."""
+    sides = next(sides for name, sides in SIDES.items() if name.partition(" ")[0] == leaf.id)
+    said = {SPELLED.get(key, key): value for key, value in {**GOOD, **sides.base, **sides.yes}.items()}
+    return {key: SCALED.get(value, value) for key, value in said.items() if value is not None}
 
 
 def as_yaml(settings: Mapping[str, Any]) -> str:

@@ -51,7 +51,7 @@ CheckOutput = Annotated[
 EPILOG = """\b
 Examples:
   stabtree check config.yaml                    before a GPU is touched
-  stabtree check train.py                       its TrainingArguments, read and never run
+  stabtree check train.py                       its arguments; read, never run
   stabtree check train.yaml zero3.json --merge  one configuration in two files
   stabtree check 'configs/*.yaml' -q            one line each
   stabtree check config.yaml --trees rules      with your team's rules

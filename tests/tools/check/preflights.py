@@ -219,6 +219,25 @@ SIDES: dict[str, Sides] = {
 """By leaf, and what else there is to say of the bar, both sides of it."""
 
 
+FILES: dict[str, dict[str, Any]] = {
+    "best-mismatch": {
+        "output_dir": "out",
+        "per_device_train_batch_size": 8,
+        "learning_rate": 2e-5,
+        "load_best_model_at_end": True,
+        "eval_strategy": "epoch",
+        "save_strategy": "steps",
+    },
+    "no-clipping-unsaid": {
+        "train_batch_size": 32,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.01}},
+        "bf16": {"enabled": True},
+        "zero_optimization": {"stage": 2},
+    },
+}
+"""Files of a trainer, for the leaves that only a known one leads to."""
+
+
 def planned(*changes: Mapping[str, Any], **more: Any) -> Run:
     """The good configuration with changes; None takes a setting away."""
     return of(_merged([GOOD, *changes, more]))

@@ -19,7 +19,7 @@ from stabtree.tools.check.judge import checked, rules
 from stabtree.tree.load import load_known, load_preflight, load_tree, load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import falling, make_run
-from tests.tools.check.preflights import FP16, GOOD, RL, SIDES, of, planned, unsaid
+from tests.tools.check.preflights import FILES, FP16, GOOD, RL, SIDES, of, planned, unsaid
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ def test_a_rule_holds_on_both_sides_of_its_bar(name: str) -> None:
 
 def test_every_leaf_and_every_answer_has_a_configuration() -> None:
     """The table above ends at each leaf, and each edge of each question is walked."""
-    assert {*(name.partition(" ")[0] for name in SIDES), "no-clipping-unsaid"} == {
+    assert {*(name.partition(" ")[0] for name in SIDES), *FILES} == {
         leaf.id for leaf in TREE.leaves.values() if leaf.severity is not Severity.OK
     }
     runs = [planned(sides.base, side) for sides in SIDES.values() for side in (sides.yes, sides.no)]
