@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.tools.live.event import EventChange, Pending, RunEvent, assign
+from stabtree.tools.live.event import EventChange, Pending, RunEvent, assign, kinds_of
 from stabtree.tools.live.hold import HOLD_SECONDS, SHARE, Hold, hold_of, rows_before
 from stabtree.tools.live.sizes import LogSizes, rows_of
 from stabtree.tree.model import Severity
@@ -190,6 +190,9 @@ class Announcer:
         rows, before = self._sizes.of(event.run), event.pending
         first, seconds = rows, now
         if event.reported is None:
+            if before is not None and kinds_of(before.finding).isdisjoint(kinds_of(finding)):
+                # A leaf of another kind has not been found for as long as the one before it was.
+                event.first_rows, event.first_seconds = rows, now
             first, seconds = event.first_rows, event.first_seconds
         elif before is not None and (before.change, before.finding.leaf.id) == (change, finding.leaf.id):
             first, seconds = before.first_rows, before.first_seconds

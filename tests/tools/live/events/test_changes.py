@@ -119,3 +119,12 @@ def test_an_error_is_told_when_the_log_is_silent() -> None:
     assert not told(announcer, 1001, "exception", onset=1000)
     assert not told(announcer, 1002, "exception-survived", onset=1000)
     assert not announcer.awaits_end
+
+
+def test_a_name_of_another_kind_holds_for_itself() -> None:
+    """A critical leaf that shows in two judgements of an event that waits does not name it."""
+    announcer, news = watched(), []
+    for row in range(1001, 1010):
+        names = [SPIKE, BAD] if row in (1004, 1005) else [SPIKE]
+        news += changes(announcer, row, *names, onset=1000)
+    assert {leaf for _, _, leaf in news} == {SPIKE}
