@@ -27,7 +27,7 @@ SEEN = {
     "flat": ("It does not learn", {"flat", "zero", "learning", "units", "S1", "not-shown"}),
     "odd": (
         "The loss looks odd",
-        {"zero", "resume", "O1.start", "O15", "O14.rows", "O14.batch", "O14.calm", "O14.repeat"},
+        {"zero", "resume", "O1.start", "O15", "O14.rows", "O14.batch", "O14.calm", "O14.repeat", "O14.same"},
     ),
     "grad": ("Gradients look wrong", {"grad_norm", "gradients", "overflow"}),
     "scale": ("Loss scale, skipped steps", {"loss_scale", "skipped_steps", "3"}),

@@ -33,7 +33,7 @@ def all_of(package: str) -> list[str]:
     return [
         name
         for name in names
-        if not any(word in name for word in ("__main__", ".callbacks.", ".integrations.", ".torch_stats"))
+        if not any(word in name for word in ("__main__", ".callbacks.", ".doors.", ".integrations.", ".torch_stats"))
     ]
 
 
