@@ -106,8 +106,10 @@ def _header(path: Path) -> Configured | None:
 def header_settings(config: Mapping[str, Setting]) -> dict[str, Setting]:
     """Return what the configuration in a log says of how the run is trained; empty where that is too little."""
     settings = {key: one for key, one in config.items() if key in KEYS}
-    # What the batch is of is not said there, and a warm-up of 0 may be one by a share of all steps.
+    # What the batch is of is not said there.
     settings.pop("batch_size", None)
-    if "warmup_steps" in settings and not settings["warmup_steps"].value:
-        del settings["warmup_steps"]
+    # A warm-up of 0 may be one by a share of all steps; and no clipping is the default of many trainers, not a choice.
+    for key in ("warmup_steps", "grad_clip"):
+        if key in settings and not settings[key].value:
+            del settings[key]
     return settings if len(settings) >= _FEW else {}

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 RATE = "rate-beyond-adam"
 
 
-def write(path: Path, rate: float, rows: int) -> Path:
+def write(path: Path, rate: float, rows: int, **more: float) -> Path:
     """Write a healthy log behind the configuration that its trainer wrote."""
-    config: dict[str, Any] = {"optimizer": "AdamW", "lr": rate, "max_steps": 400, "weight_decay": 0.1}
+    config: dict[str, Any] = {"optimizer": "AdamW", "lr": rate, "max_steps": 400, "weight_decay": 0.1, **more}
     path.write_text(json.dumps({"config": config}) + "\n" + "".join(lines("jsonl", falling(rows))), encoding="utf-8")
     return path
 
@@ -62,3 +62,9 @@ def test_every_output_shows_it(tmp_path: Path) -> None:
     (found,) = judged(write(tmp_path / "run.jsonl", 0.06, 400))
     for name in ("html", "screen", "json", "markdown"):
         assert RATE in str(output(RUN, name)(found, DEFAULT_OPTIONS))
+
+
+def test_what_a_trainer_leaves_off_by_default_is_no_finding(tmp_path: Path) -> None:
+    """A header says what the trainer does, and not who chose it."""
+    (found,) = judged(write(tmp_path / "run.jsonl", 1e-3, 100, grad_clip=0.0, warmup_steps=0))
+    assert not found.findings
