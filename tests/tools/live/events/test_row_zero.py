@@ -66,5 +66,5 @@ def test_every_output_shows_it(tmp_path: Path) -> None:
 
 def test_what_a_trainer_leaves_off_by_default_is_no_finding(tmp_path: Path) -> None:
     """A header says what the trainer does, and not who chose it."""
-    (found,) = judged(write(tmp_path / "run.jsonl", 1e-3, 100, grad_clip=0.0, warmup_steps=0))
+    (found,) = judged(write(tmp_path / "run.jsonl", 1e-3, 400, grad_clip=0.0, warmup_steps=0))
     assert not found.findings

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 FAULT = 60
 HEAD = f"""
-import os, math, torch, stabtree
+import math, os, sys, torch, stabtree
 import torch.distributed as dist
 torch.set_num_threads(1)
 torch.manual_seed(0)
@@ -99,9 +99,18 @@ print(f"rank {RANK} ended at {trainer.global_step}", flush=True)
 """
 
 
+# A rank that tears torch down while the other still talks to it may be aborted, whatever they logged.
+TOGETHER = """
+if dist.is_initialized():
+    dist.barrier()
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
 def ended(folder: Path, code: str) -> dict[int, int]:
     """Run a script with two ranks; the step at which each of them ended."""
-    (folder / "train.py").write_text(HEAD + code, encoding="utf-8")
+    (folder / "train.py").write_text(HEAD + code + TOGETHER, encoding="utf-8")
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
