@@ -99,10 +99,11 @@ SECTIONS = _spelled(
         " params settings trainer training train run experiment optimization common trl deepspeed ds_config"
         " deepspeed_config init_args lightning_module data_types recipe distributed_training"
         " optim_wrapper accelerator trainer_arguments clip_grad grad_clip algorithms gradient_clipping"
-        " train_cfg actor_rollout_ref actor"
+        " train_cfg actor_rollout_ref actor pl_trainer lightning_trainer trainer_kwargs training_hyperparams"
     ),
     optimizer="optimizer optim optimizer_factory optimizer_config optimizer_cfg optimizer_args",
-    schedule="scheduler lr_scheduler lr_schedule sched schedule lr_scheduler_config learning_rate_scheduler lr_config",
+    schedule="scheduler lr_scheduler lr_schedule sched schedule lr_scheduler_config learning_rate_scheduler lr_config"
+    " param_scheduler param_schedulers",
     fp16="fp16",
     scaler=" ".join(SCALERS),
     rollout="rollout",
@@ -140,6 +141,7 @@ _SUFFIXES = (
     "_params",
     "_settings",
     "_parameters",
+    "_kwargs",
 )
 _TRAINERS = (
     "sft",
