@@ -63,6 +63,8 @@ def _defaults(said: Settings, left_open: Collection[str]) -> Settings:
     found: Settings = {}
     for key, value in unset.items():
         replaced = {*REPLACES.get(key, ()), key}
+        if value == "epoch":  # a count of steps is what such a trainer goes by
+            replaced.add(_STRATEGIES[key])
         if value is not None and replaced.isdisjoint(said) and replaced.isdisjoint(left_open):
             found[key] = Setting(value, source)
     return found

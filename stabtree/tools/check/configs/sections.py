@@ -159,6 +159,20 @@ _TRAINERS = (
 )
 
 
+def stage_of(word: str) -> str:
+    """Return the stage of a training that a section is about; empty where it is about the training as a whole.
+
+    >>> stage_of("dpo"), stage_of("SFTConfig".lower()), stage_of("training")
+    ('dpo', 'sft', '')
+    """
+    stem = _stem(word)
+    return "" if stem not in _TRAINERS or stem.endswith(("training", "train")) else stem
+
+
+def _stem(word: str) -> str:
+    return next((word.removesuffix(end) for end in _SUFFIXES if word.endswith(end)), word)
+
+
 def section_kind(word: str) -> str:
     """Return the kind of a section by its name: `any` for one that no table knows, empty where it is of something else.
 
@@ -169,7 +183,7 @@ def section_kind(word: str) -> str:
         return SECTIONS[word]
     if word in _ELSEWHERE:
         return ""
-    stem = next((word.removesuffix(end) for end in _SUFFIXES if word.endswith(end)), word)
+    stem = _stem(word)
     if stem in _TRAINERS:
         return "training"
     return SECTIONS.get(stem, "" if stem in _ELSEWHERE else "any")

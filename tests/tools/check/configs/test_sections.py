@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree.frameworks.load import frameworks
-from stabtree.predicates.settings.watching import keeps_too_few
+from stabtree.predicates import PREDICATES
 from stabtree.tools.check.configs import load_config
 from stabtree.tools.check.configs.keys import KEYS
 from tests.loaders.make import write
@@ -182,6 +182,28 @@ def test_a_rate_that_is_raised_from_a_first_one_is_no_schedule_that_climbs(tmp_p
 
 def test_the_best_of_one_metric_may_be_older_than_the_fault(tmp_path: Path) -> None:
     """Lightning's `save_top_k` keeps those by the metric that it watches; a limit keeps the newest."""
+    keeps = PREDICATES["keeps_too_few"].func
     text = "trainer: {max_epochs: 9, callbacks: [{class_path: ModelCheckpoint, init_args: {save_top_k: 1}}]}"
-    assert keeps_too_few(loaded(tmp_path, text), fault_steps=200).verdict == "few"
-    assert keeps_too_few(loaded(tmp_path, f"{HF}save_total_limit: 1"), fault_steps=200).verdict == "yes"
+    assert keeps(loaded(tmp_path, text), fault_steps=200).verdict == "few"
+    assert keeps(loaded(tmp_path, f"{HF}save_total_limit: 1"), fault_steps=200).verdict == "yes"
+
+
+def test_stages_that_differ_are_not_judged_as_one(tmp_path: Path) -> None:
+    """What they agree in is; a rate that each has for itself is neither's."""
+    run = loaded(tmp_path, "sft: {lr: 2e-4, epochs: 2, lora_r: 8}\ndpo: {lr: 5e-5, epochs: 2, beta: 0.1}")
+    assert {key: run.setting(key) for key in ("lr", "epochs", "lora_rank", "beta")} == {
+        "lr": None,
+        "epochs": 2,
+        "lora_rank": 8,
+        "beta": 0.1,
+    }
+    assert any("say lr in two ways" in note for note in run.notes)
+
+
+def test_what_lightning_does_each_epoch_it_does_not_where_steps_are_said(tmp_path: Path) -> None:
+    """It evaluates and saves after each epoch by itself."""
+    config = loaded(tmp_path, "trainer: {max_epochs: 3}").config
+    assert {config[key].value for key in ("eval_strategy", "save_strategy")} == {"epoch"}
+    config = loaded(tmp_path, "trainer: {max_epochs: 3, val_check_interval: 100}").config
+    assert "eval_strategy" not in config
+    assert config["eval_every"].value == 100
