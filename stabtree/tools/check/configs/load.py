@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,7 @@ def load_config(*paths: str | Path) -> Run:
         raise StabtreeError("no configuration to read", hint=HINT)
     settings: Settings = {}
     notes: list[str] = []
-    sources: list[FileUse] = []
-    left_open: set[str] | None = set()
+    read: list[Configured] = []
     named = {os.path.realpath(path) for path in paths}
     for path in map(Path, paths):
         found, more = _read(path)
@@ -50,20 +50,17 @@ def load_config(*paths: str | Path) -> Run:
                 continue  # it lies beside this one, and is named itself
             notes += (*one.notes, *_otherwise(settings, one.settings))
             settings = _merged(settings, one.settings)
-            if one.open is None:
-                left_open = None
-            elif left_open is not None:
-                left_open |= one.open
-            sources.append(FileUse(masked(clean(one.path)), _format(one), 0))
+            read.append(one)
     if not settings.keys() - {*_NOT_TRAINING, "framework", "name"}:
         where = masked(clean(paths[0]))
         raise StabtreeError("holds no setting of a training that stabtree knows", where=where, hint=HINT)
     name = settings.pop("name", None)
+    sources = tuple(FileUse(masked(clean(one.path)), _format(one), 0) for one in read)
     return Run(
         str(name.value) if name else Path(sources[-1].path).stem,
         {},
-        completed(settings, left_open),
-        sources=tuple(sources),
+        completed(settings, _left_open(read)),
+        sources=sources,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -87,6 +84,12 @@ def _read(path: Path) -> tuple[list[Configured], tuple[str, ...]]:
         return [found], ()
     others, notes = beside(one)
     return [*others, one], notes
+
+
+def _left_open(read: list[Configured]) -> frozenset[str] | None:
+    """Return what the files leave to others; None where one of them is only a part."""
+    said = [one.open for one in read if one.open is not None]
+    return frozenset(chain.from_iterable(said)) if len(said) == len(read) else None
 
 
 def _merged(settings: Settings, later: Settings) -> Settings:
