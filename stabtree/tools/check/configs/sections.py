@@ -69,7 +69,9 @@ ALSO: Mapping[str, tuple[str, ...]] = {
     "checkpoint": ("checkpoint_every", "save_total_limit", "save_strategy"),
     "logging": ("log_interval", "logs"),
     "evaluation": ("eval_every", "eval_strategy"),
-    "adapter": ("lora_rank", "lora_alpha"),
+    "adapter": (
+        *("lora_rank", "lora_alpha", "lr", "weight_decay", "batch_size", "micro_batch_size", "epochs", "max_steps"),
+    ),
     "model": (
         *(
             "lr",

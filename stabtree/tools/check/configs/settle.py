@@ -77,6 +77,8 @@ class _Reading:
             if isinstance(one.value, str) and _NAME.fullmatch(one.value):  # of another module
                 self.open.add(key)
                 return
+            if key == "warmup_steps" and isinstance(one.value, str) and one.value.isalpha():  # its shape: `linear`
+                return
             shown = masked(clean(repr(one.value), 40))
             self.notes.append(f"{source} is {shown}, not {clean(error, 60)}: ignored.")
             return

@@ -207,3 +207,28 @@ def test_what_lightning_does_each_epoch_it_does_not_where_steps_are_said(tmp_pat
     config = loaded(tmp_path, "trainer: {max_epochs: 3, val_check_interval: 100}").config
     assert "eval_strategy" not in config
     assert config["eval_every"].value == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("lora: {r: 8, lr: 1e-4, epochs: 2, batch_size: 4}", {"lr": 1e-4, "epochs": 2, "batch_size": 4}),
+        ("lr: 0.1\nlr_config: {policy: step, warmup: linear, warmup_iters: 50}", {"lr": 0.1, "warmup_steps": 50}),
+        ("output_dir: o\nnum_train_epochs: 3\nsave_steps: 7", {"framework": "huggingface", "checkpoint_every": 7}),
+    ],
+)
+def test_what_stands_in_a_section_for_one_thing_counts_for_the_run(
+    tmp_path: Path, text: str, expected: dict[str, Any]
+) -> None:
+    """The rate of an adapter is that of the run; the shape of a warm-up is not its length, and no mistake."""
+    run = loaded(tmp_path, text)
+    assert {key: run.setting(key) for key in expected} == expected
+    assert not run.notes
+
+
+def test_the_usual_rates_are_those_of_adam(tmp_path: Path) -> None:
+    """SGD takes a hundred times as much."""
+    usual = PREDICATES["rate_unusual"].func
+    for name, verdict in (("adamw", "yes"), ("sgd", "unknown")):
+        run = loaded(tmp_path, f"{HF}model_name_or_path: m\noptim: {name}\nlearning_rate: 0.1")
+        assert usual(run, phase="finetune", low=1e-5, high=3e-4).verdict == verdict
