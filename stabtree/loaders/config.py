@@ -109,7 +109,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], ConfigScalar], str]] = {
     "name": (text_of, "run_name run_id experiment experiment_name display_name"),
     "dtype": (dtype_of, "precision mixed_precision compute_dtype train_dtype amp_dtype param_dtype"),
     "optimizer": (text_of, "optim optimizer_name optimizer_type opt"),
-    "lr": (number_of, "learning_rate peak_lr max_lr base_lr initial_lr"),
+    "lr": (number_of, "learning_rate peak_lr max_lr base_lr initial_lr init_lr"),
     "lr_schedule": (text_of, "lr_scheduler lr_scheduler_type scheduler schedule lr_decay_style"),
     "lr_milestones": (steps_of, "milestones lr_decay_steps lr_steps decay_milestones"),
     "warmup_steps": (count_of, "warmup lr_warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup_updates"),

@@ -275,7 +275,7 @@ def _missing(file: Path, shown: str) -> StabtreeError:
         return StabtreeError("stabtree reads files of this machine, not addresses", where=shown, hint=hint)
     hint = "check the path"
     try:
-        names = [entry.name for entry in file.parent.iterdir()]
+        names = [entry.name for entry in file.parent.iterdir() if entry.name != file.name]  # not a link to nothing
     except OSError:
         names = []
     close = difflib.get_close_matches(file.name, names, n=1, cutoff=0.5)

@@ -19,6 +19,7 @@ _REINFORCED = ("grpo", "ppo", "rloo", "reinforce", "reinforce_plus_plus", "gspo"
 _PRETRAINED = ("pretrain", "pretraining", "pt")
 _OTHER = ("reward", "rm", "prm")  # fine-tunings with rates of their own
 _PHASES = ("adapter", "task", "init_from", "framework")
+_PLAIN = ("sgd", "momentum", "asgd", "nesterov")  # optimizers whose step grows with the gradient
 _SAYING = ("adapter", "task")  # those of them that a configuration can say
 _FROM_SCRATCH = ("", "scratch", "resume")
 
@@ -39,6 +40,8 @@ def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
         return not_given(run, *_SAYING)
     if known != phase:
         return inapplicable(f"{describe(run, *_PHASES) or 'the run'}: this is asked of {phase}")
+    if word(run, "optimizer") in _PLAIN:
+        return inapplicable(f"{describe(run, 'optimizer')}: the ranges are those of Adam")
     rate = number(run, "lr")
     if rate is None:
         return not_given(run, "lr")

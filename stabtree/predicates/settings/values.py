@@ -112,14 +112,16 @@ def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: s
 def setting_misspelled(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
     """Is a setting nearly one of these values?
 
-    `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake.
+    `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake; what
+    is made of their words alone is one more of them: `linear_with_warmup`.
     """
     refused = not_applicable(run, where, being)
     if refused or key not in run.config:
         return refused or not_given(run, key)
     known, known_values = word(run, key), values.lower().split()
     close = get_close_matches(known, known_values, 1, NEARLY)
-    found = known not in known_values and bool(close)
+    words = {part for value in known_values for part in (value, *value.split("_"))}
+    found = bool(close) and not words.issuperset(known.split("_"))
     return decided(run, _keys(key, where), f"did you mean {close[0]}?" if found else "", found=found)
 
 

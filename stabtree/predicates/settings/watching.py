@@ -104,8 +104,11 @@ def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
         return inapplicable(f"{describe(run, 'save_strategy')}")
     span = (kept - 1) * (every or 0.0)
     dropped = total is None or every is None or kept * every < total
-    bar = f"the oldest kept is {span:g} steps old or more; a slow fault takes {fault_steps} to show"
-    older = kept > 1 or run.setting("push_to_hub") is True
+    kept_is = f"the oldest kept is {span:g} steps old or more" if kept > 1 else "only one is kept"
+    bar = f"{kept_is}; a slow fault takes {fault_steps} steps to show"
+    # Where a metric is watched, these are the best ones, which may be of any age.
+    best = run.config[keys[0]].spelled.endswith("save_top_k")
+    older = kept > 1 or best or run.setting("push_to_hub") is True
     if not dropped or span >= fault_steps:
         found = NO
     elif older:

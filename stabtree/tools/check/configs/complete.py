@@ -27,6 +27,7 @@ REPLACES: Mapping[str, tuple[str, ...]] = {
     "micro_batch_size": ("batch_size",),
     "checkpoint_every": ("save_strategy",),
     "epochs": ("max_steps",),
+    "dtype": ("mixed", "precisions", "weights_dtype"),
 }
 
 
@@ -38,12 +39,12 @@ def completed(settings: Settings, left_open: Collection[str] | None = None) -> S
         left_open: those that are made elsewhere, of which no default counts; None where none of any counts.
     """
     found = dict(settings)
+    if "optimizer" not in found and {"beta1", "beta2"} <= found.keys():
+        found["optimizer"] = Setting("adam-like", f"it has betas: {found['beta2'].source}")
     if left_open is not None:
         found = {**_defaults(found, left_open), **found}
     _drop_uncounted(found)
     _drop_constant(found)
-    if "optimizer" not in found and {"beta1", "beta2"} <= found.keys():
-        found["optimizer"] = Setting("adam-like", f"it has betas: {found['beta2'].source}")
     _scaling(found)
     if "lora_rank" in found and "adapter" not in found:
         found["adapter"] = Setting("lora", found["lora_rank"].source)
@@ -62,6 +63,8 @@ def _defaults(said: Settings, left_open: Collection[str]) -> Settings:
     found: Settings = {}
     for key, value in unset.items():
         replaced = {*REPLACES.get(key, ()), key}
+        if value == "epoch":  # a count of steps is what such a trainer goes by
+            replaced.add(_STRATEGIES[key])
         if value is not None and replaced.isdisjoint(said) and replaced.isdisjoint(left_open):
             found[key] = Setting(value, source)
     return found
@@ -70,6 +73,9 @@ def _defaults(said: Settings, left_open: Collection[str]) -> Settings:
 def _drop_constant(found: Settings) -> None:
     """Drop the length and the end of a schedule that ends at its peak: the rate is constant."""
     lowest, peak = found.get("min_lr"), found.get("lr")
+    if lowest and peak and _is_first(peak) and _above(lowest, peak):
+        del found["min_lr"]  # of a test that raises the rate until the run diverges
+        return
     if lowest and peak and lowest.value == peak.value:
         for key in ("min_lr", "schedule_steps"):
             found.pop(key, None)
@@ -77,6 +83,15 @@ def _drop_constant(found: Settings) -> None:
     steps, epochs = found.get("schedule_steps"), found.get("epochs")
     if steps and epochs and steps.value == epochs.value:
         del found["schedule_steps"]
+
+
+def _is_first(rate: Setting) -> bool:
+    """Whether a rate is called the one that a run begins at, which need not be its peak."""
+    return plain_word(rate.spelled.rpartition(".")[2]).startswith("init")
+
+
+def _above(one: Setting, other: Setting) -> bool:
+    return isinstance(one.value, float) and isinstance(other.value, float) and one.value > other.value
 
 
 def _drop_uncounted(found: Settings) -> None:

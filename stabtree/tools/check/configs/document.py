@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 20
 MAX_JSON = 32 << 20
 SHELL = (".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".job", ".pbs")
+# A text in JSON, which stays as it is, or a comment; and one or a comma that nothing follows.
+_TEXT = r'"[^"\\]*(?:\\.[^"\\]*)*"?'
+_COMMENT = re.compile(_TEXT + r"|(//[^\n]*|/\*.*?(?:\*/|\Z))", re.DOTALL)
+_LAST_COMMA = re.compile(_TEXT + r"|(,)(?=\s*[}\]])", re.DOTALL)
 _SHEBANG = re.compile(r"#!.*\b(?:ba|z|k|da)?sh\b")
 HINT = "name the configuration of a run: JSON, YAML, TOML, a Python file, or a shell script"
 Path_ = tuple[str | int, ...]
@@ -61,7 +65,7 @@ def read_document(path: Path) -> ConfigFile:
     try:
         source = open_source(path)
     except StabtreeError as error:
-        hint = HINT if error.hint == NAME_METRICS else error.hint
+        hint = HINT if error.hint == NAME_METRICS or "stabtree inspect" in error.hint else error.hint
         raise StabtreeError(error.problem, where=error.where, hint=hint) from None
     if source.binary:
         raise StabtreeError(f"is {source.binary}, not a configuration", where=source.path, hint=HINT)
@@ -130,15 +134,29 @@ def _json(text: str, source: Source) -> ConfigFile:
             repeated.extend(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
         return found
 
+    loose = ""
     try:
-        values = json.loads(text, object_pairs_hook=once)
+        try:
+            values = json.loads(text, object_pairs_hook=once)
+        except json.JSONDecodeError:
+            repeated.clear()
+            loose = _without_comments(text)
+            values = json.loads(loose, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         where = f"{source.path}:{error.lineno}"
         raise StabtreeError(f"is not valid JSON: {error.msg}", where=where, hint="correct that line") from None
     except (RecursionError, ValueError):
         raise StabtreeError("nests too deeply, or holds a number too long, to be read", where=source.path) from None
-    notes = tuple(_twice(source.name, key) for key in dict.fromkeys(repeated))
-    return ConfigFile(source.name, values, {}, notes)
+    notes = [_twice(source.name, key) for key in dict.fromkeys(repeated)]
+    if loose:
+        notes.append(f"{source.name} has comments or trailing commas, which not every trainer accepts in JSON.")
+    return ConfigFile(source.name, values, {}, tuple(notes))
+
+
+def _without_comments(text: str) -> str:
+    """JSON without the comments and the trailing commas that some write in it; all lines stay where they are."""
+    bare = _COMMENT.sub(lambda found: "\n" * found[0].count("\n") if found[1] else found[0], text)
+    return _LAST_COMMA.sub(lambda found: "" if found[1] else found[0], bare)
 
 
 def _yaml(text: str, source: Source) -> ConfigFile:

@@ -82,7 +82,7 @@ def _is_partial(values: Mapping[str, Any]) -> bool:
     own_loop = framework_called(trainer_of(values)).config.own_loop
     parts = (values, *(inner for inner in values.values() if isinstance(inner, Mapping)))
     words = {plain_word(key) for part in parts for key in part}
-    return bool(words & {"log_history", "defaults", *own_loop})
+    return bool(words & {"log_history", "defaults", "base", *own_loop})
 
 
 def beside(one: Configured) -> tuple[list[Configured], tuple[str, ...]]:

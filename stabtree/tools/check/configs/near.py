@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from stabtree.frameworks.load import framework as framework_called
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _CLOSE = 0.85  # no limit: of difflib, where 1 is the same word
 _SHORT = 7  # shorter words resemble too many others
 _SPELLINGS = tuple(word for word, (key, _) in PLACE.items() if KEYS[key][1])  # without keys that no file spells
+_BY_LENGTH = {length: [word for word in _SPELLINGS if len(word) == length] for length in map(len, _SPELLINGS)}
+_MOST = 5000  # keys; no configuration of a person has as many
 _KINDS = ("top", "training", "optimizer", "schedule")
 # All that known spellings are made of: `model_type` is no slip for `model_dtype`.
 _PARTS = frozenset(part for word in (*PLACE, *MODES, *SCALERS) for part in word.split("_"))
@@ -32,7 +35,7 @@ def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tupl
         known: the canonical keys that the file says, which need no other spelling.
     """
     own = framework_called(framework).config
-    for path, kind in _leaves(file.values, "top", ()):
+    for path, kind in islice(_leaves(file.values, "top", ()), _MOST):
         if file.own_names and path[0] not in file.first:
             continue
         word = plain_word(path[-1])
@@ -50,10 +53,10 @@ def misspelled(file: ConfigFile, framework: str, known: Collection[str]) -> tupl
 
 def _nearest(word: str) -> str:
     """Return the known spelling that a word is nearly; empty where none is, or it is written so by some."""
-    for near in get_close_matches(word, _SPELLINGS, 3, _CLOSE):
-        if squeezed(near) != squeezed(word) and _is_typo(word, near):
-            return near
-    return ""
+    lengths = range(len(word) - 1, len(word) + 2)
+    known = chain.from_iterable(_BY_LENGTH.get(length, ()) for length in lengths)
+    typos = [near for near in known if squeezed(near) != squeezed(word) and _is_typo(word, near)]
+    return next(iter(get_close_matches(word, typos, 1, _CLOSE)), "")
 
 
 def _is_typo(word: str, near: str) -> bool:

@@ -69,7 +69,9 @@ ALSO: Mapping[str, tuple[str, ...]] = {
     "checkpoint": ("checkpoint_every", "save_total_limit", "save_strategy"),
     "logging": ("log_interval", "logs"),
     "evaluation": ("eval_every", "eval_strategy"),
-    "adapter": ("lora_rank", "lora_alpha"),
+    "adapter": (
+        *("lora_rank", "lora_alpha", "lr", "weight_decay", "batch_size", "micro_batch_size", "epochs", "max_steps"),
+    ),
     "model": (
         *(
             "lr",
@@ -99,10 +101,11 @@ SECTIONS = _spelled(
         " params settings trainer training train run experiment optimization common trl deepspeed ds_config"
         " deepspeed_config init_args lightning_module data_types recipe distributed_training"
         " optim_wrapper accelerator trainer_arguments clip_grad grad_clip algorithms gradient_clipping"
-        " train_cfg actor_rollout_ref actor"
+        " train_cfg actor_rollout_ref actor pl_trainer lightning_trainer trainer_kwargs training_hyperparams"
     ),
     optimizer="optimizer optim optimizer_factory optimizer_config optimizer_cfg optimizer_args",
-    schedule="scheduler lr_scheduler lr_schedule sched schedule lr_scheduler_config learning_rate_scheduler lr_config",
+    schedule="scheduler lr_scheduler lr_schedule sched schedule lr_scheduler_config learning_rate_scheduler lr_config"
+    " param_scheduler param_schedulers",
     fp16="fp16",
     scaler=" ".join(SCALERS),
     rollout="rollout",
@@ -140,6 +143,7 @@ _SUFFIXES = (
     "_params",
     "_settings",
     "_parameters",
+    "_kwargs",
 )
 _TRAINERS = (
     "sft",
@@ -157,6 +161,20 @@ _TRAINERS = (
 )
 
 
+def stage_of(word: str) -> str:
+    """Return the stage of a training that a section is about; empty where it is about the training as a whole.
+
+    >>> stage_of("dpo"), stage_of("SFTConfig".lower()), stage_of("training")
+    ('dpo', 'sft', '')
+    """
+    stem = _stem(word)
+    return "" if stem not in _TRAINERS or stem.endswith(("training", "train")) else stem
+
+
+def _stem(word: str) -> str:
+    return next((word.removesuffix(end) for end in _SUFFIXES if word.endswith(end)), word)
+
+
 def section_kind(word: str) -> str:
     """Return the kind of a section by its name: `any` for one that no table knows, empty where it is of something else.
 
@@ -167,7 +185,7 @@ def section_kind(word: str) -> str:
         return SECTIONS[word]
     if word in _ELSEWHERE:
         return ""
-    stem = next((word.removesuffix(end) for end in _SUFFIXES if word.endswith(end)), word)
+    stem = _stem(word)
     if stem in _TRAINERS:
         return "training"
     return SECTIONS.get(stem, "" if stem in _ELSEWHERE else "any")

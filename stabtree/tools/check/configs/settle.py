@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.text import clean, masked
@@ -18,8 +18,8 @@ from stabtree.run import Setting
 from stabtree.tools.check.configs.keys import KEYS
 from stabtree.tools.check.configs.near import misspelled
 from stabtree.tools.check.configs.precision import EXCLUSIVE, switched_on
-from stabtree.tools.check.configs.sections import section_kind
-from stabtree.tools.check.configs.spelled import spelled_in
+from stabtree.tools.check.configs.sections import section_kind, stage_of
+from stabtree.tools.check.configs.spelled import ANY, spelled_in
 from stabtree.tools.check.configs.trainers import set_by_trainer
 from stabtree.tools.check.configs.units import in_steps
 
@@ -77,6 +77,8 @@ class _Reading:
             if isinstance(one.value, str) and _NAME.fullmatch(one.value):  # of another module
                 self.open.add(key)
                 return
+            if key == "warmup_steps" and isinstance(one.value, str) and one.value.isalpha():  # its shape: `linear`
+                return
             shown = masked(clean(repr(one.value), 40))
             self.notes.append(f"{source} is {shown}, not {clean(error, 60)}: ignored.")
             return
@@ -131,7 +133,11 @@ def _trainer_of_section(section: Mapping[str, Any]) -> str:
 
 
 def _agreeing(spelled: list[Spelled], reading: _Reading) -> list[Spelled]:
-    """All but those of sections that no table knows, where two of these differ and nothing better is there."""
+    """All but those that two equal sections say in two ways, where nothing better is there.
+
+    Equal are sections that no table knows, and those of stages that follow one another: `sft`, then `dpo`.
+    """
+    spelled = _by_stages(spelled)
     sure = {one.key for one in spelled if not one.is_guessed and one.value is not None}
     guessed: dict[str, list[Spelled]] = {}
     for one in spelled:
@@ -143,6 +149,18 @@ def _agreeing(spelled: list[Spelled], reading: _Reading) -> list[Spelled]:
         reading.notes.append(f"{where} say {key} in two ways: not judged.")
         reading.open.add(key)
     return [one for one in spelled if not (one.is_guessed and one.key in differing)]
+
+
+def _by_stages(spelled: list[Spelled]) -> list[Spelled]:
+    """Rank what several stages say each as what no section makes sure."""
+    stages: dict[str, set[str]] = {}
+    for one in spelled:
+        if stage := stage_of(plain_word(one.path[0])):
+            stages.setdefault(one.key, set()).add(stage)
+    several = {key for key, found in stages.items() if len(found) > 1}
+    return [
+        replace(one, rank=ANY) if one.key in several and stage_of(plain_word(one.path[0])) else one for one in spelled
+    ]
 
 
 def _other(some: list[Spelled]) -> Spelled | None:

@@ -23,7 +23,7 @@ _NOWHERE = ("report_to", "log_with", *SCALERS)  # where `none` is an answer
 _DEEPER = 10  # how much worse a spelling is one section further in
 _PRECISION = 5  # how much worse a bare dtype is than what names itself
 _MODEL = 5  # how much worse one is among those of a model, which may be there for something else
-_ANY = 100  # how much worse one is in a section that no table knows
+ANY = 100  # how much worse one is in a section that no table knows
 _CALLED = 50  # how much better one is in the call of a trainer than outside of it
 _DEEPEST = 6
 _CLASSES = ("target", "class_path")  # what is built, which may be no more than the settings of it
@@ -54,7 +54,7 @@ class Spelled:
     @property
     def is_guessed(self) -> bool:
         """Whether it stands in a section that no table knows: where two of them differ, neither counts."""
-        return self.rank >= _ANY
+        return self.rank >= ANY
 
 
 def is_open(value: Any) -> bool:
@@ -124,7 +124,7 @@ def _in_known(kind: str, word: str, found: str) -> str:
 
 
 def _leaf(word: str, kind: str, path: Path_, value: Any, framework: str) -> Iterator[Spelled]:
-    depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model") + _ANY * (kind == "any")
+    depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model") + ANY * (kind == "any")
     if word in _BETAS and kind in ("top", "training", "optimizer", "any"):
         yield from _betas(value, depth, path)
         return

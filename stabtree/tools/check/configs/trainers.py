@@ -19,6 +19,8 @@ _ADAPTERS = (
     *("adapter", "finetuning_type", "use_peft", "is_peft", "use_lora", "is_lora", "lora_enable", "enable_lora"),
     *("lora", "peft"),
 )
+_SCHEDULES = ("param_scheduler", "lr_schedulers", "lr_scheduler", "schedulers")
+_WARMUPS = ("LinearLR", "ConstantLR", "WarmupLR")
 _TRACKERS = ("wandb", "tensorboard", "mlflow", "comet", "trackio", "clearml", "swanlab", "neptune")
 
 
@@ -32,6 +34,7 @@ def set_by_trainer(values: Mapping[str, Any], framework: str) -> Iterator[Spelle
         yield from _by_rule(rule, values)
     if signs.classes_in:
         yield from _classes_in(values, words.get(signs.classes_in, ""))
+    yield from _schedules(values, words)
     for word, key in (("checkpoint", "save_strategy"), ("validation", "eval_strategy")):
         inner = values.get(word)
         if isinstance(inner, Mapping):
@@ -41,6 +44,19 @@ def set_by_trainer(values: Mapping[str, Any], framework: str) -> Iterator[Spelle
 
 def _setting(key: str, value: object, *path: str | int) -> Spelled:
     return Spelled(key, _SURE, path, value)
+
+
+def _schedules(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Spelled]:
+    """Return what a list of schedules says that follow one another: the first may be a warm-up."""
+    for name in (words[word] for word in _SCHEDULES if isinstance(values.get(words.get(word, "")), list)):
+        listed = [(at, one) for at, one in enumerate(values[name]) if isinstance(one, Mapping)]
+        for at, one in listed:
+            kind = str(one.get("type", ""))
+            if not kind.endswith(_WARMUPS) or (len(listed) == 1 and not one.get("end")):
+                yield _setting("lr_schedule", kind or None, name, at, "type")
+            elif one.get("begin", 0) == 0:
+                steps = None if one.get("by_epoch", True) else one.get("end")
+                yield Spelled("warmup_steps", _SURE, (name, at, "end"), steps, open=steps is None)
 
 
 def _by_rule(rule: Rule, values: Mapping[str, Any]) -> Iterator[Spelled]:

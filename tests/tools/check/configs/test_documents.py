@@ -234,3 +234,14 @@ def test_any_values_give_settings_of_their_kind(values: dict[str, Any]) -> None:
     for key, one in completed(settings).items():
         assert key == "framework" or KEYS[key][0](one.value) == one.value
     assert all(note.isprintable() for note in notes)
+
+
+def test_comments_in_json_are_left_out(tmp_path: Path) -> None:
+    """Trailing commas too; what is in a text stays, and a mistake stands in the line that it has."""
+    text = '{"learning_rate": 0.1, // "x\n "name": "a//b, }", /* c\n */ "optimizer": "adam",}'
+    run = load_config(write(tmp_path, text, "a.json"))
+    assert (run.setting("lr"), run.setting("optimizer"), run.name) == (0.1, "adam", "a//b, }")
+    assert "has comments or trailing commas" in run.notes[0]
+    with pytest.raises(StabtreeError) as error:
+        load_config(write(tmp_path, '{"a": 1, /* b\n */\n "c" 2}', "b.json"))
+    assert str(error.value.where).endswith("b.json:3")

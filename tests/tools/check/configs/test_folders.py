@@ -82,7 +82,7 @@ def test_the_later_of_two_named_files_counts_and_a_note_says_where_they_differ(t
     run = load_config(base, over)
     assert run.config["lr"].value == 0.2
     assert run.config["lr"].source == "over.yaml:1, lr"
-    assert run.notes == ("base.yaml:1, lr says 0.1, over.yaml:1, lr 0.2: the latter counts.",)
+    assert run.notes == ("base.yaml:1, lr says 0.1; over.yaml:1, lr says 0.2, which counts.",)
 
 
 def test_a_link_in_circles_and_a_broken_file_beside_cost_nothing(tmp_path: Path) -> None:
@@ -169,3 +169,15 @@ def test_the_configuration_of_a_model_alone_is_no_training(tmp_path: Path) -> No
     write(tmp_path, MODEL, "config.json")
     with pytest.raises(StabtreeError):
         load_config(tmp_path)
+
+
+def test_deepspeed_is_added_to_the_trainer_that_it_is_named_with(tmp_path: Path) -> None:
+    """In either order: it is read once, the trainer's defaults count, and two precisions are two."""
+    write(tmp_path, "python a.py --output_dir o --per_device_train_batch_size 1 --bf16 true --deepspeed b.json", "a.sh")
+    write(tmp_path, '{"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}}', "b.json")
+    for names in (["a.sh"], ["a.sh", "b.json"], ["b.json", "a.sh"]):
+        run = load_config(*(tmp_path / name for name in names))
+        assert run.setting("framework") == "huggingface"
+        assert run.setting("precisions") == "fp16+bf16"
+        assert run.setting("checkpoint_every") == 500
+        assert len(run.sources) == 2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stabtree.frameworks.load import frameworks
+from stabtree.predicates import PREDICATES
 from stabtree.tools.check.configs import load_config
 from stabtree.tools.check.configs.keys import KEYS
 from tests.loaders.make import write
@@ -134,3 +136,99 @@ def test_all_defaults_are_values_of_known_settings() -> None:
         for unset in (trainer.unset, *trainer.unset_by_task.values()):
             for key, value in unset.items():
                 assert value is None or KEYS[key][0](value) == value, (trainer.id, key)
+
+
+def test_a_file_of_many_keys_is_searched_for_slips_to_an_end(tmp_path: Path) -> None:
+    """Of more keys than any configuration has, the first ones are compared."""
+    text = json.dumps({"learning_rte": 1, "seed": 1} | {f"learning_rate_{number}x": 1 for number in range(200_000)})
+    assert str(load_config(write(tmp_path, text, "a.json")).setting("misspelled")).startswith("learning_rte")
+
+
+MM = "optim_wrapper: {optimizer: {type: SGD, lr: 0.1}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "[{type: LinearLR, by_epoch: false, begin: 0, end: 50}, {type: CosineAnnealingLR}]",
+            ("cosineannealinglr", 50),
+        ),
+        ("[{type: LinearLR, begin: 0, end: 5}, {type: MultiStepLR, begin: 5}]", ("multisteplr", None)),
+        ("[{type: LinearLR}]", ("linearlr", None)),
+        ("[]", (None, None)),
+    ],
+)
+def test_schedules_that_follow_one_another_are_a_warm_up_and_the_rest(
+    tmp_path: Path, text: str, expected: tuple[str | None, int | None]
+) -> None:
+    """A warm-up that is counted in epochs is there, and how many steps it has is not known."""
+    config = loaded(tmp_path, f"{MM}param_scheduler: {text}").config
+    found = tuple(config[key].value if key in config else None for key in ("lr_schedule", "warmup_steps"))
+    assert found == expected
+
+
+def test_no_default_counts_where_the_file_is_built_on_another(tmp_path: Path) -> None:
+    """The other one may set it."""
+    assert "grad_clip" in loaded(tmp_path, MM).config
+    assert "grad_clip" not in loaded(tmp_path, f"_base_: [other.py]\n{MM}").config
+
+
+def test_a_rate_that_is_raised_from_a_first_one_is_no_schedule_that_climbs(tmp_path: Path) -> None:
+    """A test of rates goes from `init_lr` up to `end_lr`."""
+    assert "min_lr" not in loaded(tmp_path, "init_lr: 1e-5\nend_lr: 10.0").config
+    assert loaded(tmp_path, "lr: 1e-5\nend_lr: 10.0").config["min_lr"].value == 10
+
+
+def test_the_best_of_one_metric_may_be_older_than_the_fault(tmp_path: Path) -> None:
+    """Lightning's `save_top_k` keeps those by the metric that it watches; a limit keeps the newest."""
+    keeps = PREDICATES["keeps_too_few"].func
+    text = "trainer: {max_epochs: 9, callbacks: [{class_path: ModelCheckpoint, init_args: {save_top_k: 1}}]}"
+    assert keeps(loaded(tmp_path, text), fault_steps=200).verdict == "few"
+    assert keeps(loaded(tmp_path, f"{HF}save_total_limit: 1"), fault_steps=200).verdict == "yes"
+
+
+def test_stages_that_differ_are_not_judged_as_one(tmp_path: Path) -> None:
+    """What they agree in is; a rate that each has for itself is neither's."""
+    run = loaded(tmp_path, "sft: {lr: 2e-4, epochs: 2, lora_r: 8}\ndpo: {lr: 5e-5, epochs: 2, beta: 0.1}")
+    assert {key: run.setting(key) for key in ("lr", "epochs", "lora_rank", "beta")} == {
+        "lr": None,
+        "epochs": 2,
+        "lora_rank": 8,
+        "beta": 0.1,
+    }
+    assert any("say lr in two ways" in note for note in run.notes)
+
+
+def test_what_lightning_does_each_epoch_it_does_not_where_steps_are_said(tmp_path: Path) -> None:
+    """It evaluates and saves after each epoch by itself."""
+    config = loaded(tmp_path, "trainer: {max_epochs: 3}").config
+    assert {config[key].value for key in ("eval_strategy", "save_strategy")} == {"epoch"}
+    config = loaded(tmp_path, "trainer: {max_epochs: 3, val_check_interval: 100}").config
+    assert "eval_strategy" not in config
+    assert config["eval_every"].value == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("lora: {r: 8, lr: 1e-4, epochs: 2, batch_size: 4}", {"lr": 1e-4, "epochs": 2, "batch_size": 4}),
+        ("lr: 0.1\nlr_config: {policy: step, warmup: linear, warmup_iters: 50}", {"lr": 0.1, "warmup_steps": 50}),
+        ("output_dir: o\nnum_train_epochs: 3\nsave_steps: 7", {"framework": "huggingface", "checkpoint_every": 7}),
+    ],
+)
+def test_what_stands_in_a_section_for_one_thing_counts_for_the_run(
+    tmp_path: Path, text: str, expected: dict[str, Any]
+) -> None:
+    """The rate of an adapter is that of the run; the shape of a warm-up is not its length, and no mistake."""
+    run = loaded(tmp_path, text)
+    assert {key: run.setting(key) for key in expected} == expected
+    assert not run.notes
+
+
+def test_the_usual_rates_are_those_of_adam(tmp_path: Path) -> None:
+    """SGD takes a hundred times as much."""
+    usual = PREDICATES["rate_unusual"].func
+    for name, verdict in (("adamw", "yes"), ("sgd", "unknown")):
+        run = loaded(tmp_path, f"{HF}model_name_or_path: m\noptim: {name}\nlearning_rate: 0.1")
+        assert usual(run, phase="finetune", low=1e-5, high=3e-4).verdict == verdict

@@ -33,6 +33,8 @@ HANDED = "trainer_arguments"  # the section of what a trainer is given besides a
 UNKNOWN = "defaults"  # a key that says that more is given, and not what
 _QUANTIZED = ("load_in_4bit", "load_in_8bit")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
+_LAZY = ("L", "LazyCall")  # of Detectron2
+_BUILDING = ("zen_", "hydra_", "populate_", "builds_")  # how hydra-zen is to build, not what
 _ELSEWHERE = ("Generation", "Model", "AutoConfig", "Pretrained", "Vision", "Text", "Sampling", "Inference")
 
 
@@ -59,9 +61,31 @@ def call_of(node: ast.Call, names: Scope) -> Call | None:
     """Return what a call sets of a training; None where it sets nothing."""
     path = ast.unparse(node.func)
     name = path.rpartition(".")[2]
+    built = _built(name, node)
+    if built:
+        return call_of(built, names) or _made(ast.unparse(built.func).rpartition(".")[2], built, names)
+    if name == "make_config":
+        return _made("", node, names)
     readers = (_optimizer, _schedule, _clip, _checkpoint, _trainer, _precision, _settings)
     tried = (reader(name, node, names) for reader in readers)
     return _loaded(path, node, names) or next(filter(None, tried), None)
+
+
+def _built(name: str, node: ast.Call) -> ast.Call | None:
+    """Return the call that another one prepares: `builds(AdamW, lr=0.1)`, `partial(...)`, `LazyCall(AdamW)(...)`."""
+    if isinstance(node.func, ast.Call):
+        lazy, given = node.func, node.args
+        if ast.unparse(lazy.func) not in _LAZY or not lazy.args:
+            return None
+        target = lazy.args[0]
+    elif (name == "partial" or name.endswith("builds")) and node.args:
+        target, *given = node.args
+    else:
+        return None
+    if not isinstance(target, ast.Name | ast.Attribute):
+        return None
+    words = [word for word in node.keywords if not (word.arg or "").startswith(_BUILDING)]
+    return ast.copy_location(ast.Call(target, given, words), node)
 
 
 def argument_default(node: ast.Call, names: Scope) -> tuple[str, Any, int] | None:

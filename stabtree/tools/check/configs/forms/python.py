@@ -20,6 +20,7 @@ _CLASS_ENDS = ("config", "args", "arguments", "params", "hyperparameters", "sett
 # Classes of these names are the configuration of the run as a whole; others are a section of it.
 _WHOLE = ("", "train", "training", "trainer", "hyper", "h", "experiment", "exp", "run", "script", "finetune", "gpt")
 _HOLDERS = ("args", "opt", "opts", "flags", "hparams", "config", "cfg", "params", "conf")  # of parsed flags
+_FLAGS = 1000  # a script with more is no training; each holder has a copy of all
 _GIVEN = ("Arguments", "Config")  # how objects of a trainer's arguments are called
 _PARTS = ("LoraConfig", "PeftConfig")  # those that are none
 _STARTS = ("main", "train", "run", "finetune", "fine_tune")  # functions whose constants are the run's
@@ -190,7 +191,7 @@ class _File:
                     key, value, line = flag
                     self.defaults[key] = value
                     self.lines.setdefault((key,), line)
-                    for holder in _HOLDERS:
+                    for holder in _HOLDERS if len(self.defaults) < _FLAGS else ():
                         names.objects[holder] = {**names.objects.get(holder, {}), key: value}
                 elif found := call_of(node, names):
                     self._called(found)

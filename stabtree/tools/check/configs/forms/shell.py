@@ -25,6 +25,8 @@ _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _SEPARATORS = (";", "&&", "||", "|", "&")
 _MOST_LINES = 5000
 _DEEPEST = 5  # variables in variables
+_MOST_GIVEN = 1 << 20  # characters that variables may put into a script as a whole: each may double the one before
+_LONG = 1 << 15  # a command line that is longer is split by its blanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,23 @@ class Script:
     notes: tuple[str, ...] = ()
 
 
+class _Variables(dict[str, str]):
+    """The variables of a script by name; `left` is how many characters they may still put into it."""
+
+    left = _MOST_GIVEN
+
+    def given(self, name: str) -> str | None:
+        """Return the value of a variable; None for one that is not known, or has become too long."""
+        value = self.get(name)
+        if value is None or len(value) > self.left:
+            return None
+        self.left -= len(value)
+        return value
+
+
 def parsed(text: str) -> Script:
     """Read a script: the command that has the most flags, with the variables as they are where it stands."""
-    variables: dict[str, str] = {}
+    variables = _Variables()
     best: list[tuple[str, Any, int]] = []
     for number, line in _logical(text):
         assigned = _ASSIGNED.fullmatch(line.strip())
@@ -123,26 +139,27 @@ def _quoted(text: str) -> bool:
     return len(text) > 1 and text[0] in "\"'" and text.count(text[0]) == 2 and text.endswith(text[0])
 
 
-def _unquoted(text: str, variables: Mapping[str, str]) -> str:
+def _unquoted(text: str, variables: _Variables) -> str:
     text = text.strip().rstrip(";")
     if (text.startswith("(") and text.endswith(")")) or _quoted(text):
         text = text[1:-1]
     return _expanded(text, variables)
 
 
-def _expanded(text: str, variables: Mapping[str, str]) -> str:
+def _expanded(text: str, variables: _Variables) -> str:
     """Return a text with the variables of the script in it; those that are not known stay `${NAME}`."""
 
     def one(found: re.Match[str]) -> str:
         name = found[1] or found[4]
-        if name in variables:
-            return variables[name]
+        value = variables.given(name)
+        if value is not None:
+            return value
         return found[3] if found[2] else f"${{{name}}}"
 
     text = _QUOTED_ARRAY.sub(r"\1", text)
     for _ in range(_DEEPEST):
         later = _SUM.sub(lambda found: _summed(found[1], variables), _VARIABLE.sub(one, text))
-        if later == text or len(later) > 1 << 20:
+        if later == text:
             break
         text = later
     return text
@@ -163,6 +180,8 @@ def _summed(text: str, variables: Mapping[str, str]) -> str:
 def _commands(line: str) -> Iterator[list[str]]:
     """Yield the words of each command of a line; of one that can't be split, by its blanks."""
     try:
+        if len(line) > _LONG:
+            raise ValueError
         words = shlex.split(line.replace("`", "'"), comments=False)
     except ValueError:
         words = line.split()

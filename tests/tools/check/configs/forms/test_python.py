@@ -196,3 +196,31 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """Whatever a file holds: values, or an error of its own kind."""
     with contextlib.suppress(UnreadableError):
         assert parsed(text).values is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "A = builds(torch.optim.AdamW, lr=0.1, zen_partial=True)\nB = builds(L.Trainer, max_epochs=3)",
+            {"optimizer": "adamw", "lr": 0.1, "epochs": 3},
+        ),
+        ("A = pbuilds(Net, learning_rate=0.1, populate_full_signature=True)", {"lr": 0.1}),
+        ("A = make_config(lr=0.1, wd=0.2, trainer=dict(max_epochs=3))", {"lr": 0.1, "weight_decay": 0.2, "epochs": 3}),
+        ("A = partial(Adam, lr=0.1)", {"optimizer": "adam", "lr": 0.1}),
+        ("A = L(torch.optim.SGD)(lr=0.1)", {"optimizer": "sgd", "lr": 0.1}),
+        ("A = builds(lambda: 1, lr=0.1)\nseed = 1", {"seed": 1}),
+    ],
+)
+def test_what_is_built_later_is_read_as_if_it_were_built_here(
+    tmp_path: Path, text: str, expected: dict[str, Any]
+) -> None:
+    """hydra-zen, partial calls, and Detectron2's lazy ones."""
+    found = said(tmp_path, f"{text}\n")
+    assert {key: value for key, value in found.items() if key != "framework"} == expected
+
+
+def test_many_flags_take_no_longer_than_they_are_many() -> None:
+    """Each of them is an attribute of all that may hold the flags."""
+    text = "".join(f'p.add_argument("--a{number}", default=1)\n' for number in range(20_000))
+    assert len(parsed(text).values) == 20_000

@@ -94,3 +94,23 @@ def test_flags_and_overrides_are_spelled_in_many_ways(tmp_path: Path, text: str,
 def test_any_text_is_read(text: str) -> None:
     """Whatever a script holds: settings or none, and no crash."""
     assert parsed(text).values is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A=$A$A$A\n" * 500 + "B=$B$A\n",
+        "A=aaaaaaaaaa\n" + "A=$A$A\n" * 60,
+        "A=(a b)\n" + 'A=("${A[@]}" "${A[@]}")\n' * 60,
+    ],
+)
+def test_variables_that_grow_in_one_another_come_to_an_end(text: str) -> None:
+    """Each would double the one before; what is too long is not known, and what follows is read."""
+    found = parsed(f"{text}python a.py --lr 0.1 --name $A\n").values
+    assert found["lr"] == 0.1
+    assert len(str(found["name"])) <= 1 << 20
+
+
+def test_a_quotation_without_an_end_is_no_reason_to_wait() -> None:
+    """It takes no longer than the text is long."""
+    assert parsed("python a.py --lr 0.1 '" + "x" * 600_000).values["lr"] == 0.1
