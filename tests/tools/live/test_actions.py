@@ -114,7 +114,11 @@ def test_a_slow_server_never_blocks_the_watch(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    "address", ["file:///etc/passwd", "ftp://host/x", "https:///x", "host/x", "http://h:x/", "http://h/a b"]
+    "address",
+    [
+        *("file:///etc/passwd", "ftp://host/x", "https:///x", "host/x", "http://h:x/", "http://h/a b"),
+        *("http://me:secret@h/", "http://h/é"),
+    ],
 )
 def test_an_address_that_is_not_http_is_refused(address: str) -> None:
     """Before anything is waited for, and without printing it."""
