@@ -242,10 +242,9 @@ def _rounding(values: Floats) -> Floats:
     Trainers print so many digits behind the point, or so many in all; Keras does both, by the size of a number.
     """
     sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
-    plain = sizes[sizes >= SMALL]
     exponents = np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
     with np.errstate(over="ignore"):
-        behind = next((digits for digits in DIGITS if _holds(plain * 10.0**digits)), None)
+        behind = next((digits for digits in DIGITS if _holds(sizes[sizes >= SMALL] * 10.0**digits)), None)
         in_all = next((digits for digits in DIGITS if _holds(sizes * 10.0 ** (digits - exponents))), None)
     off = np.zeros(len(values))
     if behind is not None:
