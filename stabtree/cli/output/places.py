@@ -105,7 +105,7 @@ def protect_run(targets: Iterable[Path | None], run: Run, *rules: str | None) ->
     _refuse(targets, logs | beside)
 
 
-def protect_log(targets: Iterable[Path | None], name: str) -> None:
+def protect_log(targets: Iterable[Path | None], name: str, option: str = "--output") -> None:
     """Refuse to overwrite a log that can't be read: it may be all that is left of a run.
 
     Raises:
@@ -115,16 +115,16 @@ def protect_log(targets: Iterable[Path | None], name: str) -> None:
         log = Path(name).resolve()
     except (OSError, RuntimeError, ValueError):
         return  # no path leads to it, so none overwrites it
-    _refuse(targets, {log})
+    _refuse(targets, {log}, option)
 
 
-def _refuse(targets: Iterable[Path | None], read: Collection[Path]) -> None:
+def _refuse(targets: Iterable[Path | None], read: Collection[Path], option: str = "--output") -> None:
     for target in targets:
         if target in read:
-            raise StabtreeError("is a file of the run itself", where=f"--output {target}", hint=OTHER_FILE)
+            raise StabtreeError("is a file of the run itself", where=f"{option} {target}", hint=OTHER_FILE)
 
 
-def protect_rules(targets: Iterable[Path | None], *rules: str | None) -> None:
+def protect_rules(targets: Iterable[Path | None], *rules: str | None, option: str = "--output") -> None:
     """Refuse to overwrite what runs are judged by.
 
     Raises:
@@ -134,4 +134,4 @@ def protect_rules(targets: Iterable[Path | None], *rules: str | None) -> None:
     for target in targets:
         if target and (target in used or target.parent in used):
             problem = "is in use: a tree, the settings, or a baseline"
-            raise StabtreeError(problem, where=f"--output {target}", hint=OTHER_FILE)
+            raise StabtreeError(problem, where=f"{option} {target}", hint=OTHER_FILE)

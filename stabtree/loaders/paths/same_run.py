@@ -242,10 +242,10 @@ def _rounding(values: Floats) -> Floats:
     Trainers print so many digits behind the point, or so many in all; Keras does both, by the size of a number.
     """
     sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
-    plain = sizes[sizes >= SMALL]
-    behind = next((digits for digits in DIGITS if _holds(plain * 10.0**digits)), None)
     exponents = np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
-    in_all = next((digits for digits in DIGITS if _holds(sizes * 10.0 ** (digits - exponents))), None)
+    with np.errstate(over="ignore"):
+        behind = next((digits for digits in DIGITS if _holds(sizes[sizes >= SMALL] * 10.0**digits)), None)
+        in_all = next((digits for digits in DIGITS if _holds(sizes * 10.0 ** (digits - exponents))), None)
     off = np.zeros(len(values))
     if behind is not None:
         off = off + 0.51 * 10.0**-behind
@@ -255,8 +255,10 @@ def _rounding(values: Floats) -> Floats:
 
 
 def _holds(scaled: Floats) -> bool:
-    """Whether numbers are whole, as far as double precision shows."""
-    return bool((np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all())
+    """Whether numbers are whole, as far as double precision shows; those that are too large for it are not."""
+    return bool(np.isfinite(scaled).all()) and bool(
+        (np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all()
+    )
 
 
 def _distinct(values: Floats) -> int:

@@ -154,4 +154,4 @@ def _check_apart(names: Sequence[str]) -> None:
         raise StabtreeError("nothing to compare with", where=names[0], hint="type: stabtree compare GOOD BAD")
     *good, bad = [Path(name).resolve() for name in names]
     if bad in good:
-        raise StabtreeError("is a healthy run too", where=names[-1], hint="name the log of another run")
+        raise StabtreeError("is also one of the healthy runs", where=names[-1], hint="name another log as the bad run")

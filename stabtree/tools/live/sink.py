@@ -40,7 +40,7 @@ class Sink:
 
     Nested dicts become names such as `eval/loss`. What is a single number is written, of whatever library it is; texts,
     None, images and whole arrays are left out. What is wrong with a row never ends the training: it is reported once
-    through `logging`.
+    through `logging`. As of a Recorder, a copy is the same Sink.
 
     Args:
         path: the log; or a Recorder of your own, which stays open when the sink is closed.
@@ -110,6 +110,12 @@ class Sink:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
 
     def _counted(self, step: Any) -> Any:
         """Return the step of a row; one without a step belongs to the last that was named, and ends it."""

@@ -133,3 +133,12 @@ def test_a_progress_bar_of_one_row_is_no_run(tmp_path: Path) -> None:
     write(tmp_path, "Epoch 14/14 43/43 loss: 0.522 val_loss: 0.147\n", "train.log")
     run = load_run(tmp_path)
     assert any("train.log holds a single row" in note for note in run.notes)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_as_large_as_they_can_be_are_compared_without_a_warning(tmp_path: Path) -> None:
+    """A loss that explodes beside another log."""
+    for name, sign in (("a", 1), ("b", -1)):
+        rows = [{"step": step, "loss": sign * 1e308 * (-1) ** step} for step in range(50)]
+        write(tmp_path, "".join(f"{json.dumps(row)}\n" for row in rows), f"{name}.jsonl")
+    assert len(load_runs(tmp_path)) == 2

@@ -113,7 +113,7 @@ def test_rows_may_be_matched_by_tokens(tmp_path: Path) -> None:
 def test_mistakes_are_told_in_two_lines(logs: dict[str, str]) -> None:
     """One run alone, a run against itself, an unknown axis, an output of diagnoses alone."""
     assert "nothing to compare with" in failed("compare", logs["good"])
-    assert "is a healthy run too" in failed("compare", logs["good"], logs["good"])
+    assert "is also one of the healthy runs" in failed("compare", logs["good"], logs["good"])
     assert "'tokes' is not an axis" in failed("compare", logs["good"], logs["other"], "--by", "tokes")
     assert "'svg' is not an output" in failed("compare", logs["good"], logs["other"], "--output", "svg")
     with pytest.raises(StabtreeError, match="nothing to compare with"):

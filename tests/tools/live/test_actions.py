@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -31,7 +34,6 @@ from tests.tools.live.growing import broken, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from stabtree.tools.live.news import News
 
@@ -114,7 +116,11 @@ def test_a_slow_server_never_blocks_the_watch(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    "address", ["file:///etc/passwd", "ftp://host/x", "https:///x", "host/x", "http://h:x/", "http://h/a b"]
+    "address",
+    [
+        *("file:///etc/passwd", "ftp://host/x", "https:///x", "host/x", "http://h:x/", "http://h/a b"),
+        *("http://me:secret@h/", "http://h/é"),
+    ],
 )
 def test_an_address_that_is_not_http_is_refused(address: str) -> None:
     """Before anything is waited for, and without printing it."""
@@ -238,4 +244,29 @@ def test_the_command_writes_the_page_and_posts_the_changes(tmp_path: Path) -> No
     assert "The watch ended" in page.read_text(encoding="utf-8")
     assert "the page is at http://127.0.0.1:" in done.stderr
     assert "is a file of the run itself" in failed("watch", str(log), "--page", str(log))
-    assert "ends in .html" in failed("watch", str(tmp_path), "--page", str(tmp_path / "other.csv"))
+    assert "must end in .html" in failed("watch", str(tmp_path), "--page", str(tmp_path / "other.csv"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes and few links there")
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop"])
+def test_a_page_that_cannot_be_replaced_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    """A pipe would block the watch until somebody reads it."""
+    log, page = tmp_path / "run.csv", tmp_path / "report.html"
+    log.write_text("".join(lines("csv", broken(130, 100))), encoding="utf-8")
+    if kind == "pipe":
+        os.mkfifo(page)
+    elif kind == "folder":
+        page.mkdir()
+    else:
+        page.symlink_to(page)
+    assert "--page" in failed("watch", str(log), "--until-found", "--page", str(page))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_kept_checkpoint_has_its_links(tmp_path: Path) -> None:
+    """Those to folders, too: it is kept whole."""
+    path = checkpoint(tmp_path)
+    (tmp_path / "base").mkdir()
+    (path / "base").symlink_to("../base")
+    assert [*Keeper(wanted=True).take(with_restart(path))]
+    assert (tmp_path / "kept-checkpoint-100" / "base").readlink() == Path("../base")

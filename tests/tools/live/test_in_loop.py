@@ -156,6 +156,32 @@ def test_a_training_goes_on_when_its_judge_is_killed(tmp_path: Path, caplog: pyt
     assert caplog.text.count("has ended: it is not judged any more") == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGPIPE there")
+def test_a_judge_that_was_killed_ends_no_training_that_sigpipe_would_end(tmp_path: Path) -> None:
+    """As in a script that gave SIGPIPE back its default, so that `| head` ends it."""
+    code = f"""
+import math, signal, stabtree
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+with stabtree.Recorder({str(tmp_path / "run.jsonl")!r}, on_finding="warn") as rec:
+    rec.log(0, loss=math.nan)
+    process = rec._judge._watch._process
+    process.kill()
+    process.wait()
+    rec.log(1, loss=1.0)
+    rec.log(2, loss=math.nan)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_interpreter_that_prints_disturbs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one whose `sitecustomize` says hello: what it prints is no reply of the judge."""
+    (tmp_path / "sitecustomize.py").write_text("print('hello, this is the python of the lab', flush=True)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    rec = train(tmp_path / "run.jsonl", broken(100, 80), on_finding="warn")
+    assert rec.should_stop
+    assert rec.news[0].rows == 81
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
 def test_the_judge_ends_with_the_training(tmp_path: Path) -> None:
     """When its process is killed without warning, even where a worker that it forked lives on."""

@@ -320,6 +320,27 @@ rec.log(0, loss=1.0)
     assert done.stderr.count("make a Recorder there") == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_ends_that_was_made_while_a_row_was_written(tmp_path: Path) -> None:
+    """By another thread, which does not live on in the fork to free the lock."""
+    code = f"""
+import os, threading, stabtree
+rec = stabtree.Recorder({str(tmp_path / "run.jsonl")!r})
+held, done = threading.Event(), threading.Event()
+def write():
+    with rec._rows.lock:
+        held.set()
+        done.wait()
+threading.Thread(target=write).start()
+held.wait()
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    done.set()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_a_copy_is_the_same_and_a_pickle_is_refused(tmp_path: Path) -> None:
     """Whatever holds it may be copied; what would write from another process says what to do instead."""
     with Recorder(tmp_path / "run.jsonl") as rec:

@@ -268,3 +268,13 @@ def test_the_runs_that_are_left_out_are_named(tmp_path: Path) -> None:
     (note,) = [note for note in load_run(path).notes if "runs of a Recorder" in note]
     assert note.startswith("The file holds 6 runs of a Recorder: the last is read, started 2026-01-06T10:00:00+00:00.")
     assert "Not read: 2 more; 12 rows of the run started 2026-01-03T10:00:00+00:00" in note
+
+
+@pytest.mark.parametrize("about", ["[" * 100_000, "null}", '{"id": {"a": 1', '"a'])
+def test_a_header_that_is_none_ends_no_training(tmp_path: Path, about: str) -> None:
+    """Whatever is held where the header would be, the run is another one."""
+    path = tmp_path / "run.jsonl"
+    path.write_text(f'{{"{RUN_HEADER}": {about}\n{{"step": 0, "loss": 1.0}}\n', encoding="utf-8")
+    with Recorder(path) as rec:
+        rec.log(0, loss=2.0)
+    assert path.read_text(encoding="utf-8").count(RUN_HEADER) == 2

@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 LENGTH = struct.Struct(">Q")
 LOOK, END = b".", b"E"
 """What the loop sends: the log has grown and is to be looked at now; it has ended."""
+BEGIN = b"\0stabtree replies\0"
+"""Comes before the first reply: what was printed before it is of an interpreter that is set up to print."""
 SIGN_SECONDS = 5.0
 """So long a row that no healthy run writes waits for what is found in it: a process has been started by then."""
 WAITED_SECONDS, WAITED_SHARE = 10.0, 0.01
 """So long all such rows may wait in all, or for this share of the time."""
 END_SECONDS = 60.0
 """So long the end of the loop waits for the last judgement."""
+KILL_SECONDS = 5.0
+"""So long a killed process is waited for: one that waits for a disk that hangs can't die."""
 PAUSE_SECONDS = 0.001
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from stabtree.tools.live.recorder.engine import main; main()"
 
@@ -103,7 +107,7 @@ class JudgeProcess:
         self._asked = self._followed = 0
         self._before: frozenset[str] = frozenset()
         self._looks = 0
-        self._runs = self._over = self._gone = False
+        self._begins = self._runs = self._over = self._gone = False
         self.waits = False
 
     def grown(self, row: Mapping[str, float]) -> tuple[News, ...]:
@@ -113,9 +117,9 @@ class JudgeProcess:
             row: the numbers of a row that was written, by the names under which they were written.
         """
         sure = self._is_sign(row)
+        news = self._received_news()  # first: writing to a process that is gone may end ours, by SIGPIPE
         if sure or self.waits or not self._asked:
             self._ask(LOOK)
-        news = self._received_news()
         allowed = max(WAITED_SECONDS, WAITED_SHARE * (time.monotonic() - self._begun)) - self._waited
         if sure and allowed > 0:
             began = time.monotonic()
@@ -127,8 +131,9 @@ class JudgeProcess:
         """Wait for the last judgement of the log, and return what is new in it."""
         news: tuple[News, ...] = ()
         if self._asked:  # else there is no row of this run in it
+            news = self._received_news()  # first, as in `grown`
             self._ask(END)
-            news = self._await(math.inf, END_SECONDS)
+            news += self._await(math.inf, END_SECONDS)
             if not self._over:
                 self._failed(f"it was not judged to its end, which took more than {END_SECONDS:.0f} s")
         self.abandon()
@@ -141,7 +146,8 @@ class JudgeProcess:
             with suppress(OSError):
                 pipe.close()
         self._process.kill()
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(KILL_SECONDS)
 
     def _is_sign(self, row: Mapping[str, float]) -> bool:
         """Return whether a row shows what no healthy run does and the row before did not, or follows close on one."""
@@ -206,6 +212,12 @@ class JudgeProcess:
     def _next_reply(self) -> Reply | None:
         """Return the next reply that is whole; of one that has begun to come the rest is waited for."""
         received = self._received
+        if not self._begins:
+            at = received.find(BEGIN)
+            if at < 0:
+                return None
+            del received[: at + len(BEGIN)]
+            self._begins = True
         if len(received) < LENGTH.size:
             return None
         (length,) = LENGTH.unpack_from(received)

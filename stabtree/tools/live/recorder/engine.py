@@ -23,5 +23,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to all of a job: the loop says when to end
     from stabtree.tools.live.recorder.following import serve
 
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    sends = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a rule of the user's may print
+    serve(sys.stdin.buffer, sends)
     os._exit(0)  # a thread still waits for the loop

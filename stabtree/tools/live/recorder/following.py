@@ -12,7 +12,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.outcome import Outcome
 from stabtree.run import Run
-from stabtree.tools.live.recorder.beside import END, LENGTH, LOOK, Reply
+from stabtree.tools.live.recorder.beside import BEGIN, END, LENGTH, LOOK, Reply
 from stabtree.tools.live.recorder.in_loop import announcer, judged
 from stabtree.tools.live.row_zero import RowZero
 from stabtree.tools.live.session import End, Session
@@ -72,10 +72,11 @@ class Requests:
 
 
 class Sender:
-    """Sends replies to the loop, each with its length before it."""
+    """Sends replies to the loop, each with its length before it, the first one after `BEGIN`."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self._begin = BEGIN
         self._sent: Reply | None = None
 
     def send(self, reply: Reply) -> None:
@@ -84,7 +85,8 @@ class Sender:
             return
         self._sent = reply._replace(news=())
         data = pickle.dumps(reply)
-        self._stream.write(LENGTH.pack(len(data)) + data)
+        begin, self._begin = self._begin, b""
+        self._stream.write(begin + LENGTH.pack(len(data)) + data)
         self._stream.flush()
 
 

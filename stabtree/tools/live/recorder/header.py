@@ -65,7 +65,7 @@ def last_header(path: Path) -> tuple[int, str]:
             end = held.find(b"\n", at)
             about = json.loads(held[at : end if end > 0 else len(held)])[RUN_HEADER]
             return at, str(about["id"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0, ""
 
 

@@ -200,7 +200,8 @@ class RowWriter:
         return int(next(reversed(_SKIPPED.findall(self._file.tail(TAIL_BYTES))), 0))
 
     def forget(self) -> None:
-        """Forget what was kept: in a fork it is the other process's."""
+        """Forget what was kept, and who holds the lock: in a fork all that is of the other process."""
+        self.lock = threading.RLock()
         self._pending.clear()
         self._kept.clear()
 

@@ -121,7 +121,6 @@ def _actions(paths: Sequence[str], follow: FollowOptions, judges: RowZero) -> Ac
     Raises:
         StabtreeError: for a command, an address, a file or a port that can't be used.
     """
-    from stabtree.cli.output.places import protect_log, protect_rules
     from stabtree.cli.output.write import write
     from stabtree.cli.shell.printing import notify
     from stabtree.tools.live.watch.actions.serve import PageServer
@@ -129,16 +128,7 @@ def _actions(paths: Sequence[str], follow: FollowOptions, judges: RowZero) -> Ac
 
     show: list[Callable[[str], object]] = []
     if follow.page is not None:
-        file = Path(follow.page).resolve()
-        for path in paths:
-            protect_log([file], path)
-        protect_rules([file], *judges.logs.rules)
-        if file.suffix.lower() not in (".html", ".htm"):  # no log of a folder that is watched is called so
-            hint = "type --page report.html"
-            raise StabtreeError("the name of a page ends in .html", where=f"--page {clean(follow.page)}", hint=hint)
-        if not file.parent.is_dir():
-            raise StabtreeError("its folder is not there", where=f"--page {clean(follow.page)}", hint="make it first")
-        show.append(partial(write, file, option="--page"))
+        show.append(partial(write, _page_file(follow.page, paths, judges), option="--page"))
     server = None if follow.serve is None else PageServer(follow.serve)
     if server is not None:
         notify(f"note: the page is at {server.address}")
@@ -146,6 +136,31 @@ def _actions(paths: Sequence[str], follow: FollowOptions, judges: RowZero) -> Ac
     return Actions(
         command=follow.exec, address=follow.webhook, keep=follow.keep_checkpoint, name=name, show=show, server=server
     )
+
+
+def _page_file(page: str, paths: Sequence[str], judges: RowZero) -> Path:
+    """Return the file of the page.
+
+    Raises:
+        StabtreeError: where it is none that can be replaced.
+    """
+    from stabtree.cli.output.places import protect_log, protect_rules
+
+    where = f"--page {clean(page)}"
+    try:
+        file = Path(page).resolve()
+    except (OSError, RuntimeError, ValueError):  # as of links in a loop
+        raise StabtreeError("it can't be written to", where=where, hint="name another file") from None
+    for path in paths:
+        protect_log([file], path, "--page")
+    protect_rules([file], *judges.logs.rules, option="--page")
+    if file.suffix.lower() not in (".html", ".htm"):  # no log of a folder that is watched is called so
+        raise StabtreeError("the name of a page must end in .html", where=where, hint="type --page report.html")
+    if not file.parent.is_dir():
+        raise StabtreeError("its folder does not exist", where=where, hint="make it first")
+    if file.exists() and not file.is_file():  # a pipe would block the watch until somebody reads it
+        raise StabtreeError("it is not a file", where=where, hint="name a file, new or old")
+    return file
 
 
 def _session(

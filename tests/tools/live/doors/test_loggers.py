@@ -6,6 +6,7 @@ wandb.Run (`log`, `config`, `finish`), and torchtune.training.metric_logging.Met
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from argparse import Namespace
@@ -140,6 +141,13 @@ def test_a_method_that_neither_has_is_an_attribute_error(tmp_path: Path) -> None
     with pytest.raises(AttributeError, match="get_logdir"):
         logger.get_logdir()
     logger.close()
+
+
+def test_a_copy_is_the_same_logger(tmp_path: Path) -> None:
+    """A trainer may copy the configuration that holds it."""
+    with Logger(tmp_path / "run.jsonl") as logger:
+        logger.config.lr = 1e-3
+        assert copy.deepcopy({"logger": logger})["logger"] is copy.copy(logger) is logger
 
 
 def test_the_metric_logger_of_torchtune(tmp_path: Path) -> None:

@@ -59,13 +59,14 @@ def _link(path: Path, kept: Path) -> None:
     shutil.rmtree(part, ignore_errors=True)
     try:
         count = 0
-        for place, _, files in os.walk(path):
+        for place, folders, files in os.walk(path):
             target = part / Path(place).relative_to(path)
             target.mkdir()
-            count += len(files)
+            linked = [name for name in folders if (Path(place) / name).is_symlink()]
+            count += len(files) + len(linked)
             if count > MAX_FILES:
                 raise OSError(f"it holds more than {MAX_FILES:,} files")
-            for name in files:
+            for name in (*files, *linked):
                 os.link(Path(place) / name, target / name, follow_symlinks=False)
         part.rename(kept)
     finally:

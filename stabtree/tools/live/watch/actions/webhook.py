@@ -116,12 +116,13 @@ class Webhook:
 
 
 def _check(address: str) -> None:
-    hint = "type --webhook https://HOST/PATH"
+    hint = "type --webhook https://HOST/PATH, in ASCII and without a user name or password"
     try:
         parts = urlsplit(address)
         valid = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        valid &= "@" not in parts.netloc  # urllib takes a password for a port, and says so in its errors
     except ValueError:
         valid = False
     # An address often holds a secret: it is never printed.
-    if not valid or any(sign.isspace() or not sign.isprintable() for sign in address):
-        raise StabtreeError("it is no address of http or https", where="--webhook", hint=hint)
+    if not valid or not address.isascii() or any(sign.isspace() or not sign.isprintable() for sign in address):
+        raise StabtreeError("this is not an http or https address that can be posted to", where="--webhook", hint=hint)
