@@ -112,15 +112,21 @@ def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: s
 def setting_misspelled(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
     """Is a setting nearly one of these values?
 
-    `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake.
+    `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake; nor
+    is one whose words are only joined in another way.
     """
     refused = not_applicable(run, where, being)
     if refused or key not in run.config:
         return refused or not_given(run, key)
     known, known_values = word(run, key), values.lower().split()
     close = get_close_matches(known, known_values, 1, NEARLY)
-    found = known not in known_values and bool(close)
+    found = bool(close) and _joined(known) not in map(_joined, known_values)
     return decided(run, _keys(key, where), f"did you mean {close[0]}?" if found else "", found=found)
+
+
+def _joined(name: str) -> str:
+    """Return a name without what separates its words."""
+    return re.sub(r"[\s_-]+", "", name)
 
 
 def _keys(key: str, where: str) -> tuple[str, ...]:
