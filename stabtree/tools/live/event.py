@@ -156,7 +156,7 @@ def assign(
     """Return the findings that describe each event now, by its number; the one that it is named by comes first.
 
     A finding goes to the event that has its leaf, else to one of its kind that nothing else describes now, else to
-    one that began in the same rows. What is left is an event of its own.
+    one that began in the same rows, which goes first where it alone was reported. What is left is an event of its own.
 
     Args:
         events: the events of the run so far.
@@ -172,6 +172,9 @@ def assign(
     rest: list[Incident] = []
     for finding in findings:
         event = _named_alike(events, finding)
+        if event is not None and event.reported is None:
+            # Its onset may have moved since, to one that was reported.
+            event = _beside([item for item in events if item.reported is not None], finding, run) or event
         if event is None:
             rest.append(finding)
         else:

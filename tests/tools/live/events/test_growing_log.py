@@ -89,3 +89,17 @@ def test_a_fault_that_a_rare_series_shows_too_is_one_event() -> None:
         return event
 
     assert list(assign(events, [spike, norms], both, new)) == [1]
+
+
+def test_what_was_never_reported_joins_what_began_in_the_same_rows() -> None:
+    """A slow rise that was first dated long before a spike is part of it once its onset has moved there."""
+    judged = found(400, "spike-open", "slow-rise", onset=250)[0].found
+    assert isinstance(judged, Diagnosis)
+    spike, rise = judged.findings
+    reported, pending = RunEvent(1, "run", 300, 0.0), RunEvent(2, "run", 300, 0.0)
+    reported.takes(spike, judged.run)
+    reported.reported, reported.reported_step = spike, 399
+    pending.takes(replace(rise, onset_step=100), judged.run)
+    assert list(assign([reported, pending], [rise], judged.run, lambda _: pending)) == [1]
+    pending.reported, pending.reported_step = rise, 399
+    assert list(assign([reported, pending], [rise], judged.run, lambda _: pending)) == [2]
