@@ -56,6 +56,21 @@ def test_weight_norms_logged_too_rarely_are_unknown() -> None:
     assert answers["Q4.3"] == "unknown"
 
 
+@pytest.mark.parametrize("what", ["lr-rising", "weight-decay-low"])
+def test_what_rose_before_the_loss_did_is_no_reason(what: str) -> None:
+    """A warm-up that is over and weights that grew at first, within the window, don't explain a later rise."""
+    steps = np.arange(190)
+    noise = np.random.default_rng(2).normal(0, 0.02, 190)
+    course = make_run({"loss": 2 + 2 * np.exp(-steps / 40) + noise + np.where(steps >= 150, 8, 0)})
+    if what == "lr-rising":
+        beside = make_run({"lr": 1e-3 * np.minimum(1, (steps + 1) / 60) * (1 - steps / 600)})
+    else:
+        beside = make_run({"weight_norm/a": np.array([1.0, 2.7])}, steps=steps[::100])
+    found = diagnose(type(course)("made", {**course.series, **beside.series}), TREE)
+    assert what not in [item.leaf.id for item in found.findings]
+    assert found.verdict == "warning"
+
+
 def test_a_loss_that_rises_beside_a_reward_that_rises_is_no_finding() -> None:
     """The TD loss of a run that learns grows by decades; without the reward the same loss is one."""
     loss = 0.2 * np.exp(7 * SHARE) * np.exp(noise(0.05))

@@ -60,6 +60,13 @@ def test_the_level_of_a_loss_says_nothing_by_itself() -> None:
         assert not leaves(make_run({"loss": fell + added})) & {"flat-from-start", "slow-learning", "worse-than-start"}
 
 
+def test_a_run_that_learned_before_it_blew_up_is_not_worse_than_its_start() -> None:
+    """The scatter of the loss once it has blown up says nothing of how low it had come."""
+    loss = 2.6 + 2 * np.exp(-np.arange(300) / 20) + np.random.default_rng(4).normal(0, 0.03, 300)
+    loss[150:] = 2700 + np.random.default_rng(5).normal(0, 150, 150)
+    assert "worse-than-start" not in leaves(make_run({"loss": loss}))
+
+
 def test_a_loss_that_hardly_falls_is_told_in_any_unit() -> None:
     """A squared error may begin far below a guess between classes: what it hardly loses is hardly learned."""
     loss = 2.4 + 0.03 * falling(600) + np.random.default_rng(5).normal(0, 0.01, 600)

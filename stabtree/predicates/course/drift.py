@@ -80,6 +80,13 @@ def lr_rising(
     part = max(1, len(values) // 10)
     begin, end = median(values[:part]), median(values[-part:])
     ratio = _ratio(begin, end)
+    if stretched and isinstance(rise, Rise):
+        since, rates = _within(lr, rise.low_step, last)
+        part = max(1, len(rates) // 10)
+        fallen = _ratio(median(rates[:part]), median(rates[-part:])) if len(rates) > 1 else 1.0
+        if fallen < 1:  # it rose before the loss did, as in a warm-up, and not with it
+            steps, ratio = since, fallen
+            begin, end = median(rates[:part]), median(rates[-part:])
     text = f"lr goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×) "
     text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, min_factor),)
@@ -147,7 +154,8 @@ def weight_norm_change(
     for name, series in weight_norm.items():
         steps, values = _within(series, start, last)
         keep = values > 0
-        change = _largest_change(steps[keep], values[keep], window_steps)
+        low = rise.low_step if stretched and isinstance(rise, Rise) else start
+        change = _largest_change(steps[keep], values[keep], window_steps, low)
         if change and (best is None or _size(change[0]) > _size(best[0])):
             best = (*change, name)
     if best is None:
@@ -167,12 +175,16 @@ def _size(ratio: float) -> float:
     return abs(float(np.log(max(ratio, NEARLY_ZERO))))
 
 
-def _largest_change(steps: Ints, values: Floats, window_steps: int) -> tuple[float, int, int] | None:
-    """Return the largest ratio of a row to the first one at most `window_steps` before, up or down, and both steps."""
+def _largest_change(steps: Ints, values: Floats, window_steps: int, low_step: int) -> tuple[float, int, int] | None:
+    """Return the largest ratio of a row to the first one at most `window_steps` before, up or down, and both steps.
+
+    Rows up to `low_step`, where the loss was still falling, say nothing of its rise.
+    """
     if len(steps) < 2 or interval(steps) > window_steps:
         return None
     first = np.searchsorted(steps, steps - window_steps)
     ratio = np.clip(values / values[first], NEARLY_ZERO, 1e300)
+    ratio[steps <= low_step] = 1.0
     at = int(np.argmax(np.abs(np.log(ratio))))
     return float(ratio[at]), int(steps[first[at]]), int(steps[at])
 

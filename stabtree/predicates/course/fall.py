@@ -114,7 +114,8 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
     # Few rows know their scatter badly: Student's t, to the first term beyond the normal distribution.
     unsure = 1 + (NORMAL_99**2 + 1) / (4 * max(count - 2, 1))
     smooth = np.convolve(medians, np.ones(3) / 3, mode="valid")
-    dip = float(smooth.min()) + NORMAL_99 * unsure * level / math.sqrt(3)
+    around = _scatter_until(medians, int(smooth.argmin()) + 3, level)
+    dip = float(smooth.min()) + NORMAL_99 * unsure * around / math.sqrt(3)
     third = count // 3
     low = min(median(values[third : 2 * third]), median(values[2 * third :]), dip)
     early, first = median(values[:rows]), first_level(values, shared.FACTOR_SMALL)
@@ -136,6 +137,13 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         trend=kendall_z(medians if count > shared.LEVELS else values),
         steady=count >= shared.ROWS_SHORT and bool((np.diff(values) < 0).all()),
     )
+
+
+def _scatter_until(medians: Floats, end: int, scatter: float) -> float:
+    """Return the scatter of levels before a row of them: what a loss does once it has blown up says nothing of it."""
+    if end < shared.LEVELS * shared.SHARE_HALF:
+        return scatter
+    return min(scatter, change_noise(medians[:end]))
 
 
 def _wide_rows(count: int) -> int:

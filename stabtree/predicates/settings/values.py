@@ -113,7 +113,7 @@ def setting_misspelled(run: Run, *, key: str, values: str, where: str = "", bein
     """Is a setting nearly one of these values?
 
     `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake; what
-    is made of their words alone is one more of them: `linear_with_warmup`.
+    is made of their words alone is one more of them, as `linear_with_warmup`, and words may be joined in any way.
     """
     refused = not_applicable(run, where, being)
     if refused or key not in run.config:
@@ -121,8 +121,14 @@ def setting_misspelled(run: Run, *, key: str, values: str, where: str = "", bein
     known, known_values = word(run, key), values.lower().split()
     close = get_close_matches(known, known_values, 1, NEARLY)
     words = {part for value in known_values for part in (value, *value.split("_"))}
-    found = bool(close) and not words.issuperset(known.split("_"))
+    same = words.issuperset(known.split("_")) or _joined(known) in map(_joined, known_values)
+    found = bool(close) and not same
     return decided(run, _keys(key, where), f"did you mean {close[0]}?" if found else "", found=found)
+
+
+def _joined(name: str) -> str:
+    """Return a name without what separates its words."""
+    return re.sub(r"[\s_-]+", "", name)
 
 
 def _keys(key: str, where: str) -> tuple[str, ...]:

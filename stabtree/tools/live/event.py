@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.tools.live.hold import ENDS, MIN_ROWS, SHARE, is_setting, rows_before
+from stabtree.tools.live.hold import ENDS, MIN_ROWS, SHARE, is_setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -116,7 +116,7 @@ class RunEvent:
     def takes(self, finding: Incident, run: Run) -> None:
         """Take in that a finding describes it now."""
         self.kinds |= kinds_of(finding)
-        self.onset_row = rows_before(finding, run)
+        self.onset_row = _onset_row(finding, run)
         self.of_setting = is_setting(finding)
 
     def is_described_by(self, finding: Incident) -> bool:
@@ -156,7 +156,7 @@ def assign(
     """Return the findings that describe each event now, by its number; the one that it is named by comes first.
 
     A finding goes to the event that has its leaf, else to one of its kind that nothing else describes now, else to
-    one that began in the same rows. What is left is an event of its own.
+    one that began in the same rows, which goes first where it alone was reported. What is left is an event of its own.
 
     Args:
         events: the events of the run so far.
@@ -172,6 +172,9 @@ def assign(
     rest: list[Incident] = []
     for finding in findings:
         event = _named_alike(events, finding)
+        if event is not None and event.reported is None:
+            # Its onset may have moved since, to one that was reported.
+            event = _beside([item for item in events if item.reported is not None], finding, run) or event
         if event is None:
             rest.append(finding)
         else:
@@ -216,11 +219,19 @@ def _of_one_kind(events: Sequence[RunEvent], finding: Incident, taken: Mapping[i
     return next((event for event in reversed(found) if event.number not in taken), None)
 
 
+def _onset_row(finding: Incident, run: Run) -> int:
+    """Return how many rows of the run are before a finding, whichever series shows it: one may be logged seldom."""
+    series = max(run.series.values(), key=len, default=None)
+    if series is None or finding.onset_step is None:
+        return 0
+    return int((series.steps < finding.onset_step).sum())
+
+
 def _beside(events: Sequence[RunEvent], finding: Incident, run: Run) -> RunEvent | None:
     """Return the event that began in the same rows, as far as the onset of either is known."""
     if is_setting(finding):
         return None
-    row = rows_before(finding, run)
+    row = _onset_row(finding, run)
     near = [event for event in events if not event.of_setting and _begun(event, finding)]
     near = [event for event in near if abs(event.onset_row - row) <= max(MIN_ROWS, SHARE * event.onset_row)]
     return min(near, key=lambda event: (not event.is_open, abs(event.onset_row - row)), default=None)

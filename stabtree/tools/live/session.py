@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stabtree.tools.live.watch.watching import Watching
 
 EVERY_SECONDS = 1.0
+ROUSED_SECONDS = 0.1  # a look at a file takes a tenth of a millisecond
 SILENT_SECONDS = 300.0  # a run that failed may well write no more of the rows that a finding waits for
 END_SECONDS = 10.0  # behind an error, after which the process is taken for dead
 RATE_SECONDS = 60.0  # the rows of the last minute make the rate
@@ -138,9 +139,15 @@ class Session:
             yield self._round(growth, news)._replace(notes=(*growth.notes, *self._unread()))
             if self._ends(news):
                 break
-            self._sleep(self._every)
+            self._sleep(self._pause())
         growth = self._follower.look()
         yield self._round(growth, self._watching.ended(growth.size))
+
+    def _pause(self) -> float:
+        """Return the seconds until the next look: few while rows come that a finding waits for."""
+        if self._watching.waits and self._clock() - self._grew < self._every:
+            return min(self._every, ROUSED_SECONDS)
+        return self._every
 
     def _fell_silent(self, growth: Growth) -> bool:
         """Return whether nothing was written for so long that what waits for further rows is reported without them."""

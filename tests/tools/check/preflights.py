@@ -159,6 +159,7 @@ SIDES: dict[str, Sides] = {
     "quantized-twice": Sides({"quantizations": "load_in_8bit+load_in_4bit"}, {"quantizations": "load_in_4bit"}),
     "schedule-misspelled": Sides({"lr_schedule": "cosinus"}, {"lr_schedule": "cosine"}),
     "schedule-misspelled own": Sides({"lr_schedule": "cosinus"}, {"lr_schedule": "my_own_decay"}),
+    "schedule-misspelled joined": Sides({"lr_schedule": "one cycel"}, {"lr_schedule": "one cycle"}),
     "precision-twice": Sides({"precisions": "fp16+bf16"}, {"precisions": "fp16"}, FP16),
     "second-moment-slow": Sides({"beta2": 0.9996}, {"beta2": 0.999}),
     "second-moment-slow-pretraining": Sides({"beta2": 0.999}, {"beta2": 0.95}, {"task": "pretrain"}),

@@ -254,6 +254,19 @@ def test_a_fault_in_the_last_rows_is_told_at_the_end(tmp_path: Path, caplog: pyt
     assert rec.news[0].finding.leaf.id in caplog.text
 
 
+def test_what_is_found_at_the_end_is_reported_of_a_run_that_was_to_stop(tmp_path: Path) -> None:
+    """A loop that goes on after a finding learns at `close` what else there is, as `stabtree watch` would say."""
+    loss = falling(300)
+    loss[100] = math.nan
+    loss[297:] = 40.0
+    with Recorder(tmp_path / "run.jsonl", on_finding="warn", fail_on="warning") as rec:
+        for step, value in enumerate(loss):
+            rec.log(step, loss=value, grad_norm=1.0 + 0.1 * math.sin(step))
+    assert rec.should_stop is not None
+    assert rec.should_stop.finding.onset_step == 100
+    assert rec.news[-1].finding.onset_step == 297
+
+
 def test_only_rank_0_judges(tmp_path: Path) -> None:
     """The others write; they learn from rank 0 what to do."""
     rec = train(tmp_path / "run.jsonl", broken(200, 100), on_finding="raise", rank=1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
+from stabtree.frameworks.load import framework as framework_called
 from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.folder import find
 from stabtree.loaders.packed.unpack import MAX_BYTES, chunks
@@ -19,6 +21,7 @@ from stabtree.loaders.text.settings import ConfigDump
 from stabtree.loaders.wandb import loader as wandb
 from stabtree.loaders.wandb.records import Log
 from stabtree.metrics.names import named
+from stabtree.predicates.settings.answers import DEFAULT
 from stabtree.tools.check.configs.document import ConfigFile, literal
 from stabtree.tools.check.configs.folder import Configured
 from stabtree.tools.check.configs.keys import KEYS
@@ -108,8 +111,18 @@ def header_settings(config: Mapping[str, Setting]) -> dict[str, Setting]:
     settings = {key: one for key, one in config.items() if key in KEYS}
     # What the batch is of is not said there.
     settings.pop("batch_size", None)
-    # A warm-up of 0 may be one by a share of all steps; and no clipping is the default of many trainers, not a choice.
-    for key in ("warmup_steps", "grad_clip"):
-        if key in settings and not settings[key].value:
-            del settings[key]
-    return settings if len(settings) >= _FEW else {}
+    # A warm-up of 0 may be one by a share of all steps.
+    if "warmup_steps" in settings and not settings["warmup_steps"].value:
+        del settings["warmup_steps"]
+    if len(settings) < _FEW:
+        return {}
+    return settings | _not_chosen(settings, config)
+
+
+def _not_chosen(settings: Mapping[str, Setting], config: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return the settings that are the trainer's defaults: it logs all that it trains with, whoever chose it."""
+    if "framework" not in config:
+        return {}
+    trainer = framework_called(str(config["framework"].value))
+    same = {key: one for key, one in settings.items() if key in trainer.unset and trainer.unset[key] == one.value}
+    return {key: replace(one, source=f"{DEFAULT} of {trainer.name}") for key, one in same.items()}

@@ -111,7 +111,8 @@ class LogJudge:
             except Exception as error:  # as in `wrote`
                 self._failed(f"the log could not be judged to its end: {described(error)}")
         new, self._new = self._new, ()
-        self.should_stop = self.should_stop or self._findings.report(new, last=True)
+        stop = self._findings.report(new, last=True)
+        self.should_stop = self.should_stop or stop
 
     def abandon(self) -> None:
         """Judge no more."""

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stabtree.common.answer import Evidence
+from stabtree.diagnosis.result import Diagnosis
+from stabtree.tools.live.event import RunEvent, assign
 from stabtree.tools.live.news import HOLD_ROWS, News
+from tests.conftest import make_run
+from tests.tools.live.events.findings import found
 from tests.tools.live.growing import TestClock, falling, lines, watching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from stabtree.diagnosis.result import Incident
 
 
 def grown(path: Path, loss: Sequence[float], *, rewritten: Sequence[float] = ()) -> list[News]:
@@ -60,3 +68,38 @@ def test_what_a_new_log_no_longer_shows_is_withdrawn(tmp_path: Path) -> None:
     news = grown(tmp_path / "run.csv", failed, rewritten=falling(120, seed=1).tolist())
     assert said(news)[-1][:2] == (1, "withdrawn")
     assert [change for _, change, _ in said(news)].count("opened") == 1
+
+
+def test_a_fault_that_a_rare_series_shows_too_is_one_event() -> None:
+    """Weight norms of every hundredth row begin as late as the loss, though few rows of theirs are before it."""
+    rows = np.arange(400)
+    run = make_run({"loss": falling(400)})
+    rare = make_run({"weight_norm/a": np.linspace(1, 2, 4)}, steps=rows[::100])
+    both = replace(run, series={**run.series, **rare.series})
+    judged = found(400, "spike-open", "weight-decay-low", onset=250)[0].found
+    assert isinstance(judged, Diagnosis)
+    spike, norms = judged.findings
+    norms = replace(norms, evidence=(Evidence("the norm of a doubles", "weight_norm/a"),))
+    events: list[RunEvent] = []
+
+    def new(finding: Incident) -> RunEvent:
+        event = RunEvent(len(events) + 1, "run", 400, 0.0)
+        event.takes(finding, both)
+        events.append(event)
+        return event
+
+    assert list(assign(events, [spike, norms], both, new)) == [1]
+
+
+def test_what_was_never_reported_joins_what_began_in_the_same_rows() -> None:
+    """A slow rise that was first dated long before a spike is part of it once its onset has moved there."""
+    judged = found(400, "spike-open", "slow-rise", onset=250)[0].found
+    assert isinstance(judged, Diagnosis)
+    spike, rise = judged.findings
+    reported, pending = RunEvent(1, "run", 300, 0.0), RunEvent(2, "run", 300, 0.0)
+    reported.takes(spike, judged.run)
+    reported.reported, reported.reported_step = spike, 399
+    pending.takes(replace(rise, onset_step=100), judged.run)
+    assert list(assign([reported, pending], [rise], judged.run, lambda _: pending)) == [1]
+    pending.reported, pending.reported_step = rise, 399
+    assert list(assign([reported, pending], [rise], judged.run, lambda _: pending)) == [2]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 RATE = "rate-beyond-adam"
 
 
-def write(path: Path, rate: float, rows: int, **more: float) -> Path:
+def write(path: Path, rate: float, rows: int) -> Path:
     """Write a healthy log behind the configuration that its trainer wrote."""
-    config: dict[str, Any] = {"optimizer": "AdamW", "lr": rate, "max_steps": 400, "weight_decay": 0.1, **more}
+    config: dict[str, Any] = {"optimizer": "AdamW", "lr": rate, "max_steps": 400, "weight_decay": 0.1}
     path.write_text(json.dumps({"config": config}) + "\n" + "".join(lines("jsonl", falling(rows))), encoding="utf-8")
     return path
 
@@ -51,6 +51,16 @@ def test_a_usual_configuration_adds_nothing(tmp_path: Path) -> None:
     assert found.verdict == "ok"
 
 
+def test_a_default_that_the_trainer_logs_is_nothing_that_was_chosen(tmp_path: Path) -> None:
+    """Keras clips nothing unless it is asked to; where one's own loop says so, somebody chose it."""
+    path = tmp_path / "run.jsonl"
+    for trainer, found in (({"framework": "keras"}, []), ({}, ["no-clipping"])):
+        settings = {"optimizer": "adam", "lr": 1e-3, "dtype": "fp32", "grad_clip": 0.0, **trainer}
+        rows = write(path, 1e-3, 400).read_text(encoding="utf-8").splitlines()[1:]
+        path.write_text("\n".join([json.dumps({"config": settings}), *rows]) + "\n", encoding="utf-8")
+        assert [item.leaf.id for item in judged(path)[0].findings if item.is_alarm] == found
+
+
 def test_a_rule_of_the_configuration_can_be_ignored(tmp_path: Path) -> None:
     """`--ignore` takes the names of both: of what a log shows, and of what a configuration says."""
     (found,) = judged(write(tmp_path / "run.jsonl", 0.06, 400), ignore=(RATE, "plateau"))
@@ -62,9 +72,3 @@ def test_every_output_shows_it(tmp_path: Path) -> None:
     (found,) = judged(write(tmp_path / "run.jsonl", 0.06, 400))
     for name in ("html", "screen", "json", "markdown"):
         assert RATE in str(output(RUN, name)(found, DEFAULT_OPTIONS))
-
-
-def test_what_a_trainer_leaves_off_by_default_is_no_finding(tmp_path: Path) -> None:
-    """A header says what the trainer does, and not who chose it."""
-    (found,) = judged(write(tmp_path / "run.jsonl", 1e-3, 400, grad_clip=0.0, warmup_steps=0))
-    assert not found.findings
