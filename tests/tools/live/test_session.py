@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stabtree.loaders import load_run
 from stabtree.tools.live.session import END_SECONDS, End, Session
+from stabtree.tools.live.watch.complete import is_complete
 from tests.tools.live.growing import TestClock, broken, falling, following, judged, lines, watching
 
 if TYPE_CHECKING:
@@ -285,3 +288,14 @@ def test_a_log_is_looked_at_often_while_a_finding_waits_for_rows(tmp_path: Path)
     session = Session(following(path), watching(path, clock), sleep=sleep, stopped=lambda: clock.now > 7)
     news = next(news for round_ in session.rounds() for news in round_.news)
     assert news.rows <= news.first_rows + 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes there")
+def test_a_log_whose_name_a_pipe_took_is_not_waited_for(tmp_path: Path) -> None:
+    """Whether its run is complete is then not known."""
+    path = tmp_path / "run.csv"
+    path.write_text("step,loss\n0,1.0\n1,0.9\n2,0.8\n", encoding="utf-8")
+    run = load_run(path)
+    path.unlink()
+    os.mkfifo(path)
+    assert not is_complete(run)

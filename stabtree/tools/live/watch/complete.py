@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.stats import interval
 from stabtree.frameworks.load import frameworks
+from stabtree.loaders.folder import is_file
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -39,6 +40,8 @@ def _last_line() -> re.Pattern[bytes]:
 
 
 def _end_of(path: str) -> bytes:
+    if not is_file(Path(path)):  # a pipe in its place would be waited for
+        return b""
     try:
         with Path(path).open("rb") as stream:
             stream.seek(max(0, Path(path).stat().st_size - TAIL_BYTES))
