@@ -160,7 +160,7 @@ def known() -> frozenset[str]:
     for room, names in _ROOMS.items():
         for name in names.split():
             named += _said_in(f"{room}.{name}")
-    named += _said_of_trainers()
+    named += (word for word in pieces(_said_of_trainers()) if len(word) > 1)  # letters would leave ids as they are
     return frozenset({*pieces(named), *_PRINTED.split(), *_WHOLE.split()})
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+import string
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -51,7 +52,9 @@ HOSTILE = (
     "title=a,line=1,file=b",
     "=1+1|cmd",
 )
-TEXTS = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=20), min_size=1, max_size=4).map(
+# Without letters, of which words might be made that name a task.
+SIGNS = st.characters(codec="utf-8", exclude_characters=string.ascii_letters)
+TEXTS = st.lists(st.sampled_from(HOSTILE) | st.text(SIGNS, max_size=20), min_size=1, max_size=4).map(
     lambda texts: f"{''.join(texts)}x"
 )
 FORBIDDEN = re.compile(
