@@ -16,8 +16,9 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VE
 
 def main() -> None:
     """Give way to the loop, and only then import what judging takes."""
-    with suppress(AttributeError, OSError):
-        os.nice(NICENESS)
+    if sys.platform != "win32":
+        with suppress(AttributeError, OSError):
+            os.nice(NICENESS)
     for name in _ONE_THREAD:
         os.putenv(name, "1")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to all of a job: the loop says when to end
