@@ -1,6 +1,6 @@
 """Writes `stabtree/compiled.json`, which spares each start the parsing of our YAML: `python -m release.compiled`.
 
-Hatch calls it as a build hook too, so that a wheel holds the file, and an editable install has it.
+`release/hook.py` calls it too, so that a wheel holds the file, and an editable install has it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
-
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parents[1]
 TAG, CONTAINER = "", "[]"  # as `stabtree.common.data` reads them
@@ -77,22 +75,6 @@ def _is_default(value: Any, field: Field[Any]) -> bool:
     if field.default_factory is not MISSING:
         return bool(getattr(value, field.name) == field.default_factory())
     return field.default is not MISSING and getattr(value, field.name) == field.default
-
-
-class CustomBuildHook(BuildHookInterface[Any]):
-    """Compiles before hatch packs."""
-
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the file where an editable install finds it, or pack one for a wheel."""
-        if version == "editable":
-            written()
-        elif self.target_name == "wheel":
-            packed = written(Path(self.directory) / "compiled.json", checkout=False)
-            build_data["force_include"][str(packed)] = "stabtree/compiled.json"
-
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """Leave only what was built."""
-        (Path(self.directory) / "compiled.json").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
