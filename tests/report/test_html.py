@@ -234,6 +234,13 @@ def test_the_command_line_writes_a_page() -> None:
     assert output(RUN, "html")(diagnosis, RenderOptions()) == html(diagnosis) == html(found(load_run(OVERFLOW)))
 
 
+def test_paper_gets_the_still_figure_alone() -> None:
+    """What only a screen can use is hidden in print: the buttons, and the charts that are zoomed into."""
+    paper = html(found(load_run(OVERFLOW))).partition("@media print")[2].partition("svg.stabtree")[0]
+    assert ".tools, .controls, .skip, .live #live { display: none; }" in paper
+    assert ".live .still { display: block; }" in paper
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 @pytest.mark.parametrize("name", ["fp16-overflow", "healthy", "hostile", "extreme"])
 def test_a_browser_draws_the_charts_and_complains_of_nothing(name: str, tmp_path: Path) -> None:
