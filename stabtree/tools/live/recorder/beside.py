@@ -97,9 +97,8 @@ class JudgeProcess:
             while rest:
                 rest = rest[self._to.write(rest) :]
             for pipe in (self._to, self._from):
-                if sys.platform == "win32":
-                    raise OSError("pipes can't be read there without waiting for them")
-                os.set_blocking(pipe.fileno(), False)
+                if sys.platform != "win32" or sys.version_info >= (3, 12):  # `_start` has refused the others
+                    os.set_blocking(pipe.fileno(), False)
         except BaseException:
             self.abandon()
             raise
