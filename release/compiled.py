@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-ROOT = Path(__file__).resolve().parents[1]
-TAG, CONTAINER = "", "[]"  # as `stabtree.common.data` reads them
+from stabtree.common import data
+from stabtree.common.data import CONTAINER, TAG
+from stabtree.frameworks import load as frameworks
+from stabtree.metrics import load as metrics
+from stabtree.tree import calibration, load, shipped
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def written(file: Path | None = None, *, checkout: bool = True) -> Path:
@@ -23,17 +27,9 @@ def written(file: Path | None = None, *, checkout: bool = True) -> Path:
         file: where to write it; where the package looks for it, unless given.
         checkout: whether it is for this checkout, or for a wheel.
     """
-    sys.path.insert(0, str(ROOT))
-    from stabtree.common import data
-    from stabtree.frameworks.load import FOLDER
-    from stabtree.frameworks.load import read as read_frameworks
-    from stabtree.metrics.load import FILE as METRICS
-    from stabtree.metrics.load import read as read_metrics
-    from stabtree.tree import calibration, load, shipped
-
     found: dict[str, object] = {name: load.built(name) for name in shipped.shipped()}
-    found["metrics"] = read_metrics(METRICS)
-    found["frameworks"] = read_frameworks(FOLDER)
+    found["metrics"] = metrics.read(metrics.FILE)
+    found["frameworks"] = frameworks.read(frameworks.FOLDER)
     found["calibrations"] = calibration.read()
     lines = [data.key(checkout=checkout)]
     for name, value in found.items():

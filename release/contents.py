@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where the wheel has what the repository keeps elsewhere.
 COMPILED = "stabtree/compiled.json"  # made while the wheel is built
+# Where the wheel has what the repository keeps elsewhere.
 INTO_WHEEL = {
     "stabtree": "stabtree",
     "trees": "stabtree/_trees",

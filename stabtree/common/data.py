@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]
 FILE = PACKAGE / "compiled.json"
-INSTALLED = PACKAGE / "_trees"  # where a wheel has the trees
+INSTALLED = PACKAGE / "_trees"  # where a wheel has the trees; in a checkout they are beside the package
 TAG = ""
 """The key under which an object names its class, beside its attributes; `CONTAINER` holds the items of a container."""
 CONTAINER = "[]"
@@ -171,14 +171,15 @@ def key(*, checkout: bool) -> str:
         checkout: whether the package lies in one, where files change.
     """
     folders = [PACKAGE / name for name in ("common", "frameworks", "metrics")]
-    files = [*_trees().glob("*.yaml"), *chain.from_iterable(folder.glob("*.yaml") for folder in folders)]
+    files = [*trees_folder().glob("*.yaml"), *chain.from_iterable(folder.glob("*.yaml") for folder in folders)]
     if checkout:
         files += chain.from_iterable(folder.glob("*.py") for folder in (*folders, PACKAGE / "tree"))
     sums = (f"{file.name} {crc32(file.read_bytes()):08x}" for file in files)  # hashlib takes 4 ms to import
     return " ".join([__version__, *sorted(sums)])
 
 
-def _trees() -> Path:
+def trees_folder() -> Path:
+    """Return the folder of the shipped trees."""
     if INSTALLED.is_dir():
         return INSTALLED
     return PACKAGE.parent / "trees"

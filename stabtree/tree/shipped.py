@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stabtree.common.data import trees_folder
 from stabtree.tree.document import Part
 
 if TYPE_CHECKING:
@@ -25,19 +26,13 @@ _TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n
 
 def shipped() -> dict[str, Path]:
     """Return the files of the shipped trees, by name."""
-    files = sorted(_folder().glob("*.yaml"))
+    files = sorted(trees_folder().glob("*.yaml"))
     return {path.stem: path for path in files if path.name != CALIBRATION}
 
 
 def calibration_file() -> Path:
     """Return the file of the fitted limits."""
-    return _folder() / CALIBRATION
-
-
-def _folder() -> Path:
-    package = Path(__file__).parent.parent
-    folder = package / "_trees"  # in a wheel; in a checkout the trees are beside the package
-    return folder if folder.is_dir() else package.parent / "trees"
+    return trees_folder() / CALIBRATION
 
 
 @cache
