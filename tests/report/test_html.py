@@ -241,6 +241,17 @@ def test_paper_gets_the_still_figure_alone() -> None:
     assert ".live .still { display: block; }" in paper
 
 
+def browsed(page: str, folder: Path, width: int = 1280) -> tuple[str, str]:
+    """What a browser makes of a page, and what it complains of."""
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
+    command = [str(CHROMIUM), *options, f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
+    command += ["--dump-dom", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
+    return done.stdout, done.stderr
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 @pytest.mark.parametrize("name", ["fp16-overflow", "healthy", "hostile", "extreme"])
 def test_a_browser_draws_the_charts_and_complains_of_nothing(name: str, tmp_path: Path) -> None:
@@ -249,12 +260,8 @@ def test_a_browser_draws_the_charts_and_complains_of_nothing(name: str, tmp_path
     columns = {"loss": span, "grad_norm": np.abs(span), "loss_scale": np.full(300, 1.0)}
     run = {"extreme": make_run(columns), "hostile": hostile_run()}.get(name) or load_run(FIXTURES / "phase19" / name)
     page = html(found(run))
-    file = tmp_path / "report.html"
-    file.write_text(page, encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
-    command = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", file.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
-    assert "CONSOLE" not in done.stderr
+    drawn, complaints = browsed(page, tmp_path)
+    assert "CONSOLE" not in complaints
     strips = Parts(page).drawn["strips"]
-    assert len(re.findall(r'class="uplot', done.stdout)) == len(strips) > 0
-    assert re.search(r'<html lang="en" class="live"', done.stdout)
+    assert len(re.findall(r'class="uplot', drawn)) == len(strips) > 0
+    assert re.search(r'<html lang="en" class="live"', drawn)

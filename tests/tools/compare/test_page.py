@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from stabtree.tools.compare import report as words
 from stabtree.tools.compare.page import page
 from stabtree.tools.compare.runs import compare_runs
 from tests.conftest import falling, make_run, series
-from tests.report.test_html import CHROMIUM, HOSTILE, LOADS, Parts
+from tests.report.test_html import CHROMIUM, HOSTILE, LOADS, Parts, browsed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,13 +104,9 @@ def test_no_name_reaches_beyond_its_text() -> None:
 def test_a_browser_draws_both_runs_and_complains_of_nothing(count: int, tmp_path: Path) -> None:
     """One plot a series, and no error in the console, also of a run whose names are markup."""
     text = page(compared(tuple(healthy(seed) for seed in range(1, count + 1)), jumping(1, HOSTILE)))
-    file = tmp_path / "page.html"
-    file.write_text(text, encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
-    command = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", file.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
-    assert "CONSOLE" not in done.stderr
-    assert len(re.findall(r'class="uplot', done.stdout)) == len(Parts(text).drawn["strips"]) > 0
+    drawn, complaints = browsed(text, tmp_path)
+    assert "CONSOLE" not in complaints
+    assert len(re.findall(r'class="uplot', drawn)) == len(Parts(text).drawn["strips"]) > 0
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:

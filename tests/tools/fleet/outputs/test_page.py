@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import pytest
 
 from stabtree.tools.fleet.outputs.page import page
 from stabtree.tools.fleet.outputs.reports import report_name, reports
-from tests.report.test_html import CHROMIUM, LOADS, Parts
+from tests.report.test_html import CHROMIUM, LOADS, Parts, browsed
 from tests.tools.fleet.outputs.made import HOSTILE, hostile, judged, many
 
 if TYPE_CHECKING:
@@ -110,23 +109,6 @@ def test_a_report_is_written_of_each_alarmed_run() -> None:
     written = dict(reports(judged(), again))
     assert list(written) == [report_name(one) for one in judged() if one.path == "fp16-overflow"]
     assert "The run overflowed in fp16" in Parts(*written.values()).text
-
-
-def browsed(page_: str, folder: Path, width: int = 1280) -> tuple[str, str]:
-    """What a browser makes of a page, and what it complains of."""
-    file = folder / "runs.html"
-    file.write_text(page_, encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
-    command = [str(CHROMIUM), *options, f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
-    done = subprocess.run(
-        [*command, "--dump-dom", file.as_uri()],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
-    return done.stdout, done.stderr
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
