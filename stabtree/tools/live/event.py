@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.tools.live.hold import ENDS, MIN_ROWS, SHARE, is_setting
+from stabtree.tools.live.hold import ENDS, MIN_ROWS, SHARE, is_setting, rows_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -221,10 +221,7 @@ def _of_one_kind(events: Sequence[RunEvent], finding: Incident, taken: Mapping[i
 
 def _onset_row(finding: Incident, run: Run) -> int:
     """Return how many rows of the run are before a finding, whichever series shows it: one may be logged seldom."""
-    series = max(run.series.values(), key=len, default=None)
-    if series is None or finding.onset_step is None:
-        return 0
-    return int((series.steps < finding.onset_step).sum())
+    return rows_before(finding, run, metric="")
 
 
 def _beside(events: Sequence[RunEvent], finding: Incident, run: Run) -> RunEvent | None:

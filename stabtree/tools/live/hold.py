@@ -98,9 +98,16 @@ def is_doubtful(finding: Incident, before: int) -> bool:
     return passed and not any(before < MIN_ROWS or any(e.steps for e in cause.evidence) for cause in strong)
 
 
-def rows_before(finding: Incident, run: Run) -> int:
-    """Return how many rows a run has before a finding begins; none where that is not known."""
-    series = run.series.get(finding.metric) or max(run.series.values(), key=len, default=None)
+def rows_before(finding: Incident, run: Run, metric: str | None = None) -> int:
+    """Return how many rows a run has before a finding begins; none where that is not known.
+
+    Args:
+        finding: the finding.
+        run: the run.
+        metric: the series whose rows they are, the finding's where not given; the longest where there is none.
+    """
+    name = finding.metric if metric is None else metric
+    series = run.series.get(name) or max(run.series.values(), key=len, default=None)
     if series is None or finding.onset_step is None:
         return 0
     return int((series.steps < finding.onset_step).sum())

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stabtree.common.text import clean
+from stabtree.tools.live.monitor import as_float
 
 PLAIN = (float, str)
 MAX_STEP = 2**53
@@ -29,8 +30,7 @@ def plain(value: Any) -> float | int | str:
     if isinstance(value, int):
         float(value)  # what has too many digits is refused
         return int(value)
-    item = getattr(value, "item", None)
-    return float(item() if item else value)
+    return as_float(value)
 
 
 def whole(step: Any) -> int:
