@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.frameworks.load import frameworks
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def of_config(values: Mapping[str, Any]) -> str:
     """Return the trainer that a configuration is for; empty where nothing shows it."""
     words = config_words(values)
-    for one in sorted(frameworks().values(), key=lambda one: one.config.order):
+    for one in _by_config():
         if any(mark <= words for mark in one.config.marks):
             return one.id
     return ""
@@ -92,8 +93,14 @@ def _beside(log: LoggedFile, trainers: Sequence[Framework]) -> Recognised | None
     return None
 
 
+@cache
 def _in_order() -> list[Framework]:
     return sorted(frameworks().values(), key=lambda one: one.log.order)
+
+
+@cache
+def _by_config() -> list[Framework]:
+    return sorted(frameworks().values(), key=lambda one: one.config.order)
 
 
 def _by_place(log: LoggedFile) -> Recognised | None:

@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import is_
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence
@@ -124,13 +125,17 @@ _CUT = re.compile(r"(?<![\d.])-?1e100([σ×]?)")
 
 def as_logged(answer: Answer, run: Run) -> Answer:
     """Return the answer in the log's own terms: rows where it counts rows, and values as they were before clipping."""
-    evidence = tuple(_as_logged(item, run) for item in answer.evidence)
-    return replace(answer, evidence=evidence, reason=counting(answer.reason, run.unit))
+    unit = run.unit
+    evidence = tuple([_as_logged(item, run, unit) for item in answer.evidence])
+    reason = counting(answer.reason, unit)
+    if reason == answer.reason and all(map(is_, evidence, answer.evidence)):
+        return answer
+    return replace(answer, evidence=evidence, reason=reason)
 
 
-def _as_logged(item: Evidence, run: Run) -> Evidence:
-    item = item if run.unit == "step" else replace(item, brief=counting(item.brief, run.unit))
-    text, observed = counting(item.text, run.unit), item.observed
+def _as_logged(item: Evidence, run: Run, unit: str) -> Evidence:
+    item = item if unit == "step" else replace(item, brief=counting(item.brief, unit))
+    text, observed = counting(item.text, unit), item.observed
     if "1e100" not in text:
         return item if text is item.text else replace(item, text=text)
     series = run.get(item.metric)
