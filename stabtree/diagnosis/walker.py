@@ -17,7 +17,7 @@ from stabtree.facts.reads import depends
 from stabtree.predicates import predicate_named
 from stabtree.tree.model import Question
 from stabtree.tree.overrides import apply_overrides
-from stabtree.tree.params import find_node, resolved
+from stabtree.tree.params import find_node, plain_params, resolved
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.visits import Walked
@@ -188,6 +188,14 @@ class Walker:
 
     def params(self, node: Asking) -> dict[str, Param]:
         """Return the parameters of a node's own test: those of the tree, then of `--literal`, then of `--set`."""
+        if self.options.overrides:
+            return self._params(node)
+        known = plain_params(self.tree)[self.options.literal]
+        if node.id not in known:
+            known[node.id] = self._params(node)
+        return known[node.id]
+
+    def _params(self, node: Asking) -> dict[str, Param]:
         found = resolved(self.tree, node, literal=self.options.literal, facts=self.facts.params)
         chain: list[str] = [node.id]
         while node.like:
