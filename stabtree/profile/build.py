@@ -70,6 +70,26 @@ def profile_of(series: Series) -> Profile:
     return _profile(series, *_KNOWN[series])
 
 
+class Scatter(NamedTuple):
+    """The scatter of single rows around their local level, and the smallest step of the numbers: see `Profile`."""
+
+    level_noise: float
+    quantum: float
+
+
+def scatter_of(series: Series) -> Scatter:
+    """Return what the profile of a series says of its scatter; it takes a fraction of the time."""
+    if series in _KNOWN:
+        found = _KNOWN[series][1]
+        return Scatter(found.stairs.noise, found.quantum) if found else Scatter(0.0, 0.0)
+    values = _finite(series).values[None]
+    if not values.size:
+        return Scatter(0.0, 0.0)
+    with np.errstate(all="ignore"):
+        _, blocked, quantum = _blocked(values)
+        return Scatter(float(_noise(blocked, quantum)[0]), float(quantum[0]))
+
+
 def _measure(wanted: Iterable[Series]) -> None:
     groups: dict[int, list[_Rows]] = {}
     for series in wanted:
@@ -101,11 +121,7 @@ def _finite(series: Series) -> _Rows:
 def _measure_alike(rows: list[_Rows]) -> list[_Measured]:
     """Measure series of as many rows each."""
     values = rows[0].values[None] if len(rows) == 1 else np.stack([item.values for item in rows])
-    blocked = blocks_of(values)
-    if max(float(blocked.highs.max()), -float(blocked.lows.min())) > LARGEST:
-        values = np.clip(values, -LARGEST, LARGEST)
-        blocked = blocks_of(values)
-    quantum = quanta(values)
+    values, blocked, quantum = _blocked(values)
     noise = _noise(blocked, quantum)
     steps = [item.steps for item in rows]
     stairs = _staircases(blocked, noise, *ends(values))
@@ -137,6 +153,15 @@ def _measure_alike(rows: list[_Rows]) -> list[_Measured]:
         )
         for item, bottom, top, own, swings, step, low, high, trend in every
     ]
+
+
+def _blocked(values: Floats) -> tuple[Floats, Blocked, Floats]:
+    """Return the values, (k, n), none of them beyond `LARGEST`, their blocks, and the smallest step of each series."""
+    blocked = blocks_of(values)
+    if max(float(blocked.highs.max()), -float(blocked.lows.min())) > LARGEST:
+        values = np.clip(values, -LARGEST, LARGEST)
+        blocked = blocks_of(values)
+    return values, blocked, quanta(values)
 
 
 def _staircases(blocked: Blocked, noise: Floats, first: Floats, last: Floats) -> list[Staircase]:
