@@ -318,7 +318,7 @@ def per_series(function: Callable[Concatenate[Series, P], T]) -> Callable[Concat
     @wraps(function)
     def remembered(series: Series, /, *args: P.args, **options: P.kwargs) -> T:
         found = known.setdefault(series, {})
-        key = (args, tuple(sorted(options.items())))
+        key = (args, tuple(sorted(options.items()))) if options else args
         if key not in found:
             found[key] = function(series, *args, **options)
         return found[key]
