@@ -82,7 +82,7 @@ class Later(Sequence[T]):
         return tuple, (self._all(),)
 
 
-KEPT = 8
+KEPT = 32  # no limit
 
 
 def per_object(function: Callable[[S], T]) -> Callable[[S], T]:

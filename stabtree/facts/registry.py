@@ -156,6 +156,9 @@ class Facts:
         self._settings = Settings(run.config)
         self.watched = replace(run, config=self._settings)
         """The run that functions are handed: which of its settings they read is noted."""
+        self.noted = self._settings.noted
+        """Returns the result of some work, and the settings that it read."""
+        self.unit = run.unit
 
     def get(self, name: str) -> Any:
         """Return the fact, `Absent` or `Unknown`; `Failed` where its function raised."""
@@ -166,10 +169,6 @@ class Facts:
         else:
             self._settings.note(self._reads[name])
         return self._known[name]
-
-    def noted(self, work: Callable[[], T]) -> tuple[T, Reads]:
-        """Return the result of `work`, and the settings that it read."""
-        return self._settings.noted(work)
 
     def with_setting(self, run: Run, key: str) -> Facts:
         """Return the facts of a run that differs in one setting; those that did not read it are kept."""

@@ -89,12 +89,12 @@ class Predicate:
         """
         arguments, refused = gather(facts, self.needs, self.min_points)
         if refused:
-            return as_logged(self._refusal(refused), facts.run)
+            return as_logged(self._refusal(refused), facts.run, facts.unit)
         with any_floats(facts.run):
             answer = self.func(*arguments, **complete(self.name, self.params, params, facts.run.step_size))
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")
-        return as_logged(answer, facts.run)
+        return as_logged(answer, facts.run, facts.unit)
 
     def answer(self, facts: Facts, params: Mapping[str, Param], kind: str, id_: str) -> Answer:
         """Answer for a run as `ask` does; unknown where that raises, which is recorded as a fault.
@@ -123,9 +123,8 @@ class Predicate:
 _CUT = re.compile(r"(?<![\d.])-?1e100([σ×]?)")
 
 
-def as_logged(answer: Answer, run: Run) -> Answer:
+def as_logged(answer: Answer, run: Run, unit: str) -> Answer:
     """Return the answer in the log's own terms: rows where it counts rows, and values as they were before clipping."""
-    unit = run.unit
     evidence = tuple([_as_logged(item, run, unit) for item in answer.evidence])
     reason = counting(answer.reason, unit)
     if reason == answer.reason and all(map(is_, evidence, answer.evidence)):
