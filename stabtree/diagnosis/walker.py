@@ -10,7 +10,14 @@ from stabtree.common.answer import NO, UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
 from stabtree.diagnosis.ignored import check_ignored
-from stabtree.diagnosis.person import answered_visit, check_answers, contradiction, person_can_answer, setting_of, with_setting
+from stabtree.diagnosis.person import (
+    answered_visit,
+    check_answers,
+    contradiction,
+    person_can_answer,
+    setting_of,
+    with_setting,
+)
 from stabtree.diagnosis.visits import Visit
 from stabtree.facts import facts_of
 from stabtree.facts.reads import depends

@@ -70,7 +70,7 @@ def fact_params(tree: Tree, *, literal: bool = False) -> dict[str, dict[str, Par
 
 
 @per_object
-def plain_params(tree: Tree) -> tuple[Resolved, Resolved]:
+def plain_params(_tree: Tree) -> tuple[Resolved, Resolved]:
     """Return where the parameters of nodes are kept that nobody set: by id, of a usual walk and of a literal one."""
     return {}, {}
 

@@ -81,9 +81,7 @@ def _series_of(run: Run, context: Context, metric: str) -> Series | None:
     return value_loss_of(run, context) if metric == "value_loss" else run.get(metric)
 
 
-def _outgrows(
-    run: Run, series: Series | None, metric: str, factor: float, beside: str, *, at_end: bool
-) -> Answer:
+def _outgrows(run: Run, series: Series | None, metric: str, factor: float, beside: str, *, at_end: bool) -> Answer:
     if series is None:
         return Answer(NO, (Evidence("no value function's loss is logged", "loss"),))
     at, values = finite(series)
