@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, compress
-from operator import itemgetter, methodcaller
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
@@ -18,14 +18,11 @@ if TYPE_CHECKING:
 EXACT = 2.0**53
 
 
-_keys = methodcaller("keys")
-
-
 def by_keys(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, ...], Sequence[int]]]:
     """Return the indices of the rows with the same keys, for each set of keys in the order of its first row."""
-    first = rows[0].keys() if rows else {}.keys()
-    if all(map(first.__eq__, map(_keys, rows))):  # in whatever order: each value has its name
-        return [(tuple(first), range(len(rows)))] if rows else []
+    kinds = set(map(tuple, rows))
+    if len(kinds) == 1:
+        return [(kinds.pop(), range(len(rows)))]
     indices: dict[tuple[str, ...], list[int]] = {}
     for index, row in enumerate(rows):
         indices.setdefault(tuple(row), []).append(index)

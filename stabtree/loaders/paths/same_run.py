@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import chain, combinations, pairwise
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_LONG, SHARE_SOME
@@ -27,11 +30,15 @@ MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is 
 DIGITS = range(1, 8)  # that a log prints; one with more holds all that single precision has
 SMALL = 1e-3  # what is smaller is printed with an exponent
 SINGLE = 2e-6  # the rounding of single precision, in which event files hold values
+FIRST_ROWS = 64  # no limit: rows by which most logs are told apart
 DISTINCTIVE = ("loss", "reward", "eval_loss", "grad_norm")
 """What two runs never have in common row for row; a learning rate they may."""
 CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
 """What each logger measures, or numbers, on its own."""
 OVERLAP = SHARE_SOME  # the share of a part's steps that the next one may leave out, and must not have begun in
+
+
+_FIRST_ROWS: WeakKeyDictionary[Series, tuple[Floats, Floats]] = WeakKeyDictionary()
 
 
 class RunLog(NamedTuple):
@@ -117,10 +124,14 @@ def _each(group: Sequence[int]) -> list[list[int]]:
 
 def _named_alike(one: str, other: str) -> bool:
     """Whether two paths differ in the number of a rank and in nothing else, or one is `run.jsonl`, whose rank is 0."""
-    if RANK_NAME.findall(one) == RANK_NAME.findall(other):
-        return False
-    patterns = ((RANK_NAME, "#"), (_RANK_SUFFIX, ""))
-    return any(pattern.sub(mark, one) == pattern.sub(mark, other) for pattern, mark in patterns)
+    (rank, *plain), (other_rank, *other_plain) = _without_rank(one), _without_rank(other)
+    return rank != other_rank and any(map(eq, plain, other_plain))
+
+
+@lru_cache(maxsize=256)
+def _without_rank(path: str) -> tuple[str, str, str]:
+    """Return the numbers of a rank in a path, and the path without them, by each way to name ranks."""
+    return "\0".join(map(str, RANK_NAME.findall(path))), RANK_NAME.sub("#", path), _RANK_SUFFIX.sub("", path)
 
 
 def _same_gradient(one: Run, other: Run) -> bool:
@@ -129,9 +140,10 @@ def _same_gradient(one: Run, other: Run) -> bool:
     if pair is None:
         return False
     here, there = pair
-    good = np.isfinite(here) & np.isfinite(there)
-    if (here[good][:PROVING_ROWS] != there[good][:PROVING_ROWS]).any():  # most differ from their first row on
+    good = np.isfinite(here[:PROVING_ROWS]) & np.isfinite(there[:PROVING_ROWS])
+    if (here[:PROVING_ROWS][good] != there[:PROVING_ROWS][good]).any():  # most differ from their first row on
         return False
+    good = np.isfinite(here) & np.isfinite(there)
     several = int(good.sum()) >= PROVING_ROWS and len(np.unique(here[good])) >= PROVING_ROWS
     return several and bool((here[good] == there[good]).all())
 
@@ -184,7 +196,10 @@ def aligned(one: Run, other: Run) -> Alignment | None:
         here, there = one.get(metric), other.get(metric)
         if here is None or there is None or not (len(here) and len(there)):
             continue
-        found = _by_step(one, other, here, there) or _by_row(here, there)
+        begins = _begin_alike(here, there)
+        if not begins and np.array_equal(here.steps, there.steps):
+            return None
+        found = _by_step(one, other, here, there) or (_by_row(here, there) if begins else None)
         if found is None or not all(_agree(found, one.series[name], other.series[name]) for name in _both(one, other)):
             return None
         return found
@@ -229,10 +244,30 @@ def _agree(found: Alignment, here: Series, there: Series) -> bool:
 
 def _alike(here: Floats, there: Floats) -> bool:
     """Whether values are the same in as many digits as both logs hold; a NaN is like a NaN alone."""
-    if not len(here):
-        return False
+    return bool(len(here)) and _within(here, there, _rounding(here) + _rounding(there))
+
+
+def _begin_alike(here: Series, there: Series) -> bool:
+    """Whether the first rows of two series are the same; where they are not, no more of them are.
+
+    More rows may show that more digits were printed, never fewer.
+    """
+    (one, off), (other, other_off) = _first_rows(here), _first_rows(there)
+    rows = min(len(one), len(other))
+    return _within(one[:rows], other[:rows], off[:rows] + other_off[:rows])
+
+
+def _first_rows(series: Series) -> tuple[Floats, Floats]:
+    """Return the first values of a series, and how far they may be off: each log of a folder is compared with all."""
+    if series not in _FIRST_ROWS:
+        values = series.values[:FIRST_ROWS]
+        _FIRST_ROWS[series] = values, _rounding(values)
+    return _FIRST_ROWS[series]
+
+
+def _within(here: Floats, there: Floats, rounding: Floats) -> bool:
     with np.errstate(invalid="ignore", over="ignore"):
-        off = np.abs(here - there) <= _rounding(here) + _rounding(there) + SINGLE * np.abs(here)
+        off = np.abs(here - there) <= rounding + SINGLE * np.abs(here)
     return bool((off | (here == there) | (np.isnan(here) & np.isnan(there))).all())
 
 
@@ -256,6 +291,10 @@ def _rounding(values: Floats) -> Floats:
 
 def _holds(scaled: Floats) -> bool:
     """Whether numbers are whole, as far as double precision shows; those that are too large for it are not."""
+    return _are_whole(scaled[:FIRST_ROWS]) and _are_whole(scaled)  # a few rule out most
+
+
+def _are_whole(scaled: Floats) -> bool:
     return bool(np.isfinite(scaled).all()) and bool(
         (np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all()
     )
@@ -280,9 +319,9 @@ def _are_parts(runs: Collection[Run]) -> bool:
     spans = sorted(map(span, runs))
     if any(last <= first for first, last in spans):
         return False
-    if any(_contradict(*pair) for pair in combinations(runs, 2)):
+    if not all(follows(begin, end, first, last) for (first, last), (begin, end) in pairwise(spans)):
         return False
-    return all(follows(begin, end, first, last) for (first, last), (begin, end) in pairwise(spans))
+    return not any(_contradict(*pair) for pair in combinations(runs, 2))
 
 
 def follows(begin: int, end: int, first: int, last: int) -> bool:
