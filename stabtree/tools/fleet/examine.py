@@ -97,7 +97,8 @@ class Examiner:
             return Examined(unit, (failed(unit, error),), seconds=time.perf_counter() - since, slow=True)
 
     def _examined(self, unit: Unit, since: float) -> Examined:
-        shallow, deep = stamp(unit, deep=False), stamp(unit, deep=True)
+        deep = stamp(unit, deep=True)
+        shallow = deep if unit.files else stamp(unit, deep=False)
         try:
             found = read_unit(unit, self.how, self.roots)
         except Exception as error:
