@@ -242,7 +242,9 @@ def _sniffed(bare: Source) -> Source:
             raise StabtreeError("is empty once decompressed", where=bare.path, hint=NAME_METRICS)
     head = head[:HEAD_BYTES]
     encoding, bom = encoding_of(head)
-    text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").replace(_MARK, "")
+    text = head[bom:].decode(encoding, "replace").replace(_MARK, "")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     return replace(
         source,
         data=head,

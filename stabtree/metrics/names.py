@@ -140,7 +140,13 @@ def named(columns: Mapping[str, str], step_column: str | None = None) -> Names:
     """
     for metric in columns:
         _check_metric(metric)
-    return Names(tuple(columns.items()), step_column)
+    return _same(tuple(columns.items()), step_column)
+
+
+@lru_cache(maxsize=64)
+def _same(columns: tuple[tuple[str, str], ...], step_column: str | None) -> Names:
+    """Return the names that are the same for all logs read alike: what they mean is found out once."""
+    return Names(columns, step_column)
 
 
 def _check_metric(metric: str) -> None:
