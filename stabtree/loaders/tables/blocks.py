@@ -7,9 +7,10 @@ block is read line by line, and the next one is tried at once again. The result 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean

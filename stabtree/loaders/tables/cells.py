@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, plain
 from stabtree.loaders.table import Column

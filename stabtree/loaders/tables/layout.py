@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, product
 
+from stabtree.common.dataclass import dataclass
 from stabtree.loaders.tables.cells import Comma, number
 
 DELIMITERS = (",", ";", "\t", "|", " ")
