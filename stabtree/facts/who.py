@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.context.conditions import conditions_of
-from stabtree.context.find import context_of
 from stabtree.facts.registry import fact
 
 if TYPE_CHECKING:
@@ -17,10 +15,14 @@ if TYPE_CHECKING:
 @fact()
 def context(run: Run) -> Context:
     """Find out who the run is."""
+    from stabtree.context.find import context_of
+
     return context_of(run)
 
 
 @fact()
 def conditions(run: Run, context: Context) -> Conditions:
     """Find which conditions of causes the run meets."""
+    from stabtree.context.conditions import conditions_of
+
     return conditions_of(run, context)
