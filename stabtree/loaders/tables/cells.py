@@ -149,6 +149,11 @@ class ColumnBuilder:
             missing = count - self._count
             self.add_numbers(np.zeros(missing), np.zeros(missing, dtype=np.bool_))
 
+    def reserve(self, count: int) -> None:
+        """Make room for `count` cells at once, where most of them are known to come."""
+        if count > len(self._values):
+            self._values = _grown(self._values[: self._count], count)
+
     def add_numbers(self, values: Floats, logged: Bools | None = None) -> None:
         """Append numbers, float64 (n,); `logged`, bool (n,), is true where a cell held one, None for all."""
         end = self._count + len(values)
