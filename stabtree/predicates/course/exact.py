@@ -13,7 +13,7 @@ from stabtree.common.strength import FARTHEST, above, below, strongest, weakest,
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.cross_entropy import guess, may_be_zero
 from stabtree.predicates.registry import Count, predicate
-from stabtree.profile import profile_of
+from stabtree.profile import scatter_of
 from stabtree.profile.quantum import quanta
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def zero_rows(
     why = may_be_zero(run, context, values)
     if why:
         return inapplicable(why)
-    others, step = np.flatnonzero(values != 0), profile_of(loss).quantum
+    others = np.flatnonzero(values != 0)
     zero = np.flatnonzero(values == 0)
     zero = zero[zero < others.max(initial=-1)]  # what follows the last ordinary row is the end of the loss
     if not len(zero) or len(zero) > share * len(values):
         text = f"{len(zero):,} of {len(values):,} rows of the loss are exactly 0"
         return Answer(NO, (Evidence(text, "loss", (), len(zero) / len(values), share),), strength=-FARTHEST)
-    strengths = [-FARTHEST]
+    strengths, step = [-FARTHEST], scatter_of(loss).quantum
     for at in zero:
         index = int(np.searchsorted(others, at))
         near = values[others[max(0, index - rows) : index + rows]]
