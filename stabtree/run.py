@@ -6,10 +6,11 @@ Everything is frozen and the arrays are read-only: nothing downstream can alter 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.lazy import np
 from stabtree.metrics.ranking import Ranking
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
 
 __all__ = ["ColumnUse", "FileUse", "Gap", "LogLine", "Resume", "Run", "Series", "Setting"]
-
 
 # The key of the record that a Recorder begins a run with, beside `config`; other readers ignore it.
 RUN_HEADER = "recorder_run"
@@ -198,7 +198,7 @@ class Run:
         if name in self.series:
             return True
         prefix = f"{name}/"
-        for key in self.series:  # noqa: SIM110 - asked hundreds of times for each run, `any` takes twice as long
+        for key in self.series:  # noqa: SIM110 - called hundreds of times a run, and `any` takes twice as long
             if key.startswith(prefix):
                 return True
         return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from stabtree.common.dataclass import dataclass
 
 T = TypeVar("T", str, int, float)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST

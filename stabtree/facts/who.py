@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.context.conditions import conditions_of
-from stabtree.context.find import who_of
-from stabtree.context.settings import precision_of
 from stabtree.facts.registry import fact
 
 if TYPE_CHECKING:
@@ -18,16 +15,22 @@ if TYPE_CHECKING:
 @fact()
 def context(run: Run) -> Context:
     """Find out who the run is."""
+    from stabtree.context.find import who_of
+
     return who_of(run)
 
 
 @fact()
 def precision(run: Run) -> Known[str]:
     """Find out in which precision the run trains."""
+    from stabtree.context.settings import precision_of
+
     return precision_of(run)
 
 
 @fact()
 def conditions(run: Run, context: Context, precision: Known[str]) -> Conditions:
     """Find which conditions of causes the run meets."""
+    from stabtree.context.conditions import conditions_of
+
     return conditions_of(run, context, precision)

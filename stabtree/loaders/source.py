@@ -8,11 +8,12 @@ import io
 import re
 import stat
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 from stabtree.loaders.packed.content import binary_kind, encoding_of

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from operator import is_
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np

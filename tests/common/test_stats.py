@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabtree.common import stats, tails
+from stabtree.common import stats
+from stabtree.facts.spikes import tails
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60), st.integers(1, 59))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import NORMAL_99, quantiles
-from stabtree.common.tails import upper_tail
 from stabtree.facts.registry import finite, per_series
 from stabtree.facts.spikes.scores import scores
+from stabtree.facts.spikes.tails import upper_tail
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats

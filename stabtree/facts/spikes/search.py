@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval
-from stabtree.common.tails import Tail, upper_tail
 from stabtree.facts.registry import finite, per_series
 from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
 from stabtree.facts.spikes.rarity import in_a_row
 from stabtree.facts.spikes.scores import scores, shifts
 from stabtree.facts.spikes.short import find_short
+from stabtree.facts.spikes.tails import Tail, upper_tail
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.loaders.tables.cells import MISSING_CELL, number
 from stabtree.loaders.tables.layout import QUOTED_LINES, Layout, distinct, has_numbers, numeric, split
 
