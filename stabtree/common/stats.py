@@ -53,7 +53,10 @@ def quantiles(values: Floats, *shares: float) -> list[float]:
     positions = [share * (len(values) - 1) for share in shares]
     below = [int(position) for position in positions]
     above = [min(index + 1, len(values) - 1) for index in below]
-    parted = np.partition(values, sorted({*below, *above}))
+    if len(values) <= FEW:
+        parted = np.sort(values)
+    else:
+        parted = np.partition(values, sorted({*below, *above}))
     found = []
     for position, low, high in zip(positions, below, above, strict=True):
         a, b, part = float(parted[low]), float(parted[high]), position - low
