@@ -196,7 +196,8 @@ class Walker:
 
     def params(self, node: Asking) -> dict[str, Param]:
         """Return the parameters of a node's own test: those of the tree, then of `--literal`, then of `--set`."""
-        if self.options.overrides:
+        # Of causes several leaves may have one of the same id, with parameters of its own.
+        if self.options.overrides or self.tree.questions.get(node.id) is not node:
             return self._params(node)
         known = plain_params(self.tree)[self.options.literal]
         if node.id not in known:

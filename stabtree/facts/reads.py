@@ -21,7 +21,7 @@ def depends(reads: Reads, key: str) -> bool:
     return key in reads or ALL in reads
 
 
-class Settings(Mapping[str, "Setting"]):
+class NotedSettings(Mapping[str, "Setting"]):
     """A configuration that notes which of its settings are read.
 
     Args:

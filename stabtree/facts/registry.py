@@ -18,7 +18,7 @@ from stabtree.common.dataclass import dataclass
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST
-from stabtree.facts.reads import Reads, Settings, depends
+from stabtree.facts.reads import NotedSettings, Reads, depends
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
 
@@ -154,7 +154,7 @@ class Facts:
         self.params = params
         self._known: dict[str, Any] = {}
         self._reads: dict[str, Reads] = {}  # by fact
-        self._settings = Settings(run.config)
+        self._settings = NotedSettings(run.config)
         self.watched = replace(run, config=self._settings)
         """The run that functions are handed: which of its settings they read is noted."""
         self.noted = self._settings.noted

@@ -71,7 +71,7 @@ def fact_params(tree: Tree, *, literal: bool = False) -> dict[str, dict[str, Par
 
 @per_object
 def plain_params(_tree: Tree) -> tuple[Resolved, Resolved]:
-    """Return where the parameters of nodes are kept that nobody set: by id, of a usual walk and of a literal one."""
+    """Return where the parameters of questions are kept that nobody set, of a usual walk and of a literal one."""
     return {}, {}
 
 

@@ -128,3 +128,22 @@ def test_the_tail_of_a_long_sample_leaves_the_highest_out() -> None:
 def test_a_counter_is_finite_and_only_rises(values: list[float], counts: bool) -> None:
     """What is infinite counts nothing, and gives no warning of numpy."""
     assert stats.is_counter(np.array(values, dtype=float)) == counts
+
+
+def test_a_height_is_where_the_expected_number_falls_below() -> None:
+    """To the last digit, though most of the tail is not worked out again."""
+    random = np.random.default_rng(2)
+    for _ in range(200):
+        rows = int(random.choice([3, 10, 100, 300]))
+        tail = tails.Tail(int(random.integers(10, 10_000)), random.uniform(-1, 4), random.uniform(0.45, 4), rows)
+        expected = 10.0 ** random.uniform(-8, 1)
+        assert tail.height(expected) == tails.height_for(tail.expected, expected)
+
+
+def test_windows_are_stretches_of_neighbours() -> None:
+    """Of a part of an array too, and nobody can write to them where they could not to the array."""
+    values = np.arange(12.0)
+    values.flags.writeable = False
+    for part in (values, values[3:], values[::2]):
+        found = stats.windows(part, 3)
+        assert (found == np.lib.stride_tricks.sliding_window_view(part, 3)).all()

@@ -24,11 +24,12 @@ ROWS = 64
 TEXTS = {
     "made-up.csv": "step,loss\n0,3.5\n1,3.25\n",
     "made-up.jsonl": '{"step": 0, "loss": 3.5}\n{"step": 1, "loss": 3.25}\n',
+    "made-up.log": "step 0: loss 3.5\nstep 1: loss 3.25\n",
 }
 
 
 def prepare() -> None:
-    """Judge a run that learns and one that spikes, which has settings, and read two logs of two rows."""
+    """Judge a run that learns and one that spikes, which has settings, and read logs of two rows."""
     steps = np.arange(ROWS)
     falling = 3.0 * np.exp(-steps / ROWS)
     spiking = np.where(steps == ROWS // 2, 9.0, falling)
