@@ -10,6 +10,7 @@ from stabtree.common.answer import NO, UNKNOWN, Answer
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
+from stabtree.context.reads import depends
 from stabtree.diagnosis.ignored import check_ignored
 from stabtree.diagnosis.person import (
     answered_visit,
@@ -21,15 +22,14 @@ from stabtree.diagnosis.person import (
 )
 from stabtree.diagnosis.visits import Visit
 from stabtree.facts import facts_of
-from stabtree.facts.reads import depends
 from stabtree.predicates import predicate_named
 from stabtree.tree.model import Question
 from stabtree.tree.overrides import apply_overrides
 from stabtree.tree.params import find_node, plain_params, resolved
 
 if TYPE_CHECKING:
+    from stabtree.context.reads import Reads
     from stabtree.diagnosis.visits import Walked
-    from stabtree.facts.reads import Reads
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Tree

@@ -18,7 +18,7 @@ from stabtree.common.dataclass import dataclass
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST
-from stabtree.facts.reads import NotedSettings, Reads, depends
+from stabtree.context.reads import NotedSettings, Reads, depends
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
 

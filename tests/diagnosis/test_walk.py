@@ -135,9 +135,9 @@ def test_a_loss_that_stops_being_logged_is_never_clean() -> None:
 def test_the_first_rank_to_blow_up_is_named() -> None:
     """Per-rank series tell on which rank the NaN began."""
     ranks = {}
-    for rank, start in (("0", 320), ("1", 300), ("2", 1000)):
+    for rank, begin in (("0", 320), ("1", 300), ("2", 1000)):
         values = falling(400)
-        values[start:] = np.nan
+        values[begin:] = np.nan
         ranks[rank] = {"loss": series("loss", values)}
     merged = falling(400)
     merged[300:] = np.nan

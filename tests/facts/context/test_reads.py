@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from stabtree.common.answer import UNKNOWN
+from stabtree.context.reads import ALL, NotedSettings, depends
 from stabtree.diagnosis.walker import WalkOptions, start
-from stabtree.facts.reads import ALL, NotedSettings, depends
 from stabtree.loaders import load_runs
 from stabtree.predicates import predicate_named
 from stabtree.run import Run, Setting
