@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.stats import interval
 from stabtree.context import model
@@ -70,7 +69,7 @@ def _by_first_step(run: Run) -> Known[str]:
     loss = run.get("loss")
     if loss is None or len(loss) < 3 or run.by_row:
         return Known()
-    first, every = int(loss.steps[0]), float(np.median(np.diff(loss.steps)))
-    if first > MISSED_ROWS * max(every, interval(loss.steps)):
+    first = int(loss.steps[0])
+    if first > MISSED_ROWS * interval(loss.steps):
         return Known(model.CONTINUED, INFERRED, f"the log begins at step {first:,}")
     return Known()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, medians_of_three, quantiles, row_medians
-from stabtree.common.tails import Tail
+from stabtree.facts.spikes.tails import Tail
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats

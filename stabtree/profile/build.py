@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows
 from stabtree.common.stats import LARGEST, stretches
 from stabtree.metrics.role import describe_name
 from stabtree.profile.blocks import Blocked, blocks_of, ends, extreme_rows, middle, row_noise, smoothed
@@ -88,9 +89,9 @@ def _measure(wanted: Iterable[Series]) -> None:
 def _finite(series: Series) -> _Rows:
     """Return the finite rows, values beyond `LARGEST` cut to it so that their squares stay finite."""
     steps, values = series.steps, series.values
-    good = np.isfinite(values)
-    if good.all():
+    if not len(broken_rows(series)):
         return _Rows(series, steps, values, Nonfinite())
+    good = np.isfinite(values)
     bad = stretches(~good)
     lost = Nonfinite(
         int(np.count_nonzero(~good)), int(steps[bad[0][0]]), len(bad), to_the_end=bad[-1][1] == len(values)

@@ -6,11 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import NORMAL_99, quantiles
-from stabtree.common.tails import upper_tail
-from stabtree.facts.registry import finite, per_series
+from stabtree.facts.registry import finite
 from stabtree.facts.spikes.scores import scores
+from stabtree.facts.spikes.tails import upper_tail
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 
-@per_series
+@remembered
 def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
     """Return how many rows of the whole run the series' own noise puts as high as the highest around a step."""
     steps, values = finite(series)
@@ -35,7 +36,7 @@ def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
     return upper_tail(heights, rows).expected(float(near.max()))
 
 
-@per_series
+@remembered
 def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     """Return how many rows as high as the spike's highest chance allows, however heavy the tail of the run's noise.
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
-from stabtree.common.stats import row_medians, span, trailing_moments
+from stabtree.common.stats import row_medians, span
+from stabtree.facts.spikes.moments import Windows
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -18,19 +19,22 @@ NO_SPREAD = 1e-150  # no limit: its square is no number above 0
 
 
 class Scores(NamedTuple):
-    """The rows of a loss against the window before each; all of (n - first,).
+    """The rows of a loss against the window before each.
 
     Attributes:
         first: the row that they begin with.
-        mean: of the window.
-        sigma: of the window, about its trend where chance is asked.
-        heights: the value over the mean in units of sigma.
+        heights: the value over the mean of its window in units of its sigma, (n - first,).
+        windows: those windows.
     """
 
     first: int
-    mean: Floats
-    sigma: Floats
     heights: Floats
+    windows: Windows
+
+    def at(self, rows: Ints) -> tuple[Floats, Floats]:
+        """Return mean and sigma of the windows before some rows, int64 (m,) in rising order, counted from `first`."""
+        mean, spread = self.windows.at(rows + (self.first - self.windows.rows))
+        return mean, _visible(mean, spread)
 
 
 def scores(values: Floats, level: Floats, rows: int, first: int, guarded: bool) -> Scores:
@@ -38,17 +42,22 @@ def scores(values: Floats, level: Floats, rows: int, first: int, guarded: bool) 
 
     They begin with row `first`. Where `guarded`, sigma is the scatter about the window's trend.
     """
-    mean, spread = (part[first - rows :] for part in trailing_moments(level, rows, detrend=guarded))
-    # In place: these arrays are as long as the log.
-    heights = np.abs(mean)
-    heights *= RELATIVE_RESOLUTION
-    np.maximum(heights, NO_SPREAD, out=heights)
-    np.maximum(spread, heights, out=spread)
-    np.subtract(values[first:], mean, out=heights)
-    heights /= spread
-    # A window of nothing but zeros is no training: the height of a loss above it means nothing.
-    heights[spread <= NO_SPREAD] = 0.0
-    return Scores(first, mean, spread, heights)
+    windows = Windows.of(level, rows, detrend=guarded)
+    heights = np.empty(len(values) - first)
+    for span_, mean, spread in windows.parts(first - rows):
+        sigma = _visible(mean, spread)
+        part = heights[span_.start + rows - first : span_.stop + rows - first]
+        np.subtract(values[span_.start + rows : span_.stop + rows], mean, out=part)
+        part /= sigma
+        # A window of nothing but zeros is no training: the height of a loss above it means nothing.
+        part[sigma <= NO_SPREAD] = 0.0
+    return Scores(first, heights, windows)
+
+
+def _visible(mean: Floats, spread: Floats) -> Floats:
+    """Return a deviation, or what the digits of its mean resolve where that is more."""
+    found: Floats = np.maximum(spread, np.maximum(np.abs(mean) * RELATIVE_RESOLUTION, NO_SPREAD))
+    return found
 
 
 class Shifts(NamedTuple):
@@ -65,7 +74,7 @@ class Shifts(NamedTuple):
 
 def shifts(values: Floats, scored: Scores, rows: int, params: SpikeSearchParams) -> Shifts:
     """Find where the level shifts; none without `guarded`, nor with fewer than `level_rows` rows to come."""
-    begin, mean, spread, above = scored
+    begin, above = scored.first, scored.heights
     count = len(above) - params.level_rows + 1
     if not params.guarded or count < 1:
         return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -74,12 +83,13 @@ def shifts(values: Floats, scored: Scores, rows: int, params: SpikeSearchParams)
     if not len(high):
         return Shifts(high, np.zeros(0))
     windows = np.lib.stride_tricks.sliding_window_view(values[begin:], params.level_rows)
+    mean, spread = scored.at(high)
     level = row_medians(windows[high])
-    heights = (level - mean[high]) / spread[high]
-    lasting = (heights > bar) & (level - mean[high] > params.shift_share * span(values))
+    heights = (level - mean) / spread
+    lasting = (heights > bar) & (level - mean > params.shift_share * span(values))
     # The rows right before a jump are still at the old level; half way up already, it creeps.
     first = begin - params.level_rows
     if first >= 0:
         before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], params.level_rows)[high])
-        lasting &= before - mean[high] < SHARE_HALF * (level - mean[high])
+        lasting &= before - mean < SHARE_HALF * (level - mean)
     return Shifts(high[lasting], heights[lasting])

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval
-from stabtree.common.tails import Tail, upper_tail
-from stabtree.facts.registry import finite, per_series
+from stabtree.facts.registry import finite
 from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
 from stabtree.facts.spikes.rarity import in_a_row
 from stabtree.facts.spikes.scores import scores, shifts
 from stabtree.facts.spikes.short import find_short
+from stabtree.facts.spikes.tails import Tail, upper_tail
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 
-@per_series
+@remembered
 def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -> Search:
     """Search a loss series for spikes.
 
@@ -80,16 +81,17 @@ def _scan(
     steps: Ints, values: Floats, scored: Scores, rows: int, tail: Tail, bar: float, params: SpikeSearchParams
 ) -> Search:
     """Find all excursions above `bar` and all shifts; healed are those whose median of `ROWS_SHORT` rows is back."""
-    first, mean, spread, heights = scored
+    first, heights = scored.first, scored.heights
     top, back_rows = int(np.argmax(heights)), ROWS_SHORT if params.guarded else 1
     found: list[Excursion] = []
     shifted = shifts(values, scored, rows, params)
     # Twice in it does no harm, and `np.union1d` imports masked arrays.
     hits = np.sort(np.concatenate((np.flatnonzero(heights > bar), shifted.rows)))
+    mean, spread = scored.at(hits)
     at = 0
     while at < len(hits):
         hit = int(hits[at])
-        m, s, shift = float(mean[hit]), float(spread[hit]), shifted.at(hit)
+        m, s, shift = float(mean[at]), float(spread[at]), shifted.at(hit)
         extent = bounds(values, hit + first, m + params.back_sigma * s, back_rows)
         expected = tail.expected(shift or float(heights[hit]))
         found.append(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import NORMAL_99, change_noise
-from stabtree.common.tails import height_for, t_tail
 from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
 from stabtree.facts.spikes.scores import NO_SPREAD, RELATIVE_RESOLUTION
+from stabtree.facts.spikes.tails import height_for, t_tail
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints

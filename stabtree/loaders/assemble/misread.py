@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes
 from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_MOST, SHARE_SOME, TREND_Z
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ class Misread(NamedTuple):
 def misread(column: Column, metric: str) -> Misread | None:
     """Return the cells of a column that lost their point, or have another sign; None where there are few or none."""
     if metric not in CHECKED or column.coded:
+        return None
+    own = extremes(column)
+    if own.lowest >= 0 and own.highest < LOST_FACTOR / 10:  # no number that lost its point, nor one below 0
         return None
     there = np.isfinite(column.values)
     if column.logged is not None:

@@ -8,6 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes
 from stabtree.common.stats import blocks, median
 from stabtree.common.strength import above, below, weakest
 from stabtree.facts.registry import finite
@@ -41,8 +42,10 @@ def grad_norm_climbs(
     elsewhere. Not asked of a loss that moves by nature.
     """
     values, steps = grad_norm.values, grad_norm.steps
-    keep = np.isfinite(values) & (values > 0)
-    steps, values, levels = steps[keep], values[keep], max(levels, 4)
+    levels, own = max(levels, 4), extremes(grad_norm)
+    if not (own.finite and own.lowest > 0):
+        keep = np.isfinite(values) & (values > 0)
+        steps, values = steps[keep], values[keep]
     if context.restless:
         return inapplicable(context.restless)
     if len(values) < 3 * levels:

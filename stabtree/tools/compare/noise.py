@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import NOISE_TIMES, SHARE_HALF
-from stabtree.common.stats import change_noise, median, span, trailing_moments
-from stabtree.common.tails import Tail, upper_tail
+from stabtree.common.stats import change_noise, median, span
+from stabtree.facts.spikes.moments import trailing_moments
+from stabtree.facts.spikes.tails import Tail, upper_tail
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.tools.compare.seed import parting
