@@ -310,6 +310,14 @@ def middle(series: Series) -> float:
     return median(finite(series)[1])
 
 
+def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
+    """Return the steps at which both were logged, and the values of each there."""
+    if first.steps is second.steps:
+        return first.steps, first.values, second.values
+    steps, own, other = np.intersect1d(first.steps, second.steps, assume_unique=True, return_indices=True)
+    return steps, first.values[own], second.values[other]
+
+
 def seen(*evidence: Evidence | None) -> tuple[Evidence, ...]:
     """Return the evidence that there is, in order."""
     return tuple(item for item in evidence if item is not None)

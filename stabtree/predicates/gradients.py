@@ -11,7 +11,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, rows_at_end
 from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median
 from stabtree.common.strength import above, below, weakest, whether
-from stabtree.facts.registry import finite, lowest
+from stabtree.facts.registry import finite, lowest, paired
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
@@ -120,10 +120,7 @@ def gradients_vanish(
 
 def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
     """Return the finite positive values of two series at the steps that both have."""
-    x, y = a.values, b.values
-    if a.steps is not b.steps and not np.array_equal(a.steps, b.steps):
-        _, here, there = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
-        x, y = x[here], y[there]
+    _, x, y = paired(a, b)
     if all(one.finite and one.lowest > 0 and one.highest < LARGEST for one in map(extremes, (a, b))):
         return x, y
     keep = (x > 0) & (y > 0) & (x < LARGEST) & (y < LARGEST)

@@ -31,7 +31,7 @@ def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
     at = int(np.searchsorted(steps, step)) - first
     if not 0 <= at < len(values) - first:
         return float("inf")
-    heights = scores(values, values, rows, first, True).heights
+    heights = scores(series, rows, first, True).heights
     near = heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
     return upper_tail(heights, rows).expected(float(near.max()))
 
@@ -44,12 +44,12 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     power law through the highest hundredth of the rows outside of the spike (Hill 1975); where that is no more than two
     rows, through the normal 99th percentile with the exponent `tail_exponent`, the median of the labelled healthy runs.
     """
-    steps, values = finite(loss)
+    steps, _ = finite(loss)
     if params.short(loss):
         return top.expected
     rows = params.rows(loss)
     begin = params.first(steps, rows)
-    heights = scores(values, values, rows, begin, True).heights
+    heights = scores(loss, rows, begin, True).heights
     first = int(np.searchsorted(steps, top.step)) - begin
     end = len(heights)
     if top.recovered_step is not None:

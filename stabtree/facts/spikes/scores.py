@@ -5,28 +5,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.stats import row_medians, span
+from stabtree.facts.registry import finite
 from stabtree.facts.spikes.moments import Windows
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.spikes.params import SpikeSearchParams
+    from stabtree.run import Series
 
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
 RELATIVE_RESOLUTION = 1e-6  # no limit
 NO_SPREAD = 1e-150  # no limit: its square is no number above 0
+NEAR = 1000  # no limit: rows between two windows that are worked out in one go
 
 
 class Scores(NamedTuple):
     """The rows of a loss against the window before each.
 
     Attributes:
-        first: the row that they begin with.
+        values: the loss, float64 (n,).
+        first: the row that the scores begin with.
         heights: the value over the mean of its window in units of its sigma, (n - first,).
-        windows: those windows.
+        windows: those windows; of the loss, or of what is put in its place.
     """
 
+    values: Floats
     first: int
     heights: Floats
     windows: Windows
@@ -36,22 +42,37 @@ class Scores(NamedTuple):
         mean, spread = self.windows.at(rows + (self.first - self.windows.rows))
         return mean, _visible(mean, spread)
 
+    def fill(self, begin: int, end: int) -> None:
+        """Work out the heights of the rows from `begin` up to `end`, in place."""
+        rows = self.windows.rows
+        for span_, mean, spread in self.windows.parts(begin - rows, end - rows):
+            sigma = _visible(mean, spread)
+            part = self.heights[span_.start + rows - self.first : span_.stop + rows - self.first]
+            np.subtract(self.values[span_.start + rows : span_.stop + rows], mean, out=part)
+            part /= sigma
+            # A window of nothing but zeros is no training: the height of a loss above it means nothing.
+            part[sigma <= NO_SPREAD] = 0.0
 
-def scores(values: Floats, level: Floats, rows: int, first: int, guarded: bool) -> Scores:
-    """Return the height of each value over the window of `rows` rows of `level` before it.
+    def against(self, level: Floats) -> Scores:
+        """Return the scores against windows of `level`, float64 (n,): of the loss but for some rows."""
+        found = self._replace(heights=self.heights.copy(), windows=self.windows._replace(values=level))
+        rows, changed = self.windows.rows, np.flatnonzero(level != self.values)
+        for near in np.split(changed, np.flatnonzero(np.diff(changed) > rows + NEAR) + 1):
+            if len(near):
+                found.fill(max(int(near[0]) + 1, self.first), min(int(near[-1]) + 1 + rows, len(level)))
+        return found
 
-    They begin with row `first`. Where `guarded`, sigma is the scatter about the window's trend.
+
+@remembered
+def scores(loss: Series, rows: int, first: int, guarded: bool) -> Scores:
+    """Return the height of each finite value over the window of `rows` rows before it, from row `first` on.
+
+    Where `guarded`, sigma is the scatter about the window's trend.
     """
-    windows = Windows.of(level, rows, detrend=guarded)
-    heights = np.empty(len(values) - first)
-    for span_, mean, spread in windows.parts(first - rows):
-        sigma = _visible(mean, spread)
-        part = heights[span_.start + rows - first : span_.stop + rows - first]
-        np.subtract(values[span_.start + rows : span_.stop + rows], mean, out=part)
-        part /= sigma
-        # A window of nothing but zeros is no training: the height of a loss above it means nothing.
-        part[sigma <= NO_SPREAD] = 0.0
-    return Scores(first, heights, windows)
+    _, values = finite(loss)
+    found = Scores(values, first, np.empty(len(values) - first), Windows.of(values, rows, detrend=guarded))
+    found.fill(first, len(values))
+    return found
 
 
 def _visible(mean: Floats, spread: Floats) -> Floats:
@@ -72,13 +93,13 @@ class Shifts(NamedTuple):
         return float(self.heights[at]) if at < len(self.rows) and self.rows[at] == row else 0.0
 
 
-def shifts(values: Floats, scored: Scores, rows: int, params: SpikeSearchParams) -> Shifts:
+def shifts(scored: Scores, params: SpikeSearchParams) -> Shifts:
     """Find where the level shifts; none without `guarded`, nor with fewer than `level_rows` rows to come."""
-    begin, above = scored.first, scored.heights
+    values, begin, above = scored.values, scored.first, scored.heights
     count = len(above) - params.level_rows + 1
     if not params.guarded or count < 1:
         return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
-    bar = params.shift_bar(rows)
+    bar = params.shift_bar(scored.windows.rows)
     high = np.flatnonzero(above[:count] > bar)
     if not len(high):
         return Shifts(high, np.zeros(0))

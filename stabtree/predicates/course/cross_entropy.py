@@ -14,7 +14,7 @@ from stabtree.common.strength import above, below, weakest, whether
 from stabtree.context import model
 from stabtree.context.model import GRPO, LANGUAGE, PREFERENCE
 from stabtree.context.phase import FIRST_STEPS
-from stabtree.facts.registry import finite, highest, lowest
+from stabtree.facts.registry import finite, highest, lowest, paired
 from stabtree.predicates.registry import predicate
 from stabtree.profile import profile_of
 
@@ -188,9 +188,8 @@ def _by_accuracy(eval_loss: Series | None, quality: Series | None) -> int | None
     """Return the number of classes of which loss, accuracy and a double softmax agree at the end; None for none."""
     if eval_loss is None or quality is None or "acc" not in quality.origin.lower():
         return None
-    _, here, there = np.intersect1d(eval_loss.steps, quality.steps, assume_unique=True, return_indices=True)
-    share = quality.values[there] / (100 if quality.values.max() > 1 else 1)
-    floors = (eval_loss.values[here] + share - 1)[-shared.ROWS_SHORT :]
+    _, losses, shares = paired(eval_loss, quality)
+    floors = (losses + shares / (100 if quality.values.max() > 1 else 1) - 1)[-shared.ROWS_SHORT :]
     if len(floors) < shared.ROWS_SHORT or not np.isfinite(floors).all() or floors.max() > math.log(1e6):
         return None
     classes = 1 + math.e * (np.exp(floors) - 1)
@@ -205,8 +204,7 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float = sha
     Compared are the changes of both from row to row, so that a trend of either says nothing. The correlation is that
     which the number of rows leaves sure.
     """
-    _, here, there = np.intersect1d(loss.steps, pad_share.steps, assume_unique=True, return_indices=True)
-    a, b = loss.values[here], pad_share.values[there]
+    _, a, b = paired(loss, pad_share)
     keep = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < LARGEST) & (np.abs(b) < LARGEST)
     a, b = np.diff(a[keep]), np.diff(b[keep])
     if len(a) < shared.ROWS_SHORT or not a.std() or not b.std():

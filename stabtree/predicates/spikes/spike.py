@@ -9,7 +9,7 @@ from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, measured,
 from stabtree.common.figures import against, deviations, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT, SHARE_HALF
-from stabtree.common.stats import NORMAL_MAD, interval, median
+from stabtree.common.stats import NORMAL_MAD, interval, median, running_medians
 from stabtree.common.strength import FARTHEST, above, weakest, whether
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
@@ -161,7 +161,7 @@ def _climbed_before(loss: Series, spike: Spike, ends: float, climb_rows: int) ->
     before = values[steps <= spike.top.last_good_step]
     if len(before) < ROWS_SHORT:
         return None
-    levels = np.median(np.lib.stride_tricks.sliding_window_view(before, ROWS_SHORT), axis=1)
+    levels = running_medians(before, ROWS_SHORT)
     at = int(np.argmin(levels)) + ROWS_SHORT - 1
     took = spike.top.last_good_step - int(steps[at])
     slow = took > spike.params.window_steps and len(before) - 1 - at > climb_rows
