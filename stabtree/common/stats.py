@@ -106,6 +106,18 @@ def true_at_end(flags: Bools) -> int:
     return len(flags) - 1 - int(wrong[-1])
 
 
+def highest_rows(values: Floats, count: int) -> Ints:
+    """Return the rows of the `count` highest values, in any order; of equal ones at the bar, some."""
+    size = len(values) // (4 * count)
+    high = np.arange(len(values))
+    if size > 1:
+        # Of the blocks' highest values as many reach the bar, and so do these rows.
+        tops = values[: 4 * count * size].reshape(-1, size).max(axis=1)
+        high = np.flatnonzero(values >= np.partition(tops, -count)[-count])
+    count = min(count, len(values))
+    return high[np.argpartition(values[high], -count)[-count:]]
+
+
 def is_counter(values: Floats) -> bool:
     """Whether values only ever rise, as a count from the beginning on does; a flag of each row goes back to 0."""
     return bool(np.isfinite(values).all() and (np.diff(values) >= 0).all())

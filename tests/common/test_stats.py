@@ -77,3 +77,13 @@ def test_the_median_of_a_long_array_is_exact(kind: str, seed: int) -> None:
     assert stats.median(values[1:]) == np.median(values[1:])
     values[7] = np.nan
     assert np.isnan(stats.median(values))
+
+
+@pytest.mark.parametrize("size", [5, 100, 900, 20_000])
+@pytest.mark.parametrize("digits", [1, 6])
+def test_the_highest_rows_hold_the_highest_values(size: int, digits: int) -> None:
+    """As many as asked for, or all; ties or not."""
+    values = np.round(np.random.default_rng(size).normal(size=size), digits)
+    rows = stats.highest_rows(values, 100)
+    assert len(set(rows.tolist())) == min(size, 100)
+    assert np.sort(values[rows]).tolist() == np.sort(values)[-100:].tolist()

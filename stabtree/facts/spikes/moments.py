@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import PART
 from stabtree.common.stats import median
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.common.lazy import Floats, Ints
+
+PART = 1 << 13  # windows that are worked out in one go: a dozen arrays of so many fit the cache
 
 
 def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tuple[Floats, Floats]:

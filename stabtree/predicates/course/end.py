@@ -10,7 +10,16 @@ from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, meas
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, NOISE_TIMES, ROWS_SHORT
-from stabtree.common.stats import NORMAL_MAD, block_rows, interval, median, neighbours, row_medians, scatter
+from stabtree.common.stats import (
+    NORMAL_MAD,
+    block_rows,
+    highest_rows,
+    interval,
+    median,
+    neighbours,
+    row_medians,
+    scatter,
+)
 from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, weakest, whether
 from stabtree.facts.curve.rise import Rise
 from stabtree.facts.curve.turn import turn_of
@@ -174,7 +183,7 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
 def _highest_level(values: Floats, rows: int) -> tuple[float, int]:
     """Return the highest median of `rows` neighbours, and its first row; a lower bound of it in a long series."""
     # Where it is high, more than half of the rows are: only these are looked at closely.
-    high = np.argpartition(values, -min(len(values), TOP))[-min(len(values), TOP) :]
+    high = highest_rows(values, TOP)
     starts = np.sort(np.clip(high[:, None] - np.arange(rows), 0, len(values) - rows), axis=None)
     levels = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows)[starts])
     highest = int(np.argmax(levels))
