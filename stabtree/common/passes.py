@@ -111,3 +111,12 @@ def broken_rows(of: Valued) -> Ints:
     if extremes(of).finite:
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(~np.isfinite(of.values))
+
+
+@remembered
+def sound_rows(of: Valued) -> slice | Bools:
+    """Return an index of the finite values: a range, which needs no copy, where only the last ones are not finite."""
+    broken, size = broken_rows(of), len(of.values)
+    if rows_at_end(broken, size) == len(broken):
+        return slice(size - len(broken))
+    return np.isfinite(of.values)

@@ -68,8 +68,9 @@ def row_medians(values: Floats | Ints) -> Floats:
     found: Any = parted[..., middle]
     if size % 2 == 0:
         found = (parted[..., :middle].max(axis=-1) + found) / 2
-    upper = parted[..., middle:].max(axis=-1)  # NaN is sorted to the end
-    answer: Floats = np.where(np.isnan(upper), np.nan, found)
+    if parted.size and np.isnan(parted.max()):  # it is sorted behind all others
+        found = np.where(np.isnan(parted[..., middle:].max(axis=-1)), np.nan, found)
+    answer: Floats = found
     return answer
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, remembered
+from stabtree.common.passes import extremes, remembered, sound_rows
 from stabtree.common.stats import LARGEST, median
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
@@ -287,11 +287,11 @@ def fact(*, min_points: int = 0) -> Callable[[Callable[..., Any]], Fact]:
 @remembered
 def finite(series: Series) -> tuple[Ints, Floats]:
     """Return the steps and values of the finite entries, values cut to ±`LARGEST` so that their squares stay finite."""
-    values, found = series.values, extremes(series)
-    if found.finite and found.lowest >= -LARGEST and found.highest <= LARGEST:
-        return series.steps, values
-    keep = np.isfinite(values)
-    return series.steps[keep], np.clip(values[keep], -LARGEST, LARGEST)
+    keep, found = sound_rows(series), extremes(series)
+    steps, values = series.steps[keep], series.values[keep]
+    if found.lowest < -LARGEST or found.highest > LARGEST:
+        values = np.clip(values, -LARGEST, LARGEST)
+    return steps, values
 
 
 def lowest(series: Series) -> float:

@@ -9,7 +9,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from stabtree.common.passes import PART, broken_rows, changes, extremes, increases, parts, remembered, rows_at_end
+from stabtree.common.passes import (
+    PART,
+    broken_rows,
+    changes,
+    extremes,
+    increases,
+    parts,
+    remembered,
+    rows_at_end,
+    sound_rows,
+)
 from stabtree.run import Series
 
 SIZES = (0, 1, 2, PART, PART + 1, 2 * PART + 7)
@@ -83,3 +93,13 @@ def test_what_was_found_is_forgotten_with_its_object() -> None:
     del series
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize(("broken", "whole"), [([], True), ([9], True), ([8, 9], True), ([0], False), ([3, 9], False)])
+def test_sound_rows_need_no_copy_before_a_broken_end(broken: list[int], whole: bool) -> None:
+    """Of ten rows: a view where only the last ones are not finite, and the finite ones everywhere."""
+    values = np.arange(10.0)
+    values[broken] = np.nan
+    found = values[sound_rows(_series(values))]
+    assert found.tolist() == values[np.isfinite(values)].tolist()
+    assert np.shares_memory(found, values) == whole

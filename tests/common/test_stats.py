@@ -87,3 +87,14 @@ def test_the_highest_rows_hold_the_highest_values(size: int, digits: int) -> Non
     rows = stats.highest_rows(values, 100)
     assert len(set(rows.tolist())) == min(size, 100)
     assert np.sort(values[rows]).tolist() == np.sort(values)[-100:].tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 6])
+@pytest.mark.parametrize("count", [0, 1, 40])
+def test_row_medians_are_those_of_numpy(rows: int, count: int) -> None:
+    """Of an odd and an even number of values, of none, and with NaN in some of the rows."""
+    values = np.random.default_rng(rows).normal(size=(count, rows))
+    values[::3, rows // 2] = np.nan
+    np.testing.assert_array_equal(stats.row_medians(values), np.median(values, axis=-1))
+    whole = np.arange(count * rows).reshape(count, rows) ** 2 % 7
+    np.testing.assert_array_equal(stats.row_medians(whole), np.median(whole, axis=-1))
