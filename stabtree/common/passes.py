@@ -83,10 +83,23 @@ class Extremes(NamedTuple):
     finite: bool
 
 
-@remembered
+_EXTREMES: WeakKeyDictionary[Valued, Extremes] = WeakKeyDictionary()
+
+
 def extremes(of: Valued) -> Extremes:
     """Return the range of the finite values of a series or a column."""
-    values = of.values
+    if of not in _EXTREMES:
+        _EXTREMES[of] = _extremes(of.values)
+    return _EXTREMES[of]
+
+
+def hand_on(of: Valued, to: Valued) -> None:
+    """Let the extremes of an object be known of another one, if both hold the same values."""
+    if of.values is to.values:
+        _EXTREMES[to] = extremes(of)
+
+
+def _extremes(values: Floats) -> Extremes:
     lowest, highest = _range(values)
     if -math.inf < lowest and highest < math.inf:  # not so where one is NaN
         return Extremes(lowest, highest, finite=True)

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, increases
+from stabtree.common.passes import extremes, hand_on, increases
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.gaps import ends_aside, find_gaps, here_and_there
 from stabtree.loaders.assemble.history import history
@@ -140,6 +140,7 @@ def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str
             if len(values) > len(steps) and not np.isfinite(values).all():
                 order = _worst_of_each(own, values)
             found = _frozen(metric, steps, values if order is None else values[order], origins[metric])
+            hand_on(column, found)
             series[metric] = replace(found, labels=column.labels) if column.labels else found
     return series, repeated
 
