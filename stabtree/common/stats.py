@@ -110,12 +110,11 @@ def true_at_end(flags: Bools) -> int:
 def highest_rows(values: Floats, count: int) -> Ints:
     """Return the rows of the `count` highest values, in any order; of equal ones at the bar, some."""
     size = len(values) // (4 * count)
-    high = np.arange(len(values))
-    if size > 1:
-        # Of the blocks' highest values as many reach the bar, and so do these rows.
-        tops = values[: 4 * count * size].reshape(-1, size).max(axis=1)
-        high = np.flatnonzero(values >= np.partition(tops, -count)[-count])
-    count = min(count, len(values))
+    if size < 2:
+        return np.argpartition(values, -min(count, len(values)))[-count:]
+    # The highest values of blocks: as many of them reach the bar, and with them these rows.
+    tops = values[: 4 * count * size].reshape(-1, size).max(axis=1)
+    high = np.flatnonzero(values >= np.partition(tops, -count)[-count])
     return high[np.argpartition(values[high], -count)[-count:]]
 
 

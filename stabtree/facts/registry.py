@@ -305,6 +305,12 @@ def highest(series: Series) -> float:
 
 
 @remembered
+def highest_row(series: Series) -> int:
+    """Return the first row of the highest of the `finite` values of a series."""
+    return int(np.argmax(finite(series)[1]))
+
+
+@remembered
 def middle(series: Series) -> float:
     """Return the median of the `finite` values of a series."""
     return median(finite(series)[1])

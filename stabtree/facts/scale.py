@@ -51,7 +51,7 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
     rises, drops = moves[ratio > ROSE], moves[ratio < FELL]
     marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
     waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
-    low = int(np.argmin(values))
+    low = int(np.argmin(values)) if len(moves) else 0
     middle, last = (max(float(values[row]), SMALLEST) for row in (len(values) // 2, -1))
     return ScaleHistory(
         drops=len(drops),

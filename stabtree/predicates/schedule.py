@@ -14,7 +14,7 @@ from stabtree.common.passes import increases
 from stabtree.common.shared import ROWS_LONG
 from stabtree.common.stats import resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
-from stabtree.facts.registry import finite, highest, lowest
+from stabtree.facts.registry import finite, highest, highest_row, lowest
 from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import Count, predicate
 
@@ -113,7 +113,7 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
         return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
     if peak <= 0:
         return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
-    top = int(np.argmax(values))
+    top = highest_row(lr)
     after = values[top:]
     if after.min() > FIXED * peak:
         text = f"lr never falls to {FIXED:g} of its peak, {figure(peak)}"
@@ -148,7 +148,7 @@ def lr_rises_late(
     steps, values = finite(lr)
     first_step = int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
     first = int(np.searchsorted(steps, math.floor(first_step), side="right"))
-    peak, most, most_step = float(values[:first].max()), highest(lr), int(steps[np.argmax(values)])
+    peak, most, most_step = float(values[:first].max()), highest(lr), int(steps[highest_row(lr)])
     text = f"lr reaches {figure(most)} at step {most_step:,}; in its first "
     text += f"{first_share:.0%} of the steps it peaks at {figure(peak)} (limit {factor:g}×)"
     evidence = (Evidence(text, "lr", (most_step,), most / peak if peak > 0 else 0.0, factor),)

@@ -23,7 +23,7 @@ from stabtree.common.stats import (
 from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, weakest, whether
 from stabtree.facts.curve.rise import Rise
 from stabtree.facts.curve.turn import turn_of
-from stabtree.facts.registry import finite, lowest, middle
+from stabtree.facts.registry import finite, highest_row, lowest, middle
 from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import Count, predicate
 from stabtree.profile.onset import risen_by_factors
@@ -156,7 +156,7 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
         return inapplicable(f"the loss begins at {figure(first)}, too small for multiples to mean much")
     before, after = (np.log(np.maximum(some, TINY)) for some in neighbours(values))
     first *= math.exp(NOISE_TIMES * scatter(after - before))
-    peak = int(np.argmax(values))
+    peak = highest_row(loss)
     text = f"the loss begins at {figure(float(values[0]), 4)} and peaks at {figure(float(values[peak]), 4)} at step "
     text += f"{int(steps[peak]):,}"
     where = (int(steps[0]), int(steps[peak]))
