@@ -11,7 +11,7 @@ from stabtree.common import stats
 from stabtree.common.passes import PART
 from stabtree.facts.spikes import tails
 from stabtree.facts.spikes.moments import trailing_moments
-from stabtree.facts.spikes.scores import NEAR, NO_SPREAD, RELATIVE_RESOLUTION, scores
+from stabtree.facts.spikes.scores import NO_SPREAD, RELATIVE_RESOLUTION, scores
 from stabtree.run import Series
 
 
@@ -102,16 +102,3 @@ def test_scores_part_by_part_are_those_of_the_whole() -> None:
     np.testing.assert_array_equal(scored.heights, (values[first:] - mean) / sigma)
     some = np.sort(rng.integers(0, len(mean), 300))
     np.testing.assert_array_equal(scored.at(some), (mean[some], sigma[some]))
-
-
-@pytest.mark.parametrize("gap", [3, NEAR + 200])
-def test_scores_against_another_level_are_those_of_all_its_windows(gap: int) -> None:
-    """Only the windows that hold replaced rows are worked out again; all others were the same."""
-    rng = np.random.default_rng(7)
-    values = 2 + 0.1 * rng.normal(size=PART + 100)
-    first, rows, level = 31, 30, values.copy()
-    for begin in (40, 70 + gap, PART - 20, PART + 97):
-        level[begin : begin + 25] -= 0.5
-    scored = scores(Series("loss", np.arange(len(values)), values), rows, first, True)
-    mean, spread = (part[first - rows :] for part in trailing_moments(level, rows, detrend=True))
-    assert scored.against(level).heights == pytest.approx((values[first:] - mean) / spread, rel=1e-9)

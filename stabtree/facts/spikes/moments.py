@@ -49,10 +49,10 @@ class Windows(NamedTuple):
         """The number of windows with a value behind them."""
         return max(len(self.values) - self.rows, 0)
 
-    def parts(self, begin: int, end: int) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Yield means and deviations of entries part by part: which entries they are, and both, (m,)."""
-        for start in range(begin, end, PART):
-            span = slice(start, min(start + PART, end))
+    def parts(self, first: int) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Yield means and deviations part by part, from entry `first` on: which entries they are, and both, (m,)."""
+        for begin in range(first, self.entries, PART):
+            span = slice(begin, min(begin + PART, self.entries))
             yield span, *self.between(span.start, span.stop)
 
     def at(self, wanted: Ints) -> tuple[Floats, Floats]:

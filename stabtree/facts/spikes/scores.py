@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
 RELATIVE_RESOLUTION = 1e-6  # no limit
 NO_SPREAD = 1e-150  # no limit: its square is no number above 0
-NEAR = 1000  # no limit: rows between two windows that are worked out in one go
 
 
 class Scores(NamedTuple):
@@ -42,25 +41,9 @@ class Scores(NamedTuple):
         mean, spread = self.windows.at(rows + (self.first - self.windows.rows))
         return mean, _visible(mean, spread)
 
-    def fill(self, begin: int, end: int) -> None:
-        """Work out the heights of the rows from `begin` up to `end`, in place."""
-        rows = self.windows.rows
-        for span_, mean, spread in self.windows.parts(begin - rows, end - rows):
-            sigma = _visible(mean, spread)
-            part = self.heights[span_.start + rows - self.first : span_.stop + rows - self.first]
-            np.subtract(self.values[span_.start + rows : span_.stop + rows], mean, out=part)
-            part /= sigma
-            # A window of nothing but zeros is no training: the height of a loss above it means nothing.
-            part[sigma <= NO_SPREAD] = 0.0
-
     def against(self, level: Floats) -> Scores:
-        """Return the scores against windows of `level`, float64 (n,): of the loss but for some rows."""
-        found = self._replace(heights=self.heights.copy(), windows=self.windows._replace(values=level))
-        rows, changed = self.windows.rows, np.flatnonzero(level != self.values)
-        for near in np.split(changed, np.flatnonzero(np.diff(changed) > rows + NEAR) + 1):
-            if len(near):
-                found.fill(max(int(near[0]) + 1, self.first), min(int(near[-1]) + 1 + rows, len(level)))
-        return found
+        """Return the scores against windows of `level`, float64 (n,)."""
+        return _scored(self.values, Windows.of(level, self.windows.rows, detrend=self.windows.detrend), self.first)
 
 
 @remembered
@@ -70,9 +53,19 @@ def scores(loss: Series, rows: int, first: int, guarded: bool) -> Scores:
     Where `guarded`, sigma is the scatter about the window's trend.
     """
     _, values = finite(loss)
-    found = Scores(values, first, np.empty(len(values) - first), Windows.of(values, rows, detrend=guarded))
-    found.fill(first, len(values))
-    return found
+    return _scored(values, Windows.of(values, rows, detrend=guarded), first)
+
+
+def _scored(values: Floats, windows: Windows, first: int) -> Scores:
+    rows, heights = windows.rows, np.empty(len(values) - first)
+    for span_, mean, spread in windows.parts(first - rows):
+        sigma = _visible(mean, spread)
+        part = heights[span_.start + rows - first : span_.stop + rows - first]
+        np.subtract(values[span_.start + rows : span_.stop + rows], mean, out=part)
+        part /= sigma
+        # A window of nothing but zeros is no training: the height of a loss above it means nothing.
+        part[sigma <= NO_SPREAD] = 0.0
+    return Scores(values, first, heights, windows)
 
 
 def _visible(mean: Floats, spread: Floats) -> Floats:

@@ -199,7 +199,7 @@ def _mean_rate(run: Run, context: Context, lr: Series | None) -> float | None:
 def _mean_peak(lr: Series) -> float:
     """Return the mean of the highest rate so far."""
     rates, total = finite(lr)[1], 0.0
-    peak = float(rates[0])
+    peak = -math.inf
     for part in parts(rates):
         top = float(part.max())
         if top > peak:
