@@ -7,12 +7,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import PART, parts
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
 
-CHUNK = 1 << 15
 FEW = 256  # values that are sorted sooner than parted
+LONG = 1 << 17  # values of which fewer are sorted for their median
+MEDIAN_SAMPLE = 10_000  # values of a long array that say about where its median is
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
 BLOCK_SAMPLE = 1000
 SOME = 1000  # values that are checked before all of them are
@@ -25,9 +27,35 @@ LARGEST = 1e100  # larger values are clipped to this, so that squares and ratios
 
 def median(values: Floats | Ints) -> float:
     """Return the median of all values, NaN if there is none or one of them is NaN."""
-    if values.size:
-        return float(row_medians(values.ravel()))
-    return math.nan
+    if not values.size:
+        return math.nan
+    if values.size > LONG:
+        return _long_median(values.ravel())
+    return float(row_medians(values.ravel()))
+
+
+def _long_median(values: Floats | Ints) -> float:
+    """Return the median of a long array: only the values near that of a sample are sorted, all others are counted."""
+    if np.isnan(values.max()):
+        return math.nan
+    sample = np.sort(values[:: len(values) // MEDIAN_SAMPLE])
+    slack = math.ceil(2 * len(sample) ** 0.5)  # four standard errors of the sample's median, in ranks
+    low, high = sample[len(sample) // 2 - slack], sample[len(sample) // 2 + slack]
+    below, inside, near = 0, 0, []
+    for part in parts(values):
+        less, within = part < low, part <= high
+        within ^= less
+        below += int(np.count_nonzero(less))
+        if low < high:
+            near.append(part[within])
+        inside += int(np.count_nonzero(within))
+    first, last = (len(values) - 1) // 2 - below, len(values) // 2 - below
+    if first < 0 or last >= inside:  # the sample misleads
+        return float(row_medians(values))
+    if low == high:
+        return float(low)
+    parted = np.partition(np.concatenate(near), (first, last))
+    return float((parted[first] + parted[last]) / 2)
 
 
 def row_medians(values: Floats | Ints) -> Floats:
@@ -39,13 +67,27 @@ def row_medians(values: Floats | Ints) -> Floats:
     middle = size // 2
     if size <= FEW:
         parted = np.sort(values, axis=-1)
+        below: Any = parted[..., middle - 1]
     else:
-        parted = np.partition(values, sorted({(size - 1) // 2, middle, size - 1}), axis=-1)
+        # Around one place: around two or three it takes several times as long.
+        parted = np.partition(values, middle, axis=-1)
+        below = parted[..., :middle].max(axis=-1)
     found: Any = parted[..., middle]
-    if not size % 2:
-        found = (parted[..., middle - 1] + found) / 2
-    answer: Floats = np.where(np.isnan(parted[..., -1]), np.nan, found)
+    if size % 2 == 0:
+        found = (below + found) / 2
+    if parted.size and np.isnan(parted.max()):  # it is sorted behind all others
+        found = np.where(np.isnan(parted[..., middle:].max(axis=-1)), np.nan, found)
+    answer: Floats = found
     return answer
+
+
+def running_medians(values: Floats, rows: int) -> Floats:
+    """Return the median of each `rows` neighbours: (n,) -> (n - rows + 1,)."""
+    found = np.empty(len(values) - rows + 1)
+    for begin in range(0, len(found), PART):
+        part = values[begin : begin + PART + rows - 1]
+        found[begin : begin + PART] = row_medians(np.lib.stride_tricks.sliding_window_view(part, rows))
+    return found
 
 
 def quantiles(values: Floats, *shares: float) -> list[float]:
@@ -75,6 +117,17 @@ def true_at_end(flags: Bools) -> int:
     return len(flags) - 1 - int(wrong[-1])
 
 
+def highest_rows(values: Floats, count: int) -> Ints:
+    """Return the rows of the `count` highest values, in any order; of equal ones at the bar, some."""
+    size = len(values) // (4 * count)
+    if size < 2:
+        return np.argpartition(values, -min(count, len(values)))[-count:]
+    # The highest values of blocks: as many of them reach the bar, and with them these rows.
+    tops = values[: 4 * count * size].reshape(-1, size).max(axis=1)
+    high = np.flatnonzero(values >= np.partition(tops, -count)[-count])
+    return high[np.argpartition(values[high], -count)[-count:]]
+
+
 def is_counter(values: Floats) -> bool:
     """Whether values only ever rise, as a count from the beginning on does; a flag of each row goes back to 0."""
     return bool(np.isfinite(values).all() and (np.diff(values) >= 0).all())
@@ -85,8 +138,18 @@ def change_noise(values: Floats) -> float:
 
     Of a longer array `SAMPLE` changes, evenly spread, are enough: the error is below a percent.
     """
+    before, after = neighbours(values)
+    return scatter(after - before)
+
+
+def neighbours(values: Floats) -> tuple[Floats, Floats]:
+    """Return up to `SAMPLE` values, evenly spread, and the one after each."""
     every = 1 + len(values) // SAMPLE
-    changes = values[1::every] - values[: len(values) - 1 : every]
+    return values[: len(values) - 1 : every], values[1::every]
+
+
+def scatter(changes: Floats) -> float:
+    """Return the standard deviation of one value, by some changes from one to the next."""
     return NORMAL_MAD * median(np.abs(changes - median(changes))) / 2**0.5
 
 
@@ -122,79 +185,21 @@ def interval(steps: Ints) -> float:
     return median(np.diff(steps))
 
 
-def _sums(part: Floats, rows: int, size: int) -> Floats:
-    """Return sums of `rows` neighbours, `size` of them.
-
-    Adds up doubled partial sums, so a huge value spoils only the windows that hold it; a running
-    cumulative sum would lose the digits of every window after it.
-    """
-    total = np.zeros(size)
-    width, start = 1, 0
-    while True:
-        if rows & width:
-            total += part[start : start + size]
-            start += width
-        width *= 2
-        if width > rows:
-            return total
-        part = part[: len(part) - width // 2] + part[width // 2 :]
-
-
-def _slopes(part: Floats, rows: int, size: int) -> Floats:
-    """Return the least-squares slopes per row of `rows` neighbours, `size` of them, added up as in `_sums`."""
-    total, weighted = np.zeros(size), np.zeros(size)
-    inner = np.zeros(len(part))  # sums of row times index within the doubled parts, indices counted from their start
-    width, start = 1, 0
-    while True:
-        if rows & width:
-            here = part[start : start + size]
-            weighted += inner[start : start + size]
-            weighted += start * here
-            total += here
-            start += width
-        half, width = width, width * 2
-        if width > rows:
-            weighted -= (rows - 1) / 2 * total
-            weighted /= rows * (rows * rows - 1) / 12
-            return weighted
-        inner = inner[: len(part) - half] + inner[half:] + half * part[half:]
-        part = part[: len(part) - half] + part[half:]
-
-
-def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of the `rows` values before each one: (n,) -> two of (n - rows,).
-
-    Entry i belongs to `values[rows + i]`, which is itself not in the window. With `detrend` (rows > 2) the
-    deviation is that from the window's straight line, so that a loss that falls steeply does not pass for a noisy one.
-    Goes through the array in parts that fit the processor's cache.
-    """
-    # Any typical value will do: it only keeps the squares small. A median, so that no outlier takes its place.
-    center = median(values[:: 1 + len(values) // 10_000]) if len(values) else 0.0
-    count = max(len(values) - rows, 0)
-    mean, spread = np.empty(count), np.empty(count)
-    for begin in range(0, count, CHUNK):
-        size = min(CHUNK, count - begin)
-        part = values[begin : begin + size + rows - 1] - center
-        average = _sums(part, rows, size) / rows
-        scatter = _sums(part * part, rows, size) / rows - average * average
-        if detrend:
-            explained = _slopes(part, rows, size)
-            # The line takes two degrees of freedom.
-            scatter = (scatter - explained * explained * ((rows * rows - 1) / 12)) * (rows / (rows - 2))
-        np.add(average, center, out=mean[begin : begin + size])
-        np.sqrt(np.maximum(scatter, 0.0), out=spread[begin : begin + size])
-    return mean, spread
-
-
 def blocks(values: Floats, count: int) -> tuple[Floats, Ints]:
     """Return medians of `count` equal consecutive blocks up to the last value, and the index at which each starts.
 
     Up to `count - 1` values at the beginning are left out, and of a block of thousands a median needs only some.
     """
+    rows, starts = block_rows(values, count)
+    return row_medians(rows), starts
+
+
+def block_rows(values: Floats, count: int) -> tuple[Floats, Ints]:
+    """Return the rows whose medians are those of `blocks`, (count, rows), and the index at which each block starts."""
     size = len(values) // count
     first = len(values) - count * size
-    medians: Floats = row_medians(values[first:].reshape(count, size)[:, :: 1 + size // BLOCK_SAMPLE])
-    return medians, first + size * np.arange(count)
+    rows = values[first:].reshape(count, size)[:, :: 1 + size // BLOCK_SAMPLE]
+    return rows, first + size * np.arange(count)
 
 
 def medians_of_three(values: Floats) -> Floats:

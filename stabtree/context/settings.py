@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows, extremes
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.text import clean
 from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, Known
@@ -49,9 +51,11 @@ def precision_of(run: Run) -> Known[str]:
     if isinstance(dtype, str):
         return Known(dtype, how(run, "dtype"), why(run, "dtype"))
     # bf16 has the range of fp32: nobody scales its loss, though some log a scale that is always 1.
-    if scale is not None and bool((scale.values > 1).any()):
-        highest = float(np.nanmax(scale.values))
-        return Known("fp16", INFERRED, f"a loss scale up to {figure(highest, 6)} is logged")
+    if scale is not None:
+        infinite = bool(np.isposinf(scale.values[broken_rows(scale)]).any())
+        highest = math.inf if infinite else extremes(scale).highest
+        if highest > 1:
+            return Known("fp16", INFERRED, f"a loss scale up to {figure(highest, 6)} is logged")
     return _of_the_loss(run)
 
 
@@ -93,9 +97,9 @@ def peak_lr_of(run: Run) -> Known[float]:
     """Return the highest rate that was logged, else the one that was configured."""
     series, planned = run.get("lr"), run.setting("lr")
     if series is not None:
-        finite = series.values[np.isfinite(series.values)]
-        if len(finite):
-            return Known(float(finite.max()), LOGGED, f"highest of {len(finite):,} rates")
+        rates = len(series) - len(broken_rows(series))
+        if rates:
+            return Known(extremes(series).highest, LOGGED, f"highest of {rates:,} rates")
     if isinstance(planned, int | float):
         return Known(float(planned), how(run, "lr"), why(run, "lr"))
     return Known()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_SOME
-from stabtree.common.stats import change_noise, interval, median, medians_of_three, row_medians
+from stabtree.common.stats import change_noise, interval, median, medians_of_three, running_medians
 from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Checkpoints:
         if len(between) < rows:
             return False
         before = values[steps < since][-rows:] if steps[0] < since else values[:1]
-        levels = row_medians(np.lib.stride_tricks.sliding_window_view(between, rows))
+        levels = running_medians(between, rows)
         return bool(levels.min() <= median(before))
 
     def ends_at_best(self, onset_step: int) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows
 from stabtree.common.shared import FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import median, stretches, true_at_end
 from stabtree.common.strength import FARTHEST
@@ -65,13 +66,12 @@ def loss_break(loss: Series, *, recovered_rows: Count = ROWS_LONG) -> Break | Ab
     `recovered_rows` after its first NaN. No verdict hangs on the last rows alone: a run that has come back from as many
     bad rows in a row as it ends with has skipped these too.
     """
-    bad = ~np.isfinite(loss.values)
-    rows = np.flatnonzero(bad)
+    rows = broken_rows(loss)
     if not len(rows):
         return Absent(
             (Evidence(f"all {len(loss):,} logged values of loss are finite", "loss", (), 0.0, 0.0),), -FARTHEST
         )
-    row = storm_start(bad, recovered_rows)
+    bad, row = ~np.isfinite(loss.values), storm_start(rows, recovered_rows)
     return Break(
         row,
         int(loss.steps[row]),
@@ -96,9 +96,8 @@ def _healed(bad: Bools, recovered_rows: int) -> bool:
     return len(earlier) > 1 and max(earlier) >= at_end
 
 
-def storm_start(bad: Bools, recovered_rows: int) -> int:
+def storm_start(rows: Ints, recovered_rows: int) -> int:
     """Return the row at which the last group of bad rows begins; NaN steps skipped long before do not count."""
-    rows = np.flatnonzero(bad)
     breaks = np.flatnonzero(np.diff(rows) > recovered_rows)
     return int(rows[breaks[-1] + 1]) if len(breaks) else int(rows[0])
 

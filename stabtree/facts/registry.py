@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import wraps
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, get_args
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, get_args
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
-from stabtree.common.stats import LARGEST
+from stabtree.common.passes import extremes, remembered, sound_rows
+from stabtree.common.stats import LARGEST, median
 from stabtree.context.reads import NotedSettings, Reads, depends
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
     from stabtree.common.lazy import Floats, Ints
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 UNGROUPED = "all"  # the group of a grouped metric that was logged ungrouped
 
@@ -311,29 +307,44 @@ def fact(*, min_points: int = 0) -> Callable[[Callable[..., Any]], Fact]:
     return declare
 
 
-def per_series(function: Callable[Concatenate[Series, P], T]) -> Callable[Concatenate[Series, P], T]:
-    """Remember what a pure function of a series found: several facts and questions ask about the same levels."""
-    known: WeakKeyDictionary[Series, dict[Any, T]] = WeakKeyDictionary()
-
-    @wraps(function)
-    def remembered(series: Series, /, *args: P.args, **options: P.kwargs) -> T:
-        found = known.setdefault(series, {})
-        key = (args, tuple(sorted(options.items()))) if options else args
-        if key not in found:
-            found[key] = function(series, *args, **options)
-        return found[key]
-
-    return remembered
-
-
-@per_series
+@remembered
 def finite(series: Series) -> tuple[Ints, Floats]:
     """Return the steps and values of the finite entries, values cut to ±`LARGEST` so that their squares stay finite."""
-    values = series.values
-    if len(values) and abs(float(values.max())) <= LARGEST and abs(float(values.min())) <= LARGEST:
-        return series.steps, values  # a NaN would have made the comparison false
-    keep = np.isfinite(values)
-    return series.steps[keep], np.clip(values[keep], -LARGEST, LARGEST)
+    keep, found = sound_rows(series), extremes(series)
+    steps, values = series.steps[keep], series.values[keep]
+    if found.lowest < -LARGEST or found.highest > LARGEST:
+        values = np.clip(values, -LARGEST, LARGEST)
+    return steps, values
+
+
+def lowest(series: Series) -> float:
+    """Return the lowest of the `finite` values of a series, at least one."""
+    return max(min(extremes(series).lowest, LARGEST), -LARGEST)
+
+
+def highest(series: Series) -> float:
+    """Return the highest of the `finite` values of a series, at least one."""
+    return max(min(extremes(series).highest, LARGEST), -LARGEST)
+
+
+@remembered
+def highest_row(series: Series) -> int:
+    """Return the first row of the highest of the `finite` values of a series."""
+    return int(np.argmax(finite(series)[1]))
+
+
+@remembered
+def middle(series: Series) -> float:
+    """Return the median of the `finite` values of a series."""
+    return median(finite(series)[1])
+
+
+def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
+    """Return the steps at which both were logged, and the values of each there."""
+    if first.steps is second.steps:
+        return first.steps, first.values, second.values
+    steps, own, other = np.intersect1d(first.steps, second.steps, assume_unique=True, return_indices=True)
+    return steps, first.values[own], second.values[other]
 
 
 def seen(*evidence: Evidence | None) -> tuple[Evidence, ...]:

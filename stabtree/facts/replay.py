@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import Evidence
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows
 from stabtree.common.stats import interval
 from stabtree.facts.registry import Absent, Count, fact
 
@@ -108,16 +109,16 @@ def broken_ranks(run: Run) -> dict[str, int]:
     firsts: dict[str, int] = {}
     for rank, series in run.ranks.items():
         loss = series.get("loss")
-        if loss is not None and not np.isfinite(loss.values).all():
-            firsts[rank] = int(loss.steps[~np.isfinite(loss.values)][0])
+        if loss is not None and len(broken_rows(loss)):
+            firsts[rank] = int(loss.steps[broken_rows(loss)[0]])
     return firsts
 
 
 def _watch(series: Series, max_consecutive: int) -> Watch | None:
-    bad = ~np.isfinite(series.values)
-    rows = np.flatnonzero(bad)
+    rows = broken_rows(series)
     if not len(rows):
         return None
+    bad = ~np.isfinite(series.values)
     edges = np.flatnonzero(np.diff(bad, prepend=False, append=False))
     begins, lengths = edges[::2], edges[1::2] - edges[::2]
     storms = begins[lengths >= max_consecutive]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import changes
 from stabtree.common.stats import median
-from stabtree.facts.registry import Unknown, fact, finite
+from stabtree.facts.registry import Unknown, fact, finite, highest, lowest
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.run import Series
 
 # How a scaler works: it doubles or halves. These bounds lie between the factors 1/2, 1 and 2, for a logged mean.
@@ -41,35 +43,39 @@ class ScaleHistory(NamedTuple):
 def scale(loss_scale: Series) -> ScaleHistory | Unknown:
     """Find the loss scale's history; unknown for a placeholder: under two values, none above 0, or 1 throughout."""
     steps, values = finite(loss_scale)
-    if len(values) < 2 or values.max() <= 0 or (values == 1).all():
+    if len(values) < 2 or highest(loss_scale) <= 0 or lowest(loss_scale) == highest(loss_scale) == 1:
         return Unknown("the loss scale is logged as a placeholder or only once", ("loss_scale",))
-    sizes = np.maximum(values, SMALLEST)
-    moves = np.flatnonzero(sizes[1:] != sizes[:-1])  # few: most steps leave the scale as it is
-    ratio = sizes[moves + 1] / np.where(values[moves] == 0, np.nan, sizes[moves])
+    moves = changes(values, np.not_equal) - 1  # few: most steps leave the scale as it is
+    before, after = np.maximum(values[moves], SMALLEST), np.maximum(values[moves + 1], SMALLEST)
+    ratio = after / np.where(values[moves] == 0, np.nan, before)
     rises, drops = moves[ratio > ROSE], moves[ratio < FELL]
     marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
     waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
-    low = int(np.argmin(values))
+    low = int(np.argmin(values)) if len(moves) else 0
+    middle, last = (max(float(values[row]), SMALLEST) for row in (len(values) // 2, -1))
     return ScaleHistory(
         drops=len(drops),
         rises=len(rises),
         first=float(values[0]),
         last=float(values[-1]),
         lowest=float(values[low]),
-        highest=float(values.max()),
+        highest=highest(loss_scale),
         lowest_step=int(steps[low]),
         first_drop=int(steps[drops[0] + 1]) if len(drops) else int(steps[0]),
-        fall_step=_fall_step(loss_scale),
+        fall_step=_fall_step(steps, values[: low + 1], moves[moves < low]),
         clean_steps=int(median(np.asarray(waits))) if waits else None,
-        net_halvings=float(np.log2(sizes[len(sizes) // 2] / sizes[-1])),
+        net_halvings=float(np.log2(middle / last)),
     )
 
 
-def _fall_step(loss_scale: Series) -> int:
-    """Return the step at which the fall to the lowest value began: the last one at which the scale rose or held."""
-    steps, values = finite(loss_scale)
-    low = int(np.argmin(values))
-    rises = np.flatnonzero(np.diff(values[: low + 1]) > 0)
-    start = int(rises[-1]) + 1 if len(rises) else 0
-    falls = np.flatnonzero(np.diff(values[start : low + 1]) < 0)
-    return int(steps[start + int(falls[0]) + 1]) if len(falls) else int(steps[low])
+def _fall_step(steps: Ints, values: Floats, moves: Ints) -> int:
+    """Return the step at which the fall to the last value began, the lowest: after it the scale did not rise.
+
+    Args:
+        steps: the steps of all rows.
+        values: the rows up to the lowest.
+        moves: those of them after which the scale is another, int64 (m,).
+    """
+    rises = np.flatnonzero(values[moves + 1] > values[moves])
+    falls = moves[rises[-1] + 1 :] if len(rises) else moves
+    return int(steps[falls[0] + 1]) if len(falls) else int(steps[len(values) - 1])

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from stabtree.run import ConfigScalar, LogLine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Column:
-    """One column of a file, one entry a row.
+    """One column of a file, one entry a row. Compared by identity, as a series is.
 
     Attributes:
         values: float64 (n,). NaN and inf are data where `logged` is true, meaningless elsewhere.

@@ -8,9 +8,10 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import SAMPLE, blocks, ends_and_trend, kendall_z, median, true_at_end
+from stabtree.common.passes import broken_rows, extremes, rows_at_end
+from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median
 from stabtree.common.strength import above, below, weakest, whether
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, lowest, paired
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def gradients_add_up(
 
 def _positive(series: Series) -> Floats:
     _, values = finite(series)
-    keep = values > 0
-    return values if keep.all() else values[keep]
+    return values if lowest(series) > 0 else values[values > 0]
 
 
 def _jitter(values: Floats) -> float:
@@ -120,12 +120,11 @@ def gradients_vanish(
 
 def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
     """Return the finite positive values of two series at the steps that both have."""
-    x, y = a.values, b.values
-    if not np.array_equal(a.steps, b.steps):
-        _, here, there = np.intersect1d(a.steps, b.steps, assume_unique=True, return_indices=True)
-        x, y = x[here], y[there]
-    keep = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0) & (x < 1e100) & (y < 1e100)
-    return (x, y) if keep.all() else (x[keep], y[keep])
+    _, x, y = paired(a, b)
+    if all(one.finite and one.lowest > 0 and one.highest < LARGEST for one in map(extremes, (a, b))):
+        return x, y
+    keep = (x > 0) & (y > 0) & (x < LARGEST) & (y < LARGEST)
+    return x[keep], y[keep]
 
 
 MEASURED = "measured"
@@ -227,7 +226,7 @@ def always_clipped(
 
 def _of_section_1(loss: Series | None) -> Answer | None:
     """Answer no where the loss is not finite either, which section 1 covers; None where it is finite."""
-    if loss is None or bool(np.isfinite(loss.values).all()):
+    if loss is None or extremes(loss).finite:
         return None
     return Answer(NO, (Evidence("the loss itself is not finite: section 1 covers it", "loss"),))
 
@@ -246,10 +245,9 @@ def nonfinite_in_fp32(
     broken = _of_section_1(loss)
     if broken:
         return broken
-    bad = ~np.isfinite(grad_norm.values)
-    count = int(bad.sum())
-    text = f"grad_norm is not finite in {count:,} of {len(bad):,} rows (limit {rows:,})"
-    at = int(np.argmax(bad))
+    bad, count = broken_rows(grad_norm), len(broken_rows(grad_norm))
+    text = f"grad_norm is not finite in {count:,} of {len(grad_norm):,} rows (limit {rows:,})"
+    at = int(bad[0]) if count else 0
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[at]),) if count else (), float(count), float(rows)),)
     good = int(grad_norm.steps[at - 1]) if at else None
     return measured(above(count, rows), found, onset_step=int(grad_norm.steps[at]), last_good_step=good)
@@ -271,13 +269,12 @@ def never_finite_again(
     broken = _of_section_1(loss)
     if broken:
         return broken
-    bad = ~np.isfinite(grad_norm.values)
-    count = true_at_end(bad)
-    text = f"the last {count:,} of {len(bad):,} rows of grad_norm are not finite (limit {rows:,} and {share:.0%})"
-    at = len(bad) - count
-    found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, len(bad) - 1)]),), float(count), float(rows)),)
-    if not 0 < at < len(bad):
+    count, size = rows_at_end(broken_rows(grad_norm), len(grad_norm)), len(grad_norm)
+    text = f"the last {count:,} of {size:,} rows of grad_norm are not finite (limit {rows:,} and {share:.0%})"
+    at = size - count
+    found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, size - 1)]),), float(count), float(rows)),)
+    if not 0 < at < size:
         return Answer(NO, found)
-    strength = weakest(above(count, rows), above(count, share * len(bad)))
+    strength = weakest(above(count, rows), above(count, share * size))
     onset, good = int(grad_norm.steps[at]), int(grad_norm.steps[at - 1])
     return measured(strength, found, onset_step=onset, last_good_step=good)

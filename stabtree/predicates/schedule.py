@@ -10,10 +10,11 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import increases
 from stabtree.common.shared import ROWS_LONG
 from stabtree.common.stats import resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, highest, highest_row, lowest
 from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import Count, predicate
 
@@ -104,22 +105,21 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     one is more than 5% of its peak may only look like 0. A rate below 0 is never meant.
     """
     steps, values = finite(lr)
-    peak = float(values.max())
-    if float(values.min()) < 0:
+    peak, least = highest(lr), lowest(lr)
+    if least < 0:
         at = int(steps[np.argmax(values < 0)])
-        text = f"lr is below 0 from step {at:,} on, {figure(float(values.min()))} at its lowest: it climbs the loss"
-        negative = Evidence(text, "lr", (at,), float(values.min()), 0.0)
+        text = f"lr is below 0 from step {at:,} on, {figure(least)} at its lowest: it climbs the loss"
+        negative = Evidence(text, "lr", (at,), least, 0.0)
         return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
     if peak <= 0:
         return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
-    top, low = int(np.argmax(values)), values <= FIXED * peak
-    low[:top] = False
-    found = max(stretches(low), key=lambda part: part[1] - part[0], default=(0, 0))
-    begin, end = found
-    rows = (end - begin) / len(values)
-    if end == begin:
+    top = highest_row(lr)
+    after = values[top:]
+    if after.min() > FIXED * peak:
         text = f"lr never falls to {FIXED:g} of its peak, {figure(peak)}"
-        return Answer(NO, (Evidence(text, "lr", (int(steps[top]),), float(values[top:].min()) / peak, FIXED),))
+        return Answer(NO, (Evidence(text, "lr", (int(steps[top]),), float(after.min()) / peak, FIXED),))
+    begin, end = (top + row for row in max(stretches(after <= FIXED * peak), key=lambda part: part[1] - part[0]))
+    rows = (end - begin) / len(values)
     at, last = int(steps[begin]), int(steps[end - 1])
     text = f"lr is {figure(values[begin], 2)} in {end - begin:,} of {len(values):,} rows (limit {min_share:.0%}), "
     text += f"from step {at:,} to {last:,}; its peak is {figure(peak)}"
@@ -146,21 +146,22 @@ def lr_rises_late(
     """
     schedule = str(run.setting("lr_schedule") or "").lower()
     steps, values = finite(lr)
-    first = steps <= int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
-    peak, most = float(values[first].max()), float(values.max())
-    text = f"lr reaches {figure(most)} at step {int(steps[np.argmax(values)]):,}; in its first "
+    first_step = int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
+    first = int(np.searchsorted(steps, math.floor(first_step), side="right"))
+    peak, most, most_step = float(values[:first].max()), highest(lr), int(steps[highest_row(lr)])
+    text = f"lr reaches {figure(most)} at step {most_step:,}; in its first "
     text += f"{first_share:.0%} of the steps it peaks at {figure(peak)} (limit {factor:g}×)"
-    evidence = (Evidence(text, "lr", (int(steps[np.argmax(values)]),), most / peak if peak > 0 else 0.0, factor),)
+    evidence = (Evidence(text, "lr", (most_step,), most / peak if peak > 0 else 0.0, factor),)
     if peak <= 0 or "cycl" in schedule:
         return Answer(NO, evidence)
     strength = above(most / peak - 1, factor - 1)
     top = int(np.argmax(values > min(factor * peak, most / 2)))
     before = values[: top + 1]
-    if bool((np.diff(before) >= 0).all()) and len(set(before.tolist())) >= warm_levels:
+    if increases(before, strictly=False) and np.count_nonzero(before[1:] != before[:-1]) >= warm_levels - 1:
         return Answer(NO, evidence)
     if strength < 0:
         return measured(strength, evidence)
-    start = int(np.argmax(before[: int(first.sum())]))
+    start = int(np.argmax(before[:first]))
     at = top
     if top > start:
         at = start + 1 + int(np.flatnonzero(values[start:top] <= values[start:top].min())[-1])

@@ -14,12 +14,12 @@ from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median, stretches
 from stabtree.common.strength import above, below, weakest, whether
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, paired
 from stabtree.predicates.course.cross_entropy import LARGEST_VOCABULARY
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Ints
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
@@ -35,12 +35,6 @@ def setting_matches(run: Run, key: str, value: str) -> bool | None:
         except ValueError:
             return False
     return str(known).lower() == value.lower()
-
-
-def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:
-    """Return the steps at which both were logged, and the values of each there."""
-    steps, own, other = np.intersect1d(first.steps, second.steps, assume_unique=True, return_indices=True)
-    return steps, first.values[own], second.values[other]
 
 
 @predicate(source="public threads", labels=("possible", "no"))

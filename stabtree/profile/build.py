@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from stabtree.common.lazy import Later, np
-from stabtree.common.stats import LARGEST, stretches
+from stabtree.common.passes import broken_rows, sound_rows
+from stabtree.common.stats import LARGEST
 from stabtree.metrics.role import describe_name
 from stabtree.profile.blocks import Blocked, blocks_of, ends, extreme_rows, middle, row_noise, smoothed
 from stabtree.profile.departures import Staircase, departures, tails
@@ -110,13 +111,11 @@ def _measure(wanted: Iterable[Series]) -> None:
 def _finite(series: Series) -> _Rows:
     """Return the finite rows, values beyond `LARGEST` cut to it so that their squares stay finite."""
     steps, values = series.steps, series.values
-    good = np.isfinite(values)
-    if good.all():
+    bad, good = broken_rows(series), sound_rows(series)
+    if not len(bad):
         return _Rows(series, steps, values, Nonfinite())
-    bad = stretches(~good)
-    lost = Nonfinite(
-        int(np.count_nonzero(~good)), int(steps[bad[0][0]]), len(bad), to_the_end=bad[-1][1] == len(values)
-    )
+    groups = 1 + int(np.count_nonzero(np.diff(bad) > 1))
+    lost = Nonfinite(len(bad), int(steps[bad[0]]), groups, to_the_end=bool(bad[-1] == len(values) - 1))
     return _Rows(series, steps[good], values[good], lost)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.lazy import np
-from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, median, row_medians
+from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, median, running_medians
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
@@ -50,7 +50,7 @@ def left_level(steps: Ints, values: Floats, by_step: int) -> Onset | None:
     rows = max(3, min(MOST_ROWS, end // shared.ROWS_LONG))
     if end < 2 * rows:
         return None
-    level = row_medians(np.lib.stride_tricks.sliding_window_view(values[:end], rows))
+    level = running_medians(values[:end], rows)
     calm = max(int(level.argmin()) + rows, 4 * rows)  # what grows for long has changes of its own
     noise = min(median(np.abs(np.diff(part))) for part in (values[:calm], values[:end]))
     white = NORMAL_MAD * MEDIAN_ERROR * noise / math.sqrt(2 * rows)
@@ -114,8 +114,11 @@ def _before_the_turn(level: Floats, low: int, rows: int, off: float) -> int:
 
     A fall hides the beginning of a rise: until the two are equal there is only a fall that slows down.
     """
-    at = np.arange(2 * rows, min(low, len(level) - 1 - rows) + 1)
-    before, after = level[at - rows] - level[at], level[at] - level[at + rows]
-    plateau = level[at - 2 * rows] - level[at] <= off
+    first, end = 2 * rows, min(low, len(level) - 1 - rows) + 1
+    if end <= first:
+        return low
+    here = level[first:end]
+    before, after = level[first - rows : end - rows] - here, here - level[first + rows : end + rows]
+    plateau = level[: end - first] - here <= off
     good = np.flatnonzero(plateau | (after >= np.maximum(before, 0.0) * shared.SHARE_HALF))
-    return min(low, int(at[good[-1]])) if len(good) else low
+    return min(low, first + int(good[-1])) if len(good) else low

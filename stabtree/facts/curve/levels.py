@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.stats import (
     BLOCK_SAMPLE,
     MEDIAN_ERROR,
@@ -17,7 +18,7 @@ from stabtree.common.stats import (
     medians_of_three,
     span,
 )
-from stabtree.facts.registry import Count, fact, finite, per_series
+from stabtree.facts.registry import Count, fact, finite
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -133,7 +134,7 @@ def _trend(values: Floats, levels: Floats, into: Levels) -> float:
     return kendall_z(levels)
 
 
-@per_series
+@remembered
 def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
     """Return the courses of the whole run and of its last 2, 4, 8, ... times `window_steps` steps, longest first.
 

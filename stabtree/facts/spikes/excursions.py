@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.common.stats import row_medians
+from stabtree.common.stats import running_medians
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -120,7 +120,7 @@ def first_below(values: Floats, start: int, level: float, rows: int) -> int | No
         part = values[start : start + size + rows - 1]
         if len(part) < rows:
             return None
-        levels = part if rows == 1 else row_medians(np.lib.stride_tricks.sliding_window_view(part, rows))
+        levels = part if rows == 1 else running_medians(part, rows)
         below = np.flatnonzero((levels <= level) & (part[: len(levels)] <= level))
         if len(below):
             return start + int(below[0])

@@ -6,9 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import NORMAL_99, quantiles
-from stabtree.facts.registry import finite, per_series
+from stabtree.facts.registry import finite
 from stabtree.facts.spikes.scores import scores
 from stabtree.facts.spikes.tails import upper_tail
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 
-@per_series
+@remembered
 def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
     """Return how many rows of the whole run the series' own noise puts as high as the highest around a step."""
     steps, values = finite(series)
@@ -30,12 +31,12 @@ def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
     at = int(np.searchsorted(steps, step)) - first
     if not 0 <= at < len(values) - first:
         return float("inf")
-    heights = scores(values, values, rows, first, True).heights
+    heights = scores(series, rows, first, True).heights
     near = heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
     return upper_tail(heights, rows).expected(float(near.max()))
 
 
-@per_series
+@remembered
 def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     """Return how many rows as high as the spike's highest chance allows, however heavy the tail of the run's noise.
 
@@ -43,12 +44,12 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     power law through the highest hundredth of the rows outside of the spike (Hill 1975); where that is no more than two
     rows, through the normal 99th percentile with the exponent `tail_exponent`, the median of the labelled healthy runs.
     """
-    steps, values = finite(loss)
+    steps, _ = finite(loss)
     if params.short(loss):
         return top.expected
     rows = params.rows(loss)
     begin = params.first(steps, rows)
-    heights = scores(values, values, rows, begin, True).heights
+    heights = scores(loss, rows, begin, True).heights
     first = int(np.searchsorted(steps, top.step)) - begin
     end = len(heights)
     if top.recovered_step is not None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.shared import SHARE_HALF
-from stabtree.common.stats import row_medians, span, trailing_moments
+from stabtree.common.stats import row_medians, span
+from stabtree.facts.registry import finite
+from stabtree.facts.spikes.moments import Windows
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.spikes.params import SpikeSearchParams
+    from stabtree.run import Series
 
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
 RELATIVE_RESOLUTION = 1e-6  # no limit
@@ -18,37 +22,56 @@ NO_SPREAD = 1e-150  # no limit: its square is no number above 0
 
 
 class Scores(NamedTuple):
-    """The rows of a loss against the window before each; all of (n - first,).
+    """The rows of a loss against the window before each.
 
     Attributes:
-        first: the row that they begin with.
-        mean: of the window.
-        sigma: of the window, about its trend where chance is asked.
-        heights: the value over the mean in units of sigma.
+        values: the loss, float64 (n,).
+        first: the row that the scores begin with.
+        heights: the value over the mean of its window in units of its sigma, (n - first,).
+        windows: those windows; of the loss, or of what is put in its place.
     """
 
+    values: Floats
     first: int
-    mean: Floats
-    sigma: Floats
     heights: Floats
+    windows: Windows
+
+    def at(self, rows: Ints) -> tuple[Floats, Floats]:
+        """Return mean and sigma of the windows before some rows, int64 (m,) in rising order, counted from `first`."""
+        mean, spread = self.windows.at(rows + (self.first - self.windows.rows))
+        return mean, _visible(mean, spread)
+
+    def against(self, level: Floats) -> Scores:
+        """Return the scores against windows of `level`, float64 (n,)."""
+        return _scored(self.values, Windows.of(level, self.windows.rows, detrend=self.windows.detrend), self.first)
 
 
-def scores(values: Floats, level: Floats, rows: int, first: int, guarded: bool) -> Scores:
-    """Return the height of each value over the window of `rows` rows of `level` before it.
+@remembered
+def scores(loss: Series, rows: int, first: int, guarded: bool) -> Scores:
+    """Return the height of each finite value over the window of `rows` rows before it, from row `first` on.
 
-    They begin with row `first`. Where `guarded`, sigma is the scatter about the window's trend.
+    Where `guarded`, sigma is the scatter about the window's trend.
     """
-    mean, spread = (part[first - rows :] for part in trailing_moments(level, rows, detrend=guarded))
-    # In place: these arrays are as long as the log.
-    heights = np.abs(mean)
-    heights *= RELATIVE_RESOLUTION
-    np.maximum(heights, NO_SPREAD, out=heights)
-    np.maximum(spread, heights, out=spread)
-    np.subtract(values[first:], mean, out=heights)
-    heights /= spread
-    # A window of nothing but zeros is no training: the height of a loss above it means nothing.
-    heights[spread <= NO_SPREAD] = 0.0
-    return Scores(first, mean, spread, heights)
+    _, values = finite(loss)
+    return _scored(values, Windows.of(values, rows, detrend=guarded), first)
+
+
+def _scored(values: Floats, windows: Windows, first: int) -> Scores:
+    rows, heights = windows.rows, np.empty(len(values) - first)
+    for span_, mean, spread in windows.parts(first - rows):
+        sigma = _visible(mean, spread)
+        part = heights[span_.start + rows - first : span_.stop + rows - first]
+        np.subtract(values[span_.start + rows : span_.stop + rows], mean, out=part)
+        part /= sigma
+        # A window of nothing but zeros is no training: the height of a loss above it means nothing.
+        part[sigma <= NO_SPREAD] = 0.0
+    return Scores(values, first, heights, windows)
+
+
+def _visible(mean: Floats, spread: Floats) -> Floats:
+    """Return a deviation, or what the digits of its mean resolve where that is more."""
+    found: Floats = np.maximum(spread, np.maximum(np.abs(mean) * RELATIVE_RESOLUTION, NO_SPREAD))
+    return found
 
 
 class Shifts(NamedTuple):
@@ -63,23 +86,24 @@ class Shifts(NamedTuple):
         return float(self.heights[at]) if at < len(self.rows) and self.rows[at] == row else 0.0
 
 
-def shifts(values: Floats, scored: Scores, rows: int, params: SpikeSearchParams) -> Shifts:
+def shifts(scored: Scores, params: SpikeSearchParams) -> Shifts:
     """Find where the level shifts; none without `guarded`, nor with fewer than `level_rows` rows to come."""
-    begin, mean, spread, above = scored
+    values, begin, above = scored.values, scored.first, scored.heights
     count = len(above) - params.level_rows + 1
     if not params.guarded or count < 1:
         return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
-    bar = params.shift_bar(rows)
+    bar = params.shift_bar(scored.windows.rows)
     high = np.flatnonzero(above[:count] > bar)
     if not len(high):
         return Shifts(high, np.zeros(0))
     windows = np.lib.stride_tricks.sliding_window_view(values[begin:], params.level_rows)
+    mean, spread = scored.at(high)
     level = row_medians(windows[high])
-    heights = (level - mean[high]) / spread[high]
-    lasting = (heights > bar) & (level - mean[high] > params.shift_share * span(values))
+    heights = (level - mean) / spread
+    lasting = (heights > bar) & (level - mean > params.shift_share * span(values))
     # The rows right before a jump are still at the old level; half way up already, it creeps.
     first = begin - params.level_rows
     if first >= 0:
         before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], params.level_rows)[high])
-        lasting &= before - mean[high] < SHARE_HALF * (level - mean[high])
+        lasting &= before - mean < SHARE_HALF * (level - mean)
     return Shifts(high[lasting], heights[lasting])

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval
-from stabtree.facts.registry import finite, per_series
+from stabtree.facts.registry import finite
 from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursion
 from stabtree.facts.spikes.rarity import in_a_row
 from stabtree.facts.spikes.scores import scores, shifts
@@ -16,13 +17,13 @@ from stabtree.facts.spikes.short import find_short
 from stabtree.facts.spikes.tails import Tail, upper_tail
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Ints
     from stabtree.facts.spikes.params import SpikeSearchParams
     from stabtree.facts.spikes.scores import Scores
     from stabtree.run import Series
 
 
-@per_series
+@remembered
 def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -> Search:
     """Search a loss series for spikes.
 
@@ -43,15 +44,14 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
         return Search((), rows, widened, 0, 0.0, 0, params.sigma)
     guarded = params.guarded
     first = params.first(steps, rows)
-    scored = scores(values, values, rows, first, guarded)
+    scored = scores(loss, rows, first, guarded)
     # The tail is that of the first scan: with the spikes taken out, their own flanks would stand out in it.
     tail = upper_tail(scored.heights, rows)
     bar = min(max(params.sigma, tail.height(params.chance)), 1e300) if guarded else params.sigma
-    scan = _scan(steps, values, scored, rows, tail, bar, params)
+    scan = _scan(steps, scored, tail, bar, params)
     healed = [spike for spike in scan.spikes if spike.recovered_step is not None]
     if healed:
-        scored = scores(values, _without(steps, values, healed, rows), rows, first, guarded)
-        scan = _scan(steps, values, scored, rows, tail, bar, params)
+        scan = _scan(steps, _without(steps, scored, healed), tail, bar, params)
     if not np.isfinite(loss.values[-1]):
         last = int(steps[-1]) - params.window_steps
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
@@ -66,30 +66,29 @@ def _at_seam(steps: Ints, step: int, seams: tuple[int, ...]) -> bool:
     )
 
 
-def _without(steps: Ints, values: Floats, healed: list[Excursion], rows: int) -> Floats:
-    """Return the values with each healed spike replaced by the rows before it, so that the scatter is the run's own."""
-    level = values.copy()
+def _without(steps: Ints, scored: Scores, healed: list[Excursion]) -> Scores:
+    """Return the scores with each healed spike replaced by the rows before it, so that the scatter is the run's own."""
+    level, rows = scored.values.copy(), scored.windows.rows
     for spike in healed:
         back = spike.recovered_step if spike.recovered_step is not None else spike.step
         start, end = (int(np.searchsorted(steps, step)) for step in (spike.step, back))
         level[start:end] = np.resize(level[start - rows : start], end - start)
-    return level
+    return scored.against(level)
 
 
-def _scan(
-    steps: Ints, values: Floats, scored: Scores, rows: int, tail: Tail, bar: float, params: SpikeSearchParams
-) -> Search:
+def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSearchParams) -> Search:
     """Find all excursions above `bar` and all shifts; healed are those whose median of `ROWS_SHORT` rows is back."""
-    first, mean, spread, heights = scored
+    values, first, heights = scored.values, scored.first, scored.heights
     top, back_rows = int(np.argmax(heights)), ROWS_SHORT if params.guarded else 1
     found: list[Excursion] = []
-    shifted = shifts(values, scored, rows, params)
+    shifted = shifts(scored, params)
     # Twice in it does no harm, and `np.union1d` imports masked arrays.
     hits = np.sort(np.concatenate((np.flatnonzero(heights > bar), shifted.rows)))
+    mean, spread = scored.at(hits)
     at = 0
     while at < len(hits):
         hit = int(hits[at])
-        m, s, shift = float(mean[hit]), float(spread[hit]), shifted.at(hit)
+        m, s, shift = float(mean[at]), float(spread[at]), shifted.at(hit)
         extent = bounds(values, hit + first, m + params.back_sigma * s, back_rows)
         expected = tail.expected(shift or float(heights[hit]))
         found.append(
@@ -107,5 +106,12 @@ def _scan(
         at = int(np.searchsorted(hits, extent.end - first))
     highest = float(heights[top])
     return Search(
-        tuple(found), rows, False, len(heights), highest, int(steps[first + top]), bar, tail.expected(highest)
+        tuple(found),
+        scored.windows.rows,
+        False,
+        len(heights),
+        highest,
+        int(steps[first + top]),
+        bar,
+        tail.expected(highest),
     )

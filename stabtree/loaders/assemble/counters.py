@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes, increases
 from stabtree.common.text import clean
-from stabtree.loaders.assemble.steps import from_column
+from stabtree.loaders.assemble.steps import from_column, whole_steps
 from stabtree.loaders.counters.levels import Level
 from stabtree.loaders.counters.starts import Counted
 from stabtree.loaders.counters.within import Count, count_on, is_length, is_no_count, lexicographic
@@ -39,7 +40,7 @@ def settle(table: Table, names: Names) -> Table:
         if isinstance(found, str):
             notes.append(f"{found[0].upper()}{found[1:]}: it counts no steps.")
             continue
-        if found.keep is not None or names.step_column is not None or (found.values[1:] > found.values[:-1]).all():
+        if found.keep is not None or names.step_column is not None or increases(found.values):
             return replace(table, counter=name)
         steps = found.values.astype(np.float64)
         within = _within(table, name, steps, epochs, names)
@@ -103,7 +104,8 @@ def axis_of(table: Table, names: Names) -> Floats | None:
     steps = from_column(table.counter, column)
     if isinstance(steps, str) or steps.keep is not None:
         return None
-    return lexicographic(steps.values.astype(np.float64), _full_epochs(table, names))
+    counted = column.values if steps.values is whole_steps(column) else steps.values.astype(np.float64)
+    return lexicographic(counted, _full_epochs(table, names))
 
 
 def _full_epochs(table: Table, names: Names) -> Floats | None:
@@ -160,4 +162,4 @@ def of_role(table: Table, role: str, names: Names) -> list[tuple[str, Column]]:
 
 def _is_full(column: Column) -> bool:
     """Return whether every cell holds a finite number."""
-    return column.logged is None and bool(np.isfinite(column.values).all())
+    return column.logged is None and extremes(column).finite

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes, parts
 from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_MOST, SHARE_SOME, TREND_Z
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ def misread(column: Column, metric: str) -> Misread | None:
     """Return the cells of a column that lost their point, or have another sign; None where there are few or none."""
     if metric not in CHECKED or column.coded:
         return None
+    own = extremes(column)
+    if own.lowest >= 0 and own.highest < LOST_FACTOR / 10:  # no number that lost its point, nor one below 0
+        return None
     there = np.isfinite(column.values)
     if column.logged is not None:
         there &= column.logged
@@ -91,14 +95,10 @@ def misread(column: Column, metric: str) -> Misread | None:
 def _lost_points(values: Floats) -> Bools:
     """Return the values that lost their decimal point, bool (n,)."""
     none = np.zeros(len(values), dtype=np.bool_)
-    if max(float(values.max()), -float(values.min())) < LOST_FACTOR / 10:
-        return none
-    sizes = np.abs(values)
-    whole: Bools = values == np.floor(values)
-    # A float32 above its 24 bits has no fraction to lose.
-    large = (sizes >= LOST_FACTOR / 10) & (sizes < WHOLE_FLOAT32) & whole
+    large = np.concatenate([_whole_and_large(part) for part in parts(values)])
     if not _some(large):
         return none
+    sizes = np.abs(values)
     odd = large & (sizes > LOST_FACTOR * _usual(np.where(large, np.nan, sizes)))
     if not _some_scattered(odd):
         return none
@@ -106,8 +106,17 @@ def _lost_points(values: Floats) -> Bools:
     if np.quantile(sizes[odd], 0.05) < APART * np.quantile(sizes[~large], 0.99):
         return none
     # Where points are lost, a whole number is one that lost its own.
-    lost: Bools = whole & (values != 0)
+    lost: Bools = (values == np.floor(values)) & (values != 0)
     return lost
+
+
+def _whole_and_large(values: Floats) -> Bools:
+    """Return which may be numbers without their point; a float32 above its 24 bits has no fraction to lose."""
+    sizes = np.abs(values)
+    large: Bools = (sizes >= LOST_FACTOR / 10) & (sizes < WHOLE_FLOAT32)
+    if large.any():
+        large &= values == np.floor(values)
+    return large
 
 
 def _flipped(values: Floats) -> Bools:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes
 from stabtree.common.shared import FACTOR, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import median, true_at_end
 from stabtree.common.text import clean
@@ -122,10 +123,10 @@ def _placeholder_norm(found: SeriesByName) -> str:
     With a reward the loss moves without a gradient as well, and the 0 is real.
     """
     norm, loss = found.get("grad_norm"), found.get("loss")
-    if norm is None or loss is None or len(norm) < 2 or (norm.values != 0).any() or RL_SIGNS & found.keys():
+    if norm is None or loss is None or len(norm) < 2 or extremes(norm) != (0, 0, True):
         return ""
     values = loss.values[np.isfinite(loss.values)]
-    if len(values) < MIN_ROWS:
+    if RL_SIGNS & found.keys() or len(values) < MIN_ROWS:
         return ""
     part = max(1, len(values) // 10)
     first, last = median(values[:part]), median(values[-part:])
@@ -145,10 +146,10 @@ def _masked_nan(found: SeriesByName) -> str:
     loss, norm = found.get("loss"), found.get("grad_norm")
     if loss is None or norm is None or not len(loss) or "reward" in found:
         return ""
+    if loss.values[-1] != 0 and not (loss.values[-2:-1] == loss.values[-1]).any():
+        return ""
     zero = loss.values == 0
     repeated = np.append([False], loss.values[1:] == loss.values[:-1])
-    if not zero[-1] and not repeated[-1]:
-        return ""
     beside = _norm_beside(loss, norm)
     rows = true_at_end((zero | repeated) & np.isnan(beside))
     still = true_at_end(zero & (np.isnan(beside) | (beside == 0)))
@@ -183,7 +184,8 @@ def _scaled_norm(found: SeriesByName) -> str:
     norm, scale = found.get("grad_norm"), found.get("loss_scale")
     if norm is None or scale is None or len(norm) < MIN_ROWS or not len(scale):
         return ""
-    if float(scale.values.max()) < MIN_RANGE * float(scale.values.min()):
+    own = extremes(scale)
+    if own.finite and own.highest < MIN_RANGE * own.lowest:
         return ""
     at = np.searchsorted(scale.steps, norm.steps, side="right") - 1
     by = np.where(at >= 0, scale.values[np.maximum(at, 0)], np.nan)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes, hand_on, increases
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.gaps import ends_aside, find_gaps, here_and_there
 from stabtree.loaders.assemble.history import history
@@ -79,7 +80,8 @@ def _broken(rows: MetricRows) -> Bools:
     """Return which rows hold a value of a metric that is not finite, bool (n,)."""
     broken = np.zeros(len(rows.steps), dtype=np.bool_)
     for column in rows.metrics.values():
-        broken |= column.mask & ~np.isfinite(column.values)
+        if not extremes(column).finite:
+            broken |= column.mask & ~np.isfinite(column.values)
     return broken
 
 
@@ -139,13 +141,14 @@ def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str
             if len(values) > len(steps) and not np.isfinite(values).all():
                 order = _worst_of_each(own, values)
             found = _frozen(metric, steps, values if order is None else values[order], origins[metric])
+            hand_on(column, found)
             series[metric] = replace(found, labels=column.labels) if column.labels else found
     return series, repeated
 
 
 def _order(steps: Ints) -> tuple[Ints, Ints | None]:
     """Return strictly increasing steps, and which rows they are of; of several rows of one step the last."""
-    if (steps[1:] > steps[:-1]).all():
+    if increases(steps):
         return steps, None
     order = np.argsort(steps, kind="stable")
     ordered = steps[order]

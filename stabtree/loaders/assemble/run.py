@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
@@ -125,12 +126,9 @@ def _optimizer(rows: Sequence[MetricRows]) -> dict[str, Setting]:
 def _too_large(run: Run) -> Iterator[str]:
     """Yield the notes on values that are too large to calculate with."""
     for name, one in run.series.items():
-        sizes = np.abs(one.values)
-        if one.labels or not len(one) or float(np.nanmax(sizes, initial=0.0)) <= LARGEST:
-            continue
-        sizes = np.where(np.isfinite(sizes), sizes, 0.0)
-        index = int(sizes.argmax())
-        if sizes[index] > LARGEST:
+        found = extremes(one)
+        if not one.labels and max(-found.lowest, found.highest) > LARGEST:
+            index = int(np.where(np.isfinite(one.values), np.abs(one.values), 0.0).argmax())
             text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {run.unit}"
             yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
 

@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import increases
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.counters import axis_of, evidence_of, of_role, settle
 from stabtree.loaders.assemble.episodes import per_episode
@@ -105,7 +106,7 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     axis = axis_of(table, names)
     if axis is None:
         return (table,)
-    if (axis[1:] > axis[:-1]).all():
+    if increases(axis):
         return (replace(table, restarts=table.restarts or NEVER_BACK),)
     rows, evidence = evidence_of(table, axis, names)
     carries = np.zeros(table.rows, dtype=np.bool_)

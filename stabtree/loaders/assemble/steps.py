@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
+from stabtree.common.passes import PART, extremes, remembered
 from stabtree.common.text import clean
 from stabtree.run import ROW_NUMBER
 
@@ -57,11 +58,10 @@ def from_column(name: str, column: Column, losses: Bools | None = None) -> Steps
         column: its cells.
         losses: bool (n,), which rows hold a loss; None where that does not matter.
     """
-    logged, values, shown = column.logged, column.values, clean(name, 40)
-    if logged is None and values.min() >= 0 and values.max() < MAX_STEP:
-        steps = values.astype(np.int64)
-        if (steps == values).all():
-            return Steps(steps, None, name)
+    values, shown = column.values, clean(name, 40)
+    steps = whole_steps(column)
+    if steps is not None:
+        return Steps(steps, None, name)
     with np.errstate(invalid="ignore"):
         whole = values == np.floor(values)
         good = whole & (values >= 0) & (values < MAX_STEP)
@@ -73,6 +73,21 @@ def from_column(name: str, column: Column, losses: Bools | None = None) -> Steps
     if not (present & good).any():
         return f"column {shown} holds no step"
     return _filled(name, values, present, good, present if losses is None else losses)
+
+
+@remembered
+def whole_steps(column: Column) -> Ints | None:
+    """Return the steps of a column, int64 (n,), where every cell of it holds one; nobody may write to them."""
+    found = extremes(column)
+    if column.logged is not None or not (found.finite and found.lowest >= 0 and found.highest < MAX_STEP):
+        return None
+    steps = np.empty(len(column.values), np.int64)
+    for begin in range(0, len(steps), PART):
+        part = column.values[begin : begin + PART]
+        steps[begin : begin + PART] = part
+        if (steps[begin : begin + PART] != part).any():
+            return None
+    return steps
 
 
 def _filled(name: str, values: Floats, present: Bools, good: Bools, losses: Bools) -> Steps:
@@ -175,4 +190,4 @@ def _from_epochs(table: Table, used: Mapping[str, str], epochs: Column | None) -
 
 def _is_full(column: Column) -> bool:
     """Whether every cell holds a finite number."""
-    return column.logged is None and bool(np.isfinite(column.values).all())
+    return column.logged is None and extremes(column).finite

@@ -12,7 +12,7 @@ from stabtree.common.stats import median
 from stabtree.common.strength import FARTHEST, below, weakest
 from stabtree.context.model import CLASSIFICATION, CONTINUED, INFERRED, LANGUAGE
 from stabtree.context.outcome import is_guess_of_two
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, highest, middle
 from stabtree.predicates.course.cross_entropy import ROUND, guess
 from stabtree.predicates.course.fall import Fall, done_share, fall_of, first_level
 from stabtree.predicates.course.start import beyond_guess, speaks, trained_before
@@ -78,7 +78,7 @@ def stands_at_chance(
     text += (
         f"ln {chance.classes:,} = {figure(chance.loss, 4)}, the cost of a guess; its lowest is {figure(fall.low, 4)}"
     )
-    brief = guess(median(values), chance.classes)
+    brief = guess(middle(loss), chance.classes)
     found = (Evidence(text, "loss", (int(at[0]), int(at[-1])), fall.at_most, flat_share * done, brief),)
     return measured(strength, found, onset_step=int(at[0]))
 
@@ -133,7 +133,7 @@ def ends_at_start(
         return inapplicable(context.restless)
     if context.phase.value == CONTINUED and context.phase.how == INFERRED:
         return unknown(f"{context.phase.why}: the loss before that is not known")
-    peak, fall = float(rates.max()), fall_of(loss)
+    peak, fall = highest(lr), fall_of(loss)
     limit = end_share * done_share(run, context, loss, lr, steps)
     over = below(float(rates[-1]), left * peak) if peak > 0 else -FARTHEST
     untrained = min(FARTHEST, max(-FARTHEST, (fall.first - nats) / math.log(2)))  # in doublings of the perplexity

@@ -10,7 +10,7 @@ from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import blocks, median
 from stabtree.common.strength import above, below, weakest
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, lowest
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def grad_norm_climbs(
     loss is calm where it ends at most 5% above where that stretch began: a loss that rises as well is asked for
     elsewhere. Not asked of a loss that moves by nature.
     """
-    values, steps = grad_norm.values, grad_norm.steps
-    keep = np.isfinite(values) & (values > 0)
-    steps, values, levels = steps[keep], values[keep], max(levels, 4)
+    (steps, values), levels = finite(grad_norm), max(levels, 4)
+    if lowest(grad_norm) <= 0:
+        steps, values = steps[values > 0], values[values > 0]
     if context.restless:
         return inapplicable(context.restless)
     if len(values) < 3 * levels:

@@ -14,12 +14,11 @@ from stabtree.common.strength import above, below, weakest, whether
 from stabtree.context import model
 from stabtree.context.model import GRPO, LANGUAGE, PREFERENCE
 from stabtree.context.phase import FIRST_STEPS
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, highest, lowest, paired
 from stabtree.predicates.registry import predicate
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
@@ -167,15 +166,13 @@ def double_softmax(
     by_accuracy = _by_accuracy(eval_loss, eval_quality)
     likely = min(ROUND[1:], key=lambda count: abs(math.log(count) - first))
     found = _Softmax(max(context.classes.value or by_accuracy or likely, 2))
-    end, lowest, highest = median(values[-part:]), float(values.min()), float(values.max())
-    text = (
-        f"the loss ends at {figure(end, 4)} and stays between {figure(lowest, 4)} and {figure(highest, 4)}; a double "
-    )
+    end, low, high = median(values[-part:]), lowest(loss), highest(loss)
+    text = f"the loss ends at {figure(end, 4)} and stays between {figure(low, 4)} and {figure(high, 4)}; a double "
     text += f"softmax over {found.classes:,} classes keeps it in {figure(found.floor, 4)} to {figure(found.ceiling, 4)}"
     if not context.classes.value:
         text += f" (no number of classes is configured: {'by the accuracy' if by_accuracy else 'by the first loss'})"
     above_floor = (end - found.floor) / (found.chance - found.floor)
-    within = lowest > found.floor * (1 - ROUNDED) and highest < found.ceiling * (1 + ROUNDED) and found.classes > 2
+    within = low > found.floor * (1 - ROUNDED) and high < found.ceiling * (1 + ROUNDED) and found.classes > 2
     at_floor = below(above_floor, shared.SHARE_HALF)
     # An accuracy that agrees says more; and the first row of an epoch is the mean of what was learned in it.
     if not by_accuracy:
@@ -191,9 +188,8 @@ def _by_accuracy(eval_loss: Series | None, quality: Series | None) -> int | None
     """Return the number of classes of which loss, accuracy and a double softmax agree at the end; None for none."""
     if eval_loss is None or quality is None or "acc" not in quality.origin.lower():
         return None
-    _, here, there = np.intersect1d(eval_loss.steps, quality.steps, assume_unique=True, return_indices=True)
-    share = quality.values[there] / (100 if quality.values.max() > 1 else 1)
-    floors = (eval_loss.values[here] + share - 1)[-shared.ROWS_SHORT :]
+    _, losses, shares = paired(eval_loss, quality)
+    floors = (losses + shares / (100 if quality.values.max() > 1 else 1) - 1)[-shared.ROWS_SHORT :]
     if len(floors) < shared.ROWS_SHORT or not np.isfinite(floors).all() or floors.max() > math.log(1e6):
         return None
     classes = 1 + math.e * (np.exp(floors) - 1)
@@ -208,8 +204,7 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float = sha
     Compared are the changes of both from row to row, so that a trend of either says nothing. The correlation is that
     which the number of rows leaves sure.
     """
-    _, here, there = np.intersect1d(loss.steps, pad_share.steps, assume_unique=True, return_indices=True)
-    a, b = loss.values[here], pad_share.values[there]
+    _, a, b = paired(loss, pad_share)
     keep = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < LARGEST) & (np.abs(b) < LARGEST)
     a, b = np.diff(a[keep]), np.diff(b[keep])
     if len(a) < shared.ROWS_SHORT or not a.std() or not b.std():
@@ -224,12 +219,12 @@ def follows_padding(loss: Series, pad_share: Series, *, correlation: float = sha
     return measured(above(-sure, correlation), (Evidence(text, "pad_share", (), value, -correlation),))
 
 
-def may_be_zero(run: Run, context: Context, values: Floats) -> str:
+def may_be_zero(run: Run, context: Context, loss: Series) -> str:
     """Return why a loss of exactly 0 means nothing in this run; empty where it does mean something."""
     kind = str(run.setting("loss_kind") or run.setting("loss") or "").lower()
     reasons = {
         f"{context.restless} may be 0 by construction": context.learns_from_rewards,
-        "the loss goes below 0: it is not a cross-entropy, and 0 is nothing special": bool((values < 0).any()),
+        "the loss goes below 0: it is not a cross-entropy, and 0 is nothing special": lowest(loss) < 0,
         f"the loss is configured as {kind}, which may be 0": any(word in kind for word in ZERO_BY_NATURE),
     }
     return next((reason for reason, applies in reasons.items() if applies), "")

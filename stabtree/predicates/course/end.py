@@ -10,11 +10,20 @@ from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, meas
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, NOISE_TIMES, ROWS_SHORT
-from stabtree.common.stats import NORMAL_MAD, blocks, change_noise, interval, median, row_medians
+from stabtree.common.stats import (
+    NORMAL_MAD,
+    block_rows,
+    highest_rows,
+    interval,
+    median,
+    neighbours,
+    row_medians,
+    scatter,
+)
 from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, weakest, whether
 from stabtree.facts.curve.rise import Rise
 from stabtree.facts.curve.turn import turn_of
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, highest_row, lowest, middle
 from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import Count, predicate
 from stabtree.profile.onset import risen_by_factors
@@ -141,17 +150,17 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
     """
     steps, values = finite(loss)
     first = float(values[0])
-    if context.restless or bool((values < 0).any()):
+    if context.restless or lowest(loss) < 0:
         return inapplicable(context.restless or "the loss goes below 0, where multiples mean nothing")
-    if len(values) <= rows or FACTOR_LARGE * first <= median(values) or first <= 0:
+    if len(values) <= rows or FACTOR_LARGE * first <= middle(loss) or first <= 0:
         return inapplicable(f"the loss begins at {figure(first)}, too small for multiples to mean much")
-    first *= math.exp(NOISE_TIMES * change_noise(np.log(np.maximum(values, TINY))))
-    peak = int(np.argmax(values))
+    before, after = (np.log(np.maximum(some, TINY)) for some in neighbours(values))
+    first *= math.exp(NOISE_TIMES * scatter(after - before))
+    peak = highest_row(loss)
     text = f"the loss begins at {figure(float(values[0]), 4)} and peaks at {figure(float(values[peak]), 4)} at step "
     text += f"{int(steps[peak]):,}"
     where = (int(steps[0]), int(steps[peak]))
-    past = np.flatnonzero(values > factor * first)
-    if not len(past):
+    if values[peak] <= factor * first:
         small = Evidence(
             f"{text}, {as_factor(float(values[peak]) / first)} its start (limit {factor:g}×)",
             "loss",
@@ -166,14 +175,15 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
     )
     text += f"step {int(steps[at]):,} on"
     climbed = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
-    strength, good = beyond(level / first, factor), int(steps[max(past[0] - 1, 0)])
-    return measured(strength, climbed, onset_step=int(steps[past[0]]), last_good_step=good)
+    past = int(np.argmax(values > factor * first))
+    strength, good = beyond(level / first, factor), int(steps[max(past - 1, 0)])
+    return measured(strength, climbed, onset_step=int(steps[past]), last_good_step=good)
 
 
 def _highest_level(values: Floats, rows: int) -> tuple[float, int]:
     """Return the highest median of `rows` neighbours, and its first row; a lower bound of it in a long series."""
     # Where it is high, more than half of the rows are: only these are looked at closely.
-    high = np.argpartition(values, -min(len(values), TOP))[-min(len(values), TOP) :]
+    high = highest_rows(values, TOP)
     starts = np.sort(np.clip(high[:, None] - np.arange(rows), 0, len(values) - rows), axis=None)
     levels = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows)[starts])
     highest = int(np.argmax(levels))
@@ -201,9 +211,10 @@ def loses_progress(
     """
     steps, values = finite(loss)
     count = levels.count(len(values))
-    if context.restless or values.min() <= 0:
+    if context.restless or lowest(loss) <= 0:
         return inapplicable(context.restless or "the loss reaches 0, where factors mean nothing")
-    course, starts = blocks(np.log(values), count)
+    some, starts = block_rows(values, count)
+    course = row_medians(np.log(some))
     low, last = int(np.argmin(course)), count - max(2, count // 4)
     spiked = isinstance(spike, Spike) and (spike.top.recovered_step is None or spike.top.step >= steps[starts[low]])
     if isinstance(rise, Rise) or spiked:

@@ -8,16 +8,17 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import SOME, median, resolution, stretches
+from stabtree.common.passes import changes, remembered
+from stabtree.common.stats import SOME, median, resolution, true_at_end
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, highest, lowest
 from stabtree.predicates.course.cross_entropy import guess, may_be_zero
 from stabtree.predicates.registry import Count, predicate
 from stabtree.profile import scatter_of
 from stabtree.profile.quantum import quanta
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
@@ -37,21 +38,29 @@ def loss_at_zero(
     come down to it: a smallest value above 0 that is a `fall`-th of the largest says that 0 is a small value rounded.
     """
     steps, values = finite(loss)
-    why = may_be_zero(run, context, values)
+    why = may_be_zero(run, context, loss)
     if why:
         return inapplicable(why)
-    zero = values == 0
-    rest = values[~zero]
-    text = f"the loss is exactly 0 in {int(zero.sum()):,} of {len(values):,} rows"
-    text += f"; its other values go from {figure(rest.min())} to {figure(rest.max())}" if len(rest) else ""
-    at = int(np.argmax(zero))
-    seen = float(zero[at:].mean())
-    fell = above(float(rest.min()) * fall, float(rest.max())) if len(rest) else FARTHEST
-    ends = whether(bool(zero[-1]) and int(zero.sum()) >= shared.ROWS_SHORT)
+    zero = _zeros(loss)
+    low, high = float(values.min(initial=np.inf, where=values > 0)) if len(zero) else lowest(loss), highest(loss)
+    text = f"the loss is exactly 0 in {len(zero):,} of {len(values):,} rows"
+    text += f"; its other values go from {figure(low)} to {figure(high)}" if high else ""
+    at = int(zero[0]) if len(zero) else 0
+    seen = len(zero) / (len(values) - at)
+    fell = above(low * fall, high) if high else FARTHEST
+    ends = whether(bool(values[-1] == 0) and len(zero) >= shared.ROWS_SHORT)
     strength = weakest(ends, below(1 - seen, 1 - share), fell)
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), seen, share),)
     good = int(steps[at - 1]) if at else None
     return measured(strength, found, onset_step=int(steps[at]), last_good_step=good)
+
+
+@remembered
+def _zeros(loss: Series) -> Ints:
+    """Return the rows at which a loss is exactly 0: int64 (n,)."""
+    if lowest(loss) > 0:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(finite(loss)[1] == 0)
 
 
 @predicate(source="batches without a label; NaN rows logged as 0 (logging_nan_inf_filter)", min_points=5)
@@ -73,16 +82,16 @@ def zero_rows(
     they are the end of the scatter, as of a loss of margins.
     """
     steps, values = finite(loss)
-    why = may_be_zero(run, context, values)
+    why = may_be_zero(run, context, loss)
     if why:
         return inapplicable(why)
-    others = np.flatnonzero(values != 0)
-    zero = np.flatnonzero(values == 0)
-    zero = zero[zero < others.max(initial=-1)]  # what follows the last ordinary row is the end of the loss
+    zero = _zeros(loss)
+    if len(zero):
+        zero = zero[: len(zero) - true_at_end(values == 0)]  # what follows the last ordinary row is the end of the loss
     if not len(zero) or len(zero) > share * len(values):
         text = f"{len(zero):,} of {len(values):,} rows of the loss are exactly 0"
         return Answer(NO, (Evidence(text, "loss", (), len(zero) / len(values), share),), strength=-FARTHEST)
-    strengths, step = [-FARTHEST], scatter_of(loss).quantum
+    others, step, strengths = np.flatnonzero(values != 0), scatter_of(loss).quantum, [-FARTHEST]
     for at in zero:
         index = int(np.searchsorted(others, at))
         near = values[others[max(0, index - rows) : index + rows]]
@@ -118,9 +127,9 @@ def loss_repeats(
     more than to be `plain` or above, since no loss that is trained stays within a rounding of so large a number.
     """
     steps, values = finite(loss)
-    same = np.concatenate(([False], (values[1:] == values[:-1]) & (values[1:] != 0)))
+    same = changes(values, np.equal)
     different = _different(values, values_most if len(values) >= shared.ROWS_LONG else 1)
-    begin, end = _longest(same)
+    begin, end = _longest(same[values[same] != 0])
     if different and end - begin + 1 < rows:
         return _few_values(context, loss, different, digits, plain)
     count, value = end - begin + 1, float(values[begin - 1])
@@ -161,8 +170,15 @@ def _one_value(value: float, rows: int, classes: int | None) -> str:
     return f"{guess(value, classes) or f'{figure(value, 6)}'} in {rows:,} rows"
 
 
-def _longest(same: Bools) -> tuple[int, int]:
-    return max(stretches(same), key=lambda part: part[1] - part[0], default=(1, 1))
+def _longest(rows: Ints) -> tuple[int, int]:
+    """Return the first and the last but one of the longest stretch of neighbouring rows."""
+    if not len(rows):
+        return 1, 1
+    ends = np.append(np.flatnonzero(np.diff(rows) > 1), len(rows) - 1)
+    lengths = np.diff(ends, prepend=-1)
+    longest = int(np.argmax(lengths))
+    end = int(rows[ends[longest]]) + 1
+    return end - int(lengths[longest]), end
 
 
 def _different(values: Floats, max_values: int) -> list[float]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.lazy import np
+from stabtree.common.passes import increases, parts, remembered
 from stabtree.common.stats import (
     MEDIAN_ERROR,
     NEARLY_ZERO,
@@ -19,7 +20,7 @@ from stabtree.common.stats import (
 )
 from stabtree.common.strength import above, strongest, whether
 from stabtree.context.phase import MISSED_ROWS
-from stabtree.facts.registry import finite, per_series
+from stabtree.facts.registry import finite, highest
 from stabtree.profile import scatter_of
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Fall(NamedTuple):
         return strongest(steps, above(self.share, NORMAL_99 * self.error + self.coarse))
 
 
-@per_series
+@remembered
 def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) -> Fall:
     """Return how far a series of at least three finite values has come down.
 
@@ -136,7 +137,7 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         error=min(1e9, unsure * error / scale),
         coarse=min(1e9, float(scatter.quantum) / 2 / scale),
         trend=kendall_z(medians if count > shared.LEVELS else values),
-        steady=count >= shared.ROWS_SHORT and bool((np.diff(values) < 0).all()),
+        steady=count >= shared.ROWS_SHORT and increases(values[::-1]),
     )
 
 
@@ -188,10 +189,23 @@ def done_share(run: Run, context: Context, loss: Series, lr: Series | None, step
 
 def _mean_rate(run: Run, context: Context, lr: Series | None) -> float | None:
     """Return the mean learning rate as a share of its peak, all after it counted as that; None if not logged."""
-    _, rates = finite(lr) if lr is not None else (None, np.zeros(0))
-    if len(rates) < 2 or rates.max() <= 0:
+    if lr is None or len(finite(lr)[1]) < 2 or highest(lr) <= 0:
         return None
     configured = run.setting("lr")
     configured = float(configured) if isinstance(configured, int | float) else 0.0
-    peak = max(float(rates.max()), context.peak_lr.value or 0.0, configured)
-    return float(np.maximum.accumulate(rates).mean()) / peak
+    return _mean_peak(lr) / max(highest(lr), context.peak_lr.value or 0.0, configured)
+
+
+@remembered
+def _mean_peak(lr: Series) -> float:
+    """Return the mean of the highest rate so far."""
+    rates, total = finite(lr)[1], 0.0
+    peak = -math.inf
+    for part in parts(rates):
+        top = float(part.max())
+        if top > peak:
+            total += float(np.maximum(np.maximum.accumulate(part), peak).sum())
+            peak = top
+        else:
+            total += peak * len(part)
+    return total / len(rates)

@@ -8,12 +8,14 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import PART
 from stabtree.common.strength import above, below, weakest
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.cross_entropy import may_be_zero
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
@@ -36,18 +38,17 @@ def noise_vanishes(
     that moves by nature or may be 0.
     """
     steps, values = finite(loss)
-    why = context.restless or may_be_zero(run, context, values)
+    why = context.restless or may_be_zero(run, context, loss)
     if why:
         return inapplicable(why)
-    rises = np.diff(values) > 0
-    if len(rises) < 2 * shared.ROWS_LONG:
+    count = len(values) - 1
+    if count < 2 * shared.ROWS_LONG:
         return unknown(f"the loss has {len(values):,} finite rows, {2 * shared.ROWS_LONG + 1} are needed", "loss")
-    # The change after which the shares of rises differ most from one halfway between the two limits.
-    at = int(np.argmax(np.cumsum(rises - (rises_before + rises_after) / 2))) + 1
-    if not shared.ROWS_LONG <= at <= len(rises) - shared.ROWS_LONG:
-        text = f"{rises.mean():.0%} of the changes of the loss are rises, without a row from which on fewer are"
+    at = _parting(values, (rises_before + rises_after) / 2)
+    if not shared.ROWS_LONG <= at <= count - shared.ROWS_LONG:
+        text = f"{_rises(values):.0%} of the changes of the loss are rises, without a row from which on fewer are"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
-    before, after = float(rises[:at].mean()), float(rises[at:].mean())
+    before, after = _rises(values[: at + 1]), _rises(values[at:])
     began, ended = float(values[:at].min()), float(values[-1])  # what comes down from a spike only comes back
     text = f"up to step {int(steps[at]):,} {before:.0%} of the changes of the loss are rises, after it {after:.0%}, "
     text += f"while it falls from {figure(began)}, its lowest so far, to {figure(ended)}"
@@ -55,6 +56,25 @@ def noise_vanishes(
     calm = below(after, rises_after)
     strength = weakest(above(before, rises_before), calm, above(began, factor * ended))
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
+
+
+def _rises(values: Floats) -> float:
+    """Return which share of the changes are rises."""
+    return int(np.count_nonzero(values[1:] > values[:-1])) / (len(values) - 1)
+
+
+def _parting(values: Floats, share: float) -> int:
+    """Return the change after which the shares of rises differ most from the given one."""
+    highest, at, total = -np.inf, 0, 0.0
+    for begin in range(0, len(values) - 1, PART):
+        part = values[begin : begin + PART + 1]
+        more = (part[1:] > part[:-1]) - share
+        more[0] += total
+        np.cumsum(more, out=more)
+        top, total = int(np.argmax(more)), float(more[-1])
+        if more[top] > highest:
+            highest, at = float(more[top]), begin + top
+    return at + 1
 
 
 @predicate(source="measured: one batch over and over from a step on")

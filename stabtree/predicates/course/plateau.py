@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Answer, Evidence, inapplicable, unknown
 from stabtree.common.endings import FINISHED, ending_of
 from stabtree.common.figures import figure
+from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_SOME
 from stabtree.common.stats import MEDIAN_ERROR, change_noise, median, span
 from stabtree.common.strength import above, strongest
 from stabtree.facts.curve.rise import Rise
-from stabtree.facts.registry import Absent, Unknown, finite, per_series
+from stabtree.facts.registry import Absent, Unknown, finite, highest
 from stabtree.predicates.course.start import NATS
 from stabtree.predicates.registry import Groups, predicate
 
@@ -135,7 +138,7 @@ def _ends(run: Run, lr: Series | None) -> tuple[Evidence, ...]:
     if last >= run.planned_step:
         return (Evidence(f"all planned steps are done, the last is {last:,}", "", (last,)),)
     if lr is not None and len(rates := finite(lr)[1]):
-        peak, end = float(rates.max()), float(rates[-1])
+        peak, end = highest(lr), float(rates[-1])
         if end <= SHARE_SOME * peak:
             text = f"the learning rate has come down from {figure(peak)} to {figure(end)}"
             return (Evidence(text, "lr", (last,), end, SHARE_SOME * peak),)
@@ -172,11 +175,11 @@ def _gain(before: Floats, after: Floats, series: Series) -> Gain:
     """Return the fall between the medians of two groups of rows of a series."""
     steps, values = finite(series)
     error = MEDIAN_ERROR * change_noise(values) * (1 / len(before) + 1 / len(after)) ** 0.5
-    later = values[steps >= steps[0] + SHARE_SOME * (steps[-1] - steps[0])]
+    later = values[np.searchsorted(steps, math.ceil(steps[0] + SHARE_SOME * (steps[-1] - steps[0]))) :]
     return Gain(median(before), median(after), error, span(values), span(later))
 
 
-@per_series
+@remembered
 def _late(series: Series) -> Gain:
     """Return how far a series falls in the second half of the run."""
     _, values = finite(series)
@@ -184,7 +187,7 @@ def _late(series: Series) -> Gain:
     return _gain(values[half - part // 2 : half + part], values[-part:], series)
 
 
-@per_series
+@remembered
 def _learned(series: Series) -> Gain:
     """Return how far a series falls from its first rows to its last; from so many as show it best."""
     _, values = finite(series)

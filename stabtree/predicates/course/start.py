@@ -9,7 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.figures import as_share, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
+from stabtree.common.passes import extremes
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.context.model import (
     CLASSIFICATION,
@@ -21,7 +21,7 @@ from stabtree.context.model import (
     PREFERENCE,
 )
 from stabtree.context.phase import MIN_UNTRAINED
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, highest, lowest, middle
 from stabtree.frameworks.load import framework
 from stabtree.predicates.course.cross_entropy import LARGEST_VOCABULARY, guess
 from stabtree.predicates.course.fall import Fall, begins_late, done_share, early_rows, fall_of, first_level
@@ -109,7 +109,7 @@ def leaves_start(
     frozen = _no_gradient(grad_norm)
     if frozen and course.loss.at_least < min_share:
         return Answer("flat", (found, frozen), onset_step=begin, strength=FARTHEST)
-    if not finite(loss)[1].any():
+    if lowest(loss) == highest(loss) == 0:
         return inapplicable("the loss is exactly 0 in every row, which is asked about by itself")
     late = begins_late(run, loss)
     if late:
@@ -149,15 +149,14 @@ def _answer(loss: Series, course: Opening, strength: float, found: tuple[Evidenc
 
 def _evidence(loss: Series, course: Opening, context: Context, limit: float) -> Evidence:
     """Describe the first and the lowest level, and what the scatter leaves open."""
-    steps, values = finite(loss)
-    fall = course.loss
+    steps, fall = finite(loss)[0], course.loss
     side = "below" if fall.share >= 0 else "above"
     text = f"the lowest level of the loss is {as_share(abs(fall.share))} {side} its start"
     text += f"{_room(fall)}: {figure(fall.low, 4)} after {figure(fall.first, 4)}{_read_from(loss, fall, limit)}"
     if course.held_out:
         held = course.held_out
         text += f"; the held-out loss goes from {figure(held.first, 4)} to {figure(held.low, 4)}"
-    brief = "" if speaks(context) and not context.classes.value else guess(median(values), context.classes.value)
+    brief = "" if speaks(context) and not context.classes.value else guess(middle(loss), context.classes.value)
     return Evidence(text, "loss", (int(steps[0]), int(steps[fall.low_row])), fall.share, limit, brief)
 
 
@@ -215,7 +214,7 @@ def _held_out_still(eval_loss: Series | None) -> float:
 
 def _no_gradient(grad_norm: Series | None) -> Evidence | None:
     """Return evidence that the gradient is exactly 0 in every row; None where it is not, or not logged."""
-    if grad_norm is None or len(grad_norm) < shared.ROWS_SHORT or grad_norm.values.any():
+    if grad_norm is None or len(grad_norm) < shared.ROWS_SHORT or extremes(grad_norm) != (0, 0, True):
         return None
     text = f"grad_norm is exactly 0 in each of its {len(grad_norm):,} rows: nothing is learned"
     return Evidence(text, "grad_norm", (int(grad_norm.steps[0]), int(grad_norm.steps[-1])), 0.0, 0.0)

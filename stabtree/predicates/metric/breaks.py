@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, YES, Answer, Evidence
 from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows
 from stabtree.common.stats import stretches
 from stabtree.common.strength import whether
 from stabtree.facts.loss_break import last_finite_before
@@ -43,10 +44,9 @@ def finiteness(series: Series) -> Finiteness:
     It is lost where it is not finite from some row to its end, for longer than ever before: a rate without a case in
     some of the rows is undefined there, and may be so in the last one.
     """
-    sound = np.isfinite(series.values)
-    if sound.all():
+    if not len(broken_rows(series)):
         return Finiteness.FINITE
-    spans = stretches(~sound)
+    spans = stretches(~np.isfinite(series.values))
     begin, end = spans[-1]
     if begin == 0:
         return Finiteness.UNDEFINED

@@ -9,7 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, measured, unknown
 from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median, quantiles, row_medians
+from stabtree.common.stats import median, quantiles, running_medians
 from stabtree.common.strength import above
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
@@ -121,7 +121,7 @@ def _growth(values: Floats, *, at_end: bool) -> Grown | None:
     size = min(max(shared.ROWS_SHORT, len(values) // shared.LEVELS), len(values) // 2)
     if size < 1:
         return None
-    levels = row_medians(np.lib.stride_tricks.sliding_window_view(values, size))
+    levels = running_medians(values, size)
     begin = float(levels[0])
     if begin <= 0:
         return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows
 from stabtree.common.stats import interval, is_counter, stretches, true_at_end
 from stabtree.common.strength import FARTHEST, above, beyond, weakest
 from stabtree.facts.loss_break import Break, storm_start
@@ -31,13 +32,12 @@ def nonfinite_grad(
     """
     if loss is None and only_overflows(grad_norm):
         return unknown(ONLY_OVERFLOWS, "loss")
-    if grad_norm is not None and not np.isfinite(grad_norm.values).all():
+    if grad_norm is not None and len(broken_rows(grad_norm)):
         return _logged_overflow(grad_norm)
-    bad = ~np.isfinite(loss.values) if loss is not None else np.zeros(0, dtype=bool)
-    if loss is not None and bad.any():
-        step = int(loss.steps[bad][0])
+    if loss is not None and len(broken_rows(loss)):
+        step = int(loss.steps[broken_rows(loss)[0]])
         text = f"the loss is not finite at step {step:,}, so neither is its gradient"
-        found = Evidence(text, "loss", (step,), float(bad.sum()), 0.0)
+        found = Evidence(text, "loss", (step,), float(len(broken_rows(loss))), 0.0)
         return Answer(YES, (found,), onset_step=step, strength=FARTHEST)
     if not isinstance(scale, Unknown) and scale.drops:
         text = f"the loss scale was lowered {scale.drops} times, first at step {scale.first_drop:,}: one overflow each"
@@ -54,7 +54,7 @@ ONLY_OVERFLOWS = "only overflows are logged, not how many steps went well betwee
 
 def only_overflows(grad_norm: Series | None) -> bool:
     """Return whether a log reports nothing but overflows."""
-    return grad_norm is not None and not np.isfinite(grad_norm.values).any()
+    return grad_norm is not None and len(broken_rows(grad_norm)) == len(grad_norm)
 
 
 def _logged_overflow(grad_norm: Series) -> Answer:
@@ -82,8 +82,10 @@ def late_overflows(loss: Series | None, grad_norm: Series | None) -> Overflows:
     steps = np.zeros(0, dtype=np.int64)
     for series in (loss, grad_norm):
         if series is not None:
-            bad |= set(series.steps[~np.isfinite(series.values)].tolist())
+            bad |= set(series.steps[broken_rows(series)].tolist())
             steps = series.steps if not len(steps) or steps is series.steps else np.union1d(steps, series.steps)
+    if not bad:
+        return Overflows(0, 0, 0)
     late = steps[len(steps) // 2 :]
     flags = np.isin(late, np.fromiter(bad, dtype=np.int64, count=len(bad)))
     return Overflows(int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(flags))
@@ -112,7 +114,7 @@ def overflow_fingerprint(
     row and in all at most a twentieth of the steps (`ROWS_SHORT` in a short log).
     """
     if isinstance(loss_break, Absent) or loss_break.healed:
-        bad = int((~np.isfinite(grad_norm.values)).sum()) if grad_norm is not None else 0
+        bad = len(broken_rows(grad_norm)) if grad_norm is not None else 0
         text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
         late = late_overflows(loss, grad_norm)
         few = late.in_row <= max_in_row and late.total <= max(shared.ROWS_SHORT, shared.SHARE_SOME * len(loss) / 2)
@@ -178,7 +180,7 @@ def _storm(grad_norm: Series, loss_break: Break) -> Storm:
         text = f"the loss broke first, at step {broke:,}, with no overflow in the rows before (as in fp32)"
         good = int(steps[-1]) if len(steps) else None
         return Storm(broke, broke, good, Evidence(text, "loss", (broke,), -1.0, 0.0))
-    first = storm_start(bad, recovered_rows)
+    first = storm_start(rows, recovered_rows)
     onset = len(bad) - true_at_end(bad)
     text = f"grad_norm broke at step {int(steps[first]):,}, the loss at {broke:,} (fp16 overflow)"
     signal = Evidence(text, "grad_norm", (int(steps[first]), broke), 1.0, 0.0)

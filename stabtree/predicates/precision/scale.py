@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.strength import FARTHEST, above, weakest
 from stabtree.facts.loss_break import Break
-from stabtree.facts.registry import Absent, Unknown, finite
+from stabtree.facts.registry import Absent, Unknown, finite, highest, lowest
 from stabtree.facts.scale import SMALLEST
 from stabtree.predicates.precision.overflow import ONLY_OVERFLOWS, Overflows, late_overflows, only_overflows
 from stabtree.predicates.registry import predicate
@@ -69,8 +70,8 @@ def loss_scale_history(
 
 def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | None) -> Answer | None:
     """Answer `backoff` for a log that shows the scale only where it is lowered, and shows that once."""
-    bad = 0 if grad_norm is None else int(np.count_nonzero(~np.isfinite(grad_norm.values)))
-    if loss is None or not np.isfinite(loss.values).all():
+    bad = 0 if grad_norm is None else len(broken_rows(grad_norm))
+    if loss is None or len(broken_rows(loss)):
         return None
     if len(loss_scale) != 1 or not loss_scale.values[0] > 1 or bad > 1:
         return None
@@ -131,8 +132,8 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     of the run. A healthy scale calibrates early and then stays on a plateau of 2^13 to 2^16.
     """
     steps, values = finite(loss_scale)
-    if values.min() <= 0 or (values == values[0]).all():
-        still = (values == values[0]).all()
+    still = lowest(loss_scale) == highest(loss_scale)
+    if lowest(loss_scale) <= 0 or still:
         text = (
             f"the loss scale is {figure(values[0], 6)} throughout"
             if still

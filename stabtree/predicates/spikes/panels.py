@@ -180,7 +180,7 @@ def _continuous(steps: Ints, changes: Floats, jump: float, factor: float) -> str
 def _at_every_row(run: Run, lr: Series) -> bool:
     """Return whether the learning rate was logged wherever the loss was."""
     loss = run.get("loss")
-    return loss is not None and bool(np.isin(loss.steps, lr.steps).all())
+    return loss is not None and (loss.steps is lr.steps or bool(np.isin(loss.steps, lr.steps).all()))
 
 
 def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: NormPanelLimits) -> Answer:
@@ -189,8 +189,9 @@ def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: No
         return unknown("grad_norm was not logged", "grad_norm")
     top, factor = spike.top, limits.factor
     _, end = _rows_at(grad_norm.steps, top)
-    inside = (grad_norm.steps >= top.step - spike.params.window_steps) & (grad_norm.steps < top.step)
-    before = grad_norm.values[inside & np.isfinite(grad_norm.values)]
+    first, last = np.searchsorted(grad_norm.steps, (top.step - spike.params.window_steps, top.step))
+    before = grad_norm.values[first:last]
+    before = before[np.isfinite(before)]
     if grad_norm.steps[-1] < top.step or not len(before) or float(before.mean()) <= 0:
         return unknown("grad_norm is not logged around the spike", "grad_norm")
     start = max(int(np.searchsorted(grad_norm.steps, top.step)) - 1, 0)

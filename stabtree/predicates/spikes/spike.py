@@ -1,30 +1,26 @@
-"""Section 2: does the loss spike, does it come back, did grad_norm rise before? And the reverse: is it gone at once?"""
+"""Section 2: does the loss spike, does it come back, did grad_norm rise before?"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, deviations, figure
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_SHORT, SHARE_HALF
-from stabtree.common.stats import NORMAL_MAD, interval, median, row_medians
+from stabtree.common.stats import NORMAL_MAD, interval, median, running_medians
 from stabtree.common.strength import FARTHEST, above, weakest, whether
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spike import end_level
 from stabtree.facts.spikes.rarity import rarest
-from stabtree.predicates.course.cross_entropy import may_be_zero
-from stabtree.predicates.course.start import first_level
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats
-    from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
     from stabtree.facts.spike import Spike
     from stabtree.facts.spikes.excursions import Excursion
-    from stabtree.run import Run, Series
+    from stabtree.run import Series
 
 LISTED = 8  # no limit: spikes listed one by one; the rest are counted
 
@@ -165,7 +161,7 @@ def _climbed_before(loss: Series, spike: Spike, ends: float, climb_rows: int) ->
     before = values[steps <= spike.top.last_good_step]
     if len(before) < ROWS_SHORT:
         return None
-    levels = np.median(np.lib.stride_tricks.sliding_window_view(before, ROWS_SHORT), axis=1)
+    levels = running_medians(before, ROWS_SHORT)
     at = int(np.argmin(levels)) + ROWS_SHORT - 1
     took = spike.top.last_good_step - int(steps[at])
     slow = took > spike.params.window_steps and len(before) - 1 - at > climb_rows
@@ -210,90 +206,3 @@ def grad_norm_leads(
         text += f"step {top.step:,} by {lead:,} steps"
     found = (Evidence(text, "grad_norm", (top.step,), float(led), float(min_lead_rows)),)
     return measured(above(led, min_lead_rows), found)
-
-
-@predicate(source="measured: a batch that is drawn again and again", min_points=12)
-def loss_collapses(
-    run: Run,
-    loss: Series,
-    context: Context,
-    lr: Series | None = None,
-    *,
-    factor: float,
-    rows: Count,
-    within_rows: Count,
-    settled_rows: Count,
-    settled_share: float,
-    above_first: float,
-    lr_factor: float,
-    thrown: float,
-) -> Answer:
-    """Does a loss that had settled fall to almost 0 within a few rows?
-
-    Yes where `rows` neighbouring rows lie below a `factor`-th of the lowest of `settled_rows` rows that end at most
-    `within_rows` rows before. These have settled where the medians of their halves differ by less than `settled_share`,
-    none lies below half of their median, and that is at most `above_first` times the first level (for `thrown` see
-    `first_level`): what comes down from a spike only comes back. A rate that changes by `lr_factor` in between may
-    explain it. Not asked of exact zeros, nor of a loss that moves by nature or may be 0.
-    """
-    steps, values = finite(loss)
-    why = context.restless or may_be_zero(run, context, values)
-    rows, within_rows, settled_rows = max(rows, 1), max(within_rows, 1), max(settled_rows, 2)
-    if why:
-        return inapplicable(why)
-    if len(values) < settled_rows + rows:
-        return unknown(f"the loss has {len(values):,} finite rows, {settled_rows + rows} are needed")
-    before = np.lib.stride_tricks.sliding_window_view(values, settled_rows)[:-rows]
-    # The highest of each stretch, and the lowest of these within reach; behind the end of the log there is none.
-    after = -_lowest(-values, rows)[settled_rows:]
-    least = _lowest(np.append(after, np.full(within_rows - 1, np.inf)), within_rows)
-    low = _lowest(values, settled_rows)[:-rows]
-    fall = np.where(least > 0, low / np.maximum(least, 1e-300), 0.0)
-    far = np.flatnonzero(fall > factor)
-    calm = _settled(before[far], settled_share)
-    calm &= row_medians(before[far]) <= above_first * first_level(values, thrown)
-    if len(far) and not calm.any():
-        text = f"the loss falls {factor:g}× and more within {within_rows} rows, but not from {settled_rows} level ones"
-        return Answer(NO, (Evidence(text, "loss", (int(steps[far[0]]),)),))
-    at = int(far[calm][np.argmax(fall[far[calm]])]) if len(far) else int(np.argmax(fall))
-    end = at + settled_rows + int(np.argmin(after[at : at + within_rows]))
-    most = min(float(fall[at]), 1e300)
-    text = (
-        f"the loss falls {against(most, factor)}× at once (limit {factor:g}×): {figure(low[at])} or above up to step "
-    )
-    text += f"{int(steps[at + settled_rows - 1]):,}, {figure(after[end - settled_rows])} or below from step "
-    text += f"{int(steps[end]):,} on"
-    found = [Evidence(text, "loss", (int(steps[at + settled_rows]), int(steps[end])), most, factor)]
-    rates = _rates(lr, int(steps[at]), int(steps[end]))
-    if most <= factor or (len(rates) and rates.max() > lr_factor * max(float(rates.min()), 1e-300)):
-        if most > factor:
-            found.append(Evidence(f"lr goes from {figure(rates[0])} to {figure(rates[-1])} meanwhile", "lr"))
-        return Answer(NO, tuple(found))
-    onset = at + settled_rows
-    while onset < len(values) - 1 and values[onset] > low[at] / 2:
-        onset += 1
-    return Answer(YES, tuple(found), onset_step=int(steps[onset]), last_good_step=int(steps[onset - 1]))
-
-
-def _lowest(values: Floats, rows: int) -> Floats:
-    """Return the lowest of each `rows` neighbours: (n,) -> (n - rows + 1,)."""
-    count, width = len(values) - rows + 1, 1
-    while 2 * width <= rows:
-        values, width = np.minimum(values[:-width], values[width:]), 2 * width
-    return np.minimum(values[:count], values[rows - width :][:count])
-
-
-def _settled(windows: Floats, share: float) -> Bools:
-    """Return the mask of flat windows (n, rows) of the loss, shape (n,)."""
-    middle, half = row_medians(windows), windows.shape[1] // 2
-    first, last = row_medians(windows[:, :half]), row_medians(windows[:, half:])
-    level = np.abs(first - last) < share * np.minimum(first, last)
-    return np.asarray(level & (windows.min(axis=1) > middle / 2))
-
-
-def _rates(lr: Series | None, first: int, last: int) -> Floats:
-    """Return the learning rates from one step to another."""
-    if lr is None:
-        return np.zeros(0)
-    steps, values = finite(lr)
-    return values[(steps >= first) & (steps <= last)]

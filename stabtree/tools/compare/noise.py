@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import NOISE_TIMES, SHARE_HALF
-from stabtree.common.stats import change_noise, median, span, trailing_moments
+from stabtree.common.stats import change_noise, median, span
+from stabtree.facts.spikes.moments import trailing_moments
 from stabtree.facts.spikes.tails import Tail, upper_tail
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.stats import SOME
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import AUXILIARY, HIGHER, LOWER, NO_OUTCOME, PART, PLAIN, UNKNOWN, describe_name
 from stabtree.metrics.table import normalize, words
@@ -39,7 +40,8 @@ def readings(table: Table, names: Names) -> Readings:
 def is_constant(column: Column) -> bool:
     """Return whether all values of a column are the same."""
     held = column.held
-    return bool((held == held[0]).all())
+    # The first few show it of nearly every column.
+    return bool((held[:SOME] == held[0]).all() and (held == held[0]).all())
 
 
 def _by_values(reading: ColumnRole, name: str, column: Column | None) -> ColumnRole:
@@ -126,15 +128,15 @@ def _beside_whole(reading: ColumnRole, spelled: set[str]) -> ColumnRole:
 
 def _evaluated(found: Mapping[str, ColumnRole], table: Table) -> Readings:
     """Settle which measures of quality are of held-out data: those that are never logged together with the loss."""
-    losses = [name for name, reading in found.items() if reading.role is Role.LOSS]
-    rows = _rows(losses, table)
+    qualities = [name for name, reading in found.items() if reading.role is Role.QUALITY and not reading.held_out]
+    if not qualities:
+        return {}
+    rows = _rows([name for name, reading in found.items() if reading.role is Role.LOSS], table)
     settled: Readings = {}
-    for name, reading in found.items():
+    for name in qualities:
         column = table.columns[name]
-        if reading.role is not Role.QUALITY or reading.held_out or not column or not column.count:
-            continue
-        if rows is not None and not (rows & column.mask).any():
-            settled[name] = reading._replace(held_out=True)
+        if column and column.count and rows is not None and not (rows & column.mask).any():
+            settled[name] = found[name]._replace(held_out=True)
     return settled
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes
 from stabtree.common.text import clean
-from stabtree.loaders.assemble.steps import MAX_STEP
+from stabtree.loaders.assemble.steps import MAX_STEP, whole_steps
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import PHASE, RUN, SHOWN, Names
 from stabtree.metrics.ranking import FAR_MORE
@@ -19,12 +20,9 @@ from stabtree.run import ColumnUse
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.common.lazy import Floats
     from stabtree.loaders.assemble.misread import Misread
     from stabtree.loaders.assemble.roles.choice import Choice
     from stabtree.loaders.table import Column, Table
-
-PART = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
     wrong = plan.wrong[role].total if role in plan.wrong else 0
     if role == "step":
         unread = max(unread, plan.lost)
-        wrong += _no_steps(column.held)
+        wrong += _no_steps(column)
     use = _described(shown, column)
     return replace(use, metric=role, why=_odd(column), misread=unread + wrong, filled=column.count + unread)
 
@@ -91,9 +89,8 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
 def _described(shown: str, column: Column) -> ColumnUse:
     """Return how many values a column holds, and which are first and last."""
     values = column.held
-    finite = np.isfinite(values)
-    if not finite.all():
-        values = values[finite]
+    if not extremes(column).finite:
+        values = values[np.isfinite(values)]
     return ColumnUse(
         name=shown,
         metric=None,
@@ -152,7 +149,9 @@ def _ignored(name: str, role: str, column: Column, plan: Plan) -> str:
     return ""
 
 
-def _no_steps(values: Floats) -> int:
-    """Count the values that can be no step: part by part, since copying a long column takes longer than checking it."""
-    parts = (values[start : start + PART] for start in range(0, len(values), PART))
-    return sum(int(np.count_nonzero((part < 0) | (part >= MAX_STEP) | (part != np.floor(part)))) for part in parts)
+def _no_steps(column: Column) -> int:
+    """Count the values that can be no step."""
+    if whole_steps(column) is not None:
+        return 0
+    values = column.held
+    return int(np.count_nonzero((values < 0) | (values >= MAX_STEP) | (values != np.floor(values))))

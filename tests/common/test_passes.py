@@ -1,0 +1,105 @@
+"""Passes in parts against plain computations of the whole."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from itertools import product
+
+import numpy as np
+import pytest
+
+from stabtree.common.passes import (
+    PART,
+    broken_rows,
+    changes,
+    extremes,
+    increases,
+    parts,
+    remembered,
+    rows_at_end,
+    sound_rows,
+)
+from stabtree.run import Series
+
+SIZES = (0, 1, 2, PART, PART + 1, 2 * PART + 7)
+
+
+def _series(values: np.ndarray) -> Series:
+    return Series("loss", np.arange(len(values)), values)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_parts_are_the_whole(size: int) -> None:
+    """Every entry is in one part, in order."""
+    values = np.arange(size)
+    assert np.concatenate([np.zeros(0), *parts(values)]).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize(("size", "at"), [(size, at) for size, at in product(SIZES, (1, PART - 1, PART)) if at < size])
+def test_one_step_back_is_seen_between_any_two_rows(size: int, at: int) -> None:
+    """Between parts as well as inside of them; equal neighbours increase where that is not asked strictly."""
+    values = np.arange(size)
+    assert increases(values)
+    values[at:] -= 1
+    assert not increases(values)
+    assert increases(values, strictly=False)
+    values[at:] -= 1
+    assert not increases(values, strictly=False)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_changes_are_those_between_all_neighbours(size: int) -> None:
+    """Equal and different neighbours, with rounded noise."""
+    values = np.round(np.random.default_rng(size).normal(size=size), 1)
+    for test in (np.equal, np.not_equal):
+        assert changes(values, test).tolist() == (np.flatnonzero(test(values[1:], values[:-1])) + 1).tolist()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("odd", [(), (np.nan,), (np.inf, -np.inf), (np.nan, np.inf)])
+def test_extremes_are_those_of_the_finite_values(size: int, odd: tuple[float, ...]) -> None:
+    """Whatever else is logged; and the rows that are not finite are known."""
+    values = np.random.default_rng(size).normal(size=size)
+    values[: len(odd)] = odd[:size]
+    found, sound = extremes(_series(values)), np.isfinite(values)
+    assert found.finite == sound.all()
+    assert found.lowest == values[sound].min(initial=np.inf)
+    assert found.highest == values[sound].max(initial=-np.inf)
+    assert broken_rows(_series(values)).tolist() == np.flatnonzero(~sound).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"), [([], 0), ([9], 1), ([8], 0), ([7, 8, 9], 3), ([5, 6, 8, 9], 2), (list(range(10)), 10)]
+)
+def test_rows_at_the_end_have_no_others_between_them(rows: list[int], count: int) -> None:
+    """Of ten rows."""
+    assert rows_at_end(np.array(rows, dtype=np.int64), 10) == count
+
+
+def test_what_was_found_is_forgotten_with_its_object() -> None:
+    """A function is asked once of each object and option, and keeps no object alive."""
+    asked = []
+
+    @remembered
+    def size(series: Series, times: int = 1) -> int:
+        asked.append(times)
+        return times * len(series)
+
+    series = _series(np.zeros(3))
+    assert [size(series), size(series), size(series, times=2)] == [3, 3, 6]
+    assert asked == [1, 2]
+    alive = weakref.ref(series)
+    del series
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.parametrize(("broken", "whole"), [([], True), ([9], True), ([8, 9], True), ([0], False), ([3, 9], False)])
+def test_sound_rows_need_no_copy_before_a_broken_end(broken: list[int], whole: bool) -> None:
+    """Of ten rows: a view where only the last ones are not finite, and the finite ones everywhere."""
+    values = np.arange(10.0)
+    values[broken] = np.nan
+    found = values[sound_rows(_series(values))]
+    assert found.tolist() == values[np.isfinite(values)].tolist()
+    assert np.shares_memory(found, values) == whole
