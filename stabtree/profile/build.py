@@ -124,20 +124,18 @@ def _measure_alike(rows: list[_Rows]) -> list[_Measured]:
     values = rows[0].values[None] if len(rows) == 1 else np.stack([item.values for item in rows])
     values, blocked, quantum = _blocked(values)
     noise = _noise(blocked, quantum)
-    steps = [item.steps for item in rows]
     first, last = ends(values)
     # The search for changes takes longest, and few ask for it.
     stairs = Later(lambda: tuple(_staircases(blocked, noise, first, last)))
-    points = (extreme_rows(blocked, highest=False), extreme_rows(blocked, highest=True))
     local = smoothed(blocked.medians)
     every = zip(
         rows,
         range(len(rows)),
-        *points,
+        *(extreme_rows(blocked, highest=highest) for highest in (False, True)),
         first.tolist(),
         last.tolist(),
         noise.tolist(),
-        spikes(blocked, noise, steps),
+        spikes(blocked, noise, [item.steps for item in rows]),
         quantum.tolist(),
         local.min(axis=1).tolist(),
         local.max(axis=1).tolist(),

@@ -8,11 +8,11 @@ from itertools import chain, combinations, pairwise
 from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_LONG, SHARE_SOME
 from stabtree.common.stats import median
+from stabtree.loaders.assemble.printed import alike, begin_alike, rounding
 from stabtree.loaders.assemble.ranks import RANK_NAME
 
 if TYPE_CHECKING:
@@ -27,18 +27,11 @@ _RANK_SUFFIX = re.compile(r"\.rank\d+(?=(?:\.[^./\\]*)?$)")
 # Settings that differ between the ranks of one run, or say nothing of it.
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})
 MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is in the other log at its step
-DIGITS = range(1, 8)  # that a log prints; one with more holds all that single precision has
-SMALL = 1e-3  # what is smaller is printed with an exponent
-SINGLE = 2e-6  # the rounding of single precision, in which event files hold values
-FIRST_ROWS = 64  # no limit: rows by which most logs are told apart
 DISTINCTIVE = ("loss", "reward", "eval_loss", "grad_norm")
 """What two runs never have in common row for row; a learning rate they may."""
 CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
 """What each logger measures, or numbers, on its own."""
 OVERLAP = SHARE_SOME  # the share of a part's steps that the next one may leave out, and must not have begun in
-
-
-_FIRST_ROWS: WeakKeyDictionary[Series, tuple[Floats, Floats]] = WeakKeyDictionary()
 
 
 class RunLog(NamedTuple):
@@ -196,7 +189,7 @@ def aligned(one: Run, other: Run) -> Alignment | None:
         here, there = one.get(metric), other.get(metric)
         if here is None or there is None or not (len(here) and len(there)):
             continue
-        begins = _begin_alike(here, there)
+        begins = begin_alike(here, there)
         if not begins and np.array_equal(here.steps, there.steps):
             return None
         found = _by_step(one, other, here, there) or (_by_row(here, there) if begins else None)
@@ -215,7 +208,7 @@ def _by_step(one: Run, other: Run, here: Series, there: Series) -> Alignment | N
     if one.by_row or other.by_row or one.by_epoch != other.by_epoch:
         return None
     steps, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
-    if not _alike(here.values[mine], there.values[theirs]):
+    if not alike(here.values[mine], there.values[theirs]):
         return None
     whole = len(steps) == min(len(here), len(there))
     distinct = min(_distinct(here.values[mine]), _distinct(there.values[theirs]))
@@ -227,9 +220,9 @@ def _by_step(one: Run, other: Run, here: Series, there: Series) -> Alignment | N
 def _by_row(here: Series, there: Series) -> Alignment | None:
     """Return the steps of the rows that two logs share from the first on, where they are many."""
     count = min(len(here), len(there))
-    if count < PROVING_ROWS or not _alike(here.values[:PROVING_ROWS], there.values[:PROVING_ROWS]):
+    if count < PROVING_ROWS or not alike(here.values[:PROVING_ROWS], there.values[:PROVING_ROWS]):
         return None
-    if not _alike(here.values[:count], there.values[:count]):
+    if not alike(here.values[:count], there.values[:count]):
         return None
     if min(_distinct(here.values[:count]), _distinct(there.values[:count])) < PROVING_ROWS:
         return None
@@ -239,65 +232,7 @@ def _by_row(here: Series, there: Series) -> Alignment | None:
 def _agree(found: Alignment, here: Series, there: Series) -> bool:
     """Whether a metric has the same value wherever both logs hold it."""
     _, mine, theirs = np.intersect1d(here.steps, found.moved(there.steps), return_indices=True)
-    return not len(mine) or _alike(here.values[mine], there.values[theirs])
-
-
-def _alike(here: Floats, there: Floats) -> bool:
-    """Whether values are the same in as many digits as both logs hold; a NaN is like a NaN alone."""
-    return bool(len(here)) and _within(here, there, _rounding(here) + _rounding(there))
-
-
-def _begin_alike(here: Series, there: Series) -> bool:
-    """Whether the first rows of two series are the same; where they are not, no more of them are.
-
-    More rows may show that more digits were printed, never fewer.
-    """
-    (one, off), (other, other_off) = _first_rows(here), _first_rows(there)
-    rows = min(len(one), len(other))
-    return _within(one[:rows], other[:rows], off[:rows] + other_off[:rows])
-
-
-def _first_rows(series: Series) -> tuple[Floats, Floats]:
-    """Return the first values of a series, and how far they may be off: each log of a folder is compared with all."""
-    if series not in _FIRST_ROWS:
-        values = series.values[:FIRST_ROWS]
-        _FIRST_ROWS[series] = values, _rounding(values)
-    return _FIRST_ROWS[series]
-
-
-def _within(here: Floats, there: Floats, rounding: Floats) -> bool:
-    with np.errstate(invalid="ignore", over="ignore"):
-        off = np.abs(here - there) <= rounding + SINGLE * np.abs(here)
-    return bool((off | (here == there) | (np.isnan(here) & np.isnan(there))).all())
-
-
-def _rounding(values: Floats) -> Floats:
-    """Return how far values may be off because they were printed with few digits, float64 (n,); 0 where they were not.
-
-    Trainers print so many digits behind the point, or so many in all; Keras does both, by the size of a number.
-    """
-    sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
-    exponents = np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
-    with np.errstate(over="ignore"):
-        behind = next((digits for digits in DIGITS if _holds(sizes[sizes >= SMALL] * 10.0**digits)), None)
-        in_all = next((digits for digits in DIGITS if _holds(sizes * 10.0 ** (digits - exponents))), None)
-    off = np.zeros(len(values))
-    if behind is not None:
-        off = off + 0.51 * 10.0**-behind
-    if in_all is not None:
-        off = np.maximum(off, 0.51 * 10.0 ** (exponents - in_all))
-    return off
-
-
-def _holds(scaled: Floats) -> bool:
-    """Whether numbers are whole, as far as double precision shows; those that are too large for it are not."""
-    return _are_whole(scaled[:FIRST_ROWS]) and _are_whole(scaled)  # a few rule out most
-
-
-def _are_whole(scaled: Floats) -> bool:
-    return bool(np.isfinite(scaled).all()) and bool(
-        (np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all()
-    )
+    return not len(mine) or alike(here.values[mine], there.values[theirs])
 
 
 def _distinct(values: Floats) -> int:
@@ -308,7 +243,7 @@ def detail(run: Run) -> tuple[bool, int, float, int]:
     """Return how much a log says of its run: whether it has steps, its metrics, the digits of its loss, its rows."""
     loss = run.get("loss")
     values = np.zeros(0) if loss is None else loss.values
-    return not run.by_row, len(run.series), -float(_rounding(values).max(initial=0.0)), len(values)
+    return not run.by_row, len(run.series), -float(rounding(values).max(initial=0.0)), len(values)
 
 
 def _are_parts(runs: Collection[Run]) -> bool:

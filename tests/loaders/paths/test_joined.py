@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stabtree.loaders import load_run, load_runs
-from stabtree.loaders.paths import same_run
+from stabtree.loaders.assemble.printed import alike, begin_alike
 from tests.conftest import falling, series
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
@@ -156,7 +156,7 @@ def test_first_rows_never_part_what_is_the_same() -> None:
         values = random.normal(2, 1, 200) * 10.0 ** int(random.integers(-4, 4))
         printed = [np.array([float(f"{value:.{int(digits)}{kind}}") for value in values]) for digits, kind in DIGITS]
         one, other = (printed[int(random.integers(len(printed)))] for _ in range(2))
-        if same_run._alike(one, other):
+        if alike(one, other):
             same += 1
-            assert same_run._begin_alike(series("loss", one), series("loss", other))
+            assert begin_alike(series("loss", one), series("loss", other))
     assert same > 50
