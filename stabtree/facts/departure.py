@@ -143,9 +143,9 @@ def _at(scaled: Floats, stretch: _Stretch, limits: Limits, tried: int, side: int
     off, levels = _off_course(scaled[len(scaled) - count * rows :].reshape(count, rows), blocks)
     off = np.maximum(side * off, 0) if side else off
     last, earlier = off[-1], np.abs(off[:-blocks]).ravel()
-    direction = np.sign(last[-1])
-    if not direction:
+    if not last[-1]:
         return None
+    direction = math.copysign(1.0, float(last[-1]))
     at90, at99 = quantiles(earlier, 0.90, 0.99)
     noise = max(at90 / TWO_SIDED_90, limits.min_change)
     start = _start(last * direction, limits.quiet_sigma * noise)
@@ -199,8 +199,9 @@ def _off_course(table: Floats, blocks: int) -> tuple[Floats, Floats]:
     """Return how far each stretch's rows lie beyond the course of the blocks before it, and where that course ends."""
     rows = table.shape[1]
     ahead = windows(row_medians(table)[:-blocks], REFERENCE)
-    slopes = row_medians(np.diff(ahead))
-    levels = row_medians(ahead - slopes[:, None] * (np.arange(REFERENCE) - REFERENCE + 0.5))
+    slopes = of_three(*(ahead[:, 1:] - ahead[:, :-1]).T)
+    ordered = np.sort(ahead - slopes[:, None] * (np.arange(REFERENCE) - REFERENCE + 0.5), axis=1)
+    levels = (ordered[:, 1] + ordered[:, 2]) / 2
     drawn = slopes[:, None] * ((np.arange(rows * blocks) + 0.5) / rows)
     off = windows(table[REFERENCE:].ravel(), rows * blocks)[::rows] - levels[:, None]
     beyond: Floats = off - np.minimum(np.maximum(off, np.minimum(drawn, 0)), np.maximum(drawn, 0))
