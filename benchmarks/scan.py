@@ -1,8 +1,8 @@
 """How fast a folder of runs is scanned, and in how much memory.
 
-Copies with noise of one run in three formats: the processor time of a run and of a row; for runs of 2,000 steps
-runs per second on the cores at hand, a second scan with the cache, and a loop of single commands beside them; then rate and peak
-memory at rising numbers of smaller runs.
+Copies with noise of one run in three formats: the processor time of a run and of a row; for runs of 2,000 steps runs
+per second on the cores at hand, a second scan with the cache, and a loop of single commands beside them; then rate and
+peak memory at rising numbers of smaller runs.
 
     python -m benchmarks.scan
 """
@@ -153,8 +153,8 @@ def costs(top: Path) -> None:
         took = {steps: _cost(top, kind, steps) for steps in (SMALL_STEPS, STEPS, LONG_STEPS)}
         row = (took[LONG_STEPS][0] - took[SMALL_STEPS][0]) / (LONG_STEPS - SMALL_STEPS)
         print(
-            f"{called}: {(took[SMALL_STEPS][0] - row * SMALL_STEPS) * 1e3:.1f} ms a run and {row * 1e6:.2f} microseconds"
-            f" a row ({STEPS:,} rows: {took[STEPS][0] * 1e3:.1f} ms); {took[STEPS][1]:,.0f} bytes come back"
+            f"{called}: {(took[SMALL_STEPS][0] - row * SMALL_STEPS) * 1e3:.1f} ms a run and {row * 1e6:.2f} "
+            f"microseconds a row ({STEPS:,} rows: {took[STEPS][0] * 1e3:.1f} ms); {took[STEPS][1]:,.0f} bytes come back"
         )
 
 
