@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.metrics.ranking import Ranking
 
 if TYPE_CHECKING:
@@ -75,8 +76,12 @@ class Series:
 
     def before(self, step: int) -> Series:
         """Return its rows before a step."""
-        keep = self.steps < step
-        return replace(self, steps=self.steps[keep], values=self.values[keep])
+        end = rows_before(self.steps, step)
+        return replace(self, steps=self.steps[:end], values=self.values[:end])
+
+    def at(self, step: int) -> Floats:
+        """Return the value at a step, (1,); of a step at which it was not logged nothing, (0,)."""
+        return self.values[rows_before(self.steps, step) : rows_upto(self.steps, step)]
 
     def __len__(self) -> int:
         return len(self.steps)

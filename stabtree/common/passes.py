@@ -45,6 +45,16 @@ def increases(values: Floats | Ints, *, strictly: bool = True) -> bool:
     return True
 
 
+def rows_before(steps: Ints, step: float) -> int:
+    """Return how many of the steps, which rise, come before one."""
+    return int(np.searchsorted(steps, math.ceil(step)))  # a float would have all steps copied
+
+
+def rows_upto(steps: Ints, step: float) -> int:
+    """Return how many of the steps, which rise, come before one or are it."""
+    return int(np.searchsorted(steps, math.floor(step), side="right"))
+
+
 def changes(values: Floats, test: Callable[[Floats, Floats], Bools]) -> Ints:
     """Return the rows whose value passes a test against the one before it, such as `np.equal`: int64 (m,)."""
     found = [np.zeros(0, dtype=np.int64)]

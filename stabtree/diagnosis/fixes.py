@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
+from stabtree.common.passes import increases, rows_upto
 from stabtree.common.text import clean
 from stabtree.context.trainer import framework_of
 from stabtree.facts.registry import finite
@@ -164,11 +165,12 @@ class FixFormatter:
             return known
         steps, values = finite(series)
         onset = self.clues.moment.onset_step
-        end = len(values) if onset is None else int((steps <= onset).sum())
+        end = len(values) if onset is None else rows_upto(steps, onset)
         before = values[:end]
-        if end < EARLY_ROWS or (before[-1] > before[0] and bool((before[1:] >= before[:-1]).all())):
+        if end < EARLY_ROWS or (before[-1] > before[0] and increases(before, strictly=False)):
             before = values[: max(end, EARLY_ROWS, len(values) // 4)]
-        return float(before.max()) if len(before) and before.max() > 0 else None
+        highest = float(before.max(initial=0.0))
+        return highest if highest > 0 else None
 
     def _batches(self) -> str:
         """Return the batches of the onset, those after the last good step; empty if unknown or too many."""
@@ -179,7 +181,7 @@ class FixFormatter:
         if self.clues.moment.last_good_step is not None:
             last_before = min(self.clues.moment.last_good_step, last_before)
         steps, values = finite(series)
-        inside = values[(steps > last_before) & (steps <= self.clues.moment.onset_step)]
+        inside = values[rows_upto(steps, last_before) : rows_upto(steps, self.clues.moment.onset_step)]
         ids = list(dict.fromkeys(series.labels.get(float(value)) or f"{value:.0f}" for value in inside))
         if not ids or len(ids) > MAX_BATCHES:
             return ""

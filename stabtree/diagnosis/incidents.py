@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
+from stabtree.common.passes import rows_before
 from stabtree.context.find import context_of
 from stabtree.diagnosis.advice import decision, ranked_fixes, with_run_values
 from stabtree.diagnosis.causes import judged_causes, weights_are_sound
@@ -106,7 +107,7 @@ def _row_before(run: Run, evidence: Sequence[Evidence], onset: int | None, good:
     series = run.find(next((item.metric for item in evidence if item.metric), "loss"))
     if series is None:
         return None
-    before = series.steps[series.steps < onset]
+    before = series.steps[: rows_before(series.steps, onset)]
     return int(before[-1]) if len(before) else None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import SHARE_SOME
 from stabtree.common.stats import change_noise, interval, median, medians_of_three, running_medians
 from stabtree.facts.registry import fact, finite
@@ -124,7 +125,7 @@ class Checkpoints:
         if self.loss is None or found is None or not np.isfinite(self.loss.values[-1]):
             return False
         steps, values, rows = found
-        before, after = values[steps <= good][-rows:], values[steps > good]
+        before, after = values[: rows_upto(steps, good)][-rows:], values[rows_upto(steps, good) :]
         return len(before) > 0 and len(after) >= rows and median(after[-rows:]) <= median(before)
 
     def is_back(self, since: int, by: int) -> bool:
@@ -137,10 +138,10 @@ class Checkpoints:
             return True
         steps, values, _ = found
         rows = max(MIN_LEVEL_ROWS, len(values) // 20)
-        between = values[(steps >= since) & (steps < by)]
+        between = values[rows_before(steps, since) : rows_before(steps, by)]
         if len(between) < rows:
             return False
-        before = values[steps < since][-rows:] if steps[0] < since else values[:1]
+        before = values[: rows_before(steps, since)][-rows:] if steps[0] < since else values[:1]
         levels = running_medians(between, rows)
         return bool(levels.min() <= median(before))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows
+from stabtree.common.passes import broken_rows, rows_before
 from stabtree.common.shared import FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import median, stretches, true_at_end
 from stabtree.common.strength import FARTHEST
@@ -46,7 +46,7 @@ class Break(NamedTuple):
         half where there are fewer; a slow explosion would be its own baseline otherwise. None without four finite rows.
         """
         steps, values = finite(series)
-        values = values[steps < self.step]
+        values = values[: rows_before(steps, self.step)]
         if len(values) < 4:
             return None
         recent = min(self.recovered_rows, len(values) - len(values) // 2)

@@ -110,7 +110,7 @@ class Movers:
     def lost(self, metric: str, step: int) -> bool:
         """Return whether the row of a series at a step is not finite."""
         series = next((series for series in self._series if series.metric == metric), None)
-        return series is not None and bool((~np.isfinite(series.values[series.steps == step])).any())
+        return series is not None and bool((~np.isfinite(series.at(step))).any())
 
     def rate(self, onset_step: int) -> Move | None:
         """Return how the learning rate rose up to a step, if it had at least doubled by then and was still rising."""

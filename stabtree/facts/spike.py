@@ -8,6 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.figures import deviations
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval, median, span
 from stabtree.common.strength import FARTHEST, TINY, above
@@ -133,7 +134,7 @@ def _stays(loss: Series, found: Spike) -> bool:
     """Return whether the loss is still up, by more than `lasting_share`, when a return could have been seen."""
     steps, values = finite(loss)
     top, params = found.top, found.params
-    after = values[steps > top.step]
+    after = values[rows_upto(steps, top.step) :]
     too_early = len(after) < ROWS_SHORT or int(steps[-1]) - top.step < params.horizon(loss)
     if top.recovered_step is not None or too_early:
         return False
@@ -143,12 +144,12 @@ def _stays(loss: Series, found: Spike) -> bool:
 def _explodes(loss: Series, found: Spike, factor: float) -> bool:
     """Return whether a loss stays higher after a spike, to its end, than its bursts ever take it."""
     steps, values = finite(loss)
-    usual = median(np.abs(values[steps < found.top.step]))
+    usual = median(np.abs(values[: rows_before(steps, found.top.step)]))
     return _stays(loss, found) and end_level(found, loss) > factor * usual > 0
 
 
 def end_level(found: Spike, loss: Series) -> float:
     """Return where the loss ends: the median of the last quarter of the rows after the spike, at least `ROWS_SHORT`."""
     steps, values = finite(loss)
-    after = values[steps > found.top.step]
+    after = values[rows_upto(steps, found.top.step) :]
     return median(after[-max(ROWS_SHORT, len(after) // 4) :])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import interval
 from stabtree.common.strength import above
@@ -87,7 +88,7 @@ def _neighbours(loss: Series, early: int | None, late: int) -> bool:
 
 def _breaks_too(eval_loss: Series | None, step: int) -> bool:
     """Return whether an evaluation from this step on is not finite: no logger's mean does that."""
-    return eval_loss is not None and not bool(np.isfinite(eval_loss.values[eval_loss.steps >= step]).all())
+    return eval_loss is not None and not bool(np.isfinite(eval_loss.values[rows_before(eval_loss.steps, step) :]).all())
 
 
 def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
@@ -128,10 +129,10 @@ def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: floa
         )
     rise = broke.rise_before(grad_norm)
     steps, values = finite(grad_norm)
-    values = values[steps < broke.step]
+    values = values[: rows_before(steps, broke.step)]
     if rise is None:
         return unknown(f"grad_norm has too few finite values before step {broke.step:,}", "grad_norm")
-    last = int(steps[steps < broke.step][-1])
+    last = int(steps[: rows_before(steps, broke.step)][-1])
     ordinary = f"{figure(values[-1], 4)} at step {last:,}, {figure(rise[0], 2)}× its usual value"
     if interval(loss.steps) >= sparse_steps:
         between = f"the {broke.step - last - 1:,} steps from there up to the break were not logged"
@@ -239,7 +240,7 @@ def activation_overflow(
     broke = None if isinstance(loss_break, Absent) else loss_break
     peaks: dict[str, float] = {}
     for name, series in activation_max.items():
-        early = series.values[series.steps <= broke.step] if broke else series.values
+        early = series.values[: rows_upto(series.steps, broke.step)] if broke else series.values
         usable = early[~np.isnan(early)]
         if len(usable):
             peaks[name] = float(usable.max())

@@ -97,7 +97,7 @@ def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
 
 def _sound_at(grad_norm: Series | None, step: int) -> bool:
     """Return whether grad_norm is finite at a step, or was not logged."""
-    return grad_norm is None or bool(np.isfinite(grad_norm.values[grad_norm.steps == step]).all())
+    return grad_norm is None or bool(np.isfinite(grad_norm.at(step)).all())
 
 
 @predicate(source="stabtree", min_points=2)

@@ -11,6 +11,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.stats import median
 from stabtree.common.strength import above, weakest, whether
 from stabtree.facts.registry import finite
@@ -97,8 +98,8 @@ def data_changes(
         return Answer(NO, tuple(move.before(top.step) for move in led[:1]))
     if lr is not None:
         steps, rates = finite(lr)
-        old = rates[(steps >= top.step - spike.params.window_steps) & (steps < top.step)]
-        new = rates[steps >= top.step][:rows]
+        old = rates[rows_before(steps, top.step - spike.params.window_steps) : rows_before(steps, top.step)]
+        new = rates[rows_before(steps, top.step) :][:rows]
         if len(old) and len(new) and float(new.max()) > lr_factor * float(old.min()):
             text = f"lr goes from {figure(float(old.min()))} to {figure(float(new.max()))} around step {top.step:,}"
             return Answer(NO, (Evidence(text, "lr", (top.step,)),))
@@ -106,7 +107,7 @@ def data_changes(
         return Answer(POSSIBLE, (level,))
     before = (grad_norm.steps >= top.step - spike.params.window_steps) & (grad_norm.steps < top.step)
     usual = grad_norm.values[before & np.isfinite(grad_norm.values)]
-    after = grad_norm.values[grad_norm.steps >= top.step][:rows]
+    after = grad_norm.values[rows_before(grad_norm.steps, top.step) :][:rows]
     if not len(usual) or not len(after) or float(usual.mean()) <= 0:
         return Answer(POSSIBLE, (level,))
     ratio = float(np.clip(median(np.nan_to_num(after, nan=np.inf)) / float(usual.mean()), -1e300, 1e300))
@@ -157,13 +158,13 @@ def gradient_outlives(
     """
     good = loss.steps[np.isfinite(loss.values)]
     last = int(good[-1]) if len(good) else int(loss.steps[0]) - 1
-    after = grad_norm.values[grad_norm.steps > last]
+    after = grad_norm.values[rows_upto(grad_norm.steps, last) :]
     sound = after[np.isfinite(after) & (after > 0)]
     alive = len(sound) if len(np.unique(sound)) > 1 else 0
     text = f"grad_norm is finite and above 0 in {alive:,} of its {len(after):,} rows after the last finite loss"
     found = (Evidence(text, "grad_norm", (last,), float(alive), float(outlive_rows)),)
     enough = alive >= outlive_rows and alive >= outlive_share * len(after)
-    infinite = bool(np.isinf(loss.values[loss.steps > last]).any())
+    infinite = bool(np.isinf(loss.values[rows_upto(loss.steps, last) :]).any())
     return Answer(LIKELY if enough and not infinite else NO, found)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.lazy import np
+from stabtree.common.passes import PART
 from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, median, running_medians
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def left_level(steps: Ints, values: Floats, by_step: int) -> Onset | None:
         return None
     level = running_medians(values[:end], rows)
     calm = max(int(level.argmin()) + rows, 4 * rows)  # what grows for long has changes of its own
-    noise = min(median(np.abs(np.diff(part))) for part in (values[:calm], values[:end]))
+    changes = np.diff(values[: max(calm, end)])
+    np.abs(changes, out=changes)
+    noise = min(median(changes[: calm - 1]), median(changes[: end - 1]))
     white = NORMAL_MAD * MEDIAN_ERROR * noise / math.sqrt(2 * rows)
     # The lowest of many windows is lower than their level by so many errors.
     low, errors = float(level.min()), math.sqrt(2 * math.log(end / rows))
@@ -105,8 +108,9 @@ def _wander(level: Floats, rows: int) -> float:
     """Return how much levels of so many rows each scatter around a steady course, by the bends between neighbours."""
     if len(level) <= 2 * rows:
         return 0.0
-    bends = level[2 * rows :] - 2 * level[rows:-rows] + level[: -2 * rows]
-    return NORMAL_MAD * median(np.abs(bends)) / math.sqrt(6)
+    bends = level[2 * rows :] - 2 * level[rows:-rows]
+    bends += level[: -2 * rows]
+    return NORMAL_MAD * median(np.abs(bends, out=bends)) / math.sqrt(6)
 
 
 def _before_the_turn(level: Floats, low: int, rows: int, off: float) -> int:
@@ -114,11 +118,13 @@ def _before_the_turn(level: Floats, low: int, rows: int, off: float) -> int:
 
     A fall hides the beginning of a rise: until the two are equal there is only a fall that slows down.
     """
-    first, end = 2 * rows, min(low, len(level) - 1 - rows) + 1
-    if end <= first:
-        return low
-    here = level[first:end]
-    before, after = level[first - rows : end - rows] - here, here - level[first + rows : end + rows]
-    plateau = level[: end - first] - here <= off
-    good = np.flatnonzero(plateau | (after >= np.maximum(before, 0.0) * shared.SHARE_HALF))
-    return min(low, first + int(good[-1])) if len(good) else low
+    end = min(low, len(level) - 1 - rows) + 1
+    for begin in range(end - PART, 2 * rows - PART, -PART):
+        first, last = max(begin, 2 * rows), begin + PART
+        here = level[first:last]
+        before, after = level[first - rows : last - rows] - here, here - level[first + rows : last + rows]
+        plateau = level[first - 2 * rows : last - 2 * rows] - here <= off
+        good = np.flatnonzero(plateau | (after >= np.maximum(before, 0.0) * shared.SHARE_HALF))
+        if len(good):
+            return min(low, first + int(good[-1]))
+    return low

@@ -9,6 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.figures import against, figure, share_of
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before
 from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_SOME
 from stabtree.common.stats import blocks, change_noise, median
 from stabtree.common.strength import FARTHEST, TINY, above, strongest, weakest
@@ -175,7 +176,7 @@ def _evidence(found: Course, limits: RiseLimits, last: int) -> Evidence:
 def _stays(loss: Series, found: Course, into: Levels) -> str:
     """Describe a rise that was over long before the end; empty where it goes on in the last half of its rows."""
     steps, values = finite(loss)
-    steps, values = steps[steps >= found.low_step], values[steps >= found.low_step]
+    steps, values = steps[rows_before(steps, found.low_step) :], values[rows_before(steps, found.low_step) :]
     levels, starts = blocks(values, into.count(len(values)))
     below = np.flatnonzero(levels < found.end - SHARE_SOME * found.rise)
     since = int(below[-1]) + 1 if len(below) else 0

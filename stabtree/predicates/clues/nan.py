@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before
 from stabtree.common.shared import ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import LARGEST
 from stabtree.predicates.clues.registry import Seen, clue
@@ -67,7 +68,7 @@ def loss_alone(_moment: Moment, loss: Series, loss_break: Break, grad_norm: Seri
 
     Weights that hold a NaN give neither. None where fewer than three gradients were logged from the break on.
     """
-    norms = grad_norm.values[grad_norm.steps >= loss_break.step]
+    norms = grad_norm.values[rows_before(grad_norm.steps, loss_break.step) :]
     if len(norms) < ROWS_SHORT:
         return None
     back = int(np.isfinite(loss.values[loss_break.row + 1 :]).sum())
@@ -104,7 +105,7 @@ def dead_gradients(moment: Moment, grad_norm: Series) -> Seen | None:
     """Return whether most gradient norms from the onset on are NaN or infinite: `yes` or `no`."""
     if moment.onset_step is None:
         return None
-    after = grad_norm.values[grad_norm.steps >= moment.onset_step]
+    after = grad_norm.values[rows_before(grad_norm.steps, moment.onset_step) :]
     if not len(after):
         return None
     broken = int((~np.isfinite(after)).sum())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_upto
 from stabtree.common.shared import ROWS_SHORT, SHARE_SOME
 from stabtree.common.stats import median
 from stabtree.facts.curve.turn import turn_of
@@ -63,8 +64,8 @@ def training_rises_too(_moment: Moment, loss: Series, eval_loss: Series) -> Seen
     steps, values = finite(loss)
     if turn is None:
         return None
-    later = eval_loss.steps[eval_loss.steps > turn.step][:2]
-    before = values[steps <= turn.step][-ROWS_SHORT:]
+    later = eval_loss.steps[rows_upto(eval_loss.steps, turn.step) :][:2]
+    before = values[: rows_upto(steps, turn.step)][-ROWS_SHORT:]
     after = values[(steps > turn.step) & (steps <= later[-1])] if len(later) else before[:0]
     if min(len(before), len(after)) < ROWS_SHORT or median(before) <= 0:
         return None

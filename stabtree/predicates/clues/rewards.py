@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common import shared
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.stats import median
 from stabtree.context import model
 from stabtree.facts.registry import finite
@@ -142,7 +143,7 @@ def entropy_left(moment: Moment, run: Run) -> Seen | None:
         return None
     steps, values = finite(series)
     if moment.onset_step is not None:
-        values = values[steps <= moment.onset_step]
+        values = values[: rows_upto(steps, moment.onset_step)]
     values = np.abs(values)
     size = min(shared.ROWS_SHORT, len(values) // 2)
     if not size or not (first := float(values[0])):
@@ -206,7 +207,7 @@ def _before(series: Series, moment: Moment) -> Floats:
     steps, values = finite(series)
     if moment.onset_step is None:
         return values
-    before = values[steps < moment.onset_step]
+    before = values[: rows_before(steps, moment.onset_step)]
     return before if len(before) else values
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before
 from stabtree.common.shared import LEVELS, ROWS_SHORT, SHARE_HALF, TREND_Z
 from stabtree.common.stats import blocks, kendall_z, median
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, lowest
 from stabtree.predicates.clues.registry import Seen, clue
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ def lone_infinite_norms(moment: Moment, grad_norm: Series, loss: Series) -> Seen
 def norm_grows_from_start(moment: Moment, grad_norm: Series) -> Seen | None:
     """Return how many times its first rows grad_norm reaches before the onset, where it rises all the way; else 1."""
     steps, values = finite(grad_norm)
-    before = values if moment.onset_step is None else values[steps < moment.onset_step]
-    before = before[before > 0]
+    before = values if moment.onset_step is None else values[: rows_before(steps, moment.onset_step)]
+    if lowest(grad_norm) <= 0:
+        before = before[before > 0]
     if len(before) < 2 * ROWS_SHORT:
         return None
     first, last = median(before[:ROWS_SHORT]), median(before[-ROWS_SHORT:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before
 from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT
 from stabtree.common.stats import interval, median
 from stabtree.facts.registry import finite
@@ -68,7 +69,7 @@ def gradient_rows_up(_moment: Moment, grad_norm: Series, spike: Spike) -> Seen |
     """Return for how many rows in a row, from the spike on, grad_norm is three times its usual value or not finite."""
     top = spike.top
     before = grad_norm.values[(grad_norm.steps < top.step) & np.isfinite(grad_norm.values)][-ROWS_LONG:]
-    after = grad_norm.values[grad_norm.steps >= top.step]
+    after = grad_norm.values[rows_before(grad_norm.steps, top.step) :]
     usual = median(before) if len(before) >= ROWS_SHORT else 0.0
     if usual <= 0 or not len(after):
         return None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 
@@ -37,7 +38,7 @@ def quality_back(moment: Moment, eval_loss: Series) -> Seen | None:
     if moment.onset_step is None:
         return None
     steps, values = finite(eval_loss)
-    before, after = values[steps < moment.onset_step], values[steps >= moment.onset_step]
+    before, after = values[: rows_before(steps, moment.onset_step)], values[rows_before(steps, moment.onset_step) :]
     if not len(before) or not len(after) or before.min() <= 0:
         return None
     share = float(after.min() / before.min())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import NEARLY_ZERO, blocks, interval, kendall_z, median
 from stabtree.common.strength import beyond, weakest
@@ -32,8 +33,8 @@ def _stretch(loss: Series, rise: Rise | Absent | Unknown, window_steps: int, *, 
 
 def _within(series: Series, start: int, end: int) -> tuple[Ints, Floats]:
     steps, values = finite(series)
-    keep = (steps >= start) & (steps <= end)
-    return steps[keep], values[keep]
+    inside = slice(rows_before(steps, start), rows_upto(steps, end))
+    return steps[inside], values[inside]
 
 
 @predicate(source="phase19 Q4.1; Mann 1945, Kendall 1975")

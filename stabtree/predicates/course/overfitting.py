@@ -8,6 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, as_share, figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before
 from stabtree.common.shared import NOISE_TIMES
 from stabtree.common.stats import change_noise, median
 from stabtree.common.strength import above, below, strongest, weakest, whether
@@ -141,7 +142,7 @@ def _still_rises(quality: Series, step: int) -> Evidence | None:
     It must end better than it was at the step: what only wins back a part of what it lost does not get better.
     """
     steps, values = finite(quality)
-    after = values[steps >= step]
+    after = values[rows_before(steps, step) :]
     late = after[-max(shared.ROWS_SHORT, len(after) // 2) :]
     if len(late) < shared.ROWS_SHORT:
         return None

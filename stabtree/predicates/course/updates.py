@@ -11,6 +11,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before
 from stabtree.common.stats import is_counter, median
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import predicate
@@ -60,7 +61,7 @@ def best_untrained(reward: Series, loss: Series) -> Answer:
     """
     steps, values = finite(reward)
     begun = int(loss.steps[0])
-    before, after = values[steps < begun], values[steps >= begun]
+    before, after = values[: rows_before(steps, begun)], values[rows_before(steps, begun) :]
     if len(before) < 2 or len(after) < 2:
         return Answer(NO, (Evidence(f"the reward is logged from the first update, step {begun:,}, on", "reward"),))
     text = f"updates begin at step {begun:,}; the reward is {figure(median(before), 4)} before and "

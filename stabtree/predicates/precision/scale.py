@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows
+from stabtree.common.passes import broken_rows, rows_before
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.strength import FARTHEST, above, weakest
 from stabtree.facts.loss_break import Break
@@ -58,7 +58,7 @@ def loss_scale_history(
     halved = scale.drops > net_halvings and scale.last <= scale.highest / 2 ** (net_halvings + 1)
     floored = sound and halved and late.at_end >= ROWS_SHORT
     if (fallen < collapse_below and scale.drops) or (forgiving and floored):
-        before = loss_scale.steps[loss_scale.steps < scale.fall_step]
+        before = loss_scale.steps[: rows_before(loss_scale.steps, scale.fall_step)]
         good = int(before[-1]) if len(before) else None
         strength = above(collapse_below, fallen) if fallen < collapse_below else 0.0
         return Answer("collapsed", evidence, onset_step=scale.fall_step, last_good_step=good, strength=strength)
@@ -112,7 +112,7 @@ def no_scale_helps(
     if isinstance(scale, Unknown):
         return unknown(scale.reason, *scale.missing)
     start, lowest = scale.fall_step, float(finite(loss_scale)[1][-1])
-    gradients, losses = grad_norm.values[grad_norm.steps >= start], loss.values[loss.steps >= start]
+    gradients, losses = (one.values[rows_before(one.steps, start) :] for one in (grad_norm, loss))
     if not len(gradients) or not len(losses):
         return unknown(f"loss and grad_norm were not both logged from step {start:,} on", "loss", "grad_norm")
     sound, broken = int(np.isfinite(gradients).sum()), int((~np.isfinite(losses)).sum())

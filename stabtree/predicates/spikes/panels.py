@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
 from stabtree.common.shared import ROWS_SHORT, SHARE_SOME
 from stabtree.common.stats import median
 from stabtree.common.strength import above
@@ -128,7 +129,7 @@ def lr_panel(run: Run, lr: Series | None, top: Excursion, factor: float, *, fall
     start, end = _rows_at(steps, top)
     if start < 1 or end - start < 2 or steps[-1] < top.step:
         return _same_on_both_sides(steps, values, top, factor)
-    changes = np.diff(np.log(np.maximum(values, 1e-300)))
+    changes = _log_changes(lr)
     sizes = np.abs(changes) if falls else changes
     near, before = sizes[start - 1 : end - 1], changes[: start - 1]
     usual = median(np.abs(before)) if len(before) else 0.0
@@ -151,6 +152,12 @@ def lr_panel(run: Run, lr: Series | None, top: Excursion, factor: float, *, fall
     found = (Evidence(text, "lr", (step,), jump, factor),)
     strength = above(jump, factor)
     return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]), strength=abs(strength))
+
+
+@remembered
+def _log_changes(lr: Series) -> Floats:
+    """Return the changes of the logarithm of a rate from row to row."""
+    return np.diff(np.log(np.maximum(finite(lr)[1], 1e-300)))
 
 
 def _same_on_both_sides(steps: Ints, values: Floats, top: Excursion, factor: float) -> Answer:

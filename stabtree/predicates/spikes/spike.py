@@ -8,6 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, deviations, figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import NORMAL_MAD, interval, median, running_medians
 from stabtree.common.strength import FARTHEST, above, weakest, whether
@@ -106,7 +107,7 @@ def spike_recovers(
         share, expected = spike.share(top.peak), rarest(loss, top, params)
         reason += f"; it rose by {against(share, open_share, '.0%')} of its range (limit {open_share:.0%})"
         found = (Evidence(reason, "loss", (top.step, last), share, open_share),)
-        still = median(values[steps > top.peak_step][-ROWS_SHORT:]) > spike.back_level
+        still = median(values[rows_upto(steps, top.peak_step) :][-ROWS_SHORT:]) > spike.back_level
         rare = above(params.rare, expected) if late_counts else FARTHEST
         strength = weakest(above(share, open_share), rare, whether(still or steps[-1] == top.peak_step))
         if strength < 0:
@@ -135,7 +136,7 @@ def _stayed_up(
     repeats = None if isinstance(batches, Unknown) else batches.around(top.step, params.window_steps)
     if repeats and repeats.stuck and not isinstance(batches, Unknown):
         since = int(batches.series.steps[repeats.first])
-        before = values[(steps >= since - params.window_steps) & (steps < since)]
+        before = values[rows_before(steps, since - params.window_steps) : rows_before(steps, since)]
         if len(before) and ends <= float(before.mean()):
             text = (
                 f"the loss ends at {figure(ends, 4)}, below the {figure(before.mean(), 4)} before the loader got stuck "
@@ -158,7 +159,7 @@ def _stayed_up(
 def _climbed_before(loss: Series, spike: Spike, ends: float, climb_rows: int) -> int | None:
     """Return the step of the lowest level before a spike, where a long way up from it exceeds what the spike added."""
     steps, values = finite(loss)
-    before = values[steps <= spike.top.last_good_step]
+    before = values[: rows_upto(steps, spike.top.last_good_step)]
     if len(before) < ROWS_SHORT:
         return None
     levels = running_medians(before, ROWS_SHORT)

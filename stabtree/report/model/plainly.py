@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common import shared
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.stats import median
 from stabtree.common.text import in_words
 from stabtree.context.find import context_of
@@ -40,12 +41,12 @@ def recovered(run: Run, finding: Incident) -> str:
     rows = max(MIN_ROWS, len(values) // LEVEL_SHARE)
     if len(values) < 2 * rows:
         return ""
-    before, last = values[steps < onset][-rows:], float(values[-1])
+    before, last = values[: rows_before(steps, onset)][-rows:], float(values[-1])
     begins, ends = median(values[:rows]), median(values[-rows:])
     if finding.restart is None and len(before) and max(ends, last) <= before.max():
         return f"It came back: the loss ends at {figure(last, 4)}; nothing to restart."
     before_that = f"the {figure(begins, 4)} of its first rows" if last > begins else "where it was before"
-    if last >= values[steps >= onset].max():
+    if last >= values[rows_before(steps, onset) :].max():
         return f"The loss ends at {figure(last, 4)}, above {before_that}."
     return f"The loss fell back from its top, but ends at {figure(last, 4)}, above {before_that}."
 
@@ -57,8 +58,8 @@ def stayed_up(run: Run, finding: Incident) -> str:
         return ""
     steps, values = finite(series)
     good = onset - 1 if finding.last_good_step is None else finding.last_good_step
-    before = values[steps <= good][-shared.ROWS_LONG :]
-    after = values[steps > good]
+    before = values[: rows_upto(steps, good)][-shared.ROWS_LONG :]
+    after = values[rows_upto(steps, good) :]
     if len(before) < MIN_ROWS or len(after) < MIN_ROWS:
         return ""
     low, high = median(before), median(after[-max(MIN_ROWS, len(values) // LEVEL_SHARE) :])
@@ -93,7 +94,7 @@ def better_meanwhile(run: Run, finding: Incident) -> str:
     if finding.leaf.of != RISES or quality is None or onset is None:
         return ""
     steps, values = finite(quality)
-    before, after = values[steps <= onset], values[steps > onset]
+    before, after = values[: rows_upto(steps, onset)], values[rows_upto(steps, onset) :]
     if not len(before) or len(after) < MIN_ROWS:
         return ""
     last = median(after[-max(MIN_ROWS, len(after) // LEVEL_SHARE) :])

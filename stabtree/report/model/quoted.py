@@ -133,7 +133,7 @@ def _jumps(series: Series, onset: int) -> bool:
 
 
 def _is_finite(series: Series, step: int) -> bool:
-    return bool(np.isfinite(series.values[series.steps == step]).all())
+    return bool(np.isfinite(series.at(step)).all())
 
 
 def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) -> dict[int, str]:

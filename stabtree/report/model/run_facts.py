@@ -60,7 +60,7 @@ def logged_at(run: Run, step: int) -> datetime | None:
     series = run.get("wall_time")
     if series is None:
         return None
-    times = series.values[series.steps == step]
+    times = series.at(step)
     if len(times) and CALENDAR[0] <= times[0] < CALENDAR[1]:
         return datetime.fromtimestamp(float(times[0]), UTC)
     return None

@@ -10,6 +10,7 @@ from stabtree.common.stats import stretches
 from stabtree.predicates.course.exact import _longest
 from stabtree.predicates.course.fall import _mean_peak
 from stabtree.predicates.course.noise import _parting
+from stabtree.predicates.spikes.collapse import Stretches
 from stabtree.run import Series
 
 SIZES = (2, 500, PART, PART + 1, PART + 2, 2 * PART + 100)
@@ -44,3 +45,26 @@ def test_the_longest_stretch_is_the_first_of_its_length(share: float) -> None:
         flags = np.random.default_rng(seed).random(60) < share
         expected = max(stretches(flags), key=lambda part: part[1] - part[0], default=(1, 1))
         assert _longest(np.flatnonzero(flags)) == expected
+
+
+def _plain(values: np.ndarray, settled: int, within: int, low: int) -> np.ndarray:
+    """Return the lowest of each settled stretch over the lowest that the highest of the low rows after it reach."""
+    windows = np.lib.stride_tricks.sliding_window_view
+    after = windows(values, low).max(axis=1)[settled:]
+    reached = windows(np.append(after, np.full(within - 1, np.inf)), within).min(axis=1)
+    before = windows(values, settled).min(axis=1)[:-low]
+    return np.where(reached > 0, before / np.maximum(reached, 1e-300), 0.0)
+
+
+@pytest.mark.parametrize("rows", [40, PART - 1, PART + 29, PART + 30, 2 * PART + 100])
+@pytest.mark.parametrize(("settled", "within", "low"), [(20, 20, 10), (2, 1, 1), (7, 3, 5)])
+def test_falls_are_those_of_the_whole(rows: int, settled: int, within: int, low: int) -> None:
+    """Also of the rows at the end, behind which there is nothing, and of those beside the end of a part."""
+    values = np.exp(np.random.default_rng(rows).normal(size=rows))
+    values[rows // 3 : rows // 3 + 40] /= 50
+    values[rows // 2] = 0.0
+    fall = _plain(values, settled, within, low)
+    at, far, falls = Stretches(values, settled, within, low).steepest(3.0)
+    assert at == np.argmax(fall)
+    assert far.tolist() == np.flatnonzero(fall > 3).tolist()
+    assert falls.tolist() == fall[fall > 3].tolist()
