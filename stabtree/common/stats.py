@@ -194,7 +194,14 @@ def block_rows(values: Floats, count: int) -> tuple[Floats, Ints]:
 
 def medians_of_three(values: Floats) -> Floats:
     """Return the median of each of at least three values and its neighbours; at both ends the mean of two."""
-    return np.concatenate(([np.mean(values[:2])], running_medians(values, 3), [np.mean(values[-2:])]))
+    return np.concatenate(([np.mean(values[:2])], inner_medians(values), [np.mean(values[-2:])]))
+
+
+def inner_medians(values: Floats) -> Floats:
+    """Return the median of each three neighbours along the last axis: (..., n) -> (..., n - 2)."""
+    before, here, after = values[..., :-2], values[..., 1:-1], values[..., 2:]
+    found: Floats = np.maximum(np.minimum(before, here), np.minimum(np.maximum(before, here), after))
+    return found
 
 
 def kendall_z(values: Floats) -> float:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import median, medians_of_three, quantiles, row_medians
+from stabtree.common.stats import inner_medians, median, medians_of_three, quantiles, row_medians
 from stabtree.facts.spikes.tails import Tail
 
 if TYPE_CHECKING:
@@ -155,14 +156,21 @@ def _strays(scaled: Floats, rows: int) -> bool:
     Most series do not, and no earlier stretch need be looked at.
     """
     size = REFERENCE * rows
-    medians = row_medians(scaled[:size].reshape(REFERENCE, rows))
-    slope = float(row_medians(np.diff(medians))) / rows
-    level = float(row_medians(medians - slope * rows * (np.arange(REFERENCE) + 0.5)))
+    # Of so few numbers a list is faster than an array.
+    medians: list[float] = row_medians(scaled[:size].reshape(REFERENCE, rows)).tolist()
+    slope = _middle([after - before for before, after in pairwise(medians)]) / rows
+    level = _middle([middle - slope * rows * (at + 0.5) for at, middle in enumerate(medians)])
     own = np.abs(scaled[:size] - level - slope * (np.arange(size) + 0.5))
-    stays = scaled[-2:] - level - slope * size
     drawn = slope * (len(scaled) - size)
-    off = stays - np.clip(stays, min(drawn, 0.0), max(drawn, 0.0))
-    return bool(np.abs(off).max() > np.partition(own, int(0.9 * size))[int(0.9 * size)])
+    stays = (float(last) - level - slope * size for last in scaled[-2:])
+    off = (one - min(max(one, min(drawn, 0.0)), max(drawn, 0.0)) for one in stays)
+    return bool(max(map(abs, off)) > np.partition(own, int(0.9 * size))[int(0.9 * size)])
+
+
+def _middle(values: list[float]) -> float:
+    """Return the median of a few numbers."""
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _unheard_of(off: Floats, blocks: int, start: int, factor: float) -> bool:
@@ -172,7 +180,7 @@ def _unheard_of(off: Floats, blocks: int, start: int, factor: float) -> bool:
         return True
     if len(last) < 3:
         return False
-    together = row_medians(np.lib.stride_tricks.sliding_window_view(earlier, 3, axis=-1))
+    together = inner_medians(earlier)
     return float(medians_of_three(last)[1:-1].max()) > factor * float(together.max())
 
 

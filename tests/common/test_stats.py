@@ -98,3 +98,12 @@ def test_row_medians_are_those_of_numpy(rows: int, count: int) -> None:
     np.testing.assert_array_equal(stats.row_medians(values), np.median(values, axis=-1))
     whole = np.arange(count * rows).reshape(count, rows) ** 2 % 7
     np.testing.assert_array_equal(stats.row_medians(whole), np.median(whole, axis=-1))
+
+
+@pytest.mark.parametrize("shape", [(3,), (50,), (4, 9)])
+def test_inner_medians_are_those_of_three_neighbours(shape: tuple[int, ...]) -> None:
+    """Along the last axis, with ties and NaN among them."""
+    values = np.round(np.random.default_rng(9).normal(size=shape), 1)
+    values[..., 1:2] = np.nan if shape == (50,) else 0.0
+    windows = np.lib.stride_tricks.sliding_window_view(values, 3, axis=-1)
+    np.testing.assert_array_equal(stats.inner_medians(values), np.median(windows, axis=-1))
