@@ -6,10 +6,11 @@ Everything is frozen and the arrays are read-only: nothing downstream can alter 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from dataclasses import field, replace
+from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
 
 __all__ = ["ColumnUse", "FileUse", "Gap", "LogLine", "Resume", "Run", "Series", "Setting"]
-
 
 # The key of the record that a Recorder begins a run with, beside `config`; other readers ignore it.
 RUN_HEADER = "recorder_run"
@@ -200,7 +200,7 @@ class Run:
             return bool(self.config) and not self.series
         if name in OTHERS:
             return bool(getattr(self, name))
-        return name in self.series or any(key.startswith(f"{name}/") for key in self.series)
+        return name in self.series or any(map(methodcaller("startswith", f"{name}/"), self.series))
 
     def get(self, metric: str) -> Series | None:
         """Return the series of a metric, None if it was not logged."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from stabtree.common.dataclass import dataclass
 
 YES = "yes"
 NO = "no"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.text import clean
 
 if TYPE_CHECKING:

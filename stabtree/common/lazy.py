@@ -7,6 +7,7 @@ importing numpy there would double their start-up time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -34,9 +35,10 @@ else:
     np = _Numpy()
     Floats = Ints = Bools = Any
 
+S = TypeVar("S")
 T = TypeVar("T")
 
-__all__ = ["Bools", "Floats", "Imported", "Ints", "Later", "np"]
+__all__ = ["Bools", "Floats", "Imported", "Ints", "Later", "np", "per_object"]
 
 
 class Later(Sequence[T]):
@@ -80,6 +82,25 @@ class Later(Sequence[T]):
         return tuple, (self._all(),)
 
 
+KEPT = 32  # no limit
+
+
+def per_object(function: Callable[[S], T]) -> Callable[[S], T]:
+    """Remember what a function of an object that nobody changes made, for the last few objects."""
+    known: dict[int, tuple[S, T]] = {}
+
+    @wraps(function)
+    def remembered(one: S) -> T:
+        found = known.get(id(one))
+        if found is None:
+            if len(known) >= KEPT:
+                del known[next(iter(known))]
+            found = known[id(one)] = one, function(one)  # the object is kept, so that no other one gets its id
+        return found[1]
+
+    return remembered
+
+
 class Imported(MutableMapping[str, T]):
     """Objects by name. A module is imported when the first of its objects is asked for.
 
@@ -97,6 +118,13 @@ class Imported(MutableMapping[str, T]):
         if name not in self._known:
             self._known[name] = getattr(import_module(f"{self._package}.{self._modules[name]}"), name)
         return self._known[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the object of a name, or the default where there is none; a walk asks for hundreds."""
+        found = self._known.get(name)
+        if found is None and name in self._modules:
+            return self[name]
+        return default if found is None else found
 
     def __setitem__(self, name: str, value: T) -> None:
         self._modules.setdefault(name, "")

@@ -21,7 +21,7 @@ def clean(text: object, limit: int = 200) -> str:
     """
     # What is cut off anyway is not worth scanning: a broken file can hold one line of many megabytes.
     head = str(text)[: 4 * limit + 1000]
-    flat = "".join(map(_printable, _ESCAPES.sub("", head))).strip()
+    flat = head.strip() if head.isprintable() else "".join(map(_printable, _ESCAPES.sub("", head))).strip()
     if len(flat) <= limit:
         return flat
     return flat[: limit - 1] + "…"

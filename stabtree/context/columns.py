@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import field
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.text import clean
 from stabtree.metrics.table import words
 
@@ -32,17 +33,22 @@ class ColumnNames:
     """
 
     names: Mapping[str, str]
+    _known: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
-    def first(self, marks: Iterable[str]) -> tuple[str, ...]:
+    def first(self, marks: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns of the first mark all of whose names are there; empty where none is.
 
         Args:
             marks: names of columns, or parts of them, separated by spaces.
         """
-        for mark in marks:
-            parts = mark.split()
-            if all(part in self.names for part in parts):
-                return tuple(self.names[part] for part in parts)
+        if marks not in self._known:
+            self._known[marks] = next(filter(None, map(self._found, marks)), ())
+        return self._known[marks]
+
+    def _found(self, mark: str) -> tuple[str, ...]:
+        parts = mark.split()
+        if all(part in self.names for part in parts):
+            return tuple(self.names[part] for part in parts)
         return ()
 
 
@@ -53,9 +59,9 @@ def columns_of(run: Run) -> ColumnNames:
     return _named(tuple(written or run.series)[:MAX_COLUMNS])
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _named(names: tuple[str, ...]) -> ColumnNames:
-    """Return the columns of these names; several rooms ask who one run is."""
+    """Return the columns of these names; several rooms ask who one run is, and the runs of a scan are alike."""
     found: dict[str, str] = {}
     for name in names:
         for part in _parts(name):

@@ -14,7 +14,7 @@ from stabtree.metrics.table import normalize
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree.context.model import Context
+    from stabtree.context.model import Context, Known
     from stabtree.run import Run
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
@@ -70,13 +70,19 @@ class Conditions(NamedTuple):
         return None if None in known else False
 
 
-def conditions_of(run: Run, context: Context) -> Conditions:
-    """Return what a run is known to be, and known not to be."""
+def conditions_of(run: Run, context: Context, precision: Known[str]) -> Conditions:
+    """Return what a run is known to be, and known not to be.
+
+    Args:
+        run: the run.
+        context: who it is.
+        precision: in which precision it trains.
+    """
     clip, overlap = run.setting("grad_clip"), run.setting("overlap_comm")
     trainer = _framework(run, context)
     return Conditions(
         {
-            "precision": _precision(run, context),
+            "precision": _precision(run, precision),
             "optimizer": _optimizer(context),
             "framework": trainer,
             "library": _only("library", framework(context.framework.value or "").library),
@@ -94,10 +100,10 @@ def _only(key: str, *words: str) -> dict[str, bool]:
     return {word: word in words for word in known_words()[key]}
 
 
-def _precision(run: Run, context: Context) -> dict[str, bool]:
-    if not context.precision.value:
+def _precision(run: Run, known: Known[str]) -> dict[str, bool]:
+    if not known.value:
         return {}
-    found = _only("precision", context.precision.value)
+    found = _only("precision", known.value)
     if found["fp16"]:
         scale, mixed = run.get("loss_scale"), run.setting("mixed")
         scaled = scale is not None and bool((scale.values > 1).any())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from stabtree.context.columns import columns_of
-from stabtree.context.model import FROM_REWARDS, Context
+from stabtree.context.model import FROM_REWARDS, Context, FullContext
 from stabtree.context.outcome import chance_of, outcome_of
 from stabtree.context.phase import phase_of
 from stabtree.context.settings import classes_of, optimizer_of, peak_lr_of, planned_steps_of, precision_of
@@ -27,17 +27,20 @@ _RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
 }
 
 
-_found: WeakKeyDictionary[Run, Context] = WeakKeyDictionary()
+_found: WeakKeyDictionary[Run, FullContext] = WeakKeyDictionary()
 
 
-def context_of(run: Run) -> Context:
+def context_of(run: Run) -> FullContext:
     """Return who a run is, as far as its configuration, its columns and its first rows show."""
     if run not in _found:
-        _found[run] = _look(run)
+        who = who_of(run)
+        parts = {name: getattr(who, name) for name in Context.__dataclass_fields__}
+        _found[run] = FullContext(**parts, precision=precision_of(run))
     return _found[run]
 
 
-def _look(run: Run) -> Context:
+def who_of(run: Run) -> Context:
+    """Return the same without the precision."""
     trainer = framework_of(run)
     task, algorithm = task_of(run, columns_of(run), trainer.value or "")
     classes = classes_of(run)
@@ -47,7 +50,6 @@ def _look(run: Run) -> Context:
         algorithm=algorithm,
         phase=phase_of(run, task, classes),
         framework=trainer,
-        precision=precision_of(run),
         optimizer=optimizer_of(run),
         planned_steps=planned_steps_of(run),
         peak_lr=peak_lr_of(run),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from stabtree.common.dataclass import dataclass
 
 T = TypeVar("T", str, int, float)
 
@@ -48,7 +49,6 @@ class Context:
         algorithm: `ppo`, `dqn`, `dpo`, ..., of tasks that have several.
         phase: one of `PHASES`.
         framework: the id of the trainer's file in `stabtree.frameworks`.
-        precision: `fp32`, `fp16`, `bf16` or `fp8`.
         optimizer: its usual name in lower case.
         planned_steps: the optimizer steps that the run was to make.
         peak_lr: the highest learning rate, as configured or logged.
@@ -64,7 +64,6 @@ class Context:
     algorithm: Known[str] = Known()
     phase: Known[str] = Known()
     framework: Known[str] = Known()
-    precision: Known[str] = Known()
     optimizer: Known[str] = Known()
     planned_steps: Known[int] = Known()
     peak_lr: Known[float] = Known()
@@ -80,6 +79,19 @@ class Context:
         return self.task.value in FROM_REWARDS
 
 
+@dataclass(frozen=True, slots=True)
+class FullContext(Context):
+    """Who a run is, with the precision that it trains in.
+
+    What a walk would find in each precision is asked of most runs: next to no fact is made of it, and all others hold.
+
+    Attributes:
+        precision: `fp32`, `fp16`, `bf16` or `fp8`.
+    """
+
+    precision: Known[str] = Known()
+
+
 PARTS = (
     *("task", "algorithm", "phase", "framework", "precision", "optimizer"),
     *("planned_steps", "peak_lr", "classes", "outcome", "chance"),
@@ -87,7 +99,7 @@ PARTS = (
 """The attributes of a context that say how they are known, in the order in which they are shown."""
 
 
-def as_dict(context: Context) -> dict[str, Any]:
+def as_dict(context: FullContext) -> dict[str, Any]:
     """Return a context as plain values: each part with its value, how it is known, and the evidence."""
     parts = {name: getattr(context, name) for name in PARTS}
     found: dict[str, Any] = {name: {"value": p.value, "how": p.how, "why": p.why} for name, p in parts.items()}

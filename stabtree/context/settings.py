@@ -12,7 +12,6 @@ from stabtree.common.passes import broken_rows, extremes
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.text import clean
 from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, Known
-from stabtree.profile.quantum import bits_used
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -62,6 +61,8 @@ def precision_of(run: Run) -> Known[str]:
 
 def _of_the_loss(run: Run) -> Known[str]:
     """Return bf16 where every loss is a number of that format, as next to no loss is that was computed in another."""
+    from stabtree.profile.quantum import bits_used
+
     loss = run.get("loss")
     if loss is None:
         return Known()

@@ -74,7 +74,7 @@ def task_of(run: Run, columns: ColumnNames, trainer: str) -> Task:
 def _configured(run: Run) -> Task:
     for key in ("algorithm", "task"):
         spelled = set(_WORD.findall(str(run.setting(key) or "").lower()))
-        for names, task, algorithm in WORDS:
+        for names, task, algorithm in WORDS if spelled else ():
             word = next((word for word in names.split() if word in spelled), "")
             if word:
                 known = how(run, key), why(run, key)

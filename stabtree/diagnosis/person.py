@@ -65,12 +65,17 @@ def contradiction(question: Question, word: str, ask: Callable[[Question], Answe
     return f"answered {word}; the log says otherwise: {other.evidence[0].text}"
 
 
-def with_answer(run: Run, question: Question, word: str) -> Run:
-    """Return the run with the setting that a person's answer is, for all questions that ask for it."""
+def setting_of(question: Question, word: str) -> str:
+    """Return the key of the setting that a person's answer is; empty where it is none."""
     predicate = predicate_named(question.test)
-    if predicate is None or not predicate.sets or word == UNKNOWN:
-        return run
-    return replace(run, config={**run.config, predicate.sets: Setting(word, f"answered to {question.id}")})
+    if predicate is None or word == UNKNOWN:
+        return ""
+    return predicate.sets
+
+
+def with_setting(run: Run, key: str, question: Question, word: str) -> Run:
+    """Return the run with the setting that a person's answer is, for all questions that ask for it."""
+    return replace(run, config={**run.config, key: Setting(word, f"answered to {question.id}")})
 
 
 def person_can_answer(question: Question) -> bool:

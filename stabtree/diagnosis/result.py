@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.answer import UNKNOWN
+from stabtree.common.dataclass import dataclass
 from stabtree.run import CONFIG
 
 if TYPE_CHECKING:

@@ -101,7 +101,7 @@ def _with_causes(events: list[Happening], finding: Incident, onset: int) -> list
 def _moves_around(movers: Movers, finding: Incident, onset: int) -> list[Happening]:
     """Return the moves around both the onset of the event and that of the finding's own leaf, by step."""
     moves: dict[str, Move] = {}
-    for step in (finding.own_onset_step, onset):
+    for step in dict.fromkeys((finding.own_onset_step, onset)):
         if step is not None:
             moves |= {move.metric: move for move in (*movers.others_around(step), *movers.around(step))}
     return _by_step(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from stabtree.common.answer import Answer

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN, Answer
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
+from stabtree.context.reads import depends
 from stabtree.diagnosis.ignored import check_ignored
-from stabtree.diagnosis.person import answered_visit, check_answers, contradiction, person_can_answer, with_answer
+from stabtree.diagnosis.person import (
+    answered_visit,
+    check_answers,
+    contradiction,
+    person_can_answer,
+    setting_of,
+    with_setting,
+)
 from stabtree.diagnosis.visits import Visit
 from stabtree.facts import facts_of
 from stabtree.predicates import predicate_named
 from stabtree.tree.model import Question
 from stabtree.tree.overrides import apply_overrides
-from stabtree.tree.params import find_node, resolved
+from stabtree.tree.params import find_node, plain_params, resolved
 
 if TYPE_CHECKING:
+    from stabtree.context.reads import Reads
     from stabtree.diagnosis.visits import Walked
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
@@ -82,12 +92,15 @@ class Walker:
     seen: dict[str, Visit] = field(default_factory=dict)  # by question
     against: dict[str, str] = field(default_factory=dict)  # how the log contradicts a person's answer, by question
     unused: list[str] = field(default_factory=list)  # answers that decided nothing
+    known: dict[str, tuple[Answer, Reads]] = field(default_factory=dict)  # answers of the log, by question
 
     def believe(self, question: Question, word: str) -> None:
-        """Apply the setting that a person's answer is, if it is one."""
-        run = with_answer(self.run, question, word)
-        if run is not self.run:
-            self.run, self.facts = run, facts_of(run, self.settings, self.facts.faults)
+        """Apply the setting that a person's answer is, if it is one; what was not made of it still holds."""
+        key = setting_of(question, word)
+        if key:
+            self.run = with_setting(self.run, key, question, word)
+            self.facts = self.facts.with_setting(self.run, key)
+            self.known = {id_: found for id_, found in self.known.items() if not depends(found[1], key)}
 
     def walk_path(self) -> tuple[tuple[Visit, ...], Leaf]:
         """Walk from the entry of the tree to the first leaf."""
@@ -175,10 +188,23 @@ class Walker:
         predicate = predicate_named(question.test)
         if predicate is None:
             return Answer(UNKNOWN, reason=FOR_A_PERSON)
-        return predicate.answer(self.facts, self.params(question), "question", question.id)
+        if question.id not in self.known:
+            self.known[question.id] = self.facts.noted(
+                lambda: predicate.answer(self.facts, self.params(question), "question", question.id)
+            )
+        return self.known[question.id][0]
 
     def params(self, node: Asking) -> dict[str, Param]:
         """Return the parameters of a node's own test: those of the tree, then of `--literal`, then of `--set`."""
+        # Of causes several leaves may have one of the same id, with parameters of its own.
+        if self.options.overrides or self.tree.questions.get(node.id) is not node:
+            return self._params(node)
+        known = plain_params(self.tree)[self.options.literal]
+        if node.id not in known:
+            known[node.id] = self._params(node)
+        return known[node.id]
+
+    def _params(self, node: Asking) -> dict[str, Param]:
         found = resolved(self.tree, node, literal=self.options.literal, facts=self.facts.params)
         chain: list[str] = [node.id]
         while node.like:

@@ -29,7 +29,7 @@ _NAMES = {
     "scale": "scale",
     "seam": "seam",
     "spike": "spike",
-    "who": "conditions context",
+    "who": "conditions context precision",
 }
 FACTS: Imported[Fact] = Imported(__name__, _NAMES)
 """By name, in no order: what one of them asks for is found first."""

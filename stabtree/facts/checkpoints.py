@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import SHARE_SOME

@@ -93,6 +93,8 @@ class Movers:
         Only those are looked at whose profile has more than one level or rows that are not finite, and that are no
         clock, count or setting. What left its level for good later in the run followed from what happened at that step.
         """
+        if not self._run.others:
+            return ()
         described = profiles(self._run)
         changed = [
             series

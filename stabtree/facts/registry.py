@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import replace
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, remembered, sound_rows
 from stabtree.common.stats import LARGEST, median
+from stabtree.context.reads import NotedSettings, Reads, depends
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
 
@@ -147,12 +149,30 @@ class Facts:
         self._table = table
         self.params = params
         self._known: dict[str, Any] = {}
+        self._reads: dict[str, Reads] = {}  # by fact
+        self._settings = NotedSettings(run.config)
+        self.watched = replace(run, config=self._settings)
+        """The run that functions are handed: which of its settings they read is noted."""
+        self.noted = self._settings.noted
+        """Returns the result of some work, and the settings that it read."""
+        self.unit = run.unit
 
     def get(self, name: str) -> Any:
         """Return the fact, `Absent` or `Unknown`; `Failed` where its function raised."""
         if name not in self._known:
-            self._known[name] = self.faults.attempt("fact", name, lambda: self._find(name), _failed)
+            self._known[name], self._reads[name] = self.noted(
+                lambda: self.faults.attempt("fact", name, lambda: self._find(name), _failed)
+            )
+        else:
+            self._settings.note(self._reads[name])
         return self._known[name]
+
+    def with_setting(self, run: Run, key: str) -> Facts:
+        """Return the facts of a run that differs in one setting; those that did not read it are kept."""
+        other = Facts(run, self._table, self.params, self.faults)
+        other._reads = {name: reads for name, reads in self._reads.items() if not depends(reads, key)}
+        other._known = {name: self._known[name] for name in other._reads}
+        return other
 
     def sure(self, name: str) -> Any:
         """Return the fact, for work that is pointless without it; where it failed, that work fails too."""
@@ -195,21 +215,24 @@ def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Para
 
 def gather(facts: Facts, needs: tuple[Need, ...], min_points: int) -> tuple[list[Any], Absent | Unknown | None]:
     """Return what a function asks for, in its order; or why it can't be asked."""
-    found: dict[str, Any] = {}
+    found: list[Any] = [None] * len(needs)
     # What was not logged is reported before a fact is searched for.
-    for need in sorted(needs, key=lambda need: need.kind == "Fact"):
-        value = found[need.name] = _fetched(facts, need, min_points)
-        if isinstance(value, Absent | Unknown) and type(value).__name__ not in need.takes:
-            return [], value
-    return [found[need.name] for need in needs], None
+    for facts_now in (False, True):
+        for place, need in enumerate(needs):
+            if (need.kind == "Fact") is not facts_now:
+                continue
+            value = found[place] = _fetched(facts, need, min_points)
+            if isinstance(value, Absent | Unknown) and type(value).__name__ not in need.takes:
+                return [], value
+    return found, None
 
 
 def _fetched(facts: Facts, need: Need, min_points: int) -> Any:
-    run = facts.run
-    if need.kind == "Run":
-        return run
     if need.kind == "Fact":
         return facts.get(need.name)
+    run = facts.watched
+    if need.kind == "Run":
+        return run
     if need.kind == "Groups":
         whole = run.get(need.name)
         groups = run.group(need.name) or ({UNGROUPED: whole} if whole else {})

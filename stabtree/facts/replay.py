@@ -5,10 +5,10 @@ A log has rows where a training loop has steps: what the monitor counts here are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import Evidence
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, rows_at_end, stretches_of
 from stabtree.common.stats import interval

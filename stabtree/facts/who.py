@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.context.conditions import conditions_of
-from stabtree.context.find import context_of
 from stabtree.facts.registry import fact
 
 if TYPE_CHECKING:
     from stabtree.context.conditions import Conditions
-    from stabtree.context.model import Context
+    from stabtree.context.model import Context, Known
     from stabtree.run import Run
 
 
 @fact()
 def context(run: Run) -> Context:
     """Find out who the run is."""
-    return context_of(run)
+    from stabtree.context.find import who_of
+
+    return who_of(run)
 
 
 @fact()
-def conditions(run: Run, context: Context) -> Conditions:
+def precision(run: Run) -> Known[str]:
+    """Find out in which precision the run trains."""
+    from stabtree.context.settings import precision_of
+
+    return precision_of(run)
+
+
+@fact()
+def conditions(run: Run, context: Context, precision: Known[str]) -> Conditions:
     """Find which conditions of causes the run meets."""
-    return conditions_of(run, context)
+    from stabtree.context.conditions import conditions_of
+
+    return conditions_of(run, context, precision)

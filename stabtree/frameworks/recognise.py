@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.frameworks.load import frameworks
 from stabtree.metrics.table import normalize
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def of_config(values: Mapping[str, Any]) -> str:
     """Return the trainer that a configuration is for; empty where nothing shows it."""
     words = config_words(values)
-    for one in sorted(frameworks().values(), key=lambda one: one.config.order):
+    for one in _by_config():
         if any(mark <= words for mark in one.config.marks):
             return one.id
     return ""
@@ -78,40 +80,65 @@ class Recognised:
 
 def of_log(log: LoggedFile) -> Recognised:
     """Return the trainer that wrote a log."""
-    names = {normalize(column) for column in log.columns}
-    found = _by_place(log) or _by_columns(names, _in_order()) or _by_layout(log) or Recognised()
-    built_on_it = [one for one in _in_order() if found.id and one.built_on == found.id]
-    return _by_columns(names, built_on_it) or _beside(log, built_on_it) or found
+    columns = tuple(log.columns)
+    found = _by_place(log, columns) or _by_columns(columns) or _by_layout(log) or Recognised()
+    if not found.id:
+        return found
+    return _by_columns(columns, found.id) or _beside(log, found.id) or found
 
 
-def _beside(log: LoggedFile, trainers: Sequence[Framework]) -> Recognised | None:
-    for one in trainers:
+def _built_on(id_: str) -> list[Framework]:
+    return [one for one in _in_order() if one.built_on == id_]
+
+
+def _beside(log: LoggedFile, built_on: str) -> Recognised | None:
+    for one in _built_on(built_on):
         for column in log.columns:
             if one.log.beside and one.log.beside in normalize(column):
                 return Recognised(one.id, f"column {column}")
     return None
 
 
+@cache
 def _in_order() -> list[Framework]:
     return sorted(frameworks().values(), key=lambda one: one.log.order)
 
 
-def _by_place(log: LoggedFile) -> Recognised | None:
+@cache
+def _by_config() -> list[Framework]:
+    return sorted(frameworks().values(), key=lambda one: one.config.order)
+
+
+@lru_cache(maxsize=64)
+def _prefixed(columns: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the first column that only one trainer writes, by trainer."""
+    found = {}
+    for one in _in_order():
+        column = next((name for name in columns if one.log.prefix and name.lower().startswith(one.log.prefix)), "")
+        if column:
+            found[one.id] = column
+    return found
+
+
+def _by_place(log: LoggedFile, columns: tuple[str, ...]) -> Recognised | None:
     """Return the trainer that alone writes to such a path, such a column or such a format."""
+    prefixed = _prefixed(columns)
     for one in _in_order():
         signs = one.log
         if signs.path and signs.path in log.path:
             return Recognised(one.id, f"folder {signs.path}", sure=True)
-        column = next((name for name in log.columns if signs.prefix and name.lower().startswith(signs.prefix)), "")
-        if column:
-            return Recognised(one.id, f"column {column}")
+        if one.id in prefixed:
+            return Recognised(one.id, f"column {prefixed[one.id]}")
         if signs.format and log.format.startswith(signs.format):
             return Recognised(one.id, f"format {signs.format}", sure=True)
     return None
 
 
-def _by_columns(names: set[str], trainers: Sequence[Framework]) -> Recognised | None:
-    for one in trainers:
+@lru_cache(maxsize=64)
+def _by_columns(columns: tuple[str, ...], built_on: str = "") -> Recognised | None:
+    """Return the trainer that writes such columns, of those that are built on another one or of all."""
+    names = {normalize(column) for column in columns}
+    for one in _built_on(built_on) if built_on else _in_order():
         mark = next((mark for mark in one.log.marks if mark <= names), None)
         if mark:
             return Recognised(one.id, f"columns {', '.join(sorted(mark))}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.text import clean
 from stabtree.diagnosis.ignored import Accepted
 

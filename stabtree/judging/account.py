@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.text import first_few
 from stabtree.metrics.metric import Role

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.result import Diagnosis
+from stabtree.common.errors import StabtreeError
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.common.errors import StabtreeError
+    from stabtree.diagnosis.result import Diagnosis
 
 UNREAD = "unread"
 ORDER = (Severity.CRITICAL, Severity.WARNING, UNREAD, UNKNOWN, Severity.NOTE, Severity.OK)
@@ -27,14 +27,14 @@ class Outcome(NamedTuple):
     @property
     def verdict(self) -> str:
         """The verdict, `unread` for a log that can't be read."""
-        if isinstance(self.found, Diagnosis):
-            return str(self.found.verdict)
-        return UNREAD
+        if isinstance(self.found, StabtreeError):
+            return UNREAD
+        return str(self.found.verdict)
 
     @property
     def partial(self) -> bool:
         """Whether every check that could run passed."""
-        return isinstance(self.found, Diagnosis) and self.found.partial
+        return not isinstance(self.found, StabtreeError) and self.found.partial
 
 
 def worst(outcomes: Sequence[Outcome]) -> str:

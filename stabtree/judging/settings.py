@@ -7,13 +7,14 @@ judged must not decide how strictly. The command line overrides them.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common import toml
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 from stabtree.judging.accepted import Acceptance

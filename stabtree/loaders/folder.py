@@ -136,7 +136,7 @@ def settings_in(folder: Path) -> tuple[Settings, tuple[str, ...]]:
         found, unread = settings_file(folder / name)
         if name == MODEL and not MODEL_KEYS.isdisjoint(found):
             found = _of_training(found)
-        config, wrong = read_config(found)
+        config, wrong = read_config(found) if found else ({}, [])
         settings = {**{key: Setting(value, name) for key, value in config.items()}, **settings}
         notes += (*unread, *wrong)
     return settings, tuple(notes)

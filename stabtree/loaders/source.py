@@ -8,11 +8,12 @@ import io
 import re
 import stat
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 from stabtree.loaders.packed.content import binary_kind, encoding_of
@@ -242,7 +243,9 @@ def _sniffed(bare: Source) -> Source:
             raise StabtreeError("is empty once decompressed", where=bare.path, hint=NAME_METRICS)
     head = head[:HEAD_BYTES]
     encoding, bom = encoding_of(head)
-    text = head[bom:].decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n").replace(_MARK, "")
+    text = head[bom:].decode(encoding, "replace").replace(_MARK, "")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     return replace(
         source,
         data=head,

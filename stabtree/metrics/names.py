@@ -8,11 +8,12 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.metrics.load import table
@@ -140,7 +141,13 @@ def named(columns: Mapping[str, str], step_column: str | None = None) -> Names:
     """
     for metric in columns:
         _check_metric(metric)
-    return Names(tuple(columns.items()), step_column)
+    return _same(tuple(columns.items()), step_column)
+
+
+@lru_cache(maxsize=64)
+def _same(columns: tuple[tuple[str, str], ...], step_column: str | None) -> Names:
+    """Return the names that are the same for all logs read alike: what they mean is found out once."""
+    return Names(columns, step_column)
 
 
 def _check_metric(metric: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.metrics import vocabulary as of
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import ADVERSARIAL, AUXILIARY, PART, PLAIN, TOTAL

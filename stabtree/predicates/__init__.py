@@ -72,8 +72,9 @@ def predicate_named(name: str) -> Predicate | None:
     Raises:
         StabtreeError: where a package offers one that can't be used.
     """
-    if name in PREDICATES or not name:
-        return PREDICATES.get(name)
+    found: Predicate | None = PREDICATES.get(name)
+    if found is not None or not name:
+        return found
     from stabtree.predicates.registry import loaded, offered
 
     entry = offered(PREDICATES).get(name)

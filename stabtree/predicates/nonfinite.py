@@ -16,7 +16,7 @@ from stabtree.predicates.registry import predicate
 from stabtree.run import PRECISIONS
 
 if TYPE_CHECKING:
-    from stabtree.context.model import Context
+    from stabtree.context.model import Known
     from stabtree.facts.loss_break import Break
     from stabtree.run import Gap, Run, Series
 
@@ -136,7 +136,7 @@ def _first_rank(run: Run, step: int) -> Evidence | None:
 
 
 @predicate(source="phase19 Q1.2", labels=PRECISIONS, sets="dtype")
-def dtype_regime(run: Run, context: Context) -> Answer:
+def dtype_regime(run: Run, precision: Known[str]) -> Answer:
     """Which number format did the run train in?
 
     From the manifest or `--dtype`; else a loss scale that is logged and above 1 means fp16, since bf16
@@ -146,8 +146,8 @@ def dtype_regime(run: Run, context: Context) -> Answer:
     known = run.config.get("dtype")
     if known and str(known.value) in PRECISIONS:
         return Answer(str(known.value), (Evidence(f"dtype is {known.value} ({known.source})"),))
-    if context.precision.value:
-        return Answer(context.precision.value, (Evidence(f"inferred: {context.precision.why}"),))
+    if precision.value:
+        return Answer(precision.value, (Evidence(f"inferred: {precision.why}"),))
     return unknown("neither the log nor a configuration names it, and no loss scale is logged", "dtype")
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from operator import is_
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
@@ -88,12 +90,12 @@ class Predicate:
         """
         arguments, refused = gather(facts, self.needs, self.min_points)
         if refused:
-            return as_logged(self._refusal(refused), facts.run)
+            return as_logged(self._refusal(refused), facts.run, facts.unit)
         with any_floats(facts.run):
             answer = self.func(*arguments, **complete(self.name, self.params, params, facts.run.step_size))
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")
-        return as_logged(answer, facts.run)
+        return as_logged(answer, facts.run, facts.unit)
 
     def answer(self, facts: Facts, params: Mapping[str, Param], kind: str, id_: str) -> Answer:
         """Answer for a run as `ask` does; unknown where that raises, which is recorded as a fault.
@@ -122,15 +124,18 @@ class Predicate:
 _CUT = re.compile(r"(?<![\d.])-?1e100([σ×]?)")
 
 
-def as_logged(answer: Answer, run: Run) -> Answer:
+def as_logged(answer: Answer, run: Run, unit: str) -> Answer:
     """Return the answer in the log's own terms: rows where it counts rows, and values as they were before clipping."""
-    evidence = tuple(_as_logged(item, run) for item in answer.evidence)
-    return replace(answer, evidence=evidence, reason=counting(answer.reason, run.unit))
+    evidence = tuple([_as_logged(item, run, unit) for item in answer.evidence])
+    reason = counting(answer.reason, unit)
+    if reason == answer.reason and all(map(is_, evidence, answer.evidence)):
+        return answer
+    return replace(answer, evidence=evidence, reason=reason)
 
 
-def _as_logged(item: Evidence, run: Run) -> Evidence:
-    item = item if run.unit == "step" else replace(item, brief=counting(item.brief, run.unit))
-    text, observed = counting(item.text, run.unit), item.observed
+def _as_logged(item: Evidence, run: Run, unit: str) -> Evidence:
+    item = item if unit == "step" else replace(item, brief=counting(item.brief, unit))
+    text, observed = counting(item.text, unit), item.observed
     if "1e100" not in text:
         return item if text is item.text else replace(item, text=text)
     series = run.get(item.metric)

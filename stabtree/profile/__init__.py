@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stabtree.profile.build import profile_of, profiles
+from stabtree.profile.build import profile_of, profiles, scatter_of
 from stabtree.profile.model import LeftLevel, Nonfinite, Point, Profile, Recovery, Segment, Swings
 from stabtree.profile.spikes import far
 
@@ -17,4 +17,5 @@ __all__ = [
     "far",
     "profile_of",
     "profiles",
+    "scatter_of",
 ]

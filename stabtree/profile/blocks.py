@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.common.stats import NORMAL_MAD
+from stabtree.common.stats import NORMAL_MAD, of_three
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -118,18 +118,13 @@ def smoothed(medians: Floats) -> Floats:
     if medians.shape[1] < LEVEL_ROWS:
         return medians
     left, own, right = medians[:, :-2], medians[:, 1:-1], medians[:, 2:]
-    inner = _of_three(left, own, right)
+    inner = of_three(left, own, right)
     second = before = inner
     if inner.shape[1] > 1:
         second, before = inner[:, 1:2], inner[:, -2:-1]
-    first = _of_three(medians[:, :1], inner[:, :1], 3 * inner[:, :1] - 2 * second)
-    last = _of_three(medians[:, -1:], inner[:, -1:], 3 * inner[:, -1:] - 2 * before)
+    first = of_three(medians[:, :1], inner[:, :1], 3 * inner[:, :1] - 2 * second)
+    last = of_three(medians[:, -1:], inner[:, -1:], 3 * inner[:, -1:] - 2 * before)
     return np.concatenate((first, inner, last), axis=1)
-
-
-def _of_three(one: Floats, two: Floats, three: Floats) -> Floats:
-    found: Floats = np.maximum(np.minimum(one, two), np.minimum(np.maximum(one, two), three))
-    return found
 
 
 def ends(values: Floats) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
-from stabtree.common.lazy import np
+from stabtree.common.lazy import Later, np
 from stabtree.common.passes import broken_rows, sound_rows, stretches_of
 from stabtree.common.stats import LARGEST
 from stabtree.metrics.role import describe_name
@@ -41,14 +41,16 @@ class _Rows(NamedTuple):
 class _Measured(NamedTuple):
     """What is measured of the finite rows of one series; `best_low` is its lowest level, `best_high` its highest."""
 
-    stairs: Staircase
+    first: float
+    end: float
+    noise: float
     best_low: float
     best_high: float
     lowest: Point
     highest: Point
     quantum: float
-    segments: tuple[Segment, ...]
-    departures: tuple[LeftLevel, ...]
+    segments: Sequence[Segment]
+    departures: Sequence[LeftLevel]
     spikes: Swings
     trend: float
 
@@ -69,6 +71,26 @@ def profile_of(series: Series) -> Profile:
     if series not in _KNOWN:
         _measure([series])
     return _profile(series, *_KNOWN[series])
+
+
+class Scatter(NamedTuple):
+    """The scatter of single rows around their local level, and the smallest step of the numbers: see `Profile`."""
+
+    level_noise: float
+    quantum: float
+
+
+def scatter_of(series: Series) -> Scatter:
+    """Return what the profile of a series says of its scatter; it takes a fraction of the time."""
+    if series in _KNOWN:
+        found = _KNOWN[series][1]
+        return Scatter(found.noise, found.quantum) if found else Scatter(0.0, 0.0)
+    values = _finite(series).values[None]
+    if not values.size:
+        return Scatter(0.0, 0.0)
+    with np.errstate(all="ignore"):
+        _, blocked, quantum = _blocked(values)
+        return Scatter(float(_noise(blocked, quantum)[0]), float(quantum[0]))
 
 
 def _measure(wanted: Iterable[Series]) -> None:
@@ -100,21 +122,20 @@ def _finite(series: Series) -> _Rows:
 def _measure_alike(rows: list[_Rows]) -> list[_Measured]:
     """Measure series of as many rows each."""
     values = rows[0].values[None] if len(rows) == 1 else np.stack([item.values for item in rows])
-    blocked = blocks_of(values)
-    if max(float(blocked.highs.max()), -float(blocked.lows.min())) > LARGEST:
-        values = np.clip(values, -LARGEST, LARGEST)
-        blocked = blocks_of(values)
-    quantum = quanta(values)
+    values, blocked, quantum = _blocked(values)
     noise = _noise(blocked, quantum)
-    steps = [item.steps for item in rows]
-    stairs = _staircases(blocked, noise, *ends(values))
-    points = (extreme_rows(blocked, highest=False), extreme_rows(blocked, highest=True))
+    first, last = ends(values)
+    # The search for changes takes longest, and few ask for it.
+    stairs = Later(lambda: tuple(_staircases(blocked, noise, first, last)))
     local = smoothed(blocked.medians)
     every = zip(
         rows,
-        *points,
-        stairs,
-        spikes(blocked, noise, steps),
+        range(len(rows)),
+        *(extreme_rows(blocked, highest=highest) for highest in (False, True)),
+        first.tolist(),
+        last.tolist(),
+        noise.tolist(),
+        spikes(blocked, noise, [item.steps for item in rows]),
         quantum.tolist(),
         local.min(axis=1).tolist(),
         local.max(axis=1).tolist(),
@@ -123,26 +144,38 @@ def _measure_alike(rows: list[_Rows]) -> list[_Measured]:
     )
     return [
         _Measured(
-            stairs=own,
-            best_low=min(own.first, own.end, low),
-            best_high=max(own.first, own.end, high),
+            first=begin,
+            end=end,
+            noise=scatter,
+            best_low=min(begin, end, low),
+            best_high=max(begin, end, high),
             lowest=Point(int(item.steps[bottom]), float(item.values[bottom])),
             highest=Point(int(item.steps[top]), float(item.values[top])),
             quantum=step,
-            segments=_segments(own, item.steps),
-            departures=departures(item.values, own, item.steps),
+            segments=_segments(stairs, place, item.steps),
+            departures=_departures(stairs, place, item.values, item.steps),
             spikes=swings,
             trend=trend,
         )
-        for item, bottom, top, own, swings, step, low, high, trend in every
+        for item, place, bottom, top, begin, end, scatter, swings, step, low, high, trend in every
     ]
+
+
+def _blocked(values: Floats) -> tuple[Floats, Blocked, Floats]:
+    """Return the values, (k, n), none of them beyond `LARGEST`, their blocks, and the smallest step of each series."""
+    blocked = blocks_of(values)
+    if max(float(blocked.highs.max()), -float(blocked.lows.min())) > LARGEST:
+        values = np.clip(values, -LARGEST, LARGEST)
+        blocked = blocks_of(values)
+    return values, blocked, quanta(values)
 
 
 def _staircases(blocked: Blocked, noise: Floats, first: Floats, last: Floats) -> list[Staircase]:
     """Return the levels of each series; `first` and `last`, (k,), are those of its ends."""
-    scatter = np.maximum(level_scatter(blocked, noise), np.finfo(np.float64).tiny)
-    found = levels_of(blocked, noise, scatter)
-    tail = tails(blocked, found.level[found.ends - 1], noise)
+    with np.errstate(all="ignore"):
+        scatter = np.maximum(level_scatter(blocked, noise), np.finfo(np.float64).tiny)
+        found = levels_of(blocked, noise, scatter)
+        tail = tails(blocked, found.level[found.ends - 1], noise)
     parts = [slice(begin, end) for begin, end in pairwise([0, *found.ends.tolist()])]
     rows, flat = found.rows.tolist(), found.level.tolist()
     each = zip(parts, scatter.tolist(), noise.tolist(), first.tolist(), last.tolist(), tail, strict=True)
@@ -158,7 +191,16 @@ def _noise(blocked: Blocked, quantum: Floats) -> Floats:
     return found
 
 
-def _segments(stairs: Staircase, steps: Ints) -> tuple[Segment, ...]:
+# What is found later holds arrays and never a series, which would be known for ever.
+def _departures(found: Sequence[Staircase], place: int, values: Floats, steps: Ints) -> Sequence[LeftLevel]:
+    return Later(lambda: departures(values, found[place], steps))
+
+
+def _segments(found: Sequence[Staircase], place: int, steps: Ints) -> Sequence[Segment]:
+    return Later(lambda: _parts(found[place], steps))
+
+
+def _parts(stairs: Staircase, steps: Ints) -> tuple[Segment, ...]:
     bounds = [*stairs.rows, len(steps)]
     first, last = steps[stairs.rows].tolist(), steps[np.array(bounds[1:]) - 1].tolist()
     sizes = [end - begin for begin, end in pairwise(bounds)]
@@ -193,13 +235,13 @@ def _profile(series: Series, nonfinite: Nonfinite, found: _Measured | None) -> P
         better=name.better,
         rows=len(series),
         span=span,
-        first=found.stairs.first,
+        first=found.first,
         best={"lower": found.best_low, "higher": found.best_high}.get(name.better, np.nan),
         best_step=point.step if point else None,
-        last=found.stairs.end,
+        last=found.end,
         lowest=found.lowest,
         highest=found.highest,
-        level_noise=found.stairs.noise,
+        level_noise=found.noise,
         quantum=found.quantum,
         constant=found.lowest.value == found.highest.value,
         nonfinite=nonfinite,

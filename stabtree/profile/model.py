@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.stats import is_counter
 from stabtree.metrics.metric import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.run import Series
 
 
@@ -142,8 +144,8 @@ class Profile:
     quantum: float = 0.0
     constant: bool = False
     nonfinite: Nonfinite = Nonfinite()
-    segments: tuple[Segment, ...] = ()
-    departures: tuple[LeftLevel, ...] = ()
+    segments: Sequence[Segment] = ()
+    departures: Sequence[LeftLevel] = ()
     spikes: Swings = Swings()
     trend: float = 0.0
     chance: float | None = None

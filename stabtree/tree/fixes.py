@@ -17,9 +17,6 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.text import near
-from stabtree.context.conditions import known_words
-from stabtree.frameworks.load import knobs
-from stabtree.predicates.clues.conditions import condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,6 +112,8 @@ def mistakes(fix: str) -> Iterator[str]:
 
 def _problem(item: Placeholder, text: str) -> str:
     """Return what is wrong with a placeholder, which is spelled so; empty if nothing is."""
+    from stabtree.frameworks.load import knobs
+
     spelled = knobs()
     known = {*(knob.partition("=")[0] for knob in spelled), BATCHES, CHECKPOINT}
     choices = sorted(word for word in spelled if word.startswith(f"{item.knob}="))  # with the one value each is for
@@ -148,6 +147,8 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def circumstance_mistakes(key: str, words: tuple[str, ...]) -> Iterator[str]:
     """Yield the mistakes in which runs something is for."""
+    from stabtree.context.conditions import known_words
+
     known = known_words()
     if key not in known:
         yield f"holds for {key!r}, which is not a circumstance{near(key, known)}; those are {', '.join(known)}"
@@ -162,6 +163,7 @@ def circumstance_mistakes(key: str, words: tuple[str, ...]) -> Iterator[str]:
 def clue_mistakes(name: str, text: str) -> Iterator[str]:
     """Yield the mistakes in a condition on a clue."""
     from stabtree.predicates.clues import CLUES
+    from stabtree.predicates.clues.conditions import condition
 
     if name not in CLUES:
         yield f"asks the clue {name!r}, which does not exist{near(name, CLUES)}"

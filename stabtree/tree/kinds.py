@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from numbers import Real
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from stabtree.common.dataclass import dataclass
 from stabtree.facts.registry import Param
 from stabtree.tree.document import Signature
 from stabtree.tree.model import Section, Tree

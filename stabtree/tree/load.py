@@ -78,7 +78,7 @@ def load_preflight(folder: str | Path | None = None) -> Tree:
     Raises:
         StabtreeError: if a tree of the folder is no tree, or has an id that another one has.
     """
-    ours = load_tree(PREFLIGHT)
+    ours = _shipped_tree(PREFLIGHT)
     if not folder:
         return ours
     own = [beside(tree, ours, map(load_tree, tree.uses)) for tree in _in_folder(folder) if CONFIG in tree.when]

@@ -6,6 +6,7 @@ import re
 import string
 from typing import TYPE_CHECKING
 
+from stabtree.common.lazy import per_object
 from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from stabtree.predicates import Predicate
     from stabtree.tree.document import Group
 
+Resolved = dict[str, dict[str, "Param"]]
 Asking = Question | Cause
 """A node that may ask a predicate."""
 
@@ -65,6 +67,12 @@ def fact_params(tree: Tree, *, literal: bool = False) -> dict[str, dict[str, Par
         if literal:
             found[name].update(stated.literal)
     return found
+
+
+@per_object
+def plain_params(_tree: Tree) -> tuple[Resolved, Resolved]:
+    """Return where the parameters of questions are kept that nobody set, of a usual walk and of a literal one."""
+    return {}, {}
 
 
 def resolved(

@@ -59,17 +59,21 @@ def shipped_titles() -> Mapping[str, str]:
 def names_defining(id_: str) -> list[str]:
     """Return the names of the shipped trees that may define an id."""
     word = re.escape(id_)
-    return _names_with(rf"\bid: [\"']?{word}[\"']?\s*[,\n}}]|\bleaf: {word}\s*[,\n]|\bof: \[[^]]*\b{word}\b")
+    mark = rf"\bid: [\"']?{word}[\"']?\s*[,\n}}]|\bleaf: {word}\s*[,\n]|\bof: \[[^]]*\b{word}\b"
+    return _names_with(id_, mark)
 
 
 def names_asking(test: str) -> list[str]:
     """Return the names of the shipped trees that ask a predicate."""
-    return _names_with(rf"\btest: {re.escape(test)}\b")
+    return _names_with(test, rf"\btest: {re.escape(test)}\b")
 
 
-def _names_with(pattern: str) -> list[str]:
+def _names_with(word: str, pattern: str) -> list[str]:
+    """Return the names of the shipped trees whose text has a word where a pattern says."""
     known, mark = shipped(), re.compile(pattern)
-    return [name for name in KNOWN if name in known and mark.search(known[name].read_text(encoding="utf-8"))]
+    texts = ((name, known[name].read_text(encoding="utf-8")) for name in KNOWN if name in known)
+    # A word is found tenfold faster than a pattern, and most trees lack it.
+    return [name for name, text in texts if word in text and mark.search(text)]
 
 
 def shipped_runs() -> Path:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from stabtree.common.dataclass import dataclass
 
 # `kinds` reads the hints: their classes must be there.
 from stabtree.tree.document import Cause, Decide  # noqa: TC001

@@ -11,9 +11,11 @@ import pytest
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
+from stabtree.diagnosis.walker import WalkOptions, start
 from stabtree.loaders import load_run
 from stabtree.run import Gap
 from stabtree.tree.load import load_tree, load_trees
+from stabtree.tree.params import asking, resolved
 from tests.conftest import FIXTURES, falling, make_run, series
 from tests.leaves.phase19 import RUNS
 from tests.predicates.judged import loss as judged_loss
@@ -133,9 +135,9 @@ def test_a_loss_that_stops_being_logged_is_never_clean() -> None:
 def test_the_first_rank_to_blow_up_is_named() -> None:
     """Per-rank series tell on which rank the NaN began."""
     ranks = {}
-    for rank, start in (("0", 320), ("1", 300), ("2", 1000)):
+    for rank, begin in (("0", 320), ("1", 300), ("2", 1000)):
         values = falling(400)
-        values[start:] = np.nan
+        values[begin:] = np.nan
         ranks[rank] = {"loss": series("loss", values)}
     merged = falling(400)
     merged[300:] = np.nan
@@ -275,3 +277,11 @@ def test_a_rerun_is_read_with_the_run() -> None:
     run = load_run(folder / "nan-forward", rerun=folder / "healthy")
     assert run.rerun is not None
     assert run.rerun.series["loss"].values[-1] == load_run(folder / "healthy").series["loss"].values[-1]
+
+
+def test_every_node_is_asked_with_its_own_parameters() -> None:
+    """Those of questions are kept for the next run; leaves may have causes of one id with different ones."""
+    tree = load_trees()
+    walk = start(make_run({"loss": falling(50)}), tree, WalkOptions())
+    for node in (*asking(tree), *asking(tree)):
+        assert walk.params(node) == resolved(tree, node, facts=walk.facts.params)

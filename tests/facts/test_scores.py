@@ -106,6 +106,16 @@ def test_scores_part_by_part_are_those_of_the_whole() -> None:
     np.testing.assert_array_equal(scored.at(some), (mean[some], sigma[some]))
 
 
+def test_a_height_is_where_the_expected_number_falls_below() -> None:
+    """To the last digit, though most of the tail is not worked out again."""
+    random = np.random.default_rng(2)
+    for _ in range(200):
+        rows = int(random.choice([3, 10, 100, 300]))
+        tail = tails.Tail(int(random.integers(10, 10_000)), random.uniform(-1, 4), random.uniform(0.45, 4), rows)
+        expected = 10.0 ** random.uniform(-8, 1)
+        assert tail.height(expected) == tails.height_for(tail.expected, expected)
+
+
 def _long(kind: str, rng: np.random.Generator) -> np.ndarray:
     values = rng.normal(size=PART + 13)
     if kind == "rounded":

@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
-from stabtree.profile import profile_of, profiles
+from stabtree.profile import build, profile_of, profiles, scatter_of
 from stabtree.run import Run
 from tests.profile.series import noise, series, stairs
 
@@ -93,3 +93,24 @@ def test_the_time_grows_with_the_rows_and_not_faster() -> None:
             took.append(time.process_time() - start)
         seconds.append(min(took))
     assert seconds[1] < 16 * seconds[0]
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_the_scatter_alone_is_that_of_the_profile(kind: str) -> None:
+    """It is asked for where nothing else is."""
+    values = np.array(ODD[kind], dtype=np.float64)
+    found = profile_of(series(values))
+    assert scatter_of(series(values)) == scatter_of(found.series) == (found.level_noise, found.quantum)
+
+
+def test_levels_are_searched_for_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take longest, and most questions are about the ends, the best and the scatter."""
+    searched = []
+    real = build.levels_of
+    monkeypatch.setattr(build, "levels_of", lambda *given: searched.append(1) or real(*given))
+    found = profile_of(series(stairs(3.0, 1.0, 2.0)))
+    assert found.last < found.first
+    assert not searched
+    assert len(found.segments) == 3
+    assert found.departures == profile_of(found.series).departures
+    assert searched == [1]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from stabtree.cli.options import values
 from stabtree.cli.program.expand import option
 from stabtree.cli.program.help import JUDGING, OUTPUT
+from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -118,7 +118,7 @@ class EffectiveSettings:
         return [Severity.OK if outcome.partial else outcome.verdict for outcome in outcomes]
 
 
-def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) -> EffectiveSettings:
+def effective_settings(read: ReadOptions, judge: JudgeOptions | None = None) -> EffectiveSettings:
     """Return the project's settings as the command line leaves them.
 
     Raises:
@@ -127,6 +127,7 @@ def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) 
     from stabtree.judging.levels import accepts_partial, levels_of
     from stabtree.judging.settings import read_settings
 
+    judge = judge or JudgeOptions()
     project = read_settings(read.config)
     settings = project.without(
         {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from stabtree.cli.options import values
 from stabtree.cli.program.expand import option
 from stabtree.cli.program.help import OUTPUT
+from stabtree.common.dataclass import dataclass
 from stabtree.report.options import Length
 from stabtree.report.outputs import RUN, SCREEN, names
 

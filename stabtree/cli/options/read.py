@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
@@ -11,6 +10,7 @@ import typer
 from stabtree.cli.options import values
 from stabtree.cli.program.expand import option
 from stabtree.cli.program.help import INPUT
+from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -13,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from stabtree.cli.program.help import argument_name, write_groups
 from stabtree.cli.shell.printing import emit
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import docstring
 

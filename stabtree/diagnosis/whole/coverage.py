@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
+from stabtree.common.lazy import per_object
 from stabtree.context.find import context_of
 from stabtree.diagnosis.visits import Missing, Walked, WalkedTree
 from stabtree.run import CONFIG, PLANNED
@@ -109,8 +110,12 @@ def _led_by_reward(run: Run, tree: Tree, needed: set[str]) -> set[str]:
 
 def _needs(tree: Tree, end: Leaf) -> set[str]:
     """Return the questions that the end of the path and the leaves that say ok need."""
-    ok = (leaf for leaf in tree.leaves.values() if leaf.severity is Severity.OK)
-    return set(end.needs).union(*(leaf.needs for leaf in ok))
+    return {*end.needs, *_needed_for_ok(tree)}
+
+
+@per_object
+def _needed_for_ok(tree: Tree) -> frozenset[str]:
+    return frozenset().union(*(leaf.needs for leaf in tree.leaves.values() if leaf.severity is Severity.OK))
 
 
 def _skipped_to_ok(ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> set[str]:

@@ -11,7 +11,7 @@ from stabtree.diagnosis.whole.coverage import walked
 from stabtree.tree.load import load_preflight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from stabtree.diagnosis.result import Incident
     from stabtree.diagnosis.visits import Visit
@@ -35,7 +35,7 @@ def setting_notes(run: Run, findings: Iterable[Incident]) -> tuple[str, ...]:
     walk = start(run, load_preflight(), WalkOptions())
     named = {item.cause.id for finding in findings for item in finding.causes if item.state in STRONG}
     causes = {cause.like for cause in walk.tree.signatures if cause.id not in named}
-    found = [(visits[-1], leaf) for visits, leaf in _ends(walk) if visits and leaf.severity.is_alarm]
+    found = [(visits[-1], leaf) for visits, leaf in _ends(walk, causes) if visits and leaf.severity.is_alarm]
     found = [(visit, leaf) for visit, leaf in found if visit.question.id in causes]
     if not found:
         return ()
@@ -45,10 +45,11 @@ def setting_notes(run: Run, findings: Iterable[Incident]) -> tuple[str, ...]:
     return (text,)
 
 
-def _ends(walk: Walker) -> Iterator[tuple[tuple[Visit, ...], Leaf]]:
-    """Yield each walk over the configuration that comes to a leaf."""
+def _ends(walk: Walker, causes: Collection[str]) -> Iterator[tuple[tuple[Visit, ...], Leaf]]:
+    """Yield each walk over the configuration that comes to a leaf, through the sections of some questions."""
     yield walk.walk_path()
-    sections = tuple(walked(walk.run, section) for section in walk.tree.sections[1:])
+    wanted = {walk.tree.questions[id_].section for id_ in causes}
+    sections = tuple(walked(walk.run, section) for section in walk.tree.sections[1:] if section.id in wanted)
     for visits, leaf in walk.walk_further(sections):
         if leaf is not None:
             yield visits, leaf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Floats, Ints
 
+NEAR = 1e-6  # no limit: the share of a height within which a tail is worked out again
 NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the decay of a normal sample
 
 
@@ -51,24 +53,51 @@ class Tail(NamedTuple):
 
     def expected(self, height: float) -> float:
         """Return the number of scores above `height` to expect by chance."""
-        own = 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
-        return self.size * max(own, t_tail(height / math.sqrt(1 + 1 / self.rows), max(self.rows - 2, 1)))
+        return self.size * max(self._own(height), _of_noise(height, self.rows))
 
     def height(self, expected: float) -> float:
         """Return the height above which chance puts `expected` scores; infinite for none."""
-        return height_for(self.expected, expected)
+        if expected <= 0:
+            return math.inf
+        noise = _height_of_noise(self.size, self.rows, expected)
+
+        def is_below(height: float) -> bool:
+            if self.size * self._own(height) > expected:
+                return True
+            if abs(height - noise) > NEAR * noise:
+                return height < noise
+            return self.size * _of_noise(height, self.rows) > expected
+
+        return _last_below(is_below)
+
+    def _own(self, height: float) -> float:
+        return 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
+
+
+def _of_noise(height: float, rows: int) -> float:
+    """Return the share of scores of normal noise above a height, each over a window of so many rows."""
+    return t_tail(height / math.sqrt(1 + 1 / rows), max(rows - 2, 1))
+
+
+@lru_cache(maxsize=256)
+def _height_of_noise(size: int, rows: int, expected: float) -> float:
+    """Return the height above which normal noise puts `expected` of `size` scores: the same for all runs as long."""
+    return height_for(lambda height: size * _of_noise(height, rows), expected)
 
 
 def height_for(expected: Callable[[float], float], wanted: float) -> float:
     """Return the height above which a tail expects so many; infinite for none."""
-    if wanted <= 0:
-        return math.inf
+    return _last_below(lambda height: expected(height) > wanted) if wanted > 0 else math.inf
+
+
+def _last_below(is_below: Callable[[float], bool]) -> float:
+    """Return the height from which on nothing is below, to the last digits."""
     low, high = 0.0, 1.0
-    while expected(high) > wanted and high < 1e300:
+    while is_below(high) and high < 1e300:
         low, high = high, 2 * high + 1
     for _ in range(50):
         middle = (low + high) / 2
-        if expected(middle) > wanted:
+        if is_below(middle):
             low = middle
         else:
             high = middle

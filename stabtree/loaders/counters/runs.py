@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.loaders.counters.restarts import MIN_JUDGED, classify
 from stabtree.loaders.counters.starts import interval

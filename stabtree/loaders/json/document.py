@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # The keys of an object of columns: each is followed by a list of cells, or by an object from row to cell.
 _KEY = re.compile(r'"((?:[^"\\]|\\.){1,200})"\s*:\s*(?:\[\s*[^\s\[{\]]|\{\s*"\d{1,9}"\s*:)')
-_MAY_HOLD_KEYS = re.compile(r'\[|\{\s*"\d')  # rows of numbers hold neither, and the search for keys is slow on them
+_ROW_KEY = re.compile(r'\{\s*"\d')
 _ROW = re.compile(r"\d{1,9}")
 _ARRAY = re.compile(r"\[\s*\{")
 _TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
@@ -54,7 +54,8 @@ def _is_json(head: str) -> bool:
 
 def _has_known_columns(head: str, names: Names) -> bool:
     """Return whether an object has a known column, and nothing inside that would hold the metrics."""
-    if head.startswith("[") or not _MAY_HOLD_KEYS.search(head) or _INNER.search(head):
+    # Rows of numbers hold neither lists nor objects from row to cell, and the search for keys is slow on them.
+    if head.startswith("[") or not ("[" in head or _ROW_KEY.search(head)) or _INNER.search(head):
         return False
     return any(names.metric(key) or names.role(key) == "step" or describe_name(key).named for key in _KEY.findall(head))
 

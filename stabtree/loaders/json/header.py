@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.text import clean
 from stabtree.run import RUN_HEADER
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
+import stat
+import time
+from functools import cache, lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 100_000
 # Of a folder that nobody named, fewer entries are read.
 MAX_BESIDE = 10_000
+QUIET_SECONDS = 2.0  # no limit: some file systems count whole seconds
 _NUMBER = r"[-_=.]?(\d{1,12})(?!\d)"
 # global_step500, step_1000.pt, iter_0001000; what single trainers write otherwise is in their files.
 _STEP = rf"(?:step|steps|iter|iteration|update){_NUMBER}"
@@ -83,11 +86,11 @@ def checkpoints_beside(paths: Iterable[str], *, by_epoch: bool, last_step: int |
     """
     number = _by_epoch if by_epoch else _in_steps
     for home in dict.fromkeys(_home(Path(path)) for path in paths):
-        for folder in (home, *(home / name for name in (*HOMES, *OUTPUTS))):
-            names = _saved(folder, bare=folder != home and folder.name in HOMES)
-            found = number(names, last_step)
+        for inner in ("", *HOMES, *OUTPUTS):
+            names = _saved(os.path.join(home, inner), bare=inner in HOMES)  # noqa: PTH118 - a dozen for each log
+            found = number(names, last_step) if names else {}
             if found:
-                return {step: clean(folder / name) for step, name in sorted(found.items())}
+                return {step: clean(home / inner / name) for step, name in sorted(found.items())}
     return {}
 
 
@@ -106,18 +109,32 @@ def _listed(folder: Path, count: int) -> Iterator[tuple[str, bool]]:
             yield entry.name, entry.is_dir(follow_symlinks=False)
 
 
-def _saved(folder: Path, *, bare: bool) -> list[str]:
+def _saved(folder: str, *, bare: bool) -> list[str]:
     """Return the names in a folder that a trainer would give to checkpoints; mere numbers only where `bare`."""
-    names = []
     try:
-        if folder.is_symlink():
+        status = os.lstat(folder)
+        if stat.S_ISLNK(status.st_mode):
             return []
-        for name, inner in _listed(folder, MAX_BESIDE):
-            known = _SAVED_FOLDER.fullmatch(name) if inner else _WEIGHTS.search(name) and not _PIECE.search(name)
-            if known or (bare and _BARE.fullmatch(name)):
-                names.append(name)
+        # What is saved within the same tick of the clock would not show in the time of a folder.
+        if time.time() - status.st_mtime < QUIET_SECONDS:
+            return _names_of_checkpoints(folder, bare)
+        return _once(folder, bare, status.st_mtime_ns)
     except OSError:
         return []
+
+
+@lru_cache(maxsize=64)
+def _once(folder: str, bare: bool, _changed_ns: int) -> list[str]:
+    """List a folder once for all logs in it: there may be a hundred thousand."""
+    return _names_of_checkpoints(folder, bare)
+
+
+def _names_of_checkpoints(folder: str, bare: bool) -> list[str]:
+    names = []
+    for name, inner in _listed(Path(folder), MAX_BESIDE):
+        known = _SAVED_FOLDER.fullmatch(name) if inner else _WEIGHTS.search(name) and not _PIECE.search(name)
+        if known or (bare and _BARE.fullmatch(name)):
+            names.append(name)
     return names
 
 

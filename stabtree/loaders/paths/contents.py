@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import NoRowsError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.counters.within import MIN_ROWS

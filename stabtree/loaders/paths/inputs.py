@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_HASHED = 1 << 30  # bytes: a second's work, where reading as much takes half a minute
 SMALL = 1 << 20
+GLANCE = 1 << 12
 
 
 def with_inputs(run: Run) -> Run:
@@ -32,9 +34,10 @@ def hashed(path: str) -> Input:
     try:
         if not file.is_file():
             return Input(path, reason="a folder" if file.is_dir() else "not a file")
-        with file.open("rb") as stream:
+        with file.open("rb", buffering=0) as stream:
             digest, size = hashlib.sha256(), 0
-            while size <= MAX_HASHED and (block := stream.read(SMALL)):
+            at_once = min(SMALL, max(os.fstat(stream.fileno()).st_size, GLANCE) + 1)
+            while size <= MAX_HASHED and (block := stream.read(at_once)):
                 digest.update(block)
                 size += len(block)
     except (OSError, ValueError) as error:

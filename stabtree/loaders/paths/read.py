@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.several_runs import split

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import chain, combinations, pairwise
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_LONG, SHARE_SOME
 from stabtree.common.stats import median
+from stabtree.loaders.assemble.printed import alike, begin_alike, rounding
 from stabtree.loaders.assemble.ranks import RANK_NAME
 
 if TYPE_CHECKING:
@@ -24,9 +27,6 @@ _RANK_SUFFIX = re.compile(r"\.rank\d+(?=(?:\.[^./\\]*)?$)")
 # Settings that differ between the ranks of one run, or say nothing of it.
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})
 MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is in the other log at its step
-DIGITS = range(1, 8)  # that a log prints; one with more holds all that single precision has
-SMALL = 1e-3  # what is smaller is printed with an exponent
-SINGLE = 2e-6  # the rounding of single precision, in which event files hold values
 DISTINCTIVE = ("loss", "reward", "eval_loss", "grad_norm")
 """What two runs never have in common row for row; a learning rate they may."""
 CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
@@ -117,10 +117,14 @@ def _each(group: Sequence[int]) -> list[list[int]]:
 
 def _named_alike(one: str, other: str) -> bool:
     """Whether two paths differ in the number of a rank and in nothing else, or one is `run.jsonl`, whose rank is 0."""
-    if RANK_NAME.findall(one) == RANK_NAME.findall(other):
-        return False
-    patterns = ((RANK_NAME, "#"), (_RANK_SUFFIX, ""))
-    return any(pattern.sub(mark, one) == pattern.sub(mark, other) for pattern, mark in patterns)
+    (rank, *plain), (other_rank, *other_plain) = _without_rank(one), _without_rank(other)
+    return rank != other_rank and any(map(eq, plain, other_plain))
+
+
+@lru_cache(maxsize=256)
+def _without_rank(path: str) -> tuple[str, str, str]:
+    """Return the numbers of a rank in a path, and the path without them, by each way to name ranks."""
+    return "\0".join(map(str, RANK_NAME.findall(path))), RANK_NAME.sub("#", path), _RANK_SUFFIX.sub("", path)
 
 
 def _same_gradient(one: Run, other: Run) -> bool:
@@ -129,9 +133,10 @@ def _same_gradient(one: Run, other: Run) -> bool:
     if pair is None:
         return False
     here, there = pair
-    good = np.isfinite(here) & np.isfinite(there)
-    if (here[good][:PROVING_ROWS] != there[good][:PROVING_ROWS]).any():  # most differ from their first row on
+    good = np.isfinite(here[:PROVING_ROWS]) & np.isfinite(there[:PROVING_ROWS])
+    if (here[:PROVING_ROWS][good] != there[:PROVING_ROWS][good]).any():  # most differ from their first row on
         return False
+    good = np.isfinite(here) & np.isfinite(there)
     several = int(good.sum()) >= PROVING_ROWS and len(np.unique(here[good])) >= PROVING_ROWS
     return several and bool((here[good] == there[good]).all())
 
@@ -184,7 +189,10 @@ def aligned(one: Run, other: Run) -> Alignment | None:
         here, there = one.get(metric), other.get(metric)
         if here is None or there is None or not (len(here) and len(there)):
             continue
-        found = _by_step(one, other, here, there) or _by_row(here, there)
+        begins = begin_alike(here, there)
+        if not begins and np.array_equal(here.steps, there.steps):
+            return None
+        found = _by_step(one, other, here, there) or (_by_row(here, there) if begins else None)
         if found is None or not all(_agree(found, one.series[name], other.series[name]) for name in _both(one, other)):
             return None
         return found
@@ -200,7 +208,7 @@ def _by_step(one: Run, other: Run, here: Series, there: Series) -> Alignment | N
     if one.by_row or other.by_row or one.by_epoch != other.by_epoch:
         return None
     steps, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
-    if not _alike(here.values[mine], there.values[theirs]):
+    if not alike(here.values[mine], there.values[theirs]):
         return None
     whole = len(steps) == min(len(here), len(there))
     distinct = min(_distinct(here.values[mine]), _distinct(there.values[theirs]))
@@ -212,9 +220,9 @@ def _by_step(one: Run, other: Run, here: Series, there: Series) -> Alignment | N
 def _by_row(here: Series, there: Series) -> Alignment | None:
     """Return the steps of the rows that two logs share from the first on, where they are many."""
     count = min(len(here), len(there))
-    if count < PROVING_ROWS or not _alike(here.values[:PROVING_ROWS], there.values[:PROVING_ROWS]):
+    if count < PROVING_ROWS or not alike(here.values[:PROVING_ROWS], there.values[:PROVING_ROWS]):
         return None
-    if not _alike(here.values[:count], there.values[:count]):
+    if not alike(here.values[:count], there.values[:count]):
         return None
     if min(_distinct(here.values[:count]), _distinct(there.values[:count])) < PROVING_ROWS:
         return None
@@ -224,41 +232,7 @@ def _by_row(here: Series, there: Series) -> Alignment | None:
 def _agree(found: Alignment, here: Series, there: Series) -> bool:
     """Whether a metric has the same value wherever both logs hold it."""
     _, mine, theirs = np.intersect1d(here.steps, found.moved(there.steps), return_indices=True)
-    return not len(mine) or _alike(here.values[mine], there.values[theirs])
-
-
-def _alike(here: Floats, there: Floats) -> bool:
-    """Whether values are the same in as many digits as both logs hold; a NaN is like a NaN alone."""
-    if not len(here):
-        return False
-    with np.errstate(invalid="ignore", over="ignore"):
-        off = np.abs(here - there) <= _rounding(here) + _rounding(there) + SINGLE * np.abs(here)
-    return bool((off | (here == there) | (np.isnan(here) & np.isnan(there))).all())
-
-
-def _rounding(values: Floats) -> Floats:
-    """Return how far values may be off because they were printed with few digits, float64 (n,); 0 where they were not.
-
-    Trainers print so many digits behind the point, or so many in all; Keras does both, by the size of a number.
-    """
-    sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
-    exponents = np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
-    with np.errstate(over="ignore"):
-        behind = next((digits for digits in DIGITS if _holds(sizes[sizes >= SMALL] * 10.0**digits)), None)
-        in_all = next((digits for digits in DIGITS if _holds(sizes * 10.0 ** (digits - exponents))), None)
-    off = np.zeros(len(values))
-    if behind is not None:
-        off = off + 0.51 * 10.0**-behind
-    if in_all is not None:
-        off = np.maximum(off, 0.51 * 10.0 ** (exponents - in_all))
-    return off
-
-
-def _holds(scaled: Floats) -> bool:
-    """Whether numbers are whole, as far as double precision shows; those that are too large for it are not."""
-    return bool(np.isfinite(scaled).all()) and bool(
-        (np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all()
-    )
+    return not len(mine) or alike(here.values[mine], there.values[theirs])
 
 
 def _distinct(values: Floats) -> int:
@@ -269,7 +243,7 @@ def detail(run: Run) -> tuple[bool, int, float, int]:
     """Return how much a log says of its run: whether it has steps, its metrics, the digits of its loss, its rows."""
     loss = run.get("loss")
     values = np.zeros(0) if loss is None else loss.values
-    return not run.by_row, len(run.series), -float(_rounding(values).max(initial=0.0)), len(values)
+    return not run.by_row, len(run.series), -float(rounding(values).max(initial=0.0)), len(values)
 
 
 def _are_parts(runs: Collection[Run]) -> bool:
@@ -280,9 +254,9 @@ def _are_parts(runs: Collection[Run]) -> bool:
     spans = sorted(map(span, runs))
     if any(last <= first for first, last in spans):
         return False
-    if any(_contradict(*pair) for pair in combinations(runs, 2)):
+    if not all(follows(begin, end, first, last) for (first, last), (begin, end) in pairwise(spans)):
         return False
-    return all(follows(begin, end, first, last) for (first, last), (begin, end) in pairwise(spans))
+    return not any(_contradict(*pair) for pair in combinations(runs, 2))
 
 
 def follows(begin: int, end: int, first: int, last: int) -> bool:

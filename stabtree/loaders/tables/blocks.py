@@ -2,18 +2,21 @@
 
 A block in which every line has as many delimiters as the header, and no quote or comment, is split at once: as one
 list of JSON numbers, which orjson parses fastest, if it holds nothing else; otherwise column by column. Any other
-block is read line by line, and the next one is tried at once again. The result is always the same.
+block is read line by line, and the next one is tried at once again. Large blocks are given to pyarrow first, and are
+cut into smaller ones if it can't read them. The result is always the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.table import Skips
+from stabtree.loaders.tables import arrow
 from stabtree.loaders.tables.cells import MISSING_CELL, ColumnBuilder, builder_of
 from stabtree.loaders.tables.linewise import BLANKS, Below, anchors, bare, records
 
@@ -29,6 +32,8 @@ MAX_HEADERS = 1000
 FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
 # Characters kept of the text above, to distinguish a line that is cut from one that only lacks its end.
 KEPT = 1 << 14
+# Characters read at once: what is parsed of them still lies in the processor's cache.
+PIECE = 1 << 17
 
 
 @dataclass(slots=True)
@@ -38,6 +43,8 @@ class Body:
     Attributes:
         layout: how the rows below the latest header are laid out.
         names: what the columns mean.
+        size: bytes of the file as stored.
+        large: whether pyarrow may read it.
         columns: every column of any header.
         skips: the lines that could not be read.
         rows: the number of rows read.
@@ -47,6 +54,8 @@ class Body:
 
     layout: Layout
     names: Names
+    size: int = 0
+    large: bool = False
     columns: dict[str, ColumnBuilder] = field(default_factory=dict)
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
@@ -61,6 +70,18 @@ class Body:
     def add(self, text: str, *, last: bool = False) -> str:
         """Read whole lines; return the text that can be understood only with the lines after it."""
         block = self._skip_to_rows(text)
+        if not self.large or len(block) < arrow.BLOCK:
+            return self._add_block(block, last=last)
+        if block.endswith(_END) and self._add_by_arrow(block):
+            return ""
+        start, rest = 0, ""
+        while start < len(block):
+            end = block.find(_END, start + PIECE) + 1 or len(block)
+            rest = self._add_block(rest + block[start:end], last=last and end == len(block))
+            start = end
+        return rest
+
+    def _add_block(self, block: str, *, last: bool) -> str:
         count = self._count_regular_rows(block)
         above, self._above = self._above, (self._above + block)[-KEPT:]
         if count and self._add_regular(block, count):
@@ -73,6 +94,23 @@ class Body:
             self._add_part(part)
         self.lines += block.count(_END) - rest.count(_END)
         return rest
+
+    def _add_by_arrow(self, block: str) -> bool:
+        builders = self._builders
+        if not builders or any(builder.labels for builder in builders.values()):
+            return False
+        columns = arrow.columns(block, self.layout, builders)
+        if columns is None:
+            return False
+        count = len(columns[0])
+        for builder, column in zip(builders.values(), columns, strict=True):
+            builder.reserve(count * self.size // len(block))
+            for values, logged in arrow.parts(column):
+                builder.add_numbers(values, logged)
+        self.rows += count
+        self.lines += count
+        self._above = block[-KEPT:]
+        return True
 
     def _add_part(self, part: Below) -> None:
         if part.layout is not self.layout:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, plain
 from stabtree.loaders.table import Column
@@ -147,6 +148,11 @@ class ColumnBuilder:
         elif count > self._count:
             missing = count - self._count
             self.add_numbers(np.zeros(missing), np.zeros(missing, dtype=np.bool_))
+
+    def reserve(self, count: int) -> None:
+        """Make room for `count` cells at once, where most of them are known to come."""
+        if count > len(self._values):
+            self._values = _grown(self._values[: self._count], count)
 
     def add_numbers(self, values: Floats, logged: Bools | None = None) -> None:
         """Append numbers, float64 (n,); `logged`, bool (n,), is true where a cell held one, None for all."""

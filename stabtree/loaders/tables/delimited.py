@@ -13,6 +13,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Table, check_width
+from stabtree.loaders.tables import arrow
 from stabtree.loaders.tables.blocks import Body
 from stabtree.loaders.tables.layout import DELIMITERS, NAMES, QUOTED_LINES, Layout, find_layout, numeric, split
 from stabtree.loaders.tables.shifted import lack_a_cell_within, shifted_from
@@ -142,10 +143,12 @@ def _holds_results(head: str, layout: Layout) -> bool:
 def _read(source: Source, layout: Layout, names: Names) -> Table:
     check_width(len(layout.names), source.path)
     lines = source.lines()
-    body = Body(layout, names)
+    body = Body(layout, names, source.size, arrow.helps(source.size, layout))
     rest = ""
     # Each block costs a little for each column, so that one of a wide file holds many rows.
     min_size = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
+    if body.large:
+        min_size = arrow.BLOCK
     held: list[str] = []
     size = 0
     for block in lines.blocks():

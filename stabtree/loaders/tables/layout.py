@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain
+from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.loaders.tables.cells import Comma, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DELIMITERS = (",", ";", "\t", "|", " ")
 # Banners and configuration that trainers print before the header; beyond that a text log is likelier.
@@ -83,8 +87,18 @@ def find_layout(head: str) -> Layout | None:
         # Where each row holds a text of several lines, no single line has the right number of fields.
         whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
         readings.append(_joined(whole))
-    layouts = [_try(reading[:LOOK_AT], delimiter) for reading, delimiter in product(filter(None, readings), DELIMITERS)]
+    layouts = chain.from_iterable(map(_layouts, filter(None, readings)))
     return max(filter(None, layouts), key=_quality, default=None)
+
+
+def _layouts(reading: list[Line]) -> Iterator[Layout | None]:
+    """Yield the layout by each delimiter; of those that no line holds, all of which give one, by the first alone."""
+    absent = False
+    for delimiter in DELIMITERS:
+        here = any(delimiter in line for _, line in reading[:LOOK_AT])
+        if here or not absent or delimiter == " ":
+            yield _try(reading[:LOOK_AT], delimiter)
+        absent |= not here
 
 
 def _quality(layout: Layout) -> tuple[float, ...]:
@@ -178,7 +192,7 @@ def _count_plausible(rows: list[list[str]], delimiter: str) -> int:
     """Count the rows that are empty or hold enough numbers."""
     # Words separated by blanks are prose unless the rows are nothing but numbers.
     min_share = 0.75 if delimiter == " " else 0.01
-    return sum(not any(cells) or share_of_numbers(cells) >= min_share for cells in rows)
+    return sum(not any(cells) or has_numbers(cells, min_share) for cells in rows)
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -201,10 +215,15 @@ def _is_header(fields: list[str]) -> bool:
     return len(words) > 0.5 * len(fields) and len(set(words)) >= max(0.5 * len(words), min(2, len(words)))
 
 
-def share_of_numbers(cells: list[str]) -> float:
-    """Return the share of the filled cells that hold numbers."""
+def has_numbers(cells: list[str], min_share: float) -> bool:
+    """Return whether such a share of the filled cells, of which there are some, hold numbers."""
     filled = [cell for cell in cells if cell]
-    return sum(map(numeric, filled)) / len(filled)
+    found = 0
+    for cell in filled:
+        found += numeric(cell)
+        if found / len(filled) >= min_share:
+            return True
+    return False
 
 
 def numeric(cell: str) -> bool:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.loaders.tables.cells import MISSING_CELL, number
-from stabtree.loaders.tables.layout import QUOTED_LINES, Layout, distinct, numeric, share_of_numbers, split
+from stabtree.loaders.tables.layout import QUOTED_LINES, Layout, distinct, has_numbers, numeric, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -265,4 +266,4 @@ def _closes(line: str, layout: Layout) -> bool:
 def _is_row(line: str, layout: Layout) -> bool:
     """Return whether a line is a row by itself: as many fields as the header has, half of them numbers or more."""
     cells = line.split(layout.delimiter)
-    return len(cells) == len(layout.names) > 1 and any(map(bare, cells)) and share_of_numbers(cells) >= 0.5
+    return len(cells) == len(layout.names) > 1 and any(map(bare, cells)) and has_numbers(cells, 0.5)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.packed.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text

@@ -7,10 +7,11 @@ gathered from tables. That is some twenty times faster than one record after the
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.loaders.packed.unpack import MAX_BYTES
 

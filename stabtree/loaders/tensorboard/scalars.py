@@ -6,9 +6,10 @@ gives a template, and all that fit it are read as columns of the matrix of their
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.loaders.points import Points
 from stabtree.loaders.tensorboard.event import Event, parse

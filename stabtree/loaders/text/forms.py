@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.loaders.text.cells import FLUSH_ROWS, Block, OpenRow
 from stabtree.loaders.text.lines.line import to_float
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
 from stabtree.common import endings
+from stabtree.common.dataclass import dataclass
 from stabtree.common.text import clean
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders.text.lines.grammar import DIGITS

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.files import UnreadKind
 from stabtree.common.text import clean
 from stabtree.loaders.text.lines import grammar

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.loaders.source import without_escapes
 
 if TYPE_CHECKING:

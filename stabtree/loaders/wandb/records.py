@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.files import recorded
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.packed.protobuf import BYTES, VARINT, Field, fields, signed, text

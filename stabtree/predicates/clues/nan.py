@@ -11,7 +11,7 @@ from stabtree.common.stats import LARGEST
 from stabtree.predicates.clues.registry import Seen, clue
 
 if TYPE_CHECKING:
-    from stabtree.context.model import Context
+    from stabtree.context.model import Known
     from stabtree.facts.loss_break import Break
     from stabtree.predicates.clues.registry import Moment
     from stabtree.run import Series
@@ -80,13 +80,12 @@ def loss_alone(_moment: Moment, loss: Series, loss_break: Break, grad_norm: Seri
 
 
 @clue
-def number_format(_moment: Moment, context: Context) -> Seen | None:
+def number_format(_moment: Moment, precision: Known[str]) -> Seen | None:
     """Return the number format that the run is known to train in: `fp32`, `fp16`, `bf16` or `fp8`."""
-    known = context.precision
-    if not known.value:
+    if not precision.value:
         return None
-    why = f" ({known.why})" if known.why else ""
-    return Seen(known.value, f"the run trains in {known.value}{why}", known.value)
+    why = f" ({precision.why})" if precision.why else ""
+    return Seen(precision.value, f"the run trains in {precision.value}{why}", precision.value)
 
 
 @clue

@@ -6,9 +6,10 @@ by their names, as in a predicate. It returns what it saw, or None where the log
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.figures import rewritten
 from stabtree.common.text import counting
 from stabtree.facts.registry import Absent, Unknown, any_floats, declared, gather

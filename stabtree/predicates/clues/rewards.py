@@ -154,10 +154,10 @@ def entropy_left(moment: Moment, run: Run) -> Seen | None:
 
 
 @clue
-def bonus_first(_moment: Moment, run: Run) -> Seen | None:
+def bonus_first(_moment: Moment, run: Run, context: Context) -> Seen | None:
     """Return whether the coefficient of the entropy grew tenfold before the loss of the critic did: `yes` or `no`."""
     series = next((one for name, one in run.others.items() if name.endswith(("ent_coef", "alpha"))), None)
-    critic = value_loss_of(run)
+    critic = value_loss_of(run, context)
     if series is None or critic is None:
         return None
     bonus_at, critic_at = _grown_at(series), _grown_at(critic)
@@ -177,9 +177,9 @@ def _grown_at(series: Series) -> int | None:
 
 
 @clue
-def critic_check(moment: Moment, run: Run) -> Seen | None:
+def critic_check(moment: Moment, run: Run, context: Context) -> Seen | None:
     """Return by which step, and by which level, one sees whether the critic of another run diverges as this one did."""
-    series = value_loss_of(run)
+    series = value_loss_of(run, context)
     if series is None:
         return None
     steps, values = finite(series)

@@ -14,7 +14,7 @@ from stabtree.common.strength import FARTHEST, above, below, strongest, weakest,
 from stabtree.facts.registry import finite, highest, lowest
 from stabtree.predicates.course.cross_entropy import guess, may_be_zero
 from stabtree.predicates.registry import Count, predicate
-from stabtree.profile import profile_of
+from stabtree.profile import scatter_of
 from stabtree.profile.quantum import quanta
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def zero_rows(
     if not len(zero) or len(zero) > share * len(values):
         text = f"{len(zero):,} of {len(values):,} rows of the loss are exactly 0"
         return Answer(NO, (Evidence(text, "loss", (), len(zero) / len(values), share),), strength=-FARTHEST)
-    others, step, strengths = np.flatnonzero(values != 0), profile_of(loss).quantum, [-FARTHEST]
+    others, step, strengths = np.flatnonzero(values != 0), scatter_of(loss).quantum, [-FARTHEST]
     for at in zero:
         index = int(np.searchsorted(others, at))
         near = values[others[max(0, index - rows) : index + rows]]

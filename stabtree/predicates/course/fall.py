@@ -21,7 +21,7 @@ from stabtree.common.stats import (
 from stabtree.common.strength import above, strongest, whether
 from stabtree.context.phase import MISSED_ROWS
 from stabtree.facts.registry import finite, highest
-from stabtree.profile import profile_of
+from stabtree.profile import scatter_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -97,6 +97,7 @@ class Fall(NamedTuple):
         return strongest(steps, above(self.share, NORMAL_99 * self.error + self.coarse))
 
 
+@remembered
 def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) -> Fall:
     """Return how far a series of at least three finite values has come down.
 
@@ -106,11 +107,11 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         rows: how many rows show the first level where the series left it at once; by default as `first_level` has it.
     """
     _, values = finite(series)
-    profile, count = profile_of(series), len(values)
+    scatter, count = scatter_of(series), len(values)
     rows = rows or early_rows(count)
     medians, starts = blocks(values, min(shared.LEVELS, max(3, count // 3)))
     size = count // len(medians)
-    noise = float(profile.level_noise)
+    noise = float(scatter.level_noise)
     level = max(change_noise(medians), MEDIAN_ERROR * noise / math.sqrt(size))
     # Few rows know their scatter badly: Student's t, to the first term beyond the normal distribution.
     unsure = 1 + (NORMAL_99**2 + 1) / (4 * max(count - 2, 1))
@@ -134,7 +135,7 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         thrown=thrown,
         share=max(-1e9, min(1e9, (begin - low) / scale)),
         error=min(1e9, unsure * error / scale),
-        coarse=min(1e9, float(profile.quantum) / 2 / scale),
+        coarse=min(1e9, float(scatter.quantum) / 2 / scale),
         trend=kendall_z(medians if count > shared.LEVELS else values),
         steady=count >= shared.ROWS_SHORT and increases(values[::-1]),
     )

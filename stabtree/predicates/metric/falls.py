@@ -9,7 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import NORMAL_MAD, blocks, inner_medians, kendall_z, median
+from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, running_medians
 from stabtree.common.strength import above, below, weakest, whether
 from stabtree.facts.curve.fall import FallLimits, fall_of
 from stabtree.facts.registry import finite
@@ -136,7 +136,7 @@ def no_trend(
     if len(values) < shared.ROWS_SHORT:
         return unknown(f"{metric} has {len(values):,} finite rows, {rows} are needed", metric)
     medians, _ = blocks(-values if falls else values, len(values) // math.ceil(len(values) / shared.LEVELS))
-    score, smooth = kendall_z(medians), inner_medians(medians)
+    score, smooth = kendall_z(medians), running_medians(medians, 3)
     scatter = NORMAL_MAD * median(np.abs(np.diff(medians))) / 2**0.5
     gained = float(smooth.max() - smooth[0])
     begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))

@@ -11,7 +11,6 @@ from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import median, quantiles, running_medians
 from stabtree.common.strength import above
-from stabtree.context.find import context_of
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
 from stabtree.predicates.registry import predicate
@@ -19,6 +18,7 @@ from stabtree.profile.onset import risen_by_factors
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
+    from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
 
@@ -53,7 +53,9 @@ class Beside(NamedTuple):
 
 
 @predicate(source="stable-baselines3, RL tips; public RL logs")
-def outgrows(run: Run, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str) -> Answer:
+def outgrows(
+    run: Run, context: Context, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str
+) -> Answer:
     """Does a metric grow by a large factor while another one does not rise?
 
     Yes where its last level is more than `factor` times its first. Where `beside` has risen by more than half of its
@@ -61,20 +63,25 @@ def outgrows(run: Run, *, metric: str = "value_loss", factor: float = shared.FAC
     explains: the error of a return is measured in squares. Strengths are those of the orders of magnitude. A value
     loss is also one that only its name shows to be one.
     """
-    return _outgrows(run, metric, factor, beside, at_end=True)
+    return _outgrows(run, _series_of(run, context, metric), metric, factor, beside, at_end=True)
 
 
 @predicate(source="public RL logs")
-def outgrew(run: Run, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str) -> Answer:
+def outgrew(
+    run: Run, context: Context, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str
+) -> Answer:
     """Had a metric grown by a large factor while another one did not rise, and come back?
 
     As `outgrows`, of its highest level.
     """
-    return _outgrows(run, metric, factor, beside, at_end=False)
+    return _outgrows(run, _series_of(run, context, metric), metric, factor, beside, at_end=False)
 
 
-def _outgrows(run: Run, metric: str, factor: float, beside: str, *, at_end: bool) -> Answer:
-    series = value_loss_of(run) if metric == "value_loss" else run.get(metric)
+def _series_of(run: Run, context: Context, metric: str) -> Series | None:
+    return value_loss_of(run, context) if metric == "value_loss" else run.get(metric)
+
+
+def _outgrows(run: Run, series: Series | None, metric: str, factor: float, beside: str, *, at_end: bool) -> Answer:
     if series is None:
         return Answer(NO, (Evidence("no value function's loss is logged", "loss"),))
     at, values = finite(series)
@@ -99,12 +106,12 @@ def _outgrows(run: Run, metric: str, factor: float, beside: str, *, at_end: bool
     )
 
 
-def value_loss_of(run: Run) -> Series | None:
+def value_loss_of(run: Run, context: Context) -> Series | None:
     """Return the loss of a value function: as it is known, as the run's only loss, or by the words of its name."""
     if (known := run.get("value_loss")) is not None:
         return known
     # The one loss of a DQN is that of its values.
-    if run.setting("loss_kind") == VALUE or context_of(run).algorithm.value == "dqn":
+    if run.setting("loss_kind") == VALUE or context.algorithm.value == "dqn":
         return run.get("loss")
     return next((one for name, one in run.others.items() if describe_name(name).kind == VALUE), None)
 

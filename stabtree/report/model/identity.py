@@ -9,7 +9,7 @@ from stabtree.frameworks.load import framework
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.context.model import Context, Known
+    from stabtree.context.model import Context, FullContext, Known
 
 _LINES = (("task", "task"), ("phase", "phase"), ("trainer", "framework"), ("precision", "precision"))
 _WORDS = {
@@ -23,7 +23,7 @@ _WORDS = {
 }
 
 
-def identity(context: Context) -> Iterator[tuple[str, str, str]]:
+def identity(context: FullContext) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each part that is known, its value, and how it is known."""
     for name, part in _LINES:
         known: Known[str] = getattr(context, part)
@@ -44,7 +44,7 @@ def kind(context: Context) -> str:
     return " · ".join(filter(None, (what, framework(trainer).name if trainer else "")))
 
 
-def unknown_parts(context: Context) -> list[str]:
+def unknown_parts(context: FullContext) -> list[str]:
     """Return the names of the parts that are not known."""
     parts = (*_LINES, ("optimizer", "optimizer"))
     return [name for name, part in parts if getattr(context, part).value is None]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
+from stabtree.common.dataclass import dataclass
 from stabtree.diagnosis.judged import SILENT, CauseState
 from stabtree.report.verdicts import Tick
 

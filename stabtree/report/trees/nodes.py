@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain
 
+from stabtree.common.dataclass import dataclass
 from stabtree.run import CONFIG
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.document import Cause, Entry, Group, Signature

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.formats import choose
 from stabtree.loaders.json.wrapped import is_wrapped

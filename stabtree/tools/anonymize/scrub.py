@@ -6,8 +6,9 @@ A stand-in is made of letters, like the word it replaces, so that a line is read
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from stabtree.common.dataclass import dataclass
 from stabtree.loaders.text.lines.grammar import ANSI
 from stabtree.loaders.text.messages import MAX_FORM, error_words
 from stabtree.tools.anonymize.shapes import (

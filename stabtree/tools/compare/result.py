@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis

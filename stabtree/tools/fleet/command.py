@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ from stabtree.cli.output.places import protect_log, protect_rules, wanted
 from stabtree.cli.program.expand import Only, option
 from stabtree.cli.program.help import INPUT, OUTPUT
 from stabtree.cli.shell.printing import notify
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import HTML, RECORDS, SCREEN
 from stabtree.report.outputs import output as output_of

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 PATIENCE_SECONDS = 2.0
+PREPARED = "stabtree.tools.fleet.prepared"
+"""What a worker needs; where workers are forked, all of them share it."""
 
 
 class Engine(Protocol):
@@ -110,17 +112,13 @@ def usable_cores() -> int:
 
 
 def warm() -> None:
-    """Import and parse what every unit needs."""
+    """Begin a worker."""
     import signal
 
     # The one who typed Ctrl-C is asked by the process that was started; it ends these.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from stabtree.tree.load import load_trees
-
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    import_module("stabtree.tools.fleet.examine")
-    import_module("stabtree.tools.fleet.outputs.records")
-    load_trees()
+    import_module(PREPARED)
 
 
 def _end_with_parent() -> None:
@@ -147,7 +145,5 @@ def _context() -> multiprocessing.context.BaseContext:
     """Return how processes are started: never by forking this one, which may have threads."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
-    multiprocessing.set_forkserver_preload(
-        ["stabtree.tools.fleet.examine", "stabtree.tools.fleet.outputs.records", "numpy"]
-    )
+    multiprocessing.set_forkserver_preload([PREPARED])
     return multiprocessing.get_context("forkserver")

@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.judge import Judging
@@ -97,7 +98,8 @@ class Examiner:
             return Examined(unit, (failed(unit, error),), seconds=time.perf_counter() - since, slow=True)
 
     def _examined(self, unit: Unit, since: float) -> Examined:
-        shallow, deep = stamp(unit, deep=False), stamp(unit, deep=True)
+        deep = stamp(unit, deep=True)
+        shallow = deep if unit.files else stamp(unit, deep=False)
         try:
             found = read_unit(unit, self.how, self.roots)
         except Exception as error:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree._version import __version__
+from stabtree.common.dataclass import dataclass
 from stabtree.judging.judge import Judging
 from stabtree.tools.fleet import find
 from stabtree.tools.fleet.engine import usable_cores

@@ -60,14 +60,14 @@ def _loose(unit: Unit) -> Iterator[str]:
     """Logs, and what beside them describes their runs: settings, and the names of folders of checkpoints."""
     yield from map(_line, unit.paths)
     names, folders = _beside(unit.folder, os.stat(unit.folder or ".").st_mtime_ns)  # noqa: PTH116
-    yield "\0".join(folders)
+    yield folders
     yield from (_line(os.path.join(unit.folder, name)) for name in names if name not in unit.files)  # noqa: PTH118
 
 
 # A folder of many logs is parted into many units.
 @lru_cache(maxsize=4)
-def _beside(folder: str, _changed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files of a folder that are no logs by their names, and its folders."""
+def _beside(folder: str, _changed: int) -> tuple[tuple[str, ...], str]:
+    """Return the files of a folder that are no logs by their names, and a hash of the names of its folders."""
     files, folders = [], []
     with os.scandir(folder or ".") as entries:
         for entry in entries:
@@ -75,7 +75,8 @@ def _beside(folder: str, _changed: int) -> tuple[tuple[str, ...], tuple[str, ...
                 folders.append(entry.name)
             elif entry.name.endswith((".yaml", ".yml", ".json", ".pt", ".pth", ".ckpt")) and not is_log(entry.name):
                 files.append(entry.name)
-    return tuple(sorted(files)[:MOST]), tuple(sorted(folders))
+    names = "\0".join(sorted(folders)).encode("utf-8", "surrogateescape")
+    return tuple(sorted(files)[:MOST]), hashlib.sha256(names).hexdigest()
 
 
 def _below(folder: str, *, deep: bool) -> Iterator[str]:

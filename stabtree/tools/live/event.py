@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.tools.live.hold import ENDS, MIN_ROWS, SHARE, is_setting, rows_before
 
 if TYPE_CHECKING:

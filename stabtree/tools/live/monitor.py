@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, SupportsFloat, get_args
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:

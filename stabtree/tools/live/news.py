@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.tools.live.event import EventChange, Pending, RunEvent, assign, kinds_of
 from stabtree.tools.live.hold import HOLD_SECONDS, SHARE, Hold, hold_of, rows_before

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.stats import LARGEST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from stabtree import diagnose
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
+from stabtree.loaders.paths import checkpoints
 from stabtree.loaders.paths.checkpoints import named_checkpoints
 
 if TYPE_CHECKING:
@@ -174,3 +176,21 @@ def test_numbers_that_count_epochs_are_not_taken_for_steps(tmp_path: Path) -> No
     for epoch in range(1, 6):
         (tmp_path / f"checkpoint-{epoch}.pth.tar").touch()
     assert not load_run(log).checkpoints
+
+
+def test_a_folder_of_many_logs_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For as long as nothing was saved in it; one that has just changed may change again unseen."""
+    listed = []
+    real = checkpoints._names_of_checkpoints
+    monkeypatch.setattr(checkpoints, "_names_of_checkpoints", lambda *given: listed.append(given) or real(*given))
+
+    def found() -> list[int]:
+        return list(checkpoints.checkpoints_beside([str(tmp_path / "run.csv")], by_epoch=False, last_step=900))
+
+    for at in (10, 20):
+        (tmp_path / f"checkpoint-{at}00").mkdir()
+        assert found() == [100 * step for step in (10, 20) if step <= at]
+    os.utime(tmp_path, (1e9, 1e9))
+    listed.clear()
+    assert [found() for _ in range(5)] == [[1000, 2000]] * 5
+    assert len(listed) == 1

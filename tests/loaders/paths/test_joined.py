@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from stabtree.loaders import load_run, load_runs
-from tests.conftest import falling
+from stabtree.loaders.assemble.printed import alike, begin_alike
+from tests.conftest import falling, series
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
 
@@ -142,3 +143,20 @@ def test_numbers_as_large_as_they_can_be_are_compared_without_a_warning(tmp_path
         rows = [{"step": step, "loss": sign * 1e308 * (-1) ** step} for step in range(50)]
         write(tmp_path, "".join(f"{json.dumps(row)}\n" for row in rows), f"{name}.jsonl")
     assert len(load_runs(tmp_path)) == 2
+
+
+DIGITS = ((2, "f"), (4, "f"), (3, "e"), (4, "g"), (9, "g"))
+
+
+def test_first_rows_never_part_what_is_the_same() -> None:
+    """Whatever digits each log was printed with: they are looked at first, and alone where they differ."""
+    random = np.random.default_rng(4)
+    same = 0
+    for _ in range(400):
+        values = random.normal(2, 1, 200) * 10.0 ** int(random.integers(-4, 4))
+        printed = [np.array([float(f"{value:.{int(digits)}{kind}}") for value in values]) for digits, kind in DIGITS]
+        one, other = (printed[int(random.integers(len(printed)))] for _ in range(2))
+        if alike(one, other):
+            same += 1
+            assert begin_alike(series("loss", one), series("loss", other))
+    assert same > 50

@@ -16,7 +16,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.packed import unpack
 from stabtree.loaders.source import open_source
-from stabtree.loaders.tables import blocks, delimited, linewise
+from stabtree.loaders.tables import arrow, blocks, delimited, linewise
 from stabtree.loaders.tables.cells import ColumnBuilder
 from stabtree.metrics.names import Names
 from tests.loaders.make import write
@@ -38,6 +38,17 @@ def read(file: Path, block: int, *, by_line: bool = False) -> Table:
         if by_line:
             patch.setattr(blocks.Body, "_count_regular_rows", lambda _self, _block: 0)
         return delimited.read(open_source(file), Names())
+
+
+def read_by_arrow(file: Path, block: int) -> Table:
+    """The table of a file that pyarrow is given in blocks of so many characters."""
+    pytest.importorskip("pyarrow")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow, "LARGE", 0)
+        patch.setattr(arrow, "BLOCK", block)
+        patch.setattr(arrow, "PIECE", max(block // 3, 64))
+        patch.setattr(blocks, "PIECE", block // 3)
+        return read(file, WHOLE)
 
 
 def same(one: Table, other: Table) -> None:
@@ -249,6 +260,36 @@ def test_cells_mean_the_same_in_blocks(tmp_path: Path, variant: str) -> None:
         same(read(file, block), slow)
 
 
+@pytest.mark.parametrize("variant", [*VARIANTS, *ODD_LINES])
+def test_pyarrow_reads_the_same(tmp_path: Path, variant: str) -> None:
+    """Whatever a cell or a line holds, a column of labels or none."""
+    text = content(VARIANTS.get(variant, nothing))
+    text = ODD_LINES.get(variant, str)(text)
+    for label in ("batch_id", "hash"):
+        file = write(tmp_path, text.replace("batch_id", label))
+        slow = read(file, WHOLE, by_line=True)
+        for block in (300, 3000):
+            same(read_by_arrow(file, block), slow)
+
+
+def test_pyarrow_is_asked_for_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And for no small one."""
+    pytest.importorskip("pyarrow")
+    sizes: list[int] = []
+    columns = arrow.columns
+
+    def counted(block: str, *others: Any) -> list[Any] | None:
+        sizes.append(len(block))
+        return columns(block, *others)
+
+    monkeypatch.setattr(arrow, "columns", counted)
+    file = write(tmp_path, content().replace("batch_id", "hash"))
+    read(file, WHOLE)
+    assert not sizes
+    read_by_arrow(file, 3000)
+    assert sizes
+
+
 @pytest.mark.parametrize("variant", ODD_LINES)
 def test_lines_mean_the_same_in_blocks(tmp_path: Path, variant: str) -> None:
     """Cut, long, repeated, blank and foreign lines are read, or skipped by number, as they are line by line."""
@@ -314,6 +355,7 @@ def test_any_file_reads_the_same_in_blocks(
             read(file, block)
         return
     same(read(file, block), slow)
+    same(read_by_arrow(file, 3 * block), slow)
 
 
 def rows_by_line(text: str, tmp_path: Path) -> int:

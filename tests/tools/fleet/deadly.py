@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.tools.fleet.examine import Examined, Examiner
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
 from stabtree.common.text import clean, first_few

@@ -6,9 +6,10 @@ a pair of adversaries have is not in the log, so their sum would be a guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.table import Column

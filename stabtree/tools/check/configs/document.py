@@ -8,10 +8,11 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common import toml, yaml12
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 from stabtree.loaders.source import NAME_METRICS, open_source

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.recognise import plain_word
 from stabtree.tools.check.configs.document import literal

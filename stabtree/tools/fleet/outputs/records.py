@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
@@ -122,11 +123,16 @@ def spark(run: Run, onset: int | None = None) -> tuple[tuple[float | None, ...],
         return (), None
     points: list[float | None] = []
     mark = None
-    stretches = min(len(series.values), STRETCHES)
-    for steps, values in zip(*(np.array_split(each, stretches) for each in (series.steps, series.values)), strict=True):
-        if onset is not None and mark is None and steps[-1] >= onset:
+    rows, stretches = len(series.values), min(len(series.values), STRETCHES)
+    size, longer = divmod(rows, stretches)
+    ends = [(place + 1) * size + min(place + 1, longer) for place in range(stretches)]
+    whole = bool(np.isfinite(series.values).all())
+    for begin, end in pairwise((0, *ends)):
+        if onset is not None and mark is None and series.steps[end - 1] >= onset:
             mark = len(points)
-        finite = values[np.isfinite(values)]
+        finite = series.values[begin:end]
+        if not whole:
+            finite = finite[np.isfinite(finite)]
         if not len(finite):
             points += [None, None]
             continue

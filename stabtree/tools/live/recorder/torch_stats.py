@@ -6,10 +6,11 @@ Each look costs a pass over the weights, so that it is taken every so many steps
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from stabtree.cli.program.expand import option
 from stabtree.cli.program.help import INPUT, JUDGING, OUTPUT
+from stabtree.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.tune.calibrate.faults import NAN
 from stabtree.tools.tune.calibrate.knobs import knobs_of, way_to

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
+from stabtree.common.dataclass import dataclass
 from stabtree.predicates import predicate_named
 from stabtree.tools.tune.why.ways import end_of
 from stabtree.tree.overrides import apply_overrides, declared

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp, lgamma, log, log1p
 from typing import TYPE_CHECKING
+
+from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.diagnosis.walk import diagnose
 from stabtree.facts import FACTS
 from stabtree.tree.overrides import declared

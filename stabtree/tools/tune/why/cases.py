@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run

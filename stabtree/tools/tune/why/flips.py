@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN, Answer
+from stabtree.common.dataclass import dataclass
 from stabtree.diagnosis.walk import answering
 from stabtree.predicates import predicate_named
 from stabtree.tools.tune.why.model import Flip

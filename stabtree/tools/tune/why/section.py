@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.tools.tune.why.data import why_not_dict
 from stabtree.tools.tune.why.not_reached import why_not
 from stabtree.tools.tune.why.screen import COMES, rows, why_not_text

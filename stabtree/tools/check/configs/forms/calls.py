@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.tools.check.configs.forms.values import MISTAKES, Scope, keywords, literal_of, open_value
 
 if TYPE_CHECKING:

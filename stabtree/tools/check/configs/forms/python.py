@@ -6,10 +6,11 @@ import ast
 import warnings
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Any
 
+from stabtree.common.dataclass import dataclass
 from stabtree.tools.check.configs.forms.calls import HANDED, UNKNOWN, Call, argument_default, call_of
 from stabtree.tools.check.configs.forms.nodes import assigned, default_of, head, is_main, own_name, statements
 from stabtree.tools.check.configs.forms.values import MISTAKES, Scope, keywords, literal_of, open_value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common import yaml12
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
