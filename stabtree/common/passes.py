@@ -115,7 +115,7 @@ def _extremes(values: Floats) -> Extremes:
         return Extremes(lowest, highest, finite=True)
     if not len(values):
         return Extremes(math.inf, -math.inf, finite=True)
-    lows, highs = zip(*(_range(part[np.isfinite(part)]) for part in parts(values)), strict=True)
+    lows, highs = zip(*map(_finite_range, parts(values)), strict=True)
     return Extremes(min(lows), max(highs), finite=False)
 
 
@@ -123,9 +123,22 @@ def _range(values: Floats) -> tuple[float, float]:
     return float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))
 
 
+def _finite_range(values: Floats) -> tuple[float, float]:
+    lowest, highest = _range(values)
+    if -math.inf < lowest and highest < math.inf:
+        return lowest, highest
+    return _range(values[np.isfinite(values)])
+
+
 def rows_at_end(rows: Ints, size: int) -> int:
     """Return how many of some rows, in rising order, are the last of `size` without another between them."""
     return int(np.count_nonzero(rows[::-1] == np.arange(size - 1, size - 1 - len(rows), -1)))
+
+
+def stretches_of(rows: Ints) -> tuple[Ints, Ints]:
+    """Return the first rows of the stretches that some rows, in rising order, make, and how many each has: (m,)."""
+    begins = np.flatnonzero(np.diff(rows, prepend=-2) > 1)
+    return rows[begins], np.diff(np.append(begins, len(rows)))
 
 
 @remembered

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import Evidence
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows
+from stabtree.common.passes import broken_rows, rows_at_end, stretches_of
 from stabtree.common.stats import interval
 from stabtree.facts.registry import Absent, Count, fact
 
@@ -118,12 +118,11 @@ def _watch(series: Series, max_consecutive: int) -> Watch | None:
     rows = broken_rows(series)
     if not len(rows):
         return None
-    bad = ~np.isfinite(series.values)
-    edges = np.flatnonzero(np.diff(bad, prepend=False, append=False))
-    begins, lengths = edges[::2], edges[1::2] - edges[::2]
+    begins, lengths = stretches_of(rows)
     storms = begins[lengths >= max_consecutive]
     stop = int(storms[0]) + max_consecutive - 1 if len(storms) else None
-    good = np.flatnonzero(~bad[:stop])  # up to the end where nothing stops
+    end = len(series) if stop is None else stop
+    good = end - 1 - rows_at_end(rows[: np.searchsorted(rows, end)], end)
     last = int(rows[-1])
     return Watch(
         metric=series.metric,
@@ -131,7 +130,7 @@ def _watch(series: Series, max_consecutive: int) -> Watch | None:
         total=len(rows),
         longest=int(lengths.max()),
         stop_step=None if stop is None else int(series.steps[stop]),
-        returned_step=int(series.steps[last + 1]) if last + 1 < len(bad) else None,
-        last_good=float(series.values[good[-1]]) if len(good) else None,
-        last_good_step=int(series.steps[good[-1]]) if len(good) else None,
+        returned_step=int(series.steps[last + 1]) if last + 1 < len(series) else None,
+        last_good=float(series.values[good]) if good >= 0 else None,
+        last_good_step=int(series.steps[good]) if good >= 0 else None,
     )

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common import toml
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
+from stabtree.judging import toml
 from stabtree.judging.accepted import Acceptance
 from stabtree.judging.levels import levels_of
 from stabtree.loaders.assemble.steps import MAX_STEP

@@ -8,7 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows, extremes, rows_at_end
+from stabtree.common.passes import broken_rows, extremes, rows_at_end, sound_rows
 from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median
 from stabtree.common.strength import above, below, weakest, whether
 from stabtree.facts.registry import finite, lowest, paired
@@ -121,8 +121,11 @@ def gradients_vanish(
 def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
     """Return the finite positive values of two series at the steps that both have."""
     _, x, y = paired(a, b)
-    if all(one.finite and one.lowest > 0 and one.highest < LARGEST for one in map(extremes, (a, b))):
-        return x, y
+    first, second = sound_rows(a), sound_rows(b)
+    if a.steps is b.steps and isinstance(first, slice) and isinstance(second, slice):
+        x, y = x[: min(first.stop, second.stop)], y[: min(first.stop, second.stop)]
+        if all(one.lowest > 0 and one.highest < LARGEST for one in map(extremes, (a, b))):
+            return x, y
     keep = (x > 0) & (y > 0) & (x < LARGEST) & (y < LARGEST)
     return x[keep], y[keep]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from stabtree.common.lazy import Later, np
-from stabtree.common.passes import broken_rows, sound_rows
+from stabtree.common.passes import broken_rows, sound_rows, stretches_of
 from stabtree.common.stats import LARGEST
 from stabtree.metrics.role import describe_name
 from stabtree.profile.blocks import Blocked, blocks_of, ends, extreme_rows, middle, row_noise, smoothed
@@ -114,7 +114,7 @@ def _finite(series: Series) -> _Rows:
     bad, good = broken_rows(series), sound_rows(series)
     if not len(bad):
         return _Rows(series, steps, values, Nonfinite())
-    groups = 1 + int(np.count_nonzero(np.diff(bad) > 1))
+    groups = len(stretches_of(bad)[0])
     lost = Nonfinite(len(bad), int(steps[bad[0]]), groups, to_the_end=bool(bad[-1] == len(values) - 1))
     return _Rows(series, steps[good], values[good], lost)
 

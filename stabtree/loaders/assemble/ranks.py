@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, hand_on, increases
+from stabtree.common.passes import broken_rows, hand_on, increases
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.gaps import ends_aside, find_gaps, here_and_there
 from stabtree.loaders.assemble.history import history
@@ -80,8 +80,10 @@ def _broken(rows: MetricRows) -> Bools:
     """Return which rows hold a value of a metric that is not finite, bool (n,)."""
     broken = np.zeros(len(rows.steps), dtype=np.bool_)
     for column in rows.metrics.values():
-        if not extremes(column).finite:
-            broken |= column.mask & ~np.isfinite(column.values)
+        if column.logged is None:
+            broken[broken_rows(column)] = True
+        else:
+            broken |= column.logged & ~np.isfinite(column.values)
     return broken
 
 

@@ -8,7 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import changes, remembered
+from stabtree.common.passes import changes, remembered, stretches_of
 from stabtree.common.stats import SOME, median, resolution, true_at_end
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
@@ -171,14 +171,12 @@ def _one_value(value: float, rows: int, classes: int | None) -> str:
 
 
 def _longest(rows: Ints) -> tuple[int, int]:
-    """Return the first and the last but one of the longest stretch of neighbouring rows."""
+    """Return the longest stretch of neighbouring rows as (first, one behind the last)."""
     if not len(rows):
         return 1, 1
-    ends = np.append(np.flatnonzero(np.diff(rows) > 1), len(rows) - 1)
-    lengths = np.diff(ends, prepend=-1)
+    begins, lengths = stretches_of(rows)
     longest = int(np.argmax(lengths))
-    end = int(rows[ends[longest]]) + 1
-    return end - int(lengths[longest]), end
+    return int(begins[longest]), int(begins[longest] + lengths[longest])
 
 
 def _different(values: Floats, max_values: int) -> list[float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes
+from stabtree.common.passes import sound_rows
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.steps import MAX_STEP, whole_steps
 from stabtree.metrics.metric import Role
@@ -88,9 +88,10 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
 
 def _described(shown: str, column: Column) -> ColumnUse:
     """Return how many values a column holds, and which are first and last."""
-    values = column.held
-    if not extremes(column).finite:
-        values = values[np.isfinite(values)]
+    if column.logged is None:
+        values = column.values[sound_rows(column)]
+    else:
+        values = column.held[np.isfinite(column.held)]
     return ColumnUse(
         name=shown,
         metric=None,

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common import toml, yaml12
+from stabtree.common import yaml12
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
+from stabtree.judging import toml
 from stabtree.loaders.source import NAME_METRICS, open_source
 from stabtree.tools.check.configs.forms import python, shell
 
