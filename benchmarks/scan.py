@@ -1,8 +1,8 @@
 """How fast a folder of runs is scanned, and in how much memory.
 
-Copies with noise of one run of 2,000 steps in three formats: runs per second on the cores at hand, a second scan with
-the cache, a loop of single commands beside them; then the peak memory of the scan and of its workers at rising numbers
-of smaller runs.
+Copies with noise of one run in three formats: the processor time of a run and of a row; for runs of 2,000 steps runs
+per second on the cores at hand, a second scan with the cache, and a loop of single commands beside them; then rate and
+peak memory at rising numbers of smaller runs.
 
     python -m benchmarks.scan
 """
@@ -12,41 +12,81 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-STEPS, SMALL_STEPS = 2000, 200
+from stabtree.loaders.paths.find import Unit, parts
+from stabtree.tools.fleet.examine import Examiner
+
+STEPS, SMALL_STEPS, LONG_STEPS = 2000, 200, 20_000
+FORMATS = ("CSV", "JSON lines", "trainer_state.json")  # in the order of `write`
 SAMPLE = 20  # single commands
+RUNS = 64  # by which the cost of one is measured
 
 MEASURED = """
 import json, os, pathlib, stabtree, sys, time
 
-def peak(pid):
+def below(pid):
     try:
+        clock = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
         inner = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
-        return []
-    own = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
-    return own + [one for n in inner for one in peak(n)]
+        return {}
+    peak = [int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")]
+    ticks = int(clock[11]) + int(clock[12])
+    found = {pid: (ticks / os.sysconf("SC_CLK_TCK"), *peak)}
+    for n in inner:
+        found.update(below(int(n)))
+    return found
 
-peaks, looked = [0], [0.0]
+seen, looked = {}, [0.0]
 
 def tell(_progress):
-    if time.monotonic() - looked[0] > 1:
+    if time.monotonic() - looked[0] > 0.2:
         looked[0] = time.monotonic()
-        peaks[0] = max([peaks[0], *peak(os.getpid())[1:]])
+        seen.update(below(os.getpid()))
 
 begin = time.perf_counter()
 with stabtree.scan(sys.argv[1], cache=sys.argv[2], tell=tell) as fleet:
     count = sum(1 for _ in fleet)
-print(json.dumps([time.perf_counter() - begin, count, peak(os.getpid())[0] // 1024, peaks[0] // 1024]))
+seconds = time.perf_counter() - begin
+(own_worked, own_peak), *workers = {**seen, **below(os.getpid())}.values()
+worked, peak = sum(one for one, _ in workers), max((one for _, one in workers), default=0)
+print(json.dumps([seconds, count, own_worked, worked, own_peak, peak]))
 """
+
+
+class Scanned(NamedTuple):
+    """What a scan took.
+
+    Attributes:
+        seconds: of a clock on the wall.
+        runs: how many there are.
+        own: seconds of processor time of the process that was started, start included.
+        workers: the same of all its workers.
+        own_mb: its peak memory.
+        worker_mb: that of the largest of its workers.
+    """
+
+    seconds: float
+    runs: int
+    own: float
+    workers: float
+    own_mb: int
+    worker_mb: int
+
+    @property
+    def each(self) -> float:
+        """Seconds of processor time for each run, everything included."""
+        return (self.own + self.workers) / self.runs
 
 
 def write(folder: Path, place: int, steps: int) -> Path:
@@ -80,8 +120,8 @@ def write(folder: Path, place: int, steps: int) -> Path:
     return file
 
 
-def scanned(folder: Path, cache: Path) -> tuple[float, int, int, int]:
-    """Seconds, runs, and the peak memory in MB of a scan and of the largest of its workers."""
+def scanned(folder: Path, cache: Path) -> Scanned:
+    """Scan a folder in a process of its own."""
     told = subprocess.run(
         [sys.executable, "-c", MEASURED, str(folder), str(cache)],
         check=True,
@@ -89,22 +129,48 @@ def scanned(folder: Path, cache: Path) -> tuple[float, int, int, int]:
         text=True,
         encoding="utf-8",
     )
-    seconds, count, own, workers = json.loads(told.stdout)
-    return seconds, count, own, workers
+    return Scanned(*json.loads(told.stdout))
 
 
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--memory", type=int, nargs="*", default=[100, 1000, 10_000])
+    parser.add_argument("--small", type=int, nargs="*", default=[100, 1000, 10_000])
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}")
+        costs(folder)
         speed(folder, asked.runs)
-        for count in asked.memory:
-            memory(folder, count)
+        for count in asked.small:
+            small(folder, count)
+
+
+def costs(top: Path) -> None:
+    """Processor time of a run and of a row, and the bytes that come back, by format; units as a scan makes them."""
+    for kind, called in enumerate(FORMATS):
+        took = {steps: _cost(top, kind, steps) for steps in (SMALL_STEPS, STEPS, LONG_STEPS)}
+        row = (took[LONG_STEPS][0] - took[SMALL_STEPS][0]) / (LONG_STEPS - SMALL_STEPS)
+        print(
+            f"{called}: {(took[SMALL_STEPS][0] - row * SMALL_STEPS) * 1e3:.1f} ms a run and {row * 1e6:.2f} "
+            f"microseconds a row ({STEPS:,} rows: {took[STEPS][0] * 1e3:.1f} ms); {took[STEPS][1]:,.0f} bytes come back"
+        )
+
+
+def _cost(top: Path, kind: int, steps: int) -> tuple[float, float]:
+    """Return the processor time of a run, and the bytes that come back."""
+    folder = top / f"{steps}-{kind}"
+    folder.mkdir()
+    # One run in four spikes, in whatever format.
+    files = [write(folder, 3 * place + kind, steps) for place in range(RUNS if steps < LONG_STEPS else RUNS // 4)]
+    units = [Unit(str(file.parent)) for file in files if file.parent != folder]
+    units += parts(str(folder), [file.name for file in files if file.parent == folder])
+    examiner = Examiner()
+    examiner(units[:1])
+    begin = time.process_time()
+    found = examiner(units)
+    return (time.process_time() - begin) / len(files), len(pickle.dumps(found)) / len(files)
 
 
 def speed(top: Path, count: int) -> None:
@@ -113,10 +179,14 @@ def speed(top: Path, count: int) -> None:
     folder.mkdir()
     files = [write(folder, place, STEPS) for place in range(count)]
     cache = top / "speed.sqlite"
-    seconds, found, own, workers = scanned(folder, cache)
-    print(f"{found:,} runs of {STEPS:,} steps: {seconds:.1f} s, {found / seconds:.0f} runs/s; {own} and {workers} MB")
-    seconds, found, _, _ = scanned(folder, cache)
-    print(f"again, nothing changed: {seconds:.2f} s")
+    first = scanned(folder, cache)
+    print(
+        f"{first.runs:,} runs of {STEPS:,} steps: {first.seconds:.1f} s, {first.runs / first.seconds:.0f} runs/s; "
+        f"{first.each * 1e3:.1f} ms of processor time a run, {first.own / first.runs * 1e3:.1f} of it not in workers; "
+        f"{first.own_mb} and {first.worker_mb} MB; cache {cache.stat().st_size / first.runs:,.0f} bytes a run"
+    )
+    again = scanned(folder, cache)
+    print(f"again, nothing changed: {again.seconds:.2f} s")
     begin = time.perf_counter()
     for file in files[:SAMPLE]:
         subprocess.run(
@@ -127,14 +197,17 @@ def speed(top: Path, count: int) -> None:
     print(f"a loop of single commands: {SAMPLE / (time.perf_counter() - begin):.1f} runs/s")
 
 
-def memory(top: Path, count: int) -> None:
-    """Peak memory at a number of small runs."""
-    folder = top / f"memory{count}"
+def small(top: Path, count: int) -> None:
+    """Rate and peak memory at a number of small runs in one folder."""
+    folder = top / f"small{count}"
     folder.mkdir()
     for place in range(count):
         write(folder, place, SMALL_STEPS)
-    seconds, found, own, workers = scanned(folder, top / f"memory{count}.sqlite")
-    print(f"{found:,} runs of {SMALL_STEPS} steps: {seconds:.1f} s; {own} MB, a worker {workers} MB")
+    found = scanned(folder, top / f"small{count}.sqlite")
+    print(
+        f"{found.runs:,} runs of {SMALL_STEPS} steps: {found.seconds:.1f} s, {found.runs / found.seconds:.0f} runs/s;"
+        f" {found.each * 1e3:.1f} ms of processor time a run; {found.own_mb} MB, a worker {found.worker_mb} MB"
+    )
 
 
 if __name__ == "__main__":

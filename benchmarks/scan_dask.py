@@ -1,7 +1,6 @@
-"""What a Dask cluster costs beside processes of one machine, and the figures that a large one is sized by.
+"""What a Dask cluster costs beside processes of one machine.
 
-The runs of `benchmarks.scan`, examined by one and by two processes and by Dask with one and with two workers, in turns;
-then what a run and what a row takes, and how many bytes go each way.
+The runs of `benchmarks.scan`, examined by one and by two processes and by Dask with one and with two workers, in turns.
 
     python -m benchmarks.scan_dask
 """
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import pickle
 import tempfile
 import time
 from pathlib import Path
@@ -26,9 +24,6 @@ from stabtree.tools.fleet.scan import scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-LONG_STEPS = 20_000
-SAMPLE = 60
 
 
 def with_processes(folder: Path, workers: int) -> float:
@@ -91,30 +86,6 @@ def efficiency(best: dict[tuple[str, int], float], name: str) -> float:
     return best[name, 1] / best[name, 2] / 2
 
 
-def costs(top: Path) -> None:
-    """Seconds of processor time per run and per row, and bytes per run both ways."""
-    took = {}
-    sizes = []
-    for steps in (STEPS, LONG_STEPS):
-        folder = top / str(steps)
-        folder.mkdir()
-        files = [write(folder, 3 * place, steps) for place in range(SAMPLE if steps == STEPS else SAMPLE // 6)]
-        units = [Unit(str(folder), (file.name,)) for file in files]
-        examiner = Examiner()
-        examiner(units[:2])
-        begin = time.process_time()
-        found = examiner(units)
-        took[steps] = (time.process_time() - begin) / len(units)
-        sizes.append(len(pickle.dumps(found)) / len(found))
-        if steps == STEPS:
-            print(f"bytes per run: {len(pickle.dumps(units)) / len(units):.0f} out, {sizes[-1]:,.0f} back")
-    per_row = (took[LONG_STEPS] - took[STEPS]) / (LONG_STEPS - STEPS)
-    print(
-        f"a run of {STEPS:,} rows: {took[STEPS] * 1e3:.1f} ms, of {LONG_STEPS:,}: {took[LONG_STEPS] * 1e3:.1f} ms; "
-        f"so {(took[STEPS] - per_row * STEPS) * 1e3:.1f} ms per run and {per_row * 1e6:.2f} microseconds per row"
-    )
-
-
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -125,7 +96,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         top = Path(name)
         print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}")
-        costs(top)
         folder = top / "runs"
         folder.mkdir()
         for place in range(count):

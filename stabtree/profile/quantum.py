@@ -65,11 +65,14 @@ def bits_used(values: Floats) -> Ints:
 
 def _stored(sample: Floats) -> Floats:
     """Return the step of floats with few bits, (k,); 0 where one has more than a float32 holds."""
-    exponents = np.frexp(np.abs(sample))[1]
     used = bits_used(sample)
     bits, held = used.max(axis=1), used > 0
+    short: Bools = (bits > 0) & (bits <= SHORT)
+    if not short.any():  # as of all that was printed
+        return np.zeros(len(sample))
+    exponents = np.frexp(np.abs(sample))[1]
     ordered = np.sort(np.where(held, exponents, exponents.min() - 1), axis=1)
     middle = sample.shape[1] - 1 - np.count_nonzero(held, axis=1) // 2
     typical = np.take_along_axis(ordered, middle[:, None], axis=1)[:, 0]
     step = np.ldexp(1.0, np.clip(typical - bits, -1000, 1000))
-    return np.where((bits > 0) & (bits <= SHORT), step, 0.0)
+    return np.where(short, step, 0.0)

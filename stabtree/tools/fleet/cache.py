@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    Row = tuple[Any, ...]
+    from stabtree.tools.fleet.record import Row
 
 T = TypeVar("T")
 

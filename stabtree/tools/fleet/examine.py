@@ -18,6 +18,7 @@ from stabtree.judging.outcome import Outcome
 from stabtree.judging.stretch import cut
 from stabtree.run import Run
 from stabtree.tools.fleet.read import read_unit, with_file_ids
+from stabtree.tools.fleet.record import row_of
 from stabtree.tools.fleet.stamps import stamp
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from stabtree.judging.stretch import Ends
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.find import Unit
-    from stabtree.tools.fleet.record import Record
+    from stabtree.tools.fleet.record import Record, Row
 
 LONGEST_PATH = 4096
 TIMEOUT_SECONDS = 120.0
@@ -39,7 +40,7 @@ class Examined:
 
     Attributes:
         unit: the unit.
-        records: its runs.
+        rows: its runs.
         further: what is below it.
         stamp: what its files and folders looked like before they were read; empty where that can't be said.
         deep: whether all that is below the folder was looked at.
@@ -50,7 +51,7 @@ class Examined:
     """
 
     unit: Unit
-    records: tuple[Record, ...] = ()
+    rows: tuple[Row, ...] = ()
     further: tuple[Unit, ...] = ()
     stamp: str = ""
     deep: bool = False
@@ -104,19 +105,19 @@ class Examiner:
             found = read_unit(unit, self.how, self.roots)
         except Exception as error:
             return Examined(unit, (failed(unit, fault(error)),), stamp=deep, deep=True, faults=_faults(error))
-        records, faults, lasting = [], 0, True
+        rows, faults, lasting = [], 0, True
         for item in found.loaded:
             begin = time.perf_counter()
             record, ours, sound = self._record(item)
             faults += ours
             lasting &= sound
-            records.append(replace(record, seconds=time.perf_counter() - begin))
+            rows.append(row_of(replace(record, seconds=time.perf_counter() - begin)))
         outside = tuple(dict.fromkeys(_sources_outside(unit, found.loaded)))
         whole = bool(found.loaded or unit.files)
         later = deep if whole else shallow
         return Examined(
             unit,
-            tuple(records),
+            tuple(rows),
             found.further,
             stamp=later if lasting else "",
             deep=whole,
@@ -162,12 +163,12 @@ def _faults(error: Exception) -> int:
     return int(not isinstance(error, StabtreeError))
 
 
-def failed(unit: Unit, error: StabtreeError) -> Record:
+def failed(unit: Unit, error: StabtreeError) -> Row:
     """Return the row of a unit that could not be examined."""
     from stabtree.tools.fleet.outputs.records import record
 
     row = record(Outcome(clean(unit.path), error), clean(unit.path))
-    return replace(row, path=clean(unit.path, LONGEST_PATH))
+    return row_of(replace(row, path=clean(unit.path, LONGEST_PATH)))
 
 
 @contextmanager

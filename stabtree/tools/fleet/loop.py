@@ -153,8 +153,8 @@ class Loop:
     def _count(self, found: Examined) -> None:
         self.waiting.extendleft(reversed(found.further))
         self.progress.done += 1
-        for record in found.records:
-            self.progress.found[record.badge] = self.progress.found.get(record.badge, 0) + 1
+        for badge, *_ in found.rows:
+            self.progress.found[badge] = self.progress.found.get(badge, 0) + 1
 
     def _next_batch(self) -> list[Unit]:
         """Return units to hand out together; what an earlier scan found of one that did not change is taken over."""

@@ -29,11 +29,12 @@ TEXTS = {
 
 
 def prepare() -> None:
-    """Judge a run that learns and one that spikes, which has settings, and read logs of two rows."""
+    """Judge runs that learn, without settings and with some, and one that spikes, and read logs of two rows."""
     steps = np.arange(ROWS)
     falling = 3.0 * np.exp(-steps / ROWS)
     spiking = np.where(steps == ROWS // 2, 9.0, falling)
-    for loss, config in ((falling, {}), (spiking, {"max_steps": Setting(ROWS, "made-up")})):
+    known = {"max_steps": Setting(ROWS, "made-up"), "lr": Setting(1e-3, "made-up")}
+    for loss, config in ((falling, {}), (falling, known), (spiking, known)):
         columns = {"loss": loss, "grad_norm": 1 + falling, "lr": np.full(ROWS, 1e-3)}
         run = Run("made-up", {name: Series(name, steps, values, name) for name, values in columns.items()}, config)
         record(Judging().outcome(Loaded("made-up", run, "made-up")), "made-up")

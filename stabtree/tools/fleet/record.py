@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
 from stabtree.common.dataclass import dataclass
+from stabtree.tools.fleet.remote.addresses import is_address
+
+Row = tuple[Any, ...]
+"""A record as it is kept: the columns of `cache.COLUMNS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +70,48 @@ class Record:
         if self.run:
             return f"{self.path} {self.run}"
         return self.path
+
+
+def _folder(path: str) -> str:
+    if is_address(path):
+        return path.rpartition("/")[0]
+    return str(Path(path).parent)
+
+
+def row_of(record: Record) -> Row:
+    """Return a record as it is kept: what runs are ordered and grouped by, the rest as JSON, and its data compressed.
+
+    Whoever examined the run does so, since the process that keeps the results serves all others.
+    """
+    outline = {item.name: getattr(record, item.name) for item in fields(record) if item.name != "data"}
+    return (
+        *(record.badge, record.verdict, int(record.partial), record.leaf, _folder(record.path), record.path),
+        *(record.run, dumps(outline), zlib.compress(record.data, 1)),
+    )
+
+
+def record_of(outline: bytes, data: bytes) -> Record:
+    """Return the record of the last two columns of its row."""
+    held = loads(outline)
+    held |= {"notes": tuple(held["notes"]), "spark": tuple(held["spark"])}
+    return Record(**held, data=zlib.decompress(data))
+
+
+def dumps(value: Any) -> bytes:
+    """Return a value as JSON."""
+    import orjson
+
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # names of files that are no text
+        return json.dumps(value).encode()
+
+
+def loads(text: bytes) -> Any:
+    """Return the value of a JSON text."""
+    import orjson
+
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)

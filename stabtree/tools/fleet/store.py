@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import zlib
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +13,14 @@ from stabtree.judging.outcome import ORDER
 from stabtree.loaders.paths.find import Unit
 from stabtree.tools.fleet.cache import COLUMNS, Cache
 from stabtree.tools.fleet.examine import Examined
-from stabtree.tools.fleet.record import Record
+from stabtree.tools.fleet.record import dumps, loads, record_of
 from stabtree.tools.fleet.remote.addresses import is_address
 from stabtree.tools.fleet.stamps import of_files, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.tools.fleet.cache import Row
+    from stabtree.tools.fleet.record import Record, Row
 
 _TABLES = """
 CREATE TABLE mine (
@@ -65,21 +63,20 @@ class Store:
         if kept is None:
             return None
         (then, deep, outside, outside_stamp, further), records = kept
-        paths = _loads(outside)
+        paths = loads(outside)
         if stamp(unit, deep=bool(deep)) != then or of_files(paths) != outside_stamp:
             return None
         self._cache.touch(key)
         self._take(records)
-        return Examined(unit, (), tuple(_unit(item) for item in _loads(further)), then, bool(deep), tuple(paths))
+        return Examined(unit, (), tuple(_unit(item) for item in loads(further)), then, bool(deep), tuple(paths))
 
     def add(self, found: Examined, rules: str) -> None:
         """Take in what was found in a unit, and keep it for the next scan where that may hold then."""
-        records = [_row(record) for record in found.records]
-        self._take(records)
+        self._take(found.rows)
         if found.stamp and not found.slow and not found.faults:
-            further = _dumps([asdict(unit) for unit in found.further])
-            head = (found.stamp, int(found.deep), _dumps(found.outside), of_files(found.outside), further)
-            self._cache.add(_key(found.unit, rules), head, records)
+            further = dumps([asdict(unit) for unit in found.further])
+            head = (found.stamp, int(found.deep), dumps(found.outside), of_files(found.outside), further)
+            self._cache.add(_key(found.unit, rules), head, found.rows)
 
     def _take(self, records: Sequence[Row]) -> None:
         """Count runs among those of this scan."""
@@ -105,7 +102,7 @@ class Store:
     def _records(self, query: str, values: tuple[Any, ...] = ()) -> Iterator[Record]:
         for (id_,) in self._db.execute(query, values):
             outline, data = self._db.execute("SELECT outline, data FROM mine WHERE id = ?", (id_,)).fetchone()
-            yield _record(outline, data)
+            yield record_of(outline, data)
 
     def counts(self) -> dict[str, int]:
         """How many runs there are of each badge, worst first."""
@@ -142,44 +139,6 @@ def _key(unit: Unit, rules: str) -> str:
     return key.encode("utf-8", "backslashreplace").decode()  # a name need not be text
 
 
-def _folder(path: str) -> str:
-    if is_address(path):
-        return path.rpartition("/")[0]
-    return str(Path(path).parent)
-
-
-def _row(record: Record) -> tuple[Any, ...]:
-    outline = {item.name: getattr(record, item.name) for item in fields(record) if item.name != "data"}
-    return (
-        *(record.badge, record.verdict, int(record.partial), record.leaf, _folder(record.path), record.path),
-        *(record.run, _dumps(outline), zlib.compress(record.data, 1)),
-    )
-
-
-def _record(outline: bytes, data: bytes) -> Record:
-    held = _loads(outline)
-    held |= {"notes": tuple(held["notes"]), "spark": tuple(held["spark"])}
-    return Record(**held, data=zlib.decompress(data))
-
-
 def _unit(held: dict[str, Any]) -> Unit:
     plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in held.items()}
     return Unit(**plain)
-
-
-def _dumps(value: Any) -> bytes:
-    import orjson
-
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # names of files that are no text
-        return json.dumps(value).encode()
-
-
-def _loads(text: bytes) -> Any:
-    import orjson
-
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return json.loads(text)

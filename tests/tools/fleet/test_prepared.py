@@ -16,7 +16,7 @@ from stabtree.tools.fleet.examine import Examiner
 known = set(sys.modules)
 (found,) = Examiner()([Unit(sys.argv[1])])
 more = sorted(name for name in set(sys.modules) - known if name.startswith("stabtree"))
-print(found.records[0].verdict, more)
+print(found.rows[0][1], more)
 """
 
 
