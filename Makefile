@@ -76,7 +76,7 @@ test-pythons:  ## the tests on the other Pythons that we promise, where they are
 	done
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python benchmarks/jsonl.py
 
 # The labelled logs are read once; remove .venv/logs after they change, or after the readers of logs do.

@@ -1,13 +1,13 @@
 """Speed and memory of the command line, as ratios to named references measured in the same run.
 
-    python benchmarks/speed.py [--repeat 5] [--peers FOLDER]
+    python -m benchmarks.speed [--repeat 5] [--peers PYTHON]
 
 Every figure is the median of whole processes, taken in turns so that a slow spell of the machine hits both sides
 alike. Start-up is compared by the time that the processor works, large files by the time on the clock, since both
 sides use several cores there; the other time is printed beside. Memory is the peak that the system reports of the
 process. The package is compiled first, as an installer does it.
 
-`--peers` times other tools on the same files, where their commands are installed in a folder.
+`--peers` times the other tools that are installed for a Python, on the same files.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.peers import TOOLS
+
 COLUMNS = ("step", "loss", "grad_norm", "lr", "loss_scale")
 SMALL, MILLION, TEN_MILLION = 2_000, 1_000_000, 10_000_000
-PEERS = {"runmedic": ("diagnose",), "trainproof": ("doctor",), "losslint": ("check",)}
 STABTREE = str(Path(sys.executable).with_name("stabtree"))
 
 
@@ -118,14 +119,15 @@ def read_csv(path: Path) -> list[str]:
     return python(f"import pandas; pandas.read_csv({str(path)!r})")
 
 
-def time_peers(folder: Path, files: dict[int, Path], repeat: int) -> None:
+def time_peers(interpreter: str, files: dict[int, Path], repeat: int) -> None:
     """Print what other tools take, without a verdict."""
-    for name, words in PEERS.items():
-        command = folder / name
-        if not command.exists():
+    for name, tool in TOOLS.items():
+        there = subprocess.run([interpreter, "-c", f"import {name}"], check=False, capture_output=True)
+        if tool.jsonl_only or there.returncode:
             continue
         for rows in (SMALL, MILLION):
-            taken = median([cost([str(command), *words, str(files[rows])], failing=True) for _ in range(repeat)])
+            words = [word.format(file=files[rows]) for word in tool.arguments]
+            taken = median([cost([interpreter, "-m", *words], failing=True) for _ in range(repeat)])
             print(
                 f"{name}, {rows:,} rows: processor {taken.cpu:.3f} s, clock {taken.wall:.3f} s, "
                 f"peak {taken.peak:.0f} MB",
@@ -162,7 +164,7 @@ def main() -> int:
     """Run all comparisons; exit with 1 when one is over its limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--peers", type=Path)
+    parser.add_argument("--peers", help="a Python in which they are installed")
     options = parser.parse_args()
     compileall.compile_dir(Path(__file__).resolve().parent.parent / "stabtree", quiet=1)
     with tempfile.TemporaryDirectory() as folder:

@@ -246,11 +246,9 @@ class Run:
     def setting(self, key: str) -> ConfigScalar | None:
         """Return a value of the configuration, None if it is not known; numbers of steps as the log counts them."""
         found = self.config.get(key)
-        if found is None:
-            return None
-        if key in IN_STEPS and isinstance(found.value, int):
+        if found and key in IN_STEPS and isinstance(found.value, int):
             return found.value * self.step_size
-        return found.value
+        return found.value if found else None
 
     def unlike(self, other: Run) -> list[str]:
         """Return the settings in which another run differs, with those that only one of them has."""
@@ -282,9 +280,7 @@ class Run:
     def planned_step(self) -> float:
         """The last step that the run was to make, in what its steps count; infinity if it is not known."""
         planned = self.setting("epochs" if self.by_epoch else "max_steps")
-        if isinstance(planned, int | float):
-            return planned - 1
-        return math.inf
+        return planned - 1 if isinstance(planned, int | float) else math.inf
 
     @property
     def last_step(self) -> int | None:
@@ -293,9 +289,7 @@ class Run:
 
 
 def _plain(value: ConfigScalar) -> str | float | bool | list[int]:
-    if isinstance(value, tuple):
-        return list(value)
-    return value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _not_logged(series: Series, steps: Ints) -> str:

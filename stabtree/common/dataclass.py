@@ -8,6 +8,7 @@ and `asdict` of the standard library work on it.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -63,13 +64,17 @@ def _init(cls: Any, fields: Sequence[dataclasses.Field[Any]]) -> Callable[..., N
             parameter = f"{name}=_unset"
             value = f"_make_{name}() if {name} is _unset else {name}"
         (named if field.kw_only else parameters).append(parameter)
-        lines.append(f"    _set(self, {name!r}, {value})\n")
+        lines.append(f"_set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
-        lines.append("    self.__post_init__()\n")
+        lines.append("self.__post_init__()")
     if named:
         parameters += ["*", *named]
-    exec(f"def __init__({', '.join(parameters)}):\n{''.join(lines) or '    pass'}", known)  # noqa: S102
-    init: Callable[..., None] = known["__init__"]
+    body = "\n  ".join(lines or ["pass"])
+    text = f"def make({', '.join(known)}):\n def __init__({', '.join(parameters)}):\n  {body}\n return __init__"
+    # With the names of its module around it, by which others look up what its annotations mean.
+    made: dict[str, Any] = {}
+    exec(text, vars(sys.modules[cls.__module__]), made)  # noqa: S102
+    init: Callable[..., None] = made["make"](**known)
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {field.name: field.type for field in fields} | {"return": None}
     return init

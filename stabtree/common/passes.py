@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from stabtree.common.lazy import np
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 V = TypeVar("V")
+A = TypeVar("A", bound="Floats | Ints")
 
 PART = 1 << 14
 
@@ -34,15 +35,6 @@ def parts(values: V) -> Iterator[V]:
     array: Any = values
     for begin in range(0, len(array), PART):
         yield array[begin : begin + PART]
-
-
-def increases(values: Floats | Ints, *, strictly: bool = True) -> bool:
-    """Return whether each value is above the one before it, or at least not below it."""
-    for begin in range(0, len(values) - 1, PART):
-        part = values[begin : begin + PART + 1]
-        if not (part[1:] > part[:-1] if strictly else part[1:] >= part[:-1]).all():
-            return False
-    return True
 
 
 def rows_before(steps: Ints, step: float) -> int:
@@ -77,6 +69,42 @@ def remembered(function: Callable[Concatenate[V, P], T]) -> Callable[Concatenate
         return found[key]
 
     return recalled
+
+
+def remembered_of_frozen(function: Callable[[A], T]) -> Callable[[A], T]:
+    """Remember what a pure function of an array found, for as long as that lives and where nobody can write to it."""
+    known: dict[int, tuple[ref[A], T]] = {}
+
+    @wraps(function)
+    def recalled(values: A, /) -> T:
+        if values.flags.writeable:
+            return function(values)
+        key = id(values)
+        found = known.get(key)
+        if found is None or found[0]() is not values:
+            found = known[key] = ref(values, lambda _: known.pop(key, None)), function(values)
+        return found[1]
+
+    return recalled
+
+
+@remembered_of_frozen
+def increases(values: Floats | Ints) -> bool:
+    """Return whether each value is above the one before it."""
+    return _each_above(values, np.greater)
+
+
+def never_falls(values: Floats | Ints) -> bool:
+    """Return whether no value is below the one before it."""
+    return _each_above(values, np.greater_equal)
+
+
+def _each_above(values: Floats | Ints, test: Callable[[Any, Any], Bools]) -> bool:
+    for begin in range(0, len(values) - 1, PART):
+        part = values[begin : begin + PART + 1]
+        if not test(part[1:], part[:-1]).all():
+            return False
+    return True
 
 
 class Extremes(NamedTuple):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import PART, parts
+from stabtree.common.passes import PART, parts, remembered_of_frozen
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
@@ -174,6 +174,7 @@ def _whole(values: Floats) -> bool:
     return bool((np.abs(values - np.round(values)) <= 1e-9 * np.maximum(values, 1.0)).all())
 
 
+@remembered_of_frozen
 def interval(steps: Ints) -> float:
     """Return the median distance between neighbouring steps; 1 for fewer than two steps."""
     if len(steps) < 2:

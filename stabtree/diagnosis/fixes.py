@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
-from stabtree.common.passes import increases, rows_upto
+from stabtree.common.passes import never_falls, rows_upto
 from stabtree.common.text import clean
 from stabtree.context.trainer import framework_of
 from stabtree.facts.registry import finite
@@ -167,7 +167,7 @@ class FixFormatter:
         onset = self.clues.moment.onset_step
         end = len(values) if onset is None else rows_upto(steps, onset)
         before = values[:end]
-        if end < EARLY_ROWS or (before[-1] > before[0] and increases(before, strictly=False)):
+        if end < EARLY_ROWS or (before[-1] > before[0] and never_falls(before)):
             before = values[: max(end, EARLY_ROWS, len(values) // 4)]
         highest = float(before.max(initial=0.0))
         return highest if highest > 0 else None

@@ -10,7 +10,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import increases
+from stabtree.common.passes import never_falls
 from stabtree.common.shared import ROWS_LONG
 from stabtree.common.stats import resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
@@ -157,7 +157,7 @@ def lr_rises_late(
     strength = above(most / peak - 1, factor - 1)
     top = int(np.argmax(values > min(factor * peak, most / 2)))
     before = values[: top + 1]
-    if increases(before, strictly=False) and np.count_nonzero(before[1:] != before[:-1]) >= warm_levels - 1:
+    if never_falls(before) and np.count_nonzero(before[1:] != before[:-1]) >= warm_levels - 1:
         return Answer(NO, evidence)
     if strength < 0:
         return measured(strength, evidence)

@@ -15,8 +15,10 @@ from stabtree.common.passes import (
     changes,
     extremes,
     increases,
+    never_falls,
     parts,
     remembered,
+    remembered_of_frozen,
     rows_at_end,
     sound_rows,
     stretches_of,
@@ -45,9 +47,9 @@ def test_one_step_back_is_seen_between_any_two_rows(size: int, at: int) -> None:
     assert increases(values)
     values[at:] -= 1
     assert not increases(values)
-    assert increases(values, strictly=False)
+    assert never_falls(values)
     values[at:] -= 1
-    assert not increases(values, strictly=False)
+    assert not never_falls(values)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -116,3 +118,25 @@ def test_stretches_of_rows_are_those_of_their_flags(share: float) -> None:
     assert [
         (begin, begin + length) for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True)
     ] == expected
+
+
+def test_what_is_known_of_an_array_is_known_while_nobody_can_write_to_it() -> None:
+    """A frozen array is asked once, another one each time, and one at the place of a dead one anew."""
+    asked = []
+
+    @remembered_of_frozen
+    def first(values: np.ndarray) -> float:
+        asked.append(float(values[0]))
+        return asked[-1]
+
+    values = np.array([1.0])
+    assert [first(values), first(values)] == [1.0, 1.0]
+    values[0] = 2.0
+    values.flags.writeable = False
+    assert [first(values), first(values)] == [2.0, 2.0]
+    for number in range(20):
+        again = np.array([float(number)])
+        again.flags.writeable = False
+        assert first(again) == number
+        del again
+    assert asked == [1.0, 1.0, 2.0, *range(20)]

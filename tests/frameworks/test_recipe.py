@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.context import conditions
-from stabtree.frameworks import load
+from stabtree.frameworks import load, recognise
 from stabtree.loaders.paths import checkpoints
 from stabtree.loaders.text import messages, settings
 from stabtree.tools.check.configs import load_config
@@ -34,6 +34,10 @@ CONFIG = {"tuner_type": "full", "tuner_backend": "peft", "peak_rate": 1e-4, "max
 CACHES = (
     load.all_trainers,
     load.frameworks,
+    recognise._in_order,
+    recognise._by_config,
+    recognise._prefixed,
+    recognise._by_columns,
     conditions.known_words,
     settings._printed,
     messages.error_words,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import time
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stabtree.profile import build, profile_of, profiles, scatter_of
+from stabtree.profile.segments import levels_of
 from stabtree.run import Run
 from tests.profile.series import noise, series, stairs
 
@@ -105,9 +107,14 @@ def test_the_scatter_alone_is_that_of_the_profile(kind: str) -> None:
 
 def test_levels_are_searched_for_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take longest, and most questions are about the ends, the best and the scatter."""
-    searched = []
-    real = build.levels_of
-    monkeypatch.setattr(build, "levels_of", lambda *given: searched.append(1) or real(*given))
+    searched: list[int] = []
+    real = levels_of
+
+    def noted(*given: Any) -> Any:
+        searched.append(1)
+        return real(*given)
+
+    monkeypatch.setattr(build, "levels_of", noted)
     found = profile_of(series(stairs(3.0, 1.0, 2.0)))
     assert found.last < found.first
     assert not searched

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
     from stabtree.facts.spikes.moments import Windows
 
-GROUP = 8  # rows
-EDGES = 2  # groups before those that are whole in each window of a group's rows: there these windows begin
+GROUP = 8  # no limit: rows
+EDGES = 2  # no limit: groups before those that are whole in each window of a group's rows: there these windows begin
 SLACK = 1e-12  # no limit: a share of the squares, far above what rounding makes of their sums
 
 

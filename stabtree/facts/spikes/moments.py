@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     Piece = tuple[int, Floats, Floats, Floats]
 
-PART = 1 << 13  # windows that are worked out in one go: a dozen arrays of so many fit the cache
-APART = 512  # the same of windows far apart
+PART = 1 << 13  # no limit: windows that are worked out in one go: a dozen arrays of so many fit the cache
+APART = 512  # no limit: the same of windows far apart
 
 
 def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
 
 NEAR = 1e-6  # no limit: the share of a height within which a tail is worked out again
-NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # the decay of a normal sample
+NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # no limit: the decay of a normal sample
 
 
 def t_tail(height: float, dof: int) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.common.passes import increases
+from stabtree.common.passes import increases, never_falls
 from stabtree.run import Resume
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def history(steps: Ints, loss_logged: Bools | None, broken: Bools | None = None)
         loss_logged: bool (n,), which rows carry the loss; None for all.
         broken: bool (n,), which rows hold a value that is not finite; None for none.
     """
-    if increases(steps, strictly=False):
+    if increases(steps) or never_falls(steps):
         return History(None)
     seen = steps if loss_logged is None else steps[loss_logged]
     back = np.flatnonzero(np.diff(seen) < 0) + 1

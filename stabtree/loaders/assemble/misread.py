@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, parts
+from stabtree.common.passes import extremes, parts, sound_rows
 from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_MOST, SHARE_SOME, TREND_Z
 
 if TYPE_CHECKING:
@@ -79,17 +79,18 @@ def misread(column: Column, metric: str) -> Misread | None:
     own = extremes(column)
     if own.lowest >= 0 and own.highest < LOST_FACTOR / 10:  # no number that lost its point, nor one below 0
         return None
-    there = np.isfinite(column.values)
-    if column.logged is not None:
-        there &= column.logged
-    values = column.values if there.all() else column.values[there]
+    there = sound_rows(column) if column.logged is None else column.logged & np.isfinite(column.values)
+    values = column.values[there]
     if len(values) < BLOCK:
         return None
-    found = Misread(np.zeros_like(there), np.zeros_like(there))
-    found.points[there] = _lost_points(values)
+    points, signs = _lost_points(values), np.zeros(len(values), dtype=np.bool_)
     if metric != "grad_norm":
-        found.signs[there] = _flipped(values)
-    return found if found.total else None
+        signs = _flipped(values)
+    if not (points.any() or signs.any()):
+        return None
+    found = Misread(*np.zeros((2, len(column.values)), dtype=np.bool_))
+    found.points[there], found.signs[there] = points, signs
+    return found
 
 
 def _lost_points(values: Floats) -> Bools:

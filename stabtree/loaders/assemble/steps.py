@@ -77,7 +77,7 @@ def from_column(name: str, column: Column, losses: Bools | None = None) -> Steps
 
 @remembered
 def whole_steps(column: Column) -> Ints | None:
-    """Return the steps of a column, int64 (n,), where every cell of it holds one; nobody may write to them."""
+    """Return the steps of a column, int64 (n,), where every cell of it holds one; frozen."""
     found = extremes(column)
     if column.logged is not None or not (found.finite and found.lowest >= 0 and found.highest < MAX_STEP):
         return None
@@ -87,6 +87,7 @@ def whole_steps(column: Column) -> Ints | None:
         steps[begin : begin + PART] = part
         if (steps[begin : begin + PART] != part).any():
             return None
+    steps.flags.writeable = False
     return steps
 
 

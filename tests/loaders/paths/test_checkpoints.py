@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -180,9 +180,14 @@ def test_numbers_that_count_epochs_are_not_taken_for_steps(tmp_path: Path) -> No
 
 def test_a_folder_of_many_logs_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For as long as nothing was saved in it; one that has just changed may change again unseen."""
-    listed = []
+    listed: list[tuple[Any, ...]] = []
     real = checkpoints._names_of_checkpoints
-    monkeypatch.setattr(checkpoints, "_names_of_checkpoints", lambda *given: listed.append(given) or real(*given))
+
+    def noted(*given: Any) -> Any:
+        listed.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(checkpoints, "_names_of_checkpoints", noted)
 
     def found() -> list[int]:
         return list(checkpoints.checkpoints_beside([str(tmp_path / "run.csv")], by_epoch=False, last_step=900))
