@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.lazy import np
-from stabtree.common.passes import rows_before, rows_upto
+from stabtree.common.passes import rows_before
 from stabtree.metrics.ranking import Ranking
 
 if TYPE_CHECKING:
@@ -69,19 +69,13 @@ class Series:
     labels: Mapping[float, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        where = ""
-        if len(self.steps):
-            where = f", steps {self.steps[0]:,} to {self.steps[-1]:,}"
+        where = f", steps {self.steps[0]:,} to {self.steps[-1]:,}" if len(self.steps) else ""
         return f"Series({self.metric!r}, {len(self.steps):,} values{where})"
 
     def before(self, step: int) -> Series:
         """Return its rows before a step."""
         end = rows_before(self.steps, step)
         return replace(self, steps=self.steps[:end], values=self.values[:end])
-
-    def at(self, step: int) -> Floats:
-        """Return the value at a step, (1,); of a step at which it was not logged nothing, (0,)."""
-        return self.values[rows_before(self.steps, step) : rows_upto(self.steps, step)]
 
     def __len__(self) -> int:
         return len(self.steps)

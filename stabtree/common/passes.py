@@ -47,6 +47,11 @@ def rows_upto(steps: Ints, step: float) -> int:
     return int(np.searchsorted(steps, math.floor(step), side="right"))
 
 
+def row_of(steps: Ints, step: float) -> slice:
+    """Return the row of a step, among steps that rise; an empty range where it is not among them."""
+    return slice(rows_before(steps, step), rows_upto(steps, step))
+
+
 def changes(values: Floats, test: Callable[[Floats, Floats], Bools]) -> Ints:
     """Return the rows whose value passes a test against the one before it, such as `np.equal`: int64 (m,)."""
     found = [np.zeros(0, dtype=np.int64)]

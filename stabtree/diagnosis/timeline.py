@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.lazy import Later, np
+from stabtree.common.passes import row_of
 from stabtree.common.stats import median
 from stabtree.common.text import counting
 from stabtree.diagnosis.judged import STRONG, Happening, QuotedRow
@@ -255,6 +256,6 @@ def _is_off(series: Series, at: int, value: float) -> bool:
 
 def _values(shown: list[Series], step: int) -> dict[str, float | None]:
     """Return what was logged at a step; None for a NaN, which equals nothing."""
-    found = {series.metric: series.at(step) for series in shown}
+    found = {series.metric: series.values[row_of(series.steps, step)] for series in shown}
     logged = {metric: float(values[0]) for metric, values in found.items() if len(values)}
     return {metric: None if math.isnan(value) else value for metric, value in logged.items()}

@@ -9,6 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import row_of
 from stabtree.common.stats import median, stretches
 from stabtree.facts.departure import REFERENCE, Departure, Limits, departure, even, uneven
 from stabtree.facts.registry import Count, fact
@@ -110,7 +111,7 @@ class Movers:
     def lost(self, metric: str, step: int) -> bool:
         """Return whether the row of a series at a step is not finite."""
         series = next((series for series in self._series if series.metric == metric), None)
-        return series is not None and bool((~np.isfinite(series.at(step))).any())
+        return series is not None and bool((~np.isfinite(series.values[row_of(series.steps, step)])).any())
 
     def rate(self, onset_step: int) -> Move | None:
         """Return how the learning rate rose up to a step, if it had at least doubled by then and was still rising."""

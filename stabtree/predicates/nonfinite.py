@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.lazy import np
+from stabtree.common.passes import row_of
 from stabtree.common.stats import stretches
 from stabtree.common.strength import FARTHEST, whether
 from stabtree.facts.loss_break import last_finite_before
@@ -97,7 +98,7 @@ def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
 
 def _sound_at(grad_norm: Series | None, step: int) -> bool:
     """Return whether grad_norm is finite at a step, or was not logged."""
-    return grad_norm is None or bool(np.isfinite(grad_norm.at(step)).all())
+    return grad_norm is None or bool(np.isfinite(grad_norm.values[row_of(grad_norm.steps, step)]).all())
 
 
 @predicate(source="stabtree", min_points=2)

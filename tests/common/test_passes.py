@@ -19,7 +19,10 @@ from stabtree.common.passes import (
     parts,
     remembered,
     remembered_of_frozen,
+    row_of,
     rows_at_end,
+    rows_before,
+    rows_upto,
     sound_rows,
     stretches_of,
 )
@@ -140,3 +143,12 @@ def test_what_is_known_of_an_array_is_known_while_nobody_can_write_to_it() -> No
         assert first(again) == number
         del again
     assert asked == [1.0, 1.0, 2.0, *range(20)]
+
+
+@pytest.mark.parametrize("step", [-1, 0, 3, 4, 4.5, 20, 21])
+def test_rows_of_a_step_are_cut_by_a_search(step: float) -> None:
+    """Before it, up to it, and its own, as of a comparison with every step."""
+    steps = np.array([0, 3, 4, 9, 20])
+    assert rows_before(steps, step) == np.count_nonzero(steps < step)
+    assert rows_upto(steps, step) == np.count_nonzero(steps <= step)
+    assert steps[row_of(steps, step)].tolist() == steps[steps == step].tolist()

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from stabtree.common import stats
 from stabtree.common.passes import PART
-from stabtree.facts.spikes import scores as spikes
 from stabtree.facts.spikes import tails
-from stabtree.facts.spikes.bounds import GROUP
 from stabtree.facts.spikes.moments import trailing_moments
-from stabtree.facts.spikes.scores import NO_SPREAD, RELATIVE_RESOLUTION, all_heights, scores
+from stabtree.facts.spikes.scores import NO_SPREAD, RELATIVE_RESOLUTION, scores
 from stabtree.run import Series
 
 
@@ -101,7 +99,7 @@ def test_scores_part_by_part_are_those_of_the_whole() -> None:
     mean, spread = (part[first - rows :] for part in trailing_moments(values, rows, detrend=True))
     sigma = np.maximum(spread, np.maximum(RELATIVE_RESOLUTION * np.abs(mean), NO_SPREAD))
     scored = scores(Series("loss", np.arange(len(values)), values), rows, first, True)
-    np.testing.assert_array_equal(all_heights(scored), (values[first:] - mean) / sigma)
+    np.testing.assert_array_equal(scored.heights, (values[first:] - mean) / sigma)
     some = np.sort(rng.integers(0, len(mean), 300))
     np.testing.assert_array_equal(scored.at(some), (mean[some], sigma[some]))
 
@@ -114,47 +112,3 @@ def test_a_height_is_where_the_expected_number_falls_below() -> None:
         tail = tails.Tail(int(random.integers(10, 10_000)), random.uniform(-1, 4), random.uniform(0.45, 4), rows)
         expected = 10.0 ** random.uniform(-8, 1)
         assert tail.height(expected) == tails.height_for(tail.expected, expected)
-
-
-def _long(kind: str, rng: np.random.Generator) -> np.ndarray:
-    values = rng.normal(size=PART + 13)
-    if kind == "rounded":
-        return np.round(values, 1)
-    if kind == "heavy tail":
-        return values**3
-    if kind == "far from 0":
-        return 1e6 + 1e-3 * values
-    if kind == "wanders":
-        return np.cumsum(values)
-    if kind == "explodes":
-        return np.exp(np.linspace(0, 60, len(values))) * (1 + 0.01 * values)
-    if kind == "steps":
-        return np.where(np.arange(len(values)) % 3000 < 1500, 1.0, 3.0)
-    if kind == "blown up":
-        values[[700, 9000]] = 1e9, -1e200
-        values[4000:4400] = 0.25
-    return values
-
-
-KINDS = ("normal", "rounded", "heavy tail", "far from 0", "wanders", "explodes", "steps", "blown up")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows", [10, 15, 16, 30, 100, 333])
-@pytest.mark.parametrize("guarded", [True, False])
-def test_bounds_spare_no_row(monkeypatch: pytest.MonkeyPatch, kind: str, rows: int, guarded: bool) -> None:
-    """What is found of a long loss by the bounds of its groups is what all of its heights show."""
-    monkeypatch.setattr(spikes, "LONG", 0)
-    values = _long(kind, np.random.default_rng(rows))
-    scored = scores(Series("loss", np.arange(len(values)), values), rows, rows + 1, guarded)
-    heights = all_heights(scored)
-    assert scored.bounds is not None
-    assert (heights <= np.repeat(scored.bounds, GROUP)[rows + 1 : len(values)]).all()
-    for end in (len(heights), len(heights) // 2, 3):
-        top = int(np.argmax(heights[:end]))
-        assert scored.highest(end) == (top, heights[top])
-    for bar in (2.0, 4.0, float(np.partition(heights, -5)[-5])):
-        high, above = scored.above(bar)
-        assert high.tolist() == np.flatnonzero(heights > bar).tolist()
-        assert above.tolist() == heights[high].tolist()
-    assert scored.tail() == tails.upper_tail(heights, rows)

@@ -8,14 +8,11 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import median
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from stabtree.common.lazy import Floats, Ints
 
-    Piece = tuple[int, Floats, Floats, Floats]
-
 PART = 1 << 13  # no limit: windows that are worked out in one go: a dozen arrays of so many fit the cache
-APART = 512  # no limit: the same of windows far apart
 
 
 def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tuple[Floats, Floats]:
@@ -61,40 +58,34 @@ class Windows(NamedTuple):
     def at(self, wanted: Ints) -> tuple[Floats, Floats]:
         """Return the means and deviations of some entries, int64 (m,) in rising order: two of (m,)."""
         mean, spread = np.empty(len(wanted)), np.empty(len(wanted))
-        for begin in range(0, len(wanted), APART):
-            some = slice(begin, begin + APART)
-            here = wanted[some]
-            if here[-1] - here[0] < PART:
-                averages, deviations = self.between(int(here[0]), int(here[-1]) + 1)
-                mean[some], spread[some] = averages[here - here[0]], deviations[here - here[0]]
-            else:
-                part = self.values[np.arange(self.rows)[:, None] + here] - self.center
-                mean[some], spread[some] = self._moments(_apart(part, self.rows))
+        begin = 0
+        while begin < len(wanted):
+            first = int(wanted[begin])
+            end = int(np.searchsorted(wanted, first + PART))
+            averages, deviations = self.between(first, int(wanted[end - 1]) + 1)
+            mean[begin:end] = averages[wanted[begin:end] - first]
+            spread[begin:end] = deviations[wanted[begin:end] - first]
+            begin = end
         return mean, spread
 
     def between(self, begin: int, end: int) -> tuple[Floats, Floats]:
         """Return the means and deviations of the entries from `begin` up to `end`."""
-        part = self.values[begin : end + self.rows - 1] - self.center
-        return self._moments(_neighbours(part, self.rows, end - begin, weighted=self.detrend))
-
-    def _moments(self, pieces: Iterable[Piece]) -> tuple[Floats, Floats]:
-        """Return the means and deviations of windows that are made of such pieces."""
-        rows, total, weighted, squares = self.rows, *np.zeros((3, 1))
-        for start, sums, inner, squared in pieces:
-            total = total + sums
-            weighted = weighted + inner
-            weighted += start * sums
-            squares = squares + squared
-        average = total / rows
-        scatter = squares / rows - average * average
-        if self.detrend:
-            slope = (weighted - (rows - 1) / 2 * total) / (rows * (rows * rows - 1) / 12)
-            # The line takes two degrees of freedom.
-            scatter = (scatter - slope * slope * ((rows * rows - 1) / 12)) * (rows / (rows - 2))
+        rows, size = self.rows, end - begin
+        part = self.values[begin : end + rows - 1] - self.center
+        scatter = _sums(part * part, rows, size) / rows
+        if not self.detrend:
+            average = _sums(part, rows, size) / rows
+            scatter -= average * average
+        else:
+            total, slopes = _sums_and_slopes(part, rows, size)
+            average = total / rows
+            scatter -= average * average
+            scatter -= slopes * slopes * ((rows * rows - 1) / 12)
+            scatter *= rows / (rows - 2)  # the line takes two degrees of freedom
         return average + self.center, np.sqrt(np.maximum(scatter, 0.0))
 
 
-def window_sums(part: Floats, rows: int, size: int) -> Floats:
+def _sums(part: Floats, rows: int, size: int) -> Floats:
     """Return sums of `rows` neighbours, `size` of them.
 
     Adds up doubled partial sums, so a huge value spoils only the windows that hold it; a running
@@ -112,39 +103,22 @@ def window_sums(part: Floats, rows: int, size: int) -> Floats:
         part = part[: len(part) - width // 2] + part[width // 2 :]
 
 
-def _neighbours(part: Floats, rows: int, size: int, *, weighted: bool) -> Iterator[Piece]:
-    """Yield the pieces of `size` windows that begin with one value after the other: doubled ones, as `window_sums` has.
-
-    A piece is the place in the window at which it begins, and of each window the sum of its values, the sum of these
-    times their index in the piece (0 where these are not `weighted`), and the sum of their squares.
-    """
-    inner, squares = np.zeros(len(part)), part * part
+def _sums_and_slopes(part: Floats, rows: int, size: int) -> tuple[Floats, Floats]:
+    """Return sums and least-squares slopes per row of `rows` neighbours, `size` of each, added up as in `_sums`."""
+    total, weighted = np.zeros(size), np.zeros(size)
+    inner = np.zeros(len(part))  # sums of row times index within the doubled parts, indices counted from their start
     width, start = 1, 0
     while True:
         if rows & width:
-            own = slice(start, start + size)
-            yield start, part[own], inner[own], squares[own]
+            here = part[start : start + size]
+            weighted += inner[start : start + size]
+            weighted += start * here
+            total += here
             start += width
-        if 2 * width > rows:
-            return
-        if weighted:
-            inner = inner[:-width] + inner[width:] + width * part[width:]
-        part, squares = part[:-width] + part[width:], squares[:-width] + squares[width:]
-        width *= 2
-
-
-def _apart(part: Floats, rows: int) -> Iterator[Piece]:
-    """Yield the same pieces of windows wherever they begin: float64 (rows, m), added up in the same order."""
-    width, start = 1, 0
-    while width <= rows:
-        if rows & width:
-            sums = part[start : start + width]
-            inner, squares = np.zeros(sums.shape), sums * sums
-            half = 1
-            while half < width:
-                inner = inner[::2] + inner[1::2] + half * sums[1::2]
-                sums, squares = sums[::2] + sums[1::2], squares[::2] + squares[1::2]
-                half *= 2
-            yield start, sums[0], inner[0], squares[0]
-            start += width
-        width *= 2
+        half, width = width, width * 2
+        if width > rows:
+            weighted -= (rows - 1) / 2 * total
+            weighted /= rows * (rows * rows - 1) / 12
+            return total, weighted
+        inner = inner[: len(part) - half] + inner[half:] + half * part[half:]
+        part = part[: len(part) - half] + part[half:]

@@ -10,7 +10,7 @@ from stabtree.common.passes import remembered
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import NORMAL_99, quantiles
 from stabtree.facts.registry import finite
-from stabtree.facts.spikes.scores import all_heights, scores
+from stabtree.facts.spikes.scores import scores
 from stabtree.facts.spikes.tails import upper_tail
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
     at = int(np.searchsorted(steps, step)) - first
     if not 0 <= at < len(values) - first:
         return float("inf")
-    scored = scores(series, rows, first, True)
-    near = scored.heights(np.arange(max(at - ROWS_SHORT, 0), min(at + ROWS_SHORT, len(scored))))
-    return scored.tail().expected(float(near.max()))
+    heights = scores(series, rows, first, True).heights
+    near = heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
+    return upper_tail(heights, rows).expected(float(near.max()))
 
 
 @remembered
@@ -49,7 +49,7 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
         return top.expected
     rows = params.rows(loss)
     begin = params.first(steps, rows)
-    heights = all_heights(scores(loss, rows, begin, True))
+    heights = scores(loss, rows, begin, True).heights
     first = int(np.searchsorted(steps, top.step)) - begin
     end = len(heights)
     if top.recovered_step is not None:

@@ -14,12 +14,12 @@ from stabtree.facts.spikes.excursions import Excursion, Search, bounds, excursio
 from stabtree.facts.spikes.rarity import in_a_row
 from stabtree.facts.spikes.scores import scores, shifts
 from stabtree.facts.spikes.short import find_short
+from stabtree.facts.spikes.tails import Tail, upper_tail
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Ints
     from stabtree.facts.spikes.params import SpikeSearchParams
     from stabtree.facts.spikes.scores import Scores
-    from stabtree.facts.spikes.tails import Tail
     from stabtree.run import Series
 
 
@@ -46,7 +46,7 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
     first = params.first(steps, rows)
     scored = scores(loss, rows, first, guarded)
     # The tail is that of the first scan: with the spikes taken out, their own flanks would stand out in it.
-    tail = scored.tail()
+    tail = upper_tail(scored.heights, rows)
     bar = min(max(params.sigma, tail.height(params.chance)), 1e300) if guarded else params.sigma
     scan = _scan(steps, scored, tail, bar, params)
     healed = [spike for spike in scan.spikes if spike.recovered_step is not None]
@@ -78,20 +78,19 @@ def _without(steps: Ints, scored: Scores, healed: list[Excursion]) -> Scores:
 
 def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSearchParams) -> Search:
     """Find all excursions above `bar` and all shifts; healed are those whose median of `ROWS_SHORT` rows is back."""
-    values, first = scored.values, scored.first
-    (top, highest), back_rows = scored.highest(len(scored)), ROWS_SHORT if params.guarded else 1
+    values, first, heights = scored.values, scored.first, scored.heights
+    top, back_rows = int(np.argmax(heights)), ROWS_SHORT if params.guarded else 1
     found: list[Excursion] = []
     shifted = shifts(scored, params)
     # Twice in it does no harm, and `np.union1d` imports masked arrays.
-    hits = np.sort(np.concatenate((scored.above(bar)[0], shifted.rows)))
+    hits = np.sort(np.concatenate((np.flatnonzero(heights > bar), shifted.rows)))
     mean, spread = scored.at(hits)
-    heights = scored.heights(hits)
     at = 0
     while at < len(hits):
         hit = int(hits[at])
         m, s, shift = float(mean[at]), float(spread[at]), shifted.at(hit)
         extent = bounds(values, hit + first, m + params.back_sigma * s, back_rows)
-        expected = tail.expected(shift or float(heights[at]))
+        expected = tail.expected(shift or float(heights[hit]))
         found.append(
             excursion(
                 steps,
@@ -100,16 +99,17 @@ def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSear
                 mean=m,
                 sigma=s,
                 height_sigma=(float(values[extent.peak]) - m) / s,
-                expected=in_a_row(expected, len(scored), params) if shift else expected,
+                expected=in_a_row(expected, len(heights), params) if shift else expected,
                 shift_sigma=shift,
             )
         )
         at = int(np.searchsorted(hits, extent.end - first))
+    highest = float(heights[top])
     return Search(
         tuple(found),
         scored.windows.rows,
         False,
-        len(scored),
+        len(heights),
         highest,
         int(steps[first + top]),
         bar,

@@ -12,7 +12,7 @@ from stabtree.common.stats import SAMPLE, quantiles
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Floats
 
 NEAR = 1e-6  # no limit: the share of a height within which a tail is worked out again
 NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # no limit: the decay of a normal sample
@@ -110,21 +110,10 @@ def upper_tail(scores: Floats, rows: int) -> Tail:
     In a log of 60 rows the highest score alone would move the 99th percentile up to itself, and a run that blows
     up in its last rows would raise its own bar above them. `rows` is the window that each score was measured with.
     """
-    return tail_of(len(scores), lambda end: int(np.argmax(scores[:end])), lambda some: scores[some], rows)
-
-
-def tail_of(size: int, top: Callable[[int], int], at: Callable[[Ints], Floats], rows: int) -> Tail:
-    """Return the tail of `size` scores, as `upper_tail` does.
-
-    Args:
-        size: how many there are.
-        top: gives the first of the highest of so many.
-        at: gives some of them.
-        rows: the window that each was measured with.
-    """
-    early = size
-    if size >= 40:
-        early -= size // 20
-    indices = np.arange(0, early - 1, 1 + early // SAMPLE)
-    at90, at99 = quantiles(at(indices + (indices >= top(early))), 0.90, 0.99)
-    return Tail(size, at90, max((at99 - at90) / math.log(10), NORMAL_DECAY), rows)
+    early = scores
+    if len(scores) >= 40:
+        early = scores[: len(scores) - len(scores) // 20]
+    indices = np.arange(0, len(early) - 1, 1 + len(early) // SAMPLE)
+    others = early[indices + (indices >= np.argmax(early))]
+    at90, at99 = quantiles(others, 0.90, 0.99)
+    return Tail(len(scores), at90, max((at99 - at90) / math.log(10), NORMAL_DECAY), rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, YES, Answer, Evidence
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows, rows_before
+from stabtree.common.passes import broken_rows, row_of, rows_before
 from stabtree.common.stats import stretches
 from stabtree.common.strength import whether
 from stabtree.facts.loss_break import last_finite_before
@@ -113,7 +113,7 @@ def _first_step(series: Series) -> int:
 def _evidence(series: Series) -> Evidence:
     name, step = series.metric, _first_step(series)
     count = int(np.count_nonzero(~np.isfinite(series.values[rows_before(series.steps, step) :])))
-    value = name_of(float(series.at(step)[0]))
+    value = name_of(float(series.values[row_of(series.steps, step)][0]))
     text = f"{name} is {value} from step {step:,} on, in {count:,} of its {len(series):,} rows"
     if np.isfinite(series.values[-1]):
         last = int(series.steps[~np.isfinite(series.values)][-1])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import row_of
 from stabtree.common.stats import median
 from stabtree.diagnosis.judged import STRONG
 from stabtree.diagnosis.timeline import JUMP, ROWS_OF_NOISE, bad_side, last_good_row, worst_row
@@ -133,7 +134,7 @@ def _jumps(series: Series, onset: int) -> bool:
 
 
 def _is_finite(series: Series, step: int) -> bool:
-    return bool(np.isfinite(series.at(step)).all())
+    return bool(np.isfinite(series.values[row_of(series.steps, step)]).all())
 
 
 def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) -> dict[int, str]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stabtree.common.figures import figure
+from stabtree.common.passes import row_of
 from stabtree.context.find import context_of
 from stabtree.metrics.table import all_metrics
 from stabtree.report.model.identity import kind
@@ -60,7 +61,7 @@ def logged_at(run: Run, step: int) -> datetime | None:
     series = run.get("wall_time")
     if series is None:
         return None
-    times = series.at(step)
+    times = series.values[row_of(series.steps, step)]
     if len(times) and CALENDAR[0] <= times[0] < CALENDAR[1]:
         return datetime.fromtimestamp(float(times[0]), UTC)
     return None
