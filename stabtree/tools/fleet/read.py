@@ -1,4 +1,4 @@
-"""The runs of a unit, here or at an address, with what identifies their files."""
+"""What a scan reads, here or at addresses: the units that paths name, and the runs of a unit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stabtree.loaders.paths.contents import Contents, contents
+from stabtree.loaders.paths.find import Unit
 from stabtree.loaders.paths.inputs import with_inputs
 from stabtree.loaders.paths.options import LoadOptions
+from stabtree.loaders.paths.several import expanded, units_of
 from stabtree.run import Run
+from stabtree.tools.fleet.remote.addresses import expanded as expanded_address
 from stabtree.tools.fleet.remote.addresses import is_address
 from stabtree.tools.fleet.remote.mirror import mirrored
 
@@ -16,7 +19,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stabtree.loaders import Loaded
-    from stabtree.loaders.paths.find import Unit
+
+
+def units(given: Sequence[str]) -> list[Unit]:
+    """Return what paths, patterns and addresses name, each once.
+
+    Raises:
+        StabtreeError: where an address can't be opened.
+    """
+    far: list[Unit] = []
+    near: list[str] = []
+    for path in given:
+        if is_address(path):
+            far += [_far(*one) for one in expanded_address(path)]
+        else:
+            near += expanded(path)
+    return [*units_of(near), *dict.fromkeys(far)]
+
+
+def _far(address: str, is_folder: bool) -> Unit:
+    folder, _, name = address.rpartition("/")
+    if is_folder:
+        return Unit(address)
+    return Unit(folder, (name,), named=True)
 
 
 def read_unit(unit: Unit, how: Mapping[str, Any], roots: Sequence[str] = ()) -> Contents:

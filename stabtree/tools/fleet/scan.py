@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree._version import __version__
 from stabtree.common.dataclass import dataclass
 from stabtree.judging.judge import Judging
-from stabtree.tools.fleet import find
+from stabtree.tools.fleet import read
 from stabtree.tools.fleet.engine import usable_cores
 from stabtree.tools.fleet.examine import TIMEOUT_SECONDS, Examiner, fault
 from stabtree.tools.fleet.loop import Loop, Progress
@@ -140,7 +140,7 @@ def scan(
     check_work(engine=engine, address=address, jobs=jobs, timeout=timeout, cache=cache)
     check_reading(how)
     check_judging(judging, ends)
-    units = find.units([str(path) for path in paths])
+    units = read.units([str(path) for path in paths])
     roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
     examiner = Examiner(judging or Judging(), how, roots, ends, timeout or TIMEOUT_SECONDS)
     store = Store(None if cache is None else Path(cache))

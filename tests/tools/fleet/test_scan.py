@@ -10,8 +10,8 @@ import pytest
 
 from stabtree import StabtreeError, scan
 from stabtree.loaders.paths.find import Unit
-from stabtree.tools.fleet import find
 from stabtree.tools.fleet import loop as looping
+from stabtree.tools.fleet import read
 from stabtree.tools.fleet.engine import ENGINES
 from stabtree.tools.fleet.examine import Examiner
 from stabtree.tools.fleet.loop import Loop, Progress
@@ -81,7 +81,7 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None
 def loop_of(tmp_path: Path, examiner: Examiner, **options: Any) -> Loop:
     """A loop over the runs below a folder."""
     loop = Loop(examiner, Store(None), "rules", 2, **options)
-    loop.waiting.extend(find.units([str(tmp_path)]))
+    loop.waiting.extend(read.units([str(tmp_path)]))
     return loop
 
 
