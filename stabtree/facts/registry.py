@@ -152,7 +152,7 @@ class Facts:
         self._reads: dict[str, Reads] = {}  # by fact
         self._settings = NotedSettings(run.config)
         self.watched = replace(run, config=self._settings)
-        """The run that functions are handed: which of its settings they read is noted."""
+        """The run that functions are handed, which notes which of its settings they read."""
         self.noted = self._settings.noted
         """Returns the result of some work, and the settings that it read."""
         self.unit = run.unit
