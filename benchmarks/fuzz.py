@@ -49,7 +49,7 @@ from stabtree.report.outputs import JSON, PNG, RUN, RUNS, names, output
 from stabtree.tree.load import load_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 SECONDS = 5.0
 HANG = 30.0  # seconds of processor time after which an input is given up
@@ -175,9 +175,9 @@ def _all(file: Path, forced: str | None, number: int) -> str:
         _json(json.dumps(inspect_dict(run)))
     only = outcomes[0].found if len(outcomes) == 1 else None
     if isinstance(only, Diagnosis):
-        _outputs(lambda name, look: output(RUN, name)(only, look), number)
+        _outputs(RUN, only, number)
     elif only is None:
-        _outputs(lambda name, look: output(RUNS, name)(outcomes, look), number)
+        _outputs(RUNS, outcomes, number)
     if number % COMMAND_EVERY == 0:
         _command(str(file), forced)
     if any(isinstance(outcome.found, Diagnosis) for outcome in outcomes):
@@ -185,14 +185,15 @@ def _all(file: Path, forced: str | None, number: int) -> str:
     return "refused"
 
 
-def _outputs(text: Callable[[str, RenderOptions], str], number: int) -> None:
-    for name in {*names(RUN)} - {PNG}:
-        told = text(name, RenderOptions(width=WIDTH))
+def _outputs(kind: str, found: Any, number: int) -> None:
+    for name in {*names(kind)} - {PNG}:
+        write = output(kind, name)
+        told = write(found, RenderOptions(width=WIDTH))
         _plain(told, name)
         if name == JSON:
             _json(told)
         elif number % COLOUR_EVERY == 0:
-            _plain(_COLOUR.sub("", text(name, RenderOptions(width=40, color=True))), name)
+            _plain(_COLOUR.sub("", write(found, RenderOptions(width=40, color=True))), name)
 
 
 def _plain(text: str, name: str) -> None:
