@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Parts = Iterator[tuple[Floats, Bools | None]]
 
 LARGE = 64 << 20  # bytes; importing pyarrow takes as long as we take for half of them
+COLUMNS = 100  # each costs a little in every block: of more of them pyarrow takes as long as we do, or longer
 BLOCK = 1 << 20  # characters, which all cores share
 PIECE = 1 << 18  # bytes that one core parses at a time
 DELIMITERS = (",", ";", "\t", "|")
@@ -24,7 +25,12 @@ ODD = ('"', "#", "\0")  # what cells and lines with these mean is decided elsewh
 
 def helps(size: int, layout: Layout) -> bool:
     """Return whether pyarrow may read a file of `size` bytes that is laid out so."""
-    if size < LARGE or layout.delimiter not in DELIMITERS or len(layout.names) < 2 or layout.comma == "decimal":
+    if (
+        size < LARGE
+        or layout.delimiter not in DELIMITERS
+        or not 2 <= len(layout.names) <= COLUMNS
+        or layout.comma == "decimal"
+    ):
         return False
     return find_spec("pyarrow") is not None
 

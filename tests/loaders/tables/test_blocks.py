@@ -273,7 +273,7 @@ def test_pyarrow_reads_the_same(tmp_path: Path, variant: str) -> None:
 
 
 def test_pyarrow_is_asked_for_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And for no small one."""
+    """And for no small or wide one."""
     pytest.importorskip("pyarrow")
     sizes: list[int] = []
     columns = arrow.columns
@@ -288,6 +288,10 @@ def test_pyarrow_is_asked_for_a_large_file(tmp_path: Path, monkeypatch: pytest.M
     assert not sizes
     read_by_arrow(file, 3000)
     assert sizes
+    sizes.clear()
+    monkeypatch.setattr(arrow, "COLUMNS", 5)
+    read_by_arrow(file, 3000)
+    assert not sizes
 
 
 @pytest.mark.parametrize("variant", ODD_LINES)
