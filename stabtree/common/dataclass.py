@@ -2,7 +2,7 @@
 
 The standard library compiles up to six functions for each class, which was a quarter of a short command's time. Here
 only `__init__` is compiled, and the rest is shared by all classes. What comes out behaves the same; `fields`, `replace`
-and `asdict` of the standard library work on it.
+and `asdict` of the standard library work on it. Each field is an argument: `init=False` and `InitVar` are not for here.
 """
 
 from __future__ import annotations

@@ -168,6 +168,12 @@ def rows_at_end(rows: Ints, size: int) -> int:
     return int(np.count_nonzero(rows[::-1] == np.arange(size - 1, size - 1 - len(rows), -1)))
 
 
+def last_sound_row(of: Valued, end: int) -> int:
+    """Return the last row before row `end` whose value is finite, -1 where there is none."""
+    broken = broken_rows(of)
+    return end - 1 - rows_at_end(broken[: np.searchsorted(broken, end)], end)
+
+
 def stretches_of(rows: Ints) -> tuple[Ints, Ints]:
     """Return the first rows of the stretches that some rows, in rising order, make, and how many each has: (m,)."""
     begins = np.flatnonzero(np.diff(rows, prepend=-2) > 1)

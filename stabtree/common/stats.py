@@ -86,7 +86,7 @@ def running_medians(values: Floats, rows: int) -> Floats:
     found = np.empty(len(values) - rows + 1)
     for begin in range(0, len(found), PART):
         part = values[begin : begin + PART + rows - 1]
-        found[begin : begin + PART] = row_medians(np.lib.stride_tricks.sliding_window_view(part, rows))
+        found[begin : begin + PART] = row_medians(windows(part, rows))
     return found
 
 
@@ -164,12 +164,12 @@ def resolution(values: Floats) -> float:
     top = math.floor(math.log10(float(sizes.max())))
     for power in range(top, top - 8, -1):
         # The first few rule out nearly every wrong power.
-        if _whole(sizes[:SOME] / 10.0**power) and _whole(sizes / 10.0**power):
+        if are_whole(sizes[:SOME] / 10.0**power) and are_whole(sizes / 10.0**power):
             return float(10.0**power)
     return 0.0
 
 
-def _whole(values: Floats) -> bool:
+def are_whole(values: Floats) -> bool:
     """Return whether all are whole numbers, but for the error of a division."""
     return bool((np.abs(values - np.round(values)) <= 1e-9 * np.maximum(values, 1.0)).all())
 

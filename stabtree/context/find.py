@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import starmap
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
+from stabtree.common.passes import remembered
 from stabtree.context.columns import columns_of
 from stabtree.context.model import FROM_REWARDS, Context, FullContext
 from stabtree.context.outcome import chance_of, outcome_of
@@ -27,16 +27,12 @@ _RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
 }
 
 
-_found: WeakKeyDictionary[Run, FullContext] = WeakKeyDictionary()
-
-
+@remembered
 def context_of(run: Run) -> FullContext:
     """Return who a run is, as far as its configuration, its columns and its first rows show."""
-    if run not in _found:
-        who = who_of(run)
-        parts = {name: getattr(who, name) for name in Context.__dataclass_fields__}
-        _found[run] = FullContext(**parts, precision=precision_of(run))
-    return _found[run]
+    who = who_of(run)
+    parts = {name: getattr(who, name) for name in Context.__dataclass_fields__}
+    return FullContext(**parts, precision=precision_of(run))
 
 
 def who_of(run: Run) -> Context:

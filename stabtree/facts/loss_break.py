@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Evidence
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows, rows_at_end, rows_before
+from stabtree.common.passes import broken_rows, last_sound_row, rows_before
 from stabtree.common.shared import FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import median, stretches, true_at_end
 from stabtree.common.strength import FARTHEST
@@ -104,6 +104,5 @@ def storm_start(rows: Ints, recovered_rows: int) -> int:
 
 def last_finite_before(series: Series, index: int) -> int | None:
     """Return the step of the last finite value before a row."""
-    broken = broken_rows(series)
-    good = index - 1 - rows_at_end(broken[: np.searchsorted(broken, index)], index)
+    good = last_sound_row(series, index)
     return int(series.steps[good]) if good >= 0 else None

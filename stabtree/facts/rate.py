@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, Evidence
 from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows
+from stabtree.common.passes import broken_rows, rows_before
 from stabtree.common.shared import SHARE_SOME
 from stabtree.facts.registry import Unknown, fact, finite
 
@@ -86,5 +86,5 @@ def _rates(lr: Series, loss: Series) -> Floats:
     """Return the rates that count: those of the first rows, or all up to where the loss breaks."""
     steps, rates = finite(lr)
     broken = broken_rows(loss)
-    end = int(np.searchsorted(steps, loss.steps[broken[0]])) if len(broken) else len(rates) // 4
+    end = rows_before(steps, loss.steps[broken[0]]) if len(broken) else len(rates) // 4
     return rates[: max(3, end)]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import Evidence
 from stabtree.common.dataclass import dataclass
-from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows, rows_at_end, stretches_of
+from stabtree.common.passes import broken_rows, last_sound_row, stretches_of
 from stabtree.common.stats import interval
 from stabtree.facts.registry import Absent, Count, fact
 
@@ -121,8 +120,7 @@ def _watch(series: Series, max_consecutive: int) -> Watch | None:
     begins, lengths = stretches_of(rows)
     storms = begins[lengths >= max_consecutive]
     stop = int(storms[0]) + max_consecutive - 1 if len(storms) else None
-    end = len(series) if stop is None else stop
-    good = end - 1 - rows_at_end(rows[: np.searchsorted(rows, end)], end)
+    good = last_sound_row(series, len(series) if stop is None else stop)
     last = int(rows[-1])
     return Watch(
         metric=series.metric,

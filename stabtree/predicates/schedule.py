@@ -10,7 +10,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import never_falls
+from stabtree.common.passes import never_falls, rows_upto
 from stabtree.common.shared import ROWS_LONG
 from stabtree.common.stats import resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
@@ -147,7 +147,7 @@ def lr_rises_late(
     schedule = str(run.setting("lr_schedule") or "").lower()
     steps, values = finite(lr)
     first_step = int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
-    first = int(np.searchsorted(steps, math.floor(first_step), side="right"))
+    first = rows_upto(steps, first_step)
     peak, most, most_step = float(values[:first].max()), highest(lr), int(steps[highest_row(lr)])
     text = f"lr reaches {figure(most)} at step {most_step:,}; in its first "
     text += f"{first_share:.0%} of the steps it peaks at {figure(peak)} (limit {factor:g}×)"

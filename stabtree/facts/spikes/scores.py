@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered
 from stabtree.common.shared import SHARE_HALF
-from stabtree.common.stats import row_medians, span
+from stabtree.common.stats import row_medians, span, windows
 from stabtree.facts.registry import finite
 from stabtree.facts.spikes.moments import Windows
 
@@ -96,14 +96,13 @@ def shifts(scored: Scores, params: SpikeSearchParams) -> Shifts:
     high = np.flatnonzero(above[:count] > bar)
     if not len(high):
         return Shifts(high, np.zeros(0))
-    windows = np.lib.stride_tricks.sliding_window_view(values[begin:], params.level_rows)
     mean, spread = scored.at(high)
-    level = row_medians(windows[high])
+    level = row_medians(windows(values[begin:], params.level_rows)[high])
     heights = (level - mean) / spread
     lasting = (heights > bar) & (level - mean > params.shift_share * span(values))
     # The rows right before a jump are still at the old level; half way up already, it creeps.
     first = begin - params.level_rows
     if first >= 0:
-        before = row_medians(np.lib.stride_tricks.sliding_window_view(values[first:], params.level_rows)[high])
+        before = row_medians(windows(values[first:], params.level_rows)[high])
         lasting &= before - mean < SHARE_HALF * (level - mean)
     return Shifts(high[lasting], heights[lasting])

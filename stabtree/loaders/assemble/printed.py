@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
+from stabtree.common.stats import are_whole
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -15,7 +16,6 @@ DIGITS = range(1, 8)  # that a log prints; one with more holds all that single p
 SMALL = 1e-3  # what is smaller is printed with an exponent
 SINGLE = 2e-6  # the rounding of single precision, in which event files hold values
 FIRST_ROWS = 64  # no limit: rows by which most logs are told apart
-_FIRST_ROWS: WeakKeyDictionary[Series, tuple[Floats, Floats]] = WeakKeyDictionary()
 
 
 def alike(here: Floats, there: Floats) -> bool:
@@ -33,12 +33,11 @@ def begin_alike(here: Series, there: Series) -> bool:
     return _within(one[:rows], other[:rows], off[:rows] + other_off[:rows])
 
 
+@remembered
 def _first_rows(series: Series) -> tuple[Floats, Floats]:
     """Return the first values of a series, and how far they may be off: each log of a folder is compared with all."""
-    if series not in _FIRST_ROWS:
-        values = series.values[:FIRST_ROWS]
-        _FIRST_ROWS[series] = values, rounding(values)
-    return _FIRST_ROWS[series]
+    values = series.values[:FIRST_ROWS]
+    return values, rounding(values)
 
 
 def _within(here: Floats, there: Floats, rounded: Floats) -> bool:
@@ -67,10 +66,5 @@ def rounding(values: Floats) -> Floats:
 
 def _holds(scaled: Floats) -> bool:
     """Whether numbers are whole, as far as double precision shows; those that are too large for it are not."""
-    return _are_whole(scaled[:FIRST_ROWS]) and _are_whole(scaled)  # a few rule out most
-
-
-def _are_whole(scaled: Floats) -> bool:
-    return bool(np.isfinite(scaled).all()) and bool(
-        (np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(scaled, 1.0)).all()
-    )
+    # A few rule out most.
+    return bool(np.isfinite(scaled).all()) and are_whole(scaled[:FIRST_ROWS]) and are_whole(scaled)

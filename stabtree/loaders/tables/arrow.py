@@ -58,10 +58,10 @@ def columns(block: str, layout: Layout, wanted: Collection[int]) -> list[Any] | 
         )
     except (ArrowInvalid, UnicodeError):
         return None
-    columns = list(table.columns)
-    if all(column.null_count for column in columns) and f"\n{block}".count("\n\n"):
+    found = list(table.columns)
+    if all(column.null_count for column in found) and f"\n{block}".count("\n\n"):
         return None  # pyarrow takes an empty line for a row
-    return columns
+    return found
 
 
 def parts(column: Any) -> Parts:

@@ -44,27 +44,28 @@ class Body:
         layout: how the rows below the latest header are laid out.
         names: what the columns mean.
         size: bytes of the file as stored.
-        large: whether pyarrow may read it.
         columns: every column of any header.
         skips: the lines that could not be read.
         rows: the number of rows read.
         short: the indices of rows with fewer cells than the header.
         lines: the number of lines read, with the header and those above it.
+        large: whether pyarrow may read it.
     """
 
     layout: Layout
     names: Names
     size: int = 0
-    large: bool = False
     columns: dict[str, ColumnBuilder] = field(default_factory=dict)
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
     short: list[int] = field(default_factory=list)
     lines: int = 0
+    large: bool = False
     _above: str = ""
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.large = arrow.helps(self.size, self.layout)
         self._start_header(self.layout)
 
     def add(self, text: str, *, last: bool = False) -> str:

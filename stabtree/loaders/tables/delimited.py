@@ -143,7 +143,7 @@ def _holds_results(head: str, layout: Layout) -> bool:
 def _read(source: Source, layout: Layout, names: Names) -> Table:
     check_width(len(layout.names), source.path)
     lines = source.lines()
-    body = Body(layout, names, source.size, arrow.helps(source.size, layout))
+    body = Body(layout, names, source.size)
     rest = ""
     # Each block costs a little for each column, so that one of a wide file holds many rows.
     min_size = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))

@@ -19,6 +19,7 @@ from stabtree.common.stats import (
     neighbours,
     row_medians,
     scatter,
+    windows,
 )
 from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, weakest, whether
 from stabtree.facts.curve.rise import Rise
@@ -185,7 +186,7 @@ def _highest_level(values: Floats, rows: int) -> tuple[float, int]:
     # Where it is high, more than half of the rows are: only these are looked at closely.
     high = highest_rows(values, TOP)
     starts = np.sort(np.clip(high[:, None] - np.arange(rows), 0, len(values) - rows), axis=None)
-    levels = row_medians(np.lib.stride_tricks.sliding_window_view(values, rows)[starts])
+    levels = row_medians(windows(values, rows)[starts])
     highest = int(np.argmax(levels))
     return float(levels[highest]), int(starts[highest])
 

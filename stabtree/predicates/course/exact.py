@@ -8,8 +8,8 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import changes, remembered, stretches_of
-from stabtree.common.stats import SOME, median, resolution, true_at_end
+from stabtree.common.passes import changes, remembered, rows_at_end, stretches_of
+from stabtree.common.stats import SOME, median, resolution
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
 from stabtree.predicates.course.cross_entropy import guess, may_be_zero
@@ -86,8 +86,8 @@ def zero_rows(
     if why:
         return inapplicable(why)
     zero = _zeros(loss)
-    if len(zero):
-        zero = zero[: len(zero) - true_at_end(values == 0)]  # what follows the last ordinary row is the end of the loss
+    # What follows the last ordinary row is the end of the loss.
+    zero = zero[: len(zero) - rows_at_end(zero, len(values))]
     if not len(zero) or len(zero) > share * len(values):
         text = f"{len(zero):,} of {len(values):,} rows of the loss are exactly 0"
         return Answer(NO, (Evidence(text, "loss", (), len(zero) / len(values), share),), strength=-FARTHEST)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import Answer, Evidence, inapplicable, unknown
 from stabtree.common.endings import FINISHED, ending_of
 from stabtree.common.figures import figure
-from stabtree.common.lazy import np
-from stabtree.common.passes import remembered
+from stabtree.common.passes import remembered, rows_before
 from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_SOME
 from stabtree.common.stats import MEDIAN_ERROR, change_noise, median, span
 from stabtree.common.strength import above, strongest
@@ -175,7 +173,7 @@ def _gain(before: Floats, after: Floats, series: Series) -> Gain:
     """Return the fall between the medians of two groups of rows of a series."""
     steps, values = finite(series)
     error = MEDIAN_ERROR * change_noise(values) * (1 / len(before) + 1 / len(after)) ** 0.5
-    later = values[np.searchsorted(steps, math.ceil(steps[0] + SHARE_SOME * (steps[-1] - steps[0]))) :]
+    later = values[rows_before(steps, steps[0] + SHARE_SOME * (steps[-1] - steps[0])) :]
     return Gain(median(before), median(after), error, span(values), span(later))
 
 

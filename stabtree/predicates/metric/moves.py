@@ -9,7 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median, row_medians
+from stabtree.common.stats import median, row_medians, windows
 from stabtree.common.strength import above, below, weakest
 from stabtree.facts.registry import finite
 from stabtree.predicates.metric.stays import GUIDE, not_asked
@@ -41,7 +41,6 @@ def shoots_up(
     before_rows = min(before_rows, len(values) - rows)
     if before_rows < rows:
         return unknown(f"{metric} has {len(values):,} finite rows, {2 * rows} are needed", metric)
-    windows = np.lib.stride_tricks.sliding_window_view
     after, before = row_medians(windows(values, rows)[before_rows:]), row_medians(windows(values, before_rows)[:-rows])
     jumps = after / np.maximum(np.abs(before), min_level / factor)
     top = int(np.argmax(jumps))

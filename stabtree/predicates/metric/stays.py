@@ -15,7 +15,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median
+from stabtree.common.stats import median, windows
 from stabtree.common.strength import FARTHEST, above, weakest
 from stabtree.facts.registry import finite
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
@@ -161,7 +161,7 @@ def stood_above(
     size = min(rows, len(values))
     strengths = at_least(values, level).strengths
     # How far the row with which the share is reached is above the level, of each stretch.
-    reached = np.sort(np.lib.stride_tricks.sliding_window_view(strengths, size), axis=-1)[:, -math.ceil(share * size)]
+    reached = np.sort(windows(strengths, size), axis=-1)[:, -math.ceil(share * size)]
     index, bad = int(np.argmax(reached)), strengths >= 0
     seen = float(np.mean(bad[index : index + size]))
     text = f"{metric} is at least {level:g} in {against(seen, share, '.0%')} of the {size} rows "

@@ -8,7 +8,7 @@ from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unkn
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import PART
-from stabtree.common.stats import NEARLY_ZERO, row_medians
+from stabtree.common.stats import NEARLY_ZERO, row_medians, windows
 from stabtree.facts.registry import finite
 from stabtree.predicates.course.cross_entropy import may_be_zero
 from stabtree.predicates.course.start import first_level
@@ -99,7 +99,7 @@ def loss_collapses(
         return unknown(f"the loss has {len(values):,} finite rows, {settled_rows + rows} are needed")
     stretches = Stretches(values, settled_rows, within_rows, rows)
     at, far, falls = stretches.steepest(factor)
-    before = np.lib.stride_tricks.sliding_window_view(values, settled_rows)[far]
+    before = windows(values, settled_rows)[far]
     calm = _settled(before, settled_share)
     calm &= row_medians(before) <= above_first * first_level(values, thrown)
     if len(far) and not calm.any():

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
+from stabtree.common.stats import stretches
 from stabtree.report.figure.build import figure
 from stabtree.report.figure.svg import COLUMNS, svg
 from stabtree.report.html.tags import NOTHING, Markup, tag
@@ -13,7 +14,7 @@ from stabtree.report.html.tags import NOTHING, Markup, tag
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.report.figure.model import Figure, Strip
     from stabtree.report.model.report import Report
 
@@ -96,7 +97,7 @@ def _strip(strip: Strip, drawn: Figure) -> dict[str, Any]:
     data = {
         "metric": strip.metric,
         **_course(strip, starts),
-        "bad": [[int(starts[first]), int(starts[last])] for first, last in _stretches(strip.bad)],
+        "bad": [[int(starts[begin]), int(starts[end - 1])] for begin, end in stretches(strip.bad)],
         "axis": _short(np.array([strip.low, strip.high])),
         "log": strip.log,
         "beyond": _short(np.array([end for end in (strip.clipped_low, strip.clipped) if end is not None])),
@@ -129,9 +130,3 @@ def _first_steps(drawn: Figure) -> Ints:
 
 def _short(values: Floats) -> list[float]:
     return [float(f"{value:.{DIGITS}g}") for value in values.tolist()]
-
-
-def _stretches(bad: Bools) -> list[tuple[int, int]]:
-    """Return the first and the last column of each stretch."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], bad, [False]]).astype(np.int8)))
-    return list(zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True))
