@@ -11,7 +11,7 @@ PYTHONS ?= $(wildcard $(foreach v,3.12 3.13 3.14,$(HOME)/.pyenv/versions/$(v).*/
 # On all processors; each takes half of what is left of another, so that neighbours that share a run stay together.
 PYTEST := pytest -q -n auto --dist worksteal
 
-.PHONY: demo test lint lint-platforms test-of test-floors test-integrations test-pythons bench fit mutate golden gates peers docs readme dist release clean
+.PHONY: demo test lint lint-platforms test-of test-floors test-integrations test-pythons bench fit mutate golden lower gates peers docs readme dist release clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -32,6 +32,7 @@ lint: .venv/.dev  ## lint, limits of size and complexity, and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m release.style
+	$(BIN)/python -m release.budget
 	$(BIN)/mypy
 
 lint-platforms: .venv/.dev  ## types as on Windows and macOS: what these lack is asked for behind a guard
@@ -88,6 +89,9 @@ mutate: .venv/.dev  ## which numbers of the trees no real run feels
 
 golden: .venv/.dev  ## every run at hand against its golden record
 	$(BIN)/python -m benchmarks.golden
+
+lower: .venv/.dev  ## write the counts that fell into budget.yaml
+	$(BIN)/python -m release.budget --lower
 
 gates: .venv/.dev  ## every figure that was promised, and which fell; which verdicts changed since the last release
 	$(BIN)/python -m benchmarks.gates

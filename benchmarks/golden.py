@@ -1,11 +1,10 @@
-"""The golden records: what `--json` says of every run that is at hand, as a hash and a short verdict.
+"""Golden records: what `stabtree PATH --json` says of every run at hand, in two grades.
 
-    python -m benchmarks.golden [--shared DIR] [--record] [--group GROUP ...] [--every N] [--keep DIR]
+    python -m benchmarks.golden [--record] [--group GROUP ...] [--every N] [--keep DIR]
 
-A record is a line a run: its name, the hash of its JSON, its verdict with each finding and the step where it begins.
-Without `--record` the runs are judged again, every difference from the records is printed, and the exit code is 1 where
-there is one. A group whose files are missing (those outside the repository) is skipped with a note.
-`--keep DIR` writes each JSON into a folder, so that two versions can be compared with `diff -r`.
+The first grade is the whole JSON, as a hash. The second is what a reader acts on: verdict, headline, onset, restart and
+first action. Without `--record` the runs are judged again and every difference from the records is printed; the exit
+code is 1 where the second grade changed. `--keep DIR` writes each JSON into a folder, for `diff -r`.
 """
 
 from __future__ import annotations
@@ -14,187 +13,140 @@ import argparse
 import contextlib
 import csv
 import hashlib
+import io
 import json
 import os
-import re
 import tempfile
-import warnings
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import stabtree
-from stabtree.loaders import load_runs
-from stabtree.tree.load import load_trees
-from tests import corpus
+from stabtree import cli
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "benchmarks" / "records"
 SHARED = ROOT.parent / "shared"
-HASH_LENGTH = 16
-TEMPORARY = re.compile(re.escape(tempfile.gettempdir()) + r"/[^/\"]+")
-
-
-class Unit(NamedTuple):
-    """One run to judge: the folder to stand in, and the path from there, which is its name too.
-
-    Without a folder it is a case of `tests.corpus`.
-    """
-
-    folder: Path | None
-    path: str
+GROUPS = ("fixtures", "faultbench", "trainers", "logs", "wild")
+HASH_LENGTH = 12
 
 
 class Golden(NamedTuple):
-    """What is recorded of one unit: the hash of all that `--json` says, and the verdict of each run in it."""
+    """What is recorded of one path: the hash of its JSON, and what a reader acts on."""
 
     hash: str
-    verdict: str
+    outcome: str
 
 
-def units(group: str, shared: Path) -> list[Unit]:
-    """List the paths of a group, sorted; empty where its files are missing."""
-    if group == "corpus":  # made runs have no file
-        return [Unit(None, case) for case in sorted(corpus.cases()) if not case.startswith("fixtures/")]
+def paths(group: str) -> tuple[Path, list[str]]:
+    """Return the folder of a group and the paths below it, sorted; none where its files are missing."""
     if group == "fixtures":
         folder = ROOT / "fixtures"
-        return [Unit(folder, path) for path in _parents(folder, "*/*/manifest.json")]
-    if group == "trainers":
-        folder = shared / "trainers"
-        truth = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("truth/*.json"))]
-        paths = {target["path"] for run in truth for target in run["targets"]}
+        found = {path.parent.relative_to(folder).as_posix() for path in folder.glob("*/*/manifest.json")}
+    elif group == "faultbench":
+        folder = SHARED / "faultbench" / "dev" / "runs"
+        found = {path.name for path in folder.glob("*")}
+    elif group == "trainers":
+        folder = SHARED / "trainers"
+        truth = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("truth/*.json")]
+        found = {target["path"] for run in truth for target in run["targets"]}
     else:
-        folder = shared / group
-        paths = set(_indexed(folder / "INDEX.csv"))
-    return [Unit(folder, path) for path in sorted(paths)]
+        folder = SHARED / group
+        found = {row["file"] for row in _rows(folder / "INDEX.csv")}
+    return folder, sorted(found)
 
 
-def _parents(folder: Path, pattern: str) -> list[str]:
-    return sorted(path.parent.relative_to(folder).as_posix() for path in folder.glob(pattern))
-
-
-def _indexed(index: Path) -> Iterator[str]:
+def _rows(index: Path) -> Iterator[dict[str, str]]:
     if index.exists():
         with index.open(encoding="utf-8", newline="") as stream:
-            for row in csv.DictReader(stream):
-                yield row["file"]
+            yield from csv.DictReader(stream)
 
 
-def judge(unit: Unit) -> list[dict[str, Any]]:
-    """Return what `--json` says of each run that a path holds, or the error of what can't be read."""
-    if unit.folder is None:
-        return [_data(unit.path, corpus.found(unit.path))]
-    with contextlib.chdir(unit.folder):
-        try:
-            loaded = load_runs(unit.path)
-            return [_judged(item.name, item.run) for item in loaded]
-        except stabtree.StabtreeError as error:
-            return [_refused(unit.path, error)]
-
-
-def _judged(name: str, run: stabtree.Run | stabtree.StabtreeError) -> dict[str, Any]:
-    if isinstance(run, stabtree.StabtreeError):
-        return _refused(name, run)
-    return _data(name, stabtree.diagnose(run, load_trees(run)))
-
-
-def _data(name: str, diagnosis: stabtree.Diagnosis) -> dict[str, Any]:
-    data = diagnosis.to_dict()
-    del data["tool"], data["rules"]  # the version, and a hash of the trees' texts, are no verdict
-    return {"name": name, **data}
-
-
-def _refused(name: str, error: stabtree.StabtreeError) -> dict[str, Any]:
-    return {"name": name, "verdict": "refused", "error": str(error)}
-
-
-def verdict(data: dict[str, Any]) -> str:
-    """Return the verdict of a run with its findings: `critical diverged@1200 spike@40`."""
-    findings = [f"{finding['id']}@{finding['onset_step']}" for finding in data.get("findings", ())]
-    return " ".join([data["verdict"], *findings])
-
-
-def record(unit: Unit, keep: Path | None = None) -> Golden:
-    """Judge a path and return its record."""
-    found = judge(unit)
-    text = json.dumps(found, sort_keys=True, indent=1, default=str)
-    text = TEMPORARY.sub("TEMPORARY", text)  # made runs of logs lie in folders of random names
+def record(path: str, folder: Path, keep: Path | None = None) -> Golden:
+    """Diagnose a path as a user does and return its record."""
+    output, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with contextlib.chdir(folder), contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        code = cli.main(["diagnose", path, "--json"])
+    output.seek(0)
+    whole = json.load(output)
+    results = whole.get("runs", [whole])
+    for result in results:
+        result.pop("tool", None)  # the version and a hash of the trees' texts are no verdict
+        result.pop("rules", None)
+    text = json.dumps(results, sort_keys=True, indent=1)
     if keep:
-        file = keep / f"{unit.path.replace('/', '__')}.json"
-        file.write_text(text, encoding="utf-8")
-    short = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
-    return Golden(short, "; ".join(map(verdict, found)))
+        (keep / f"{path.replace('/', '__')[-200:]}.json").write_text(text, encoding="utf-8")
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
+    return Golden(digest, f"exit {code}: " + " | ".join(map(outcome, results)))
 
 
-def records(these: Iterable[Unit], keep: Path | None = None) -> dict[str, Golden]:
-    """Judge paths on all processors and return their records by name."""
-    listed = list(these)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(record, listed, [keep] * len(listed), chunksize=4)
-        return dict(zip((unit.path for unit in listed), found, strict=True))
+def outcome(result: dict[str, Any]) -> str:
+    """Return what a reader acts on: `critical Q2.3@40 restart 20: Lower the learning rate`."""
+    if "error" in result:
+        return f"error {result['error']['problem']}"
+    if not result.get("findings"):
+        return str(result["verdict"])
+    first = result["findings"][0]
+    restart = first.get("restart") or {}
+    step = restart.get("checkpoint_step", restart.get("up_to_step"))
+    actions = [fix["fix"] for fix in first.get("first_fixes", ())] or first.get("fixes") or [""]
+    text = " ".join(str(actions[0]).split())
+    return f"{result['verdict']} {first['id']}@{first['onset_step']} restart {step}: {text}"
 
 
-def read(group: str, folder: Path = RECORDS) -> dict[str, Golden]:
-    """Return the records of a group, by the path of each run.
-
-    Raises:
-        OSError: where the group was never recorded.
-    """
-    lines = (folder / f"{group}.tsv").read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines]
+def read(group: str) -> dict[str, Golden]:
+    """Return the records of a group, by path; empty where it was never recorded."""
+    file = RECORDS / f"{group}.tsv"
+    if not file.exists():
+        return {}
+    rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
     return {name: Golden(*rest) for name, *rest in rows}
 
 
-def write(group: str, found: dict[str, Golden], folder: Path = RECORDS) -> None:
+def write(group: str, found: dict[str, Golden]) -> None:
     """Write the records of a group."""
-    folder.mkdir(exist_ok=True)
-    lines = ["\t".join((name, *golden)) for name, golden in sorted(found.items())]
-    (folder / f"{group}.tsv").write_text("\n".join([*lines, ""]), encoding="utf-8")
-
-
-def differences(old: dict[str, Golden], new: dict[str, Golden]) -> Iterator[str]:
-    """Yield a line for each run whose record differs; one with the same verdict says something in other words."""
-    for name, golden in new.items():
-        if name not in old:
-            yield f"{name}: not recorded"
-        elif golden.verdict != old[name].verdict:
-            yield f"{name}: {old[name].verdict} -> {golden.verdict}"
-        elif golden.hash != old[name].hash:
-            yield f"{name}: other words or numbers, same verdict ({golden.verdict})"
-
-
-GROUPS = ("fixtures", "corpus", "trainers", "logs", "wild")
+    lines = ["\t".join((name, golden.hash, golden.outcome)) for name, golden in sorted(found.items())]
+    (RECORDS / f"{group}.tsv").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def main() -> int:
     """Compare with the records, or write them."""
-    parser = argparse.ArgumentParser(description="Golden records of all runs that are at hand.")
-    parser.add_argument("--shared", type=Path, default=SHARED, help="the folder of wild, trainers and logs")
+    parser = argparse.ArgumentParser(description="Golden records of all runs at hand, in two grades.")
     parser.add_argument("--record", action="store_true", help="write the records instead of comparing with them")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only this group")
     parser.add_argument("--every", type=int, default=1, help="only every Nth run, for a quick look")
     parser.add_argument("--keep", type=Path, help="a folder to write each JSON to")
     asked = parser.parse_args()
-    warnings.simplefilter("ignore")
     changed = 0
     for group in asked.group or GROUPS:
-        these = units(group, asked.shared)[:: asked.every]
-        if not these:
+        folder, names = paths(group)
+        names = names[:: asked.every]
+        if not names:
             print(f"{group}: skipped, its files are not here")
             continue
-        if asked.keep:
-            (asked.keep / group).mkdir(parents=True, exist_ok=True)
-        found = records(these, asked.keep / group if asked.keep else None)
+        keep = asked.keep.resolve() / group if asked.keep else None
+        if keep:
+            keep.mkdir(parents=True, exist_ok=True)
+        with ProcessPoolExecutor(os.cpu_count()) as pool:
+            found = dict(
+                zip(names, pool.map(partial(record, folder=folder, keep=keep), names, chunksize=4), strict=True)
+            )
         if asked.record:
             write(group, found)
-            print(f"{group}: {len(found):,} recorded")
+            print(f"{group}: {len(found):,} recorded", flush=True)
             continue
-        lines = [*differences(read(group), found)]
-        changed += len(lines)
-        print(f"{group}: {len(found):,} judged, {len(lines):,} changed", *lines, sep="\n  ")
+        old = read(group)
+        other = [name for name in names if name in old and old[name].outcome != found[name].outcome]
+        words = [name for name in names if name not in other and old.get(name) != found[name]]
+        changed += len(other)
+        print(f"{group}: {len(found):,} judged, {len(other):,} changed, {len(words):,} with other JSON", flush=True)
+        for name in other:
+            print(f"  {name}:\n    {old[name].outcome}\n    {found[name].outcome}")
+        for name in words:
+            print(f"  {name}: other JSON")
     return 1 if changed else 0
 
 
