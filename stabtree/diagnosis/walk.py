@@ -11,7 +11,7 @@ from stabtree.diagnosis.missing import deciding_settings, log_next, unanswered
 from stabtree.diagnosis.result import Diagnosis, Incident, worst_first
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
 from stabtree.diagnosis.whole.coverage import lacking_for_ok, walked, walked_trees, with_faults
-from stabtree.diagnosis.whole.earned import earned, worth_saying
+from stabtree.diagnosis.whole.earned import earned, too_few, worth_saying
 from stabtree.diagnosis.whole.near import near_facts
 from stabtree.diagnosis.whole.ranks import with_worst_rank
 from stabtree.diagnosis.whole.settings import setting_notes
@@ -118,7 +118,7 @@ def _diagnosis(walk: Walker) -> Diagnosis:
     run, facts = walk.run, walk.facts  # with what a person answered on the way
     ends = [(path, end), *((visits, leaf) for visits, leaf in further if leaf is not None)]
     unknown = unanswered(run, walk.seen.values())
-    lacking = lacking_for_ok(run, tree, ends, walk.seen.values(), unknown)
+    lacking = lacking_for_ok(run, tree, ends, walk.seen.values(), unknown) or too_few(walk, path, end)
     near = near_facts(tree, walk.seen.values())
     misread = _misread(facts)
     if not (lacking or misread):

@@ -69,8 +69,11 @@ class Batches(NamedTuple):
             return None
         rows = np.flatnonzero(early)
         breaks = np.flatnonzero(np.diff(rows) > ROWS_SHORT)
-        needed = max(ROWS_SHORT, self.stuck_share * (end - start))
-        return Repeats(inside, end - start, needed, int(rows[-1]), int(rows[breaks[-1] + 1 if len(breaks) else 0]))
+        first, last = int(rows[breaks[-1] + 1 if len(breaks) else 0]), int(rows[-1])
+        ids = self.series.values
+        one_batch = last - first + 1 >= ROWS_SHORT and bool((ids[first : last + 1] == ids[last]).all())
+        needed = float(ROWS_SHORT) if one_batch else max(ROWS_SHORT, self.stuck_share * (end - start))
+        return Repeats(inside, end - start, needed, last, first)
 
     def fresh(self, loss: Series) -> Series:
         """Return the loss without the steps at which a stuck loader repeated a batch: a fall there is memorisation."""

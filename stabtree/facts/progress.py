@@ -35,12 +35,14 @@ class Learned(NamedTuple):
         shown: whether it got better beyond its scatter, and kept more than half of that.
         text: what was seen, in a sentence.
         brief: the same in a few words.
+        rows: the rows of the longest series that can show it.
     """
 
     metric: str
     shown: bool
     text: str
     brief: str
+    rows: int = 0
 
     @property
     def answer(self) -> Answer:
@@ -58,9 +60,11 @@ def progress(run: Run, context: Context) -> Learned:
             few rows to deny progress.
     """
     undecided: Learned | None = None
-    for metric, series in _candidates(run, context):
+    candidates = [*_candidates(run, context)]
+    rows = max((len(finite(series)[1]) for _, series in candidates), default=0)
+    for metric, series in candidates:
         better = context.better if metric == context.outcome.value else "lower"
-        found = _judged(metric, series, 1 if better == "higher" else -1)
+        found = _judged(metric, series, 1 if better == "higher" else -1)._replace(rows=rows)
         if found.shown or (undecided is None and len(finite(series)[1]) >= FEW_ROWS):
             return found
         undecided = undecided or found

@@ -18,6 +18,7 @@ from stabtree.facts.spikes.search import find
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
+    from stabtree.facts.batches import Batches
     from stabtree.facts.spikes.excursions import Excursion, Search
     from stabtree.run import Run, Series
 
@@ -66,6 +67,7 @@ def spike(
     run: Run,
     loss: Series,
     context: Context,
+    batches: Batches | Unknown,
     reward: Series | None = None,
     *,
     window_steps: Count,
@@ -102,7 +104,10 @@ def spike(
         shift_sigma,
         shift_share,
     )
-    search = find(loss, params, tuple(resume.to_step for resume in run.resumes))
+    seams = tuple(resume.to_step for resume in run.resumes)
+    search = find(loss, params, seams)
+    if params.guarded and not search.spikes and not isinstance(batches, Unknown):
+        search = find(batches.fresh(loss), params, seams)  # a dip that a stuck loader memorised hides the way back
     if not search.judged:
         return Unknown(f"no step has {search.rows} rows before it", ("loss",))
     covered = span(finite(loss)[1]) if search.spikes else 0.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.visits import Visit
+from stabtree.diagnosis.visits import Missing, Visit
 from stabtree.diagnosis.whole.near import asking
-from stabtree.facts.progress import Learned
+from stabtree.facts.progress import FEW_ROWS, Learned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,6 +39,17 @@ def earned(walk: Walker, ends: Sequence[End], near: Sequence[Near]) -> End:
     if end.near and near:
         return tuple(fact.as_visit for fact in near), asking(leaves[end.near], near)
     return path, end
+
+
+def too_few(walk: Walker, path: tuple[Visit, ...], end: Leaf) -> tuple[Missing, ...]:
+    """Return why a run of a few rows can't be called healthy; nothing of one that has enough, or a finding."""
+    unproven = end.unproven or any(leaf.unproven == end.id for leaf in walk.tree.leaves.values())
+    shown = walk.facts.get("progress") if unproven and not walk.options.literal else None
+    if not isinstance(shown, Learned) or not 0 < shown.rows < FEW_ROWS:
+        return ()
+    reason = f"{shown.metric} has {shown.rows} finite rows, at least {FEW_ROWS} are needed to tell"
+    entry = walk.tree.section(path[-1].question.section).entry
+    return (Missing(entry, reason, (), ""),)
 
 
 def worth_saying(tree: Tree, ends: Iterable[Way]) -> list[End]:

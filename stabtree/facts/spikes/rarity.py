@@ -31,9 +31,9 @@ def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
     at = int(np.searchsorted(steps, step)) - first
     if not 0 <= at < len(values) - first:
         return float("inf")
-    heights = scores(series, rows, first, True).heights
-    near = heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
-    return upper_tail(heights, rows).expected(float(near.max()))
+    scored = scores(series, rows, first, True)
+    near = scored.heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
+    return upper_tail(scored.noise, rows).expected(float(near.max()))
 
 
 @remembered
@@ -49,15 +49,17 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
         return top.expected
     rows = params.rows(loss)
     begin = params.first(steps, rows)
-    heights = scores(loss, rows, begin, True).heights
+    scored = scores(loss, rows, begin, True)
+    heights = scored.heights
     first = int(np.searchsorted(steps, top.step)) - begin
     end = len(heights)
     if top.recovered_step is not None:
         end = max(int(np.searchsorted(steps, top.recovered_step)) - begin, first + 1)
     height = float(heights[first:end].max())
-    others = np.delete(heights, slice(first, end))
+    many = len(scored.noise) < len(heights)
+    others = scored.noise if many else np.delete(heights, slice(first, end))
     base, exponent = _power_law(others, params.tail_exponent)
-    tail = upper_tail(heights, rows)
+    tail = upper_tail(scored.noise, rows)
 
     def allowed(at: float) -> float:
         return max(tail.expected(at), float(len(others) / 100 * (max(at, base) / base) ** -exponent))

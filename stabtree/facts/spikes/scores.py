@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered
-from stabtree.common.shared import SHARE_HALF
+from stabtree.common.shared import NOISE_TIMES, SHARE_HALF, SHARE_MOST
 from stabtree.common.stats import row_medians, span, windows
 from stabtree.facts.registry import finite
 from stabtree.facts.spikes.moments import Windows
+from stabtree.profile import profile_of
+from stabtree.profile.spikes import far
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.spikes.params import SpikeSearchParams
+    from stabtree.profile.model import Recovery
     from stabtree.run import Series
 
 # Below this share of its own size a loss does not vary: float32 holds 1e-7, and a logged text six digits.
@@ -29,12 +32,14 @@ class Scores(NamedTuple):
         first: the row that the scores begin with.
         heights: the value over the mean of its window in units of its sigma, (n - first,).
         windows: those windows; of the loss, or of what is put in its place.
+        noise: the heights without those of many spikes, see `_many_spikes`: what they are measured against.
     """
 
     values: Floats
     first: int
     heights: Floats
     windows: Windows
+    noise: Floats
 
     def at(self, rows: Ints) -> tuple[Floats, Floats]:
         """Return mean and sigma of the windows before some rows, int64 (m,) in rising order, counted from `first`."""
@@ -50,10 +55,31 @@ class Scores(NamedTuple):
 def scores(loss: Series, rows: int, first: int, guarded: bool) -> Scores:
     """Return the height of each finite value over the window of `rows` rows before it, from row `first` on.
 
-    Where `guarded`, sigma is the scatter about the window's trend.
+    Where `guarded`, sigma is the scatter about the window's trend, and many spikes don't widen it.
     """
-    _, values = finite(loss)
-    return _scored(values, Windows.of(values, rows, detrend=guarded), first)
+    steps, values = finite(loss)
+    scored = _scored(values, Windows.of(values, rows, detrend=guarded), first)
+    many = _many_spikes(loss) if guarded else ()
+    if not many:
+        return scored
+    level, noise = values.copy(), np.ones(len(values), dtype=bool)
+    for spike in many:
+        top, reach = int(np.searchsorted(steps, spike.step)), spike.rows or 1
+        start, end = max(top - reach + 1, reach), min(top + reach, len(values))
+        level[start:end] = np.resize(level[start - reach : start], end - start)
+        noise[start:end] = False
+    scored = scored.against(level)
+    return scored._replace(noise=scored.heights[noise[first:]])
+
+
+def _many_spikes(loss: Series) -> tuple[Recovery, ...]:
+    """Return the spikes of a loss that has several, nearly all of which a gap parts from its noise.
+
+    Of a heavy tail, which is noise of the run's own, most would be just above the limit.
+    """
+    up = tuple(spike for spike in profile_of(loss).spikes.highest if spike.height > 0)
+    high = sum(spike.height > NOISE_TIMES * far(len(loss)) for spike in up)
+    return up if high > 1 and high >= SHARE_MOST * len(up) else ()
 
 
 def _scored(values: Floats, windows: Windows, first: int) -> Scores:
@@ -65,7 +91,7 @@ def _scored(values: Floats, windows: Windows, first: int) -> Scores:
         part /= sigma
         # A window of nothing but zeros is no training: the height of a loss above it means nothing.
         part[sigma <= NO_SPREAD] = 0.0
-    return Scores(values, first, heights, windows)
+    return Scores(values, first, heights, windows, heights)
 
 
 def _visible(mean: Floats, spread: Floats) -> Floats:

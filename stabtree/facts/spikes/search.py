@@ -46,7 +46,7 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
     first = params.first(steps, rows)
     scored = scores(loss, rows, first, guarded)
     # The tail is that of the first scan: with the spikes taken out, their own flanks would stand out in it.
-    tail = upper_tail(scored.heights, rows)
+    tail = upper_tail(scored.noise, rows)
     bar = min(max(params.sigma, tail.height(params.chance)), 1e300) if guarded else params.sigma
     scan = _scan(steps, scored, tail, bar, params)
     healed = [spike for spike in scan.spikes if spike.recovered_step is not None]

@@ -15,10 +15,10 @@ _WHAT = r"(?:checkpoints?|ckpt|models?|weights|(?:training|train) state)\b"
 _SAVED = re.compile(
     rf"\bsav(?:ing|ed)\b[^,;.=]{{0,40}}?\b{_WHAT}(?!/)|\b{_WHAT}[^,;.=]{{0,40}}?\b(?:was |is )?saved\b", re.IGNORECASE
 )
-# What is not written yet, is no checkpoint, or is only mentioned in source code.
+# What is not written yet, is no checkpoint, is an exception's own text, or is only mentioned in source code.
 _NOT = re.compile(
-    r"\b(?:not|will|would|won't|don't|if|to be|no|skip\w*|fail\w*|error|unable|config\w*|tokenizer|plots?|figures?"
-    r"|results?|every|can|should)\b|[({]\s*[\"'f]",
+    r"\b(?:not|will|would|won't|don't|if|to be|no|skip\w*|fail\w*|\w*(?:error|exception)|unable|config\w*|tokenizer"
+    r"|plots?|figures?|results?|tensors?|every|can|should)\b|[({]\s*[\"'f]",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d{1,12}")

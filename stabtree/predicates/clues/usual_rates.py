@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 USUAL_WEIGHT = 0.02  # no limit: the standard deviation that most models are initialised with
 BF16_HALF_DIGIT = 2.0**-9  # no limit
 TOO_LOW_TO_FIT = 1e-4  # no limit: in 200 steps Adam moves each weight by less than 0.02
-FIT_RATE = 1e-3  # no limit: Adam's default
 MIN_TRIAL_FACTOR = 2.0  # no limit: trials of nearer rates show no difference
 STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much, as a person would
 
@@ -177,11 +176,16 @@ def rates_to_try(_moment: Moment, run: Run, context: Context, lr: Series | None 
 
 
 @clue
-def fit_rate(_moment: Moment, run: Run, lr: Series | None = None) -> Seen:
-    """Return at which rate to fit one batch, where the run's own is too low to do it in 200 steps."""
-    rate = peak_rate(run, lr)
-    low = rate is not None and rate < TOO_LOW_TO_FIT
-    return Seen(rate or 0.0, "", f", at a learning rate of {FIT_RATE:g}" if low else "", "lr")
+def fit_rate(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen:
+    """Return at which rate to fit one batch, where the run's own may be too low to do it in 200 steps.
+
+    That is the highest usual one for a run of its kind, which ruins no model; the run's own where its kind is unknown.
+    """
+    rate, usual = peak_rate(run, lr), usual_rates(run, context)
+    of_its_kind = context.phase.value or context.task.value == model.PREFERENCE or context.learns_from_rewards
+    if rate is None or usual is None or not of_its_kind or not rate < min(usual.high, TOO_LOW_TO_FIT):
+        return Seen(rate or 0.0, "", "", "lr")
+    return Seen(rate, "", f", at a learning rate of {figure(usual.high)}", "lr")
 
 
 def _rounded(rate: float) -> str:

@@ -248,8 +248,10 @@ def _too_little(diagnosis: Diagnosis) -> str:
         if kind:
             return f"{kind}: {TOO_LITTLE[0].lower()}{TOO_LITTLE[1:]}"
         return TOO_LITTLE
-    judged = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
     entries = {item.section.entry: f"§{item.section.id}" for item in diagnosis.sections}
+    open_ = {entries.get(item.id) for item in diagnosis.lacking}
+    judged = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
+    judged = [name for name in judged if name not in open_]
     lacking = " and ".join(entries.get(item.id, item.id) for item in diagnosis.lacking)
     text = f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacking} not judged"
     if kind:
