@@ -1,4 +1,4 @@
-"""What connects trainers and loggers: each writes the log of a `Recorder`; the framework comes with it.
+"""The callbacks of trainers: each writes the log of a `Recorder`, and imports its framework at first use.
 
 >>> from stabtree.integrations import LightningCallback  # doctest: +SKIP
 >>> trainer = Trainer(callbacks=[LightningCallback("stabtree.jsonl")])  # doctest: +SKIP
@@ -12,52 +12,19 @@ if TYPE_CHECKING:
     from stabtree.tools.live.callbacks.huggingface import HuggingFaceCallback
     from stabtree.tools.live.callbacks.keras import KerasCallback
     from stabtree.tools.live.callbacks.lightning import LightningCallback
-    from stabtree.tools.live.doors.accelerate import AccelerateTracker
-    from stabtree.tools.live.doors.axolotl import AxolotlPlugin
-    from stabtree.tools.live.doors.composer import ComposerLogger
-    from stabtree.tools.live.doors.fastai import FastaiCallback
-    from stabtree.tools.live.doors.loggers import Logger, TorchtuneLogger
-    from stabtree.tools.live.doors.ray import RayTrainCallback
-    from stabtree.tools.live.doors.torchtitan import TorchtitanMetrics
 
-__all__ = [
-    "AccelerateTracker",
-    "AxolotlPlugin",
-    "ComposerLogger",
-    "FastaiCallback",
-    "HuggingFaceCallback",
-    "KerasCallback",
-    "LightningCallback",
-    "Logger",
-    "RayTrainCallback",
-    "TorchtitanMetrics",
-    "TorchtuneLogger",
-]
-
-_HOMES = {
-    "HuggingFaceCallback": "callbacks.huggingface",
-    "KerasCallback": "callbacks.keras",
-    "LightningCallback": "callbacks.lightning",
-    "AccelerateTracker": "doors.accelerate",
-    "AxolotlPlugin": "doors.axolotl",
-    "ComposerLogger": "doors.composer",
-    "FastaiCallback": "doors.fastai",
-    "Logger": "doors.loggers",
-    "RayTrainCallback": "doors.ray",
-    "TorchtitanMetrics": "doors.torchtitan",
-    "TorchtuneLogger": "doors.loggers",
-}
+__all__ = ["HuggingFaceCallback", "KerasCallback", "LightningCallback"]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported at first use: most of them import their framework.
-    if name in _HOMES:
+    if name in __all__:
         from importlib import import_module
 
-        return getattr(import_module(f"stabtree.tools.live.{_HOMES[name]}"), name)
+        module = name.removesuffix("Callback").lower()
+        return getattr(import_module(f"stabtree.tools.live.callbacks.{module}"), name)
     raise AttributeError(f"module 'stabtree.integrations' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """The public names, which are imported at their first use."""
-    return sorted(__all__)
+    """Return the public names, which are imported at first use."""
+    return __all__

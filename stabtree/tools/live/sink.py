@@ -15,11 +15,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, Self, SupportsInt
 
-from stabtree.tools.live.monitor import as_float
 from stabtree.tools.live.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -143,15 +141,6 @@ def numbers(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield from numbers(value, f"{name}/")
         elif _is_number(value):
             yield name, value
-
-
-def floats(data: Mapping[Any, Any]) -> dict[str, float]:
-    """Return the numbers of a row as they are now, whatever a loop does with its tensors afterwards."""
-    found = {}
-    for name, value in numbers(data):
-        with suppress(Exception):  # no number after all
-            found[name] = as_float(value)
-    return found
 
 
 def _is_number(value: Any) -> bool:

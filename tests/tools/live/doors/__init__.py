@@ -1,1 +1,0 @@
-"""Tests of what takes the rows of other trainers and loggers."""
