@@ -1,8 +1,7 @@
-"""A finished log as it stood while it grew: in pieces, each about a row, with what each row holds."""
+"""A finished log as it stood while it grew: in pieces, each about a row."""
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from dataclasses import dataclass, field
@@ -11,16 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_runs
-from stabtree.metrics.names import Names
-from stabtree.tools.live.sizes import rows_of
+from stabtree.tools.live.events import row_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stabtree.run import Run
-
-Row = dict[str, float]
-NAMES = Names()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +25,23 @@ class Growing:
     Attributes:
         file: the log.
         pieces: what was written, one after the other; of a document of JSON the entries of its history.
-        rows: what each piece holds, by metric; empty for a piece whose values are not known.
         document: the rest of a document of JSON.
         beside: the file that says how the run was set up, which is there from the start.
     """
 
     file: Path
     pieces: tuple[bytes, ...]
-    rows: tuple[Row, ...]
     document: Mapping[str, Any] = field(default_factory=dict)
     beside: Path | None = None
 
-    def grow(self, folder: Path) -> Iterator[tuple[Path, Row]]:
-        """Write it piece by piece into a folder: after each what to judge, and what the piece holds."""
+    def grow(self, folder: Path) -> Iterator[tuple[Path, bytes]]:
+        """Write it piece by piece into a folder: after each what to judge, and the piece."""
         log = folder / self.file.name
         if self.beside:
             shutil.copy(self.beside, folder)
         written: list[Any] = []
         with log.open("wb") as stream:
-            for piece, row in zip(self.pieces, self.rows, strict=True):
+            for piece in self.pieces:
                 if self.document:
                     written.append(json.loads(piece))
                     last = {"global_step": written[-1].get("step", 0), "log_history": written}
@@ -58,7 +51,7 @@ class Growing:
                 else:
                     stream.write(piece)
                 stream.flush()
-                yield folder if self.beside else log, row
+                yield folder if self.beside else log, piece
 
 
 def growing(path: Path) -> Growing:
@@ -81,19 +74,14 @@ def growing(path: Path) -> Growing:
         document = json.loads(data)
         history = document.pop("log_history")
         pieces = tuple(json.dumps(entry).encode() for entry in history)
-        return Growing(file, pieces, tuple(map(_named, history)), document, beside)
+        return Growing(file, pieces, document, beside)
     lines = data.splitlines(keepends=True)
-    formats = [source.format for run in read for source in run.sources]
-    if len(formats) == 1 and formats[0].startswith("csv"):
-        cells = list(csv.DictReader(data.decode("utf-8", "replace").splitlines()))
-        if len(cells) == len(lines) - 1:
-            head, *rest = lines
-            return Growing(file, (head + rest[0], *rest[1:]), tuple(map(_named, cells)), {}, beside)
-    if file.suffix == ".jsonl" and len(read) == 1:
-        return Growing(file, tuple(lines), tuple(_named(_json(line)) for line in lines), {}, beside)
-    count = max(1, sum(map(rows_of, read)))
-    pieces = tuple(_parts(data, lines, count))
-    return Growing(file, pieces, ({},) * len(pieces), {}, beside)
+    formats = {source.format for run in read for source in run.sources}
+    if all(name.startswith("csv") for name in formats):
+        return Growing(file, (b"".join(lines[:2]), *lines[2:]), {}, beside)
+    if file.suffix == ".jsonl":
+        return Growing(file, tuple(lines), {}, beside)
+    return Growing(file, tuple(_parts(data, lines, max(1, sum(map(row_count, read))))), {}, beside)
 
 
 def _written_to(path: Path, runs: list[Run]) -> Path:
@@ -123,27 +111,6 @@ def _parts(data: bytes, lines: list[bytes], count: int) -> Iterator[bytes]:
             part = b""
     if part:
         yield part
-
-
-def _json(line: bytes) -> Mapping[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _named(cells: Mapping[str, Any]) -> Row:
-    """What a row holds by metric: numbers alone, whatever spells them."""
-    row: Row = {}
-    for column, cell in cells.items():
-        metric = NAMES.metric(column) if isinstance(column, str) else ""
-        if metric and isinstance(cell, str | int | float) and cell != "":
-            try:
-                row[metric] = float(cell)
-            except ValueError:
-                continue
-    return row
 
 
 def step_rows(run: Run, step: int) -> int:

@@ -50,7 +50,7 @@ def calls(folder: Path) -> None:
         "json.dumps of the row": lambda step: json.dumps({"step": step, **row(step)}),
         "json.dumps, write, flush": written,
         "Recorder.log": lambda step: quiet.log(step, row(step)),
-        "Recorder.log, judged beside the loop": lambda step: judged.log(step, row(step)),
+        "Recorder.log, judged now and then": lambda step: judged.log(step, row(step)),
     }
     took: dict[str, list[float]] = {name: [] for name in timed}
     for step in range(CALLS):

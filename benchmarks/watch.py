@@ -1,15 +1,14 @@
 """What a watcher would have told of labelled runs while they grew, and how soon.
 
     python -m benchmarks.watch DIR [DIR ...] [--hold 0,3,10] [--half dev|held] [--pace SECONDS] [--save FILE]
-    python -m benchmarks.watch DIR [DIR ...] --prefixes 20
     python -m benchmarks.watch --saved FILE [--saved FILE ...]
 
 DIR holds labelled runs: faultbench (runs/ and truth/ with `first_visible_step`), runs of trainers (truth/ with
 `targets`), or real logs (INDEX.csv). Each log is written anew, row by row, and watched as `stabtree watch` would: every
 judgement reads what is there so far. `--hold` takes several lengths at once: each has a watcher of its own, and what
 one of them has judged the others need not judge again. `--pace` is the time between two rows: none by default, so
-that the growth alone makes the judging points; 5 makes each row one. `--prefixes` tells all that is found after each
-of so many equal parts, held or not. Halves are those of `benchmarks.wild`, by run or by repository: tune on `dev`,
+that the growth alone makes the judging points; 5 makes each row one.
+Halves are those of `benchmarks.wild`, by run or by repository: tune on `dev`,
 report both. `--save` writes what was told as JSON, and `--saved` prints the figures of such files.
 """
 
@@ -37,13 +36,14 @@ from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.judge import Judging
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_runs
-from stabtree.tools.live.news import HOLD_ROWS, TOLD_FROM, Announcer
-from stabtree.tools.live.watch.watching import Watching
+from stabtree.tools.live.events import HOLD_ROWS, REPORTED_FROM, Announcer
+from stabtree.tools.live.session import Signs, Watching
+from stabtree.tools.live.watch import SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.tools.live.news import News
+    from stabtree.tools.live.events import News
 
 PROCESSES = 2
 STOPPED = "not finished: stopped at piece {:,} of {:,}"
@@ -141,40 +141,19 @@ def watch(case: Case, holds: Sequence[int], pace: float, seconds: float) -> Seen
             seen.judged += 1
         return judged[size]
 
-    watchers = [Watching(judge, announcer=Announcer(hold_rows=hold), clock=lambda: now) for hold in holds]
+    watchers = [Watching(judge, Announcer(hold_rows=hold), clock=lambda: now) for hold in holds]
+    signs = Signs()
     try:
         log = growing(Path(case.path))
         with tempfile.TemporaryDirectory() as folder:
-            for size, (path, row) in enumerate(log.grow(Path(folder)), 1):  # noqa: B007 (judge sees them)
+            for size, (path, piece) in enumerate(log.grow(Path(folder)), 1):  # noqa: B007 (judge sees them)
                 now += pace
+                sign = signs.call(frozenset({"not finite"} if SIGN.search(piece) else ()))
                 for told, watcher in zip(seen.told.values(), watchers, strict=True):
-                    told.extend(map(_plain, watcher.grown([row], size)))
+                    told.extend(map(_plain, watcher.grown(size, sign=sign)))
                 if time.monotonic() > until:
                     return replace(seen, error=STOPPED.format(size, len(log.pieces)))
             _finish(seen, judge())
-    except StabtreeError as error:
-        seen.error = f"{error.problem}: {error.where}"
-    return seen
-
-
-def prefixes(case: Case, count: int, seconds: float) -> Seen:
-    """Judge a log after each of so many equal parts; all that is found is told."""
-    warnings.simplefilter("ignore")
-    seen = Seen(case, told={f"1/{count}": []})
-    announcer, judging, until = Announcer(), Judging(), time.monotonic() + seconds
-    try:
-        log = growing(Path(case.path))
-        places = {max(1, len(log.pieces) * part // count) for part in range(1, count + 1)}
-        outcomes: list[Outcome] = []
-        with tempfile.TemporaryDirectory() as folder:
-            for size, (path, _) in enumerate(log.grow(Path(folder)), 1):
-                if size in places:
-                    outcomes = judge_file(path, judging)
-                    seen.judged += 1
-                    seen.told[f"1/{count}"] += map(_plain, announcer.judged(outcomes, final=True))
-                if time.monotonic() > until:
-                    return replace(seen, error=STOPPED.format(size, len(log.pieces)))
-        _finish(seen, outcomes)
     except StabtreeError as error:
         seen.error = f"{error.problem}: {error.where}"
     return seen
@@ -201,7 +180,7 @@ def _finish(seen: Seen, outcomes: Sequence[Outcome]) -> None:
             continue
         run = outcome.found.run
         for finding in outcome.found.reached:
-            if finding.leaf.severity.rank >= TOLD_FROM.rank:
+            if finding.leaf.severity.rank >= REPORTED_FROM.rank:
                 seen.final.append([finding.leaf.id, str(finding.leaf.severity), finding.onset_step])
         if run.series and (run.last_step or 0) >= seen.last_step:
             seen.last_step = run.last_step or 0
@@ -217,7 +196,6 @@ def main() -> int:
     parser.add_argument("--hold", default=str(HOLD_ROWS), help="rows, several between commas")
     parser.add_argument("--half", choices=("dev", "held"))
     parser.add_argument("--pace", type=float, default=0.0, help="seconds between two rows")
-    parser.add_argument("--prefixes", type=int)
     parser.add_argument("--seconds", type=float, default=60.0, help="for each log at most")
     parser.add_argument("--total", type=float, default=3600.0, help="seconds for all; what was not begun is told")
     parser.add_argument("--only", default="", help="cases whose id begins so")
@@ -231,9 +209,7 @@ def main() -> int:
     wanted = [case for folder in options.folders for case in cases(folder) if case.id.startswith(options.only)]
     wanted = [case for case in wanted if options.half in (None, case.half)]
     holds = [int(hold) for hold in options.hold.split(",")]
-    work = partial(prefixes, count=options.prefixes, seconds=options.seconds)
-    if not options.prefixes:
-        work = partial(watch, holds=holds, pace=options.pace, seconds=options.seconds)
+    work = partial(watch, holds=holds, pace=options.pace, seconds=options.seconds)
     seen, until = list[Seen](), time.monotonic() + options.total
     with ProcessPoolExecutor(PROCESSES) as pool:
         waiting = [pool.submit(work, case) for case in wanted]

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from stabtree.tools.compare.compare import compare
     from stabtree.tools.compare.result import Comparison
     from stabtree.tools.fleet.scan import Fleet, scan
+    from stabtree.tools.live.judge import TrainingStoppedError
     from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
-    from stabtree.tools.live.recorder.findings import TrainingStoppedError
-    from stabtree.tools.live.recorder.recorder import Recorder
+    from stabtree.tools.live.recorder import Recorder
     from stabtree.tools.live.sink import Sink
     from stabtree.tree.load import load_tree, load_trees
 
@@ -86,9 +86,9 @@ _HOMES = {
     "Fleet": "stabtree.tools.fleet.scan",
     "scan": "stabtree.tools.fleet.scan",
     "assert_stable": "stabtree.tools.ci.stable",
-    "Recorder": "stabtree.tools.live.recorder.recorder",
+    "Recorder": "stabtree.tools.live.recorder",
     "Sink": "stabtree.tools.live.sink",
-    "TrainingStoppedError": "stabtree.tools.live.recorder.findings",
+    "TrainingStoppedError": "stabtree.tools.live.judge",
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 COMMANDS = {
     "scan": ("stabtree.tools.fleet.command:scan", "Diagnose all runs below folders, worst first."),
-    "watch": ("stabtree.tools.live.watch.command:watch", "Follow a growing log."),
+    "watch": ("stabtree.tools.live.command:watch", "Follow a growing log."),
     "check": ("stabtree.tools.check.command:check", "Check a configuration before its run."),
     "compare": ("stabtree.tools.compare.command:compare", "Show where a run departs from healthy ones."),
     "calibrate": ("stabtree.tools.tune.calibrate.command:calibrate", "Fit thresholds to your own healthy runs."),
@@ -29,7 +29,7 @@ FUNCTIONS = {
     "why_not": "stabtree.tools.tune.why.section:why_not_section",
     "why_not_contract": "stabtree.tools.tune.why.contract:why_not",
     "why_not_nodes": "stabtree.tools.tune.why.ways:nodes_by_name",
-    "watch_contract": "stabtree.tools.live.watch.events:event_schemas",
+    "watch_contract": "stabtree.tools.live.messages:event_schemas",
 }
 """Functions that the core calls where they are there."""
 
@@ -71,6 +71,6 @@ OUTPUTS = {
         "json": "stabtree.tools.tune.calibrate.screen:data",
     },
     "check": {name: f"{_CHECK}:{name}" for name in ("screen", "markdown", "headline", "json", "jsonl", *_SERVICES)},
-    "watch": dict.fromkeys(("screen", "headline", "jsonl"), "stabtree.tools.live.watch.reporter:WatchReporter"),
+    "watch": dict.fromkeys(("screen", "headline", "jsonl"), "stabtree.tools.live.command:Reporter"),
 }
 """Outputs: of what kind of result, by the name of `--output`, the address of the function that writes it."""

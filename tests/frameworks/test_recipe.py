@@ -13,7 +13,7 @@ from stabtree.frameworks import load, recognise
 from stabtree.loaders.paths import checkpoints
 from stabtree.loaders.text import messages, settings
 from stabtree.tools.check.configs import load_config
-from stabtree.tools.live.watch import complete
+from stabtree.tools.live import watch
 from tests.cli.command import run
 from tests.conftest import FIXTURES
 
@@ -41,7 +41,7 @@ CACHES = (
     conditions.known_words,
     settings._printed,
     messages.error_words,
-    complete._last_line,
+    watch.last_line,
     checkpoints._step,
 )
 

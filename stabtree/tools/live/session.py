@@ -1,257 +1,224 @@
-"""A watch: looks at the logs at intervals, has them judged, and says how the run goes, until something ends it."""
+"""One growing log: when it is judged, what is found in it then, and what of that is news.
+
+`stabtree watch` and the Recorder both use it. Each judgement reads the whole log, as `stabtree diagnose` would then.
+"""
 
 from __future__ import annotations
 
-import re
+import math
 import time
-from collections import deque
-from enum import StrEnum
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
-from stabtree.common.lazy import np
-from stabtree.common.stats import LARGEST
-from stabtree.common.text import clean
-from stabtree.tools.live.sizes import rows_of
-from stabtree.tools.live.watch.complete import is_complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from stabtree.common.lazy import Floats
+    from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.judging.judge import Judging
     from stabtree.judging.outcome import Outcome
-    from stabtree.run import Run
-    from stabtree.tools.live.news import News
-    from stabtree.tools.live.watch.follow import Follower, Growth
-    from stabtree.tools.live.watch.watching import Watching
+    from stabtree.loaders import Loaded
+    from stabtree.run import Run, Setting
+    from stabtree.tools.live.events import Announcer, News
 
-EVERY_SECONDS = 1.0
-ROUSED_SECONDS = 0.1  # a look at a file takes a tenth of a millisecond
-SILENT_SECONDS = 300.0  # a run that failed may well write no more of the rows that a finding waits for
-END_SECONDS = 10.0  # behind an error, after which the process is taken for dead
-RATE_SECONDS = 60.0  # the rows of the last minute make the rate
-SETTLED_SECONDS = 60.0  # without a byte, after which a run that says it is complete is believed
-SETTLED_TIMES = 2  # the time between two looks, and the longest that was waited for a row: the last one may be to come
-POINTS = 64  # of the loss that is drawn
-_NUMBER = re.compile(r"\d+")  # a line or a count, which goes on as the log does
-
-
-class End(StrEnum):
-    """What ended a watch."""
-
-    ASKED = "stopped"
-    FOUND = "found"
-    STALLED = "stalled"
-    COMPLETE = "complete"
+GROWTH = 0.02
+"""A log that has grown by this share is judged, so that each row costs the same however long the log is."""
+PAUSE_SECONDS = 5.0
+PAUSE_SHARE = 0.05
+"""After a pause any growth is enough, if the last judgement took no more than this share of the pause."""
+MAX_READS = 100
+"""All judgements together read a log so many times where signs call for them; growth alone comes to 50 times."""
+FREE_SECONDS, LOOP_SHARE, LOOP_PAUSE_SECONDS = 2.0, 0.01, 1.0
+"""Inside a training loop judging may take so many seconds, and this share of the time, with a pause between two."""
+SIGN_SECONDS, SIGN_SHARE = 10.0, 0.02
+"""The same for judgements that a sign calls for."""
+LOOKS = 4
+"""What a row is a sign of may take some more rows to show."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatus:
-    """How a watched run goes.
+class Signs:
+    """What single rows show: a sign calls for a judgement of the log, and is no finding by itself."""
 
-    Attributes:
-        there: whether there is anything to watch yet.
-        step: the last step that was logged; None where the log holds none.
-        loss: the last one; None where none was logged.
-        losses: the loss from the beginning on, thinned out; None where it was not finite.
-        outcomes: what was last found.
-        rate: rows a second; None where that is not known yet.
-        quiet_seconds: since anything was written.
-    """
+    def __init__(self) -> None:
+        self._before: frozenset[str] = frozenset()
+        self._looks = 0
 
-    there: bool = False
-    step: int | None = None
-    loss: float | None = None
-    losses: tuple[float | None, ...] = ()
-    outcomes: Sequence[Outcome] = ()
-    rate: float | None = None
-    quiet_seconds: float = 0.0
+    def in_row(self, row: Mapping[str, object]) -> bool:
+        """Return whether a row shows what the row before did not, or comes soon after one that did."""
+        numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        signs = {f"{name} is not finite" for name, value in numbers.items() if not math.isfinite(value)}
+        signs |= {f"{name} is 0" for name in ("loss", "grad_norm") if numbers.get(name) == 0.0}
+        if numbers.get("loss_scale", 1.0) < 1.0:  # it divides: seeds/phase19, section 3
+            signs.add("loss_scale is below 1")
+        return self.call(frozenset(signs))
 
-
-class Round(NamedTuple):
-    """What one look brought: what is reported, what is out of the ordinary with the files, and how the run goes."""
-
-    news: tuple[News, ...]
-    notes: tuple[str, ...]
-    status: RunStatus
+    def call(self, signs: frozenset[str]) -> bool:
+        """Return whether there is a sign that was not there before, or was new a few calls ago."""
+        if not signs <= self._before:
+            self._looks = LOOKS
+        elif self._looks:
+            self._looks -= 1
+        self._before = signs
+        return self._looks > 0
 
 
-class Session:
-    """One watch over the logs of some paths; it ends by itself when all runs say that they are complete.
+class Watching:
+    """Judges a growing log often enough to be soon, and seldom enough to be cheap; reports what is new.
 
     Args:
-        follower: looks at them.
-        watching: judges them.
-        every: seconds between two looks.
-        stall: seconds without anything written that end it; None for never.
-        until: whether a finding that is reported ends it.
-        stopped: whether it was asked to end.
-        sleep: waits for so many seconds by the clock of `watching`, or until it was asked to end.
+        judge: reads the log as it is now, and judges its runs.
+        announcer: decides what is news, and when.
+        in_loop: whether a training loop waits for each judgement.
+        clock: seconds that do not go back.
 
     Attributes:
-        end: what ended it.
-        silence: seconds without anything written when it ended.
+        outcomes: what was found at the last judgement.
     """
 
     def __init__(
         self,
-        follower: Follower,
-        watching: Watching,
+        judge: Callable[[], Sequence[Outcome]],
+        announcer: Announcer,
         *,
-        every: float = EVERY_SECONDS,
-        stall: float | None = None,
-        until: Callable[[News], bool] = lambda _news: False,
-        stopped: Callable[[], bool] = lambda: False,
-        sleep: Callable[[float], None] = time.sleep,
+        in_loop: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._follower, self._watching = follower, watching
-        self._every, self._stall, self._until, self._stopped = every, stall, until, stopped
-        self._clock, self._sleep = watching.clock, sleep
-        self._judged: Sequence[Outcome] = ()
-        self._shown = RunStatus()
-        self._rows = self._size = 0
-        self._counts: deque[tuple[float, int]] = deque()
-        self._silent = False
-        self._reported: set[tuple[str, str]] = set()
-        self._grew = self._clock()
-        self._longest = 0.0  # without a byte, since there is one
-        self._whole: bool | None = None  # as far as it was asked since anything changed
-        self.end = End.ASKED
-        self.silence = 0.0
+        self._judge = judge
+        self.announcer = announcer
+        self._in_loop = in_loop
+        self.clock = clock
+        self.outcomes: Sequence[Outcome] = ()
+        self._size = self._read = 0
+        self._begun = self._ended = clock()
+        self._last_seconds = self._spent = 0.0
 
     @property
-    def outcomes(self) -> Sequence[Outcome]:
-        """What was last found."""
-        return self._judged
+    def waits(self) -> bool:
+        """Whether something was found that is reported once it has held for some rows."""
+        return self.announcer.judge_at(self.clock()) is not None
 
-    def rounds(self) -> Iterator[Round]:
-        """Yield what each look brings; the last one is after the log was judged once more, as it is at the end."""
-        while True:
-            growth = self._follower.look()
-            if growth.there:
-                news = self._watching.grown(growth.rows, growth.size, growth.files)
-            else:
-                news = ()
-            if self._fell_silent(growth):
-                news += self._watching.ended(growth.size)
-            yield self._round(growth, news)._replace(notes=(*growth.notes, *self._unread()))
-            if self._ends(news):
-                break
-            self._sleep(self._pause())
-        growth = self._follower.look()
-        yield self._round(growth, self._watching.ended(growth.size))
+    def grown(self, size: int, *, sign: bool = False) -> tuple[News, ...]:
+        """Judge the log if it is time to; return what is new.
 
-    def _pause(self) -> float:
-        """Return the seconds until the next look: few while rows come that a finding waits for."""
-        if self._watching.waits and self._clock() - self._grew < self._every:
-            return min(self._every, ROUSED_SECONDS)
-        return self._every
+        Args:
+            size: how long the log is now, in rows or bytes, always in the same unit.
+            sign: whether a new row is out of the ordinary.
+        """
+        return self._judged(size) if self._is_due(size, sign=sign) else ()
 
-    def _fell_silent(self, growth: Growth) -> bool:
-        """Return whether nothing was written for so long that what waits for further rows is reported without them."""
-        before, came = self._silent, bool(growth.rows) or growth.size != self._size
-        patience = END_SECONDS if self._watching.awaits_end else SILENT_SECONDS
-        self._silent = growth.there and not came and self._clock() - self._grew >= patience
-        return self._silent and not before
+    def ended(self, size: int) -> tuple[News, ...]:
+        """Judge the log without waiting for further rows: for the last time, or since it has fallen silent."""
+        return self._judged(size, final=True)
 
-    def _unread(self) -> Iterator[str]:
-        """Yield what can't be read, each problem once: nothing else would say so before the end."""
-        new: dict[str, list[tuple[str, str]]] = {}
-        for name, found in self._judged:
-            if not isinstance(found, StabtreeError):
-                continue
-            problem = _NUMBER.sub("", found.problem)
-            if (name, problem) not in self._reported:
-                self._reported.add((name, problem))
-                new.setdefault(problem, []).append((name, found.problem))
-        for (name, problem), *others in new.values():
-            who = clean(name)
-            if others:
-                who = f"{who} (and {len(others)} more)"
-            yield f"{who} is not judged just now: {clean(problem)}"
+    def _has_rows_for_what_waits(self, size: int) -> bool:
+        """Return whether the log should hold the rows that a change waits for, by the average length of its rows."""
+        until = self.announcer.judge_at(self.clock())
+        if until is None or not self._size:
+            return False
+        return self.announcer.rows * size / self._size >= until - 0.5
 
-    def _ends(self, news: Sequence[News]) -> bool:
-        self.silence = self._clock() - self._grew
-        settled = max(SETTLED_SECONDS, SETTLED_TIMES * max(self._every, self._longest))
-        stalled = self._stall is not None and self.silence >= self._stall
-        if any(self._until(item) for item in news if item.change.is_finding):
-            self.end = End.FOUND
-        elif (stalled or self.silence >= settled) and self._is_whole():
-            self.end = End.COMPLETE
-        elif stalled:
-            self.end = End.STALLED
-        else:
-            return self._stopped()
-        return True
+    def _is_due(self, size: int, *, sign: bool) -> bool:
+        now = self.clock()
+        if size <= self._size:
+            return size < self._size  # written anew
+        may_read = self._read + size <= MAX_READS * size
+        if sign and may_read and (not self._in_loop or self._may_spend(SIGN_SECONDS, SIGN_SHARE, now)):
+            return True
+        waited = now - self._ended
+        if self._in_loop and (waited < LOOP_PAUSE_SECONDS or not self._may_spend(FREE_SECONDS, LOOP_SHARE, now)):
+            return False
+        if may_read and self._has_rows_for_what_waits(size):
+            return True
+        paused = waited >= PAUSE_SECONDS and self._last_seconds <= PAUSE_SHARE * waited
+        return paused or size - self._size >= max(GROWTH * self._size, 1)
 
-    def _is_whole(self) -> bool:
-        """Return whether all runs are complete; while nothing changes, the logs are asked once."""
-        if self._whole is None:
-            runs = [item.found for item in self._judged]
-            self._whole = bool(runs) and all(
-                not isinstance(one, StabtreeError) and is_complete(one.run) for one in runs
-            )
-        return self._whole
+    def _may_spend(self, seconds: float, share: float, now: float) -> bool:
+        return self._spent + self._last_seconds <= seconds + share * (now - self._begun)
 
-    def _round(self, growth: Growth, news: tuple[News, ...]) -> Round:
-        now = self._clock()
-        self._take_growth(growth, now)
-        shown = self._shown
-        step, loss, losses = shown.step, shown.loss, shown.losses
-        if self._watching.outcomes is not self._judged:
-            runs = self._take_outcomes()
-            if runs:
-                step, loss, losses = _state(runs[0])
-        if growth.rows and len(self._judged) < 2:
-            step = int(next((row["step"] for row in reversed(growth.rows) if "step" in row), step or 0))
-            loss = next((row["loss"] for row in reversed(growth.rows) if "loss" in row), loss)
-        self._shown = RunStatus(growth.there, step, loss, losses, self._judged, self._rate(now), now - self._grew)
-        return Round(news, growth.notes, self._shown)
+    def _judged(self, size: int, *, final: bool = False) -> tuple[News, ...]:
+        began = self.clock()
+        try:
+            self.outcomes = self._judge()
+            return self.announcer.judged(self.outcomes, final=final, now=began)
+        finally:  # a failure takes its time too
+            if size < self._size:
+                self._read = 0
+            self._read += size
+            self._size = size
+            self._ended = self.clock()
+            self._last_seconds = self._ended - began
+            self._spent += self._last_seconds
 
-    def _take_growth(self, growth: Growth, now: float) -> None:
-        """Keep how large the logs are, and when they grew last."""
-        self._rows += len(growth.rows)
-        if growth.size == self._size and not growth.rows:
-            return
-        if self._size:
-            self._longest = max(self._longest, now - self._grew)
-        else:
-            self._longest = 0.0
-        self._size, self._grew, self._whole = growth.size, now, None
 
-    def _take_outcomes(self) -> list[Run]:
-        """Keep what was found at the last judgement, and return the runs that could be judged."""
-        self._judged, self._whole = self._watching.outcomes, None
-        runs = [item.found.run for item in self._judged if not isinstance(item.found, StabtreeError)]
-        self._follower.reads(source.path for source in chain.from_iterable(run.sources for run in runs))
-        self._rows = sum(map(rows_of, runs))
-        return runs
+class LogJudge:
+    """Judges runs by their logs, as `diagnose` does, and by the configuration that the logs hold, as `check` does.
 
-    def _rate(self, now: float) -> float | None:
-        if not self._judged:
+    Args:
+        judging: how runs are judged; rules about configurations may be ignored too.
+    """
+
+    def __init__(self, judging: Judging) -> None:
+        from stabtree.judging.judge import Judging
+        from stabtree.tools.check.judge import rules
+
+        self._ignored = frozenset(judging.ignore)
+        of_logs = judging.ignore
+        if self._ignored:
+            of_configs = rules(Judging(judging.settings, trees=judging.trees)).leaves
+            of_logs = tuple(name for name in judging.ignore if name not in of_configs)
+        self.logs = replace(judging, ignore=of_logs)
+        self._configs = Judging(judging.settings, trees=judging.trees, baseline=judging.baseline)
+        self._checked: dict[str, tuple[Mapping[str, Setting], Diagnosis | None]] = {}
+
+    def outcome(self, loaded: Loaded) -> Outcome:
+        """Return the outcome of a run, with what is wrong in its configuration among the findings."""
+        from stabtree.diagnosis.result import worst_first
+        from stabtree.judging.outcome import ORDER
+
+        outcome = self.logs.outcome(loaded)
+        found = outcome.found
+        if isinstance(found, StabtreeError) or not found.run.config:
+            return outcome
+        before = self._checked.get(outcome.name)
+        if before is None or before[0] != found.run.config:  # a configuration is judged once, not at each row
+            before = self._checked[outcome.name] = found.run.config, self._check(found.run)
+        config = before[1]
+        wrong: list[Incident] = []
+        if config is not None:
+            wrong = [item for item in config.findings if item.is_alarm and item.leaf.id not in self._ignored]
+        if config is None or not wrong:
+            return outcome
+        leaves = {item.leaf.id for item in wrong}
+        walks = [visits for visits in (config.path, *config.further) if visits]
+        walks = [visits for visits in walks if leaves & set(visits[-1].question.go.values())]
+        verdicts = [found.verdict, *(str(item.leaf.severity) for item in wrong)]
+        tree, other = found.tree, config.tree
+        sections = [section for section in other.sections if section.id not in {item.id for item in tree.sections}]
+        both = replace(
+            found,
+            findings=tuple(worst_first([*found.findings, *wrong])),
+            further=(*found.further, *walks),
+            tree=replace(
+                tree,
+                sections=(*tree.sections, *sections),
+                questions={**other.questions, **tree.questions},
+                leaves={**other.leaves, **tree.leaves},
+                groups={**other.groups, **tree.groups},
+                entries={**other.entries, **tree.entries},
+            ),
+            verdict=min(verdicts, key=ORDER.index),
+            setting_notes=(),
+        )
+        return outcome._replace(found=both)
+
+    def _check(self, run: Run) -> Diagnosis | None:
+        from stabtree.run import Run
+        from stabtree.tools.check.configs.complete import completed
+        from stabtree.tools.check.configs.logged import header_settings
+        from stabtree.tools.check.judge import checked
+
+        settings = header_settings(run.config)
+        if not settings:
             return None
-        counts = self._counts
-        counts.append((now, self._rows))
-        while len(counts) > 2 and counts[1][0] <= now - RATE_SECONDS:
-            counts.popleft()
-        since, rows = counts[0]
-        if now > since:
-            return max(0, self._rows - rows) / (now - since)
-        return None
-
-
-def _state(run: Run) -> tuple[int | None, float | None, tuple[float | None, ...]]:
-    """Return the last step of a run, its last loss, and its loss thinned out."""
-    series = run.get("loss")
-    if series is None or not len(series):
-        return run.last_step, None, ()
-    blocks = np.array_split(series.values, min(POINTS, len(series)))
-    return run.last_step, float(series.values[-1]), tuple(map(_mean, blocks))
-
-
-def _mean(values: Floats) -> float | None:
-    if np.isfinite(values).all():
-        return float(np.clip(values, -LARGEST, LARGEST).mean())
-    return None
+        return checked(Run(run.name, {}, completed(settings), sources=run.sources), self._configs)

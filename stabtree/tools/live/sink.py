@@ -18,14 +18,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, Self, SupportsInt
 
-from stabtree.tools.live.recorder.recorder import Recorder
+from stabtree.tools.live.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
-    from stabtree.tools.live.news import News
+    from stabtree.tools.live.events import News
 
 STEP_NAMES = ("step", "global_step", "_step", "trainer/global_step")
 """Where a row says at which step it is, if its logger does not."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs
-from stabtree.tools.live.watch.follow import Follower
-from stabtree.tools.live.watch.watching import Watching
+from stabtree.tools.live.events import Announcer
+from stabtree.tools.live.session import Signs, Watching
+from stabtree.tools.live.watch import Follower
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from stabtree.common.lazy import Floats
@@ -71,14 +72,9 @@ def judged(path: Path) -> Callable[[], list[Outcome]]:
 
 def watching(path: Path, clock: Callable[[], float]) -> Watching:
     """What judges a growing log."""
-    return Watching(judged(path), clock=clock)
+    return Watching(judged(path), Announcer(), clock=clock)
 
 
 def following(path: Path) -> Follower:
     """What looks at a growing log."""
-    return Follower([str(path)], columns={})
-
-
-def values(rows: Iterable[Mapping[str, float]], metric: str) -> list[float]:
-    """What rows say of a metric, in their order."""
-    return [row[metric] for row in rows if metric in row]
+    return Follower([str(path)], Signs())

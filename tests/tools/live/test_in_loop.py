@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +16,7 @@ from stabtree.loaders import load_runs
 from tests.conftest import falling
 
 if TYPE_CHECKING:
-    from stabtree.tools.live.news import News
+    from stabtree.tools.live.events import News
 
 HOLD = 3
 
@@ -102,38 +100,27 @@ def test_what_a_function_raises_is_the_loops(tmp_path: Path) -> None:
         train(tmp_path / "run.jsonl", broken(200, 100), on_finding=stop)
 
 
-@pytest.mark.parametrize("broken_by", ["sys.executable", "stabtree.tools.live.recorder.beside._CODE"])
-def test_where_no_process_can_be_started_the_loop_judges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken_by: str
-) -> None:
-    """Or where what was started is not what it should be: one line says so; NaN stops the run at the same row."""
-    monkeypatch.setattr(broken_by, "")
-    rec = train(tmp_path / "run.jsonl", broken(300, 200), on_finding="warn")
-    assert caplog.records[0].getMessage().count("no process can be started") == 1
-    assert rec.news[0].finding.onset_step == 200
-    assert rec.news[0].rows <= 201 + HOLD
-
-
 def test_a_fault_of_ours_ends_no_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What goes wrong while the log is judged is a warning, once; the next judging point tries again."""
     calls = []
 
-    def fault(*_: object) -> None:
+    def fault(*_: object, **__: object) -> None:
         calls.append(1)
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("stabtree.tools.live.recorder.in_loop.judged", fault)
-    monkeypatch.setattr("sys.executable", "")
+    monkeypatch.setattr("stabtree.loaders.load_runs", fault)
     path = tmp_path / "run.jsonl"
-    train(path, falling(100), on_finding="raise")
+    loss = falling(100)
+    loss[::10] = math.nan
+    train(path, loss, on_finding="raise")
     assert len(path.read_text(encoding="utf-8").splitlines()) == 1 + 100
     assert caplog.text.count("ZeroDivisionError: ours") == 1
     assert 1 < len(calls) < 60  # at judging points alone, not at every row
 
 
-def test_a_rule_that_is_none_is_reported_from_the_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rule_that_is_none_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Once, and the training goes on."""
     judging = Judging(Settings(ignore=("no-such-leaf",)))
     train(tmp_path / "run.jsonl", falling(50), on_finding="raise", judging=judging)
@@ -141,85 +128,9 @@ def test_a_rule_that_is_none_is_reported_from_the_process(tmp_path: Path, caplog
     assert "no-such-leaf" in line
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL there")
-def test_a_training_goes_on_when_its_judge_is_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As by a system that is short of memory; one line says so."""
-    path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="warn") as rec:
-        rec.log(0, loss=math.nan)
-        process = rec._judge._watch._process  # type: ignore[union-attr]
-        process.kill()
-        process.wait()
-        for step, value in enumerate(broken(50, 20)[1:], 1):
-            rec.log(step, loss=value)
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 51  # with the header
-    assert caplog.text.count("has ended: it is not judged any more") == 1
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGPIPE there")
-def test_a_judge_that_was_killed_ends_no_training_that_sigpipe_would_end(tmp_path: Path) -> None:
-    """As in a script that gave SIGPIPE back its default, so that `| head` ends it."""
-    code = f"""
-import math, signal, stabtree
-signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-with stabtree.Recorder({str(tmp_path / "run.jsonl")!r}, on_finding="warn") as rec:
-    rec.log(0, loss=math.nan)
-    process = rec._judge._watch._process
-    process.kill()
-    process.wait()
-    rec.log(1, loss=1.0)
-    rec.log(2, loss=math.nan)
-"""
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_an_interpreter_that_prints_disturbs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one whose `sitecustomize` says hello: what it prints is no reply of the judge."""
-    (tmp_path / "sitecustomize.py").write_text("print('hello, this is the python of the lab', flush=True)\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    rec = train(tmp_path / "run.jsonl", broken(100, 80), on_finding="warn")
-    assert rec.should_stop
-    assert rec.news[0].rows == 81
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
-def test_the_judge_ends_with_the_training(tmp_path: Path) -> None:
-    """When its process is killed without warning, even where a worker that it forked lives on."""
-    code = f"""
-import os, signal, time, stabtree
-rec = stabtree.Recorder({str(tmp_path / "run.jsonl")!r}, on_finding="warn")
-rec.log(0, loss=1.0)
-if not os.fork():
-    os.close(1)
-    time.sleep(20)
-    os._exit(0)
-print(rec._judge._watch._process.pid, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, encoding="utf-8")
-    judge, until = Path(f"/proc/{int(done.stdout)}/cmdline"), time.monotonic() + 30
-    while judge.exists() and judge.read_bytes() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert time.monotonic() < until
-
-
-def test_a_healthy_training_imports_nothing_that_judges(tmp_path: Path) -> None:
-    """Whatever judging takes is imported in the other process."""
-    code = f"""
-import sys, stabtree
-with stabtree.Recorder({str(tmp_path / "run.jsonl")!r}, on_finding="raise") as rec:
-    for step in range(300):
-        rec.log(step, loss=2.0 - step / 200)
-heavy = {{"numpy", "yaml", "stabtree.diagnosis.walk", "stabtree.predicates", "stabtree.tools.live.session"}}
-print(sorted(heavy & sys.modules.keys()))
-"""
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, encoding="utf-8")
-    assert done.stdout == "[]\n"
-
-
 def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log that was named from where the loop began stays one file, and is judged."""
-    monkeypatch.setattr("stabtree.tools.live.recorder.logfile.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("stabtree.tools.live.writer.LOOK_SECONDS", 0.0)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     with Recorder("run.jsonl", on_finding="warn") as rec:
@@ -240,7 +151,7 @@ def test_a_log_that_was_removed_is_judged_again(tmp_path: Path, monkeypatch: pyt
             if step == 50:
                 path.unlink()
             if step == 100:
-                monkeypatch.setattr("stabtree.tools.live.recorder.logfile.LOOK_SECONDS", 0.0)
+                monkeypatch.setattr("stabtree.tools.live.writer.LOOK_SECONDS", 0.0)
             rec.log(step, loss=value)
         assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
 

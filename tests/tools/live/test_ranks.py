@@ -12,14 +12,14 @@ import pytest
 
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs
-from stabtree.tools.live.news import Announcer
-from stabtree.tools.live.recorder.ranks import Ranks
+from stabtree.tools.live.events import Announcer
+from stabtree.tools.live.judge import Ranks
 from tests.tools.live.growing import broken, lines
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.tools.live.news import News
+    from stabtree.tools.live.events import News
 
 SIZE, FOUND = 3, 20
 
@@ -58,7 +58,7 @@ def stopped(news: News, *, ahead: int, every: int, beside: bool, seed: int) -> l
 
     def train(rank: int) -> tuple[int, str]:
         chance = random.Random(seed * SIZE + rank)  # noqa: S311
-        ranks = Ranks(store, rank, SIZE, key="run", ahead=ahead)
+        ranks = Ranks(store, rank, key="run", ahead=ahead)
         for step in range(0, 100 * every, every):
             barrier.wait(20)
             time.sleep(chance.random() / 1000)
@@ -85,13 +85,13 @@ def test_all_stop_at_the_same_step(news: News, every: int, beside: bool, seed: i
 
 
 def test_the_others_are_asked_for_nothing_while_nothing_is_found() -> None:
-    """A rank goes on without the others, and no value is set but that it logs."""
-    ranks = Ranks(store := Store(), 1, SIZE, key="run", ahead=2)
+    """A rank goes on without the others, and no value is set."""
+    ranks = Ranks(store := Store(), 1, key="run", ahead=2)
     assert [ranks.stops(step, None) for step in range(50)] == [None] * 50
-    assert [*store._values] == ["run/logs/1"]
+    assert not store._values
 
 
 def test_rank_0_stops_alone_where_the_others_log_nothing(news: News) -> None:
     """Once they had the time to."""
-    ranks = Ranks(Store(), 0, SIZE, key="run", ahead=2)
+    ranks = Ranks(Store(), 0, key="run", ahead=2)
     assert [ranks.stops(step, news) is None for step in range(4)] == [True, True, False, False]

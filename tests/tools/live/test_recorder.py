@@ -363,7 +363,7 @@ def test_a_closed_recorder_ends_no_training(tmp_path: Path, caplog: pytest.LogCa
 @pytest.mark.skipif(sys.platform == "win32", reason="there a log that is written to can't be moved")
 def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a rotation, or where somebody deleted it, the rows go on under the name, the configuration first."""
-    monkeypatch.setattr("stabtree.tools.live.recorder.logfile.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("stabtree.tools.live.writer.LOOK_SECONDS", 0.0)
     path = tmp_path / "run.jsonl"
     with Recorder(path) as rec:
         rec.config(dtype="fp32")
@@ -388,7 +388,7 @@ def test_a_log_in_whose_place_is_something_else_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, instead: str
 ) -> None:
     """Its rows go on to where it was moved, which is told once; when its name is free again it is begun anew there."""
-    monkeypatch.setattr("stabtree.tools.live.recorder.logfile.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("stabtree.tools.live.writer.LOOK_SECONDS", 0.0)
     path, moved, odd = (tmp_path / name for name in ("run.jsonl", "run.jsonl.1", "odd"))
     with Recorder(path) as rec:
         rec.log(0, loss=1.0)

@@ -13,13 +13,9 @@ import pytest
 
 from stabtree import Recorder, TrainingStoppedError, diagnose
 from stabtree.loaders import load_run
-from stabtree.metrics.names import named
 from stabtree.run import RUN_HEADER
-from stabtree.tools.live.recorder.header import record
-from stabtree.tools.live.watch.rows import LineRows
 from tests.cli.command import run
 from tests.conftest import falling
-from tests.tools.live.growing import broken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,16 +93,6 @@ def test_a_rerun_is_not_stopped_by_the_run_before(path: Path) -> None:
     assert "stalled" in watched.stdout
 
 
-def test_a_rerun_that_breaks_is_stopped_by_its_own_rows(path: Path) -> None:
-    """And so is the third run in the file."""
-    assert (train(path, range(600), 200) or 0) >= 200
-    assert (train(path, range(600), 300) or 0) >= 300
-    assert len({start["id"] for start in starts(path)}) == 2
-    found = diagnose(path)
-    assert found.findings[0].onset_step == 300
-    assert any("The file holds 3 runs" in note for note in found.run.notes)
-
-
 @pytest.mark.parametrize("step", [350, 399, 100])
 def test_a_resume_from_before_the_trouble_is_one_run(path: Path, step: int) -> None:
     """The rows that it replaces stop it no more."""
@@ -156,26 +142,6 @@ def test_a_run_that_only_began_hides_no_other(path: Path) -> None:
     found = diagnose(path)
     assert found.verdict == "critical"
     assert found.run.setting("dtype") is None
-
-
-def test_a_file_of_another_writer_is_a_run_too(tmp_path: Path) -> None:
-    """Rows of before there were such records, or of a logger of one's own."""
-    path = tmp_path / "run.jsonl"
-    rows = [json.dumps({"step": step, "loss": loss}) for step, loss in enumerate(broken(600, 400))]
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    assert train(path, range(600)) is None
-    assert ["resumes" in header for header in headers(path)] == [False]
-    found = diagnose(path)
-    assert found.verdict == "ok"
-    assert any("600 rows of a run before" in note for note in found.run.notes)
-
-
-def test_an_anonymized_copy_holds_the_same_runs(path: Path, tmp_path: Path) -> None:
-    """What begins a run is kept."""
-    train(path, range(600))
-    copy = tmp_path / "sent.jsonl"
-    assert run("anonymize", str(path), "-o", str(copy)).returncode == 0
-    assert diagnose(copy).verdict == "ok"
 
 
 def test_a_rerun_that_counts_from_one_is_another_run(path: Path) -> None:
@@ -229,12 +195,17 @@ def test_a_header_knows_the_seed_the_ranks_and_the_frozen_weights_of_torch(tmp_p
     assert (run.setting("seed"), run.setting("trainable_share")) == (11, 0.25)
 
 
-def test_a_rank_above_0_leaves_out_what_differs_between_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seed of its own would make it another run than rank 0."""
+@pytest.mark.parametrize(("rank", "config"), [(0, {"seed": 3, "world_size": 2}), (1, {})])
+def test_a_rank_above_0_leaves_out_what_differs_between_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: int, config: dict[str, int]
+) -> None:
+    """A seed of its own would make it another run than rank 0; a resumed process may be seeded anew."""
     monkeypatch.setitem(sys.modules, "torch", StandIn())
-    assert record({}, None)["config"] == {"seed": 3, "world_size": 2}
-    assert record({}, None, rank=1)["config"] == {}
-    assert record({}, "abc")["config"] == {}  # a resumed process may be seeded anew
+    for steps in (range(5), range(5, 9)):
+        train(tmp_path / "run.jsonl", steps, rank=rank)
+    (file,) = tmp_path.iterdir()
+    lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    assert [line["config"] for line in lines if RUN_HEADER in line] == [config, {}]
 
 
 def test_two_ranks_that_are_started_again_are_one_run(tmp_path: Path) -> None:
@@ -245,16 +216,6 @@ def test_two_ranks_that_are_started_again_are_one_run(tmp_path: Path) -> None:
     run = load_run(tmp_path)
     assert sorted(run.ranks) == ["0", "1"]
     assert len(run.series["loss"]) == 40
-
-
-def test_the_rows_of_a_rerun_that_come_in_one_piece_are_all_followed(tmp_path: Path) -> None:
-    """`watch` reads the first lines of a log with each piece, which belong to the run before."""
-    lines = LineRows(tmp_path / "run.jsonl", named({}))
-    rows = [json.dumps({"step": step, "loss": 1.0, "note": "x" * 400}) + "\n" for step in range(60)]
-    lines.take("".join(rows))
-    header = json.dumps({RUN_HEADER: {"id": "b"}, "config": {}}) + "\n"
-    assert [row["step"] for row in lines.take(header + "".join(rows[:30]))] == [*range(30)]
-    assert [row["step"] for row in lines.take("".join(rows[30:35]))] == [*range(30, 35)]
 
 
 def test_the_runs_that_are_left_out_are_named(tmp_path: Path) -> None:

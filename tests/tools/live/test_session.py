@@ -1,302 +1,111 @@
-"""A watch from its first look to its end, with a clock that a test moves on."""
+"""When a growing log is judged, and what is found in the configuration that it holds."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from stabtree.loaders import load_run
-from stabtree.tools.live.session import END_SECONDS, End, Session
-from stabtree.tools.live.watch.complete import is_complete
-from tests.tools.live.growing import TestClock, broken, falling, following, judged, lines, watching
+from stabtree.diagnosis.result import Diagnosis
+from stabtree.judging.judge import Judging
+from stabtree.loaders import load_runs
+from stabtree.report.options import DEFAULT_OPTIONS
+from stabtree.report.outputs import RUN, output
+from stabtree.tools.live.events import Announcer
+from stabtree.tools.live.session import GROWTH, LOOKS, MAX_READS, LogJudge, Signs, Watching
+from tests.tools.live.growing import TestClock, broken, falling, lines, watching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from stabtree.common.lazy import Floats
-    from stabtree.judging.outcome import Outcome
-    from stabtree.tools.live.news import News
-    from stabtree.tools.live.session import Round
-
-
-def written(path: Path, pieces: Sequence[str]) -> list[Callable[[], object]]:
-    """What writes the pieces one after the other to the end of a log."""
-
-    def write(piece: str) -> None:
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(piece)
-
-    return [lambda piece=piece: write(piece) for piece in pieces]  # type: ignore[misc]
-
-
-def watched(path: Path, wakes: Sequence[Callable[[], object]], **options: object) -> tuple[Session, list[Round]]:
-    """A watch that lasts until the log has grown by all pieces, or something ends it."""
-    clock = TestClock(wakes)
-    stopped = options.pop("stopped", lambda: clock.now > len(wakes) + 1)
-    session = Session(
-        following(path),
-        watching(path, clock),
-        sleep=clock.sleep,
-        stopped=stopped,  # type: ignore[arg-type]
-        **options,  # type: ignore[arg-type]
-    )
-    return session, list(session.rounds())
-
-
-def said(outcomes: Sequence[Outcome]) -> list[tuple[str, list[str]]]:
-    """The verdicts of runs, with what was found."""
-    return [(item.verdict, [finding.leaf.id for finding in getattr(item.found, "findings", ())]) for item in outcomes]
-
-
-def state_file(path: Path, loss: Floats) -> None:
-    """Write what a Trainer writes anew at each step."""
-    rows = [{"step": step + 1, "loss": float(value), "learning_rate": 0.001} for step, value in enumerate(loss)]
-    beside = path.with_name("beside")
-    beside.write_text(json.dumps({"global_step": len(rows), "max_steps": 1000, "log_history": rows}), encoding="utf-8")
-    beside.replace(path)
-
-
-def test_a_trainers_folder_is_judged_as_diagnose_does(tmp_path: Path) -> None:
-    """A folder that fills with checkpoints, of which old ones are removed, has at the end the verdict of diagnose."""
-    loss = broken(120, 70)
-
-    def save(count: int) -> None:
-        folder = tmp_path / "out" / f"checkpoint-{count}"
-        folder.mkdir(parents=True)
-        (folder / "model.safetensors").write_bytes(bytes(1000) + bytes([count]) * 5000)
-        state_file(folder / "trainer_state.json", loss[:count])
-        old = tmp_path / "out" / f"checkpoint-{count - 40}"
-        for file in (old / "model.safetensors", old / "trainer_state.json"):
-            file.unlink(missing_ok=True)
-
-    saves = [lambda count=count: save(count) for count in range(20, 121, 20)]
-    wakes = [wake for one in saves for wake in (one, *[lambda: None] * 10)]
-    session, rounds = watched(tmp_path / "out", wakes)
-    assert said(session.outcomes) == said(judged(tmp_path / "out")())
-    assert session.outcomes[0].verdict == "critical"
-    assert [news.finding.leaf.severity for round_ in rounds[:-1] for news in round_.news][:1] == ["critical"]
-
-
-@settings(max_examples=12, deadline=None)
-@given(
-    kind=st.sampled_from(("csv", "jsonl", "text", "state")),
-    rows=st.lists(st.integers(1, 60), min_size=1, max_size=6),
-    bad=st.integers(0, 250),
-)
-def test_at_judging_points_the_verdict_is_that_of_diagnose(
-    tmp_path_factory: pytest.TempPathFactory, kind: str, rows: list[int], bad: int
-) -> None:
-    """Each time the log was judged, and at the end, what was found is what diagnose finds in the same rows."""
-    folder = tmp_path_factory.mktemp("log")
-    path = folder / ("trainer_state.json" if kind == "state" else "run.log")
-    loss = broken(sum(rows), bad)
-    all_lines = lines(kind, loss) if kind != "state" else []
-    ends = [sum(rows[: place + 1]) for place in range(len(rows))]
-    begin = len(all_lines) - len(loss) if all_lines else 0
-
-    def grow(place: int) -> Callable[[], object]:
-        if kind == "state":
-            return lambda: state_file(path, loss[: ends[place]])
-        return lambda: path.write_text("".join(all_lines[: begin + ends[place]]), encoding="utf-8")
-
-    clock = TestClock([grow(place) for place in range(len(rows))])
-    watch = watching(path, clock)
-    session = Session(following(path), watch, sleep=clock.sleep, stopped=lambda: clock.now > len(rows))
-    before: Sequence[Outcome] = ()
-    points = 0
-    for _ in session.rounds():
-        if watch.outcomes is not before:
-            before = watch.outcomes
-            points += 1
-            assert said(watch.outcomes) == said(judged(path)())
-    assert points > 1
-    assert said(session.outcomes) == said(judged(path)())
-
-
-def test_a_finding_is_told_once(tmp_path: Path) -> None:
-    """A loss that turns NaN is told within some rows, once, and what is drawn says where the run is."""
-    path = tmp_path / "run.csv"
-    first, *others = lines("csv", broken(130, 100))
-    _, rounds = watched(path, written(path, [first + "".join(others[:90]), *others[90:]]))
-    told = [news for round_ in rounds for news in round_.news]
-    assert len({news.finding.leaf.id for news in told}) == len(told) > 0
-    assert 100 <= told[0].rows <= 106
-    assert rounds[-1].status.step == 129
-    assert rounds[5].status.loss == pytest.approx(1.5, abs=1.0)
-    assert rounds[-1].status.losses[-1] is None
-    assert rounds[-1].status.rate == pytest.approx(1.0, abs=0.1)
-
-
-def test_the_last_rows_of_a_run_that_died_are_told(tmp_path: Path) -> None:
-    """What waits for further rows is told though none follows, once the log has long been silent."""
-    path = tmp_path / "run.csv"
-    loss = falling(100)
-    loss[96:] += 5
-    first, *others = lines("csv", loss)
-    wakes = [*written(path, [first + "".join(others[:95]), "".join(others[95:])]), *[lambda: None] * 700]
-    _, rounds = watched(path, wakes)
-    (at,) = [place for place, round_ in enumerate(rounds) if round_.news]
-    assert 290 <= rounds[at].status.quiet_seconds <= 310
-    assert not any(round_.news for round_ in rounds[at + 1 :])
-
-
-def test_an_error_is_told_when_the_process_is_dead(tmp_path: Path) -> None:
-    """What a process died of is told seconds after its last line; what it survived is not."""
-    before = "".join(lines("text", falling(100)))
-    after = "".join(lines("text", falling(140))[101:])
-    error = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nRuntimeError: it broke\n'
-    dead, alive = tmp_path / "dead.log", tmp_path / "alive.log"
-    _, rounds = watched(dead, [*written(dead, [before, error]), *[lambda: None] * 40])
-    told = [(place, news.finding.leaf.id) for place, round_ in enumerate(rounds) for news in round_.news]
-    assert [leaf for _, leaf in told] == ["exception"]
-    assert rounds[told[0][0]].status.quiet_seconds <= 1 + END_SECONDS
-    _, rounds = watched(alive, [*written(alive, [before, error, after]), *[lambda: None] * 40])
-    assert not any(round_.news for round_ in rounds)
-
-
-def test_a_rewritten_state_is_judged_as_it_grows(tmp_path: Path) -> None:
-    """A trainer_state.json that is written over at each step gives its finding while it grows."""
-    path = tmp_path / "trainer_state.json"
-    loss = broken(120, 80)
-    session, rounds = watched(path, [lambda count=count: state_file(path, loss[:count]) for count in range(5, 121, 5)])  # type: ignore[misc]
-    told = [news for round_ in rounds for news in round_.news]
-    assert told[0].rows <= 95
-    assert not any(round_.notes for round_ in rounds)
-    assert session.end is End.ASKED
-
-
-def test_until_ends_at_the_first_finding_that_counts(tmp_path: Path) -> None:
-    """With `until` the watch ends where it tells the first finding, long before the log does."""
-    path = tmp_path / "run.csv"
-    pieces = ["".join(lines("csv", broken(90, 100))), *lines("csv", broken(90, 10), first=90)[1:]]
-    wakes = written(path, pieces)
-
-    def critical(news: News) -> bool:
-        return news.finding.leaf.severity == "critical"
-
-    session, rounds = watched(path, wakes, until=critical)
-    assert session.end is End.FOUND
-    assert len(rounds) < 25
+RATE = "rate-beyond-adam"
 
 
 @pytest.mark.parametrize(
-    ("last", "end"),
-    [
-        ("", End.STALLED),
-        ("`Trainer.fit` stopped: `max_steps=60` reached.\n", End.COMPLETE),
-        ("{'train_runtime': 12.5, 'train_loss': 1.5}\n", End.COMPLETE),
-        ("Training completed.\n", End.COMPLETE),
-        ("epoch 3: 100%|###|\rTraining has finished\n", End.COMPLETE),
-        ("Training done right: a guide\n", End.STALLED),
-        ("Epoch 1: training finished, validating\n", End.STALLED),
-    ],
+    ("metric", "value"),
+    [("loss", math.nan), ("loss", 0.0), ("aux", math.inf), ("grad_norm", 0.0), ("loss_scale", 0.5)],
 )
-def test_silence_is_a_stall_unless_the_run_is_complete(tmp_path: Path, last: str, end: End) -> None:
-    """After so long without a byte the watch ends; what the trainer wrote last says whether that is a stall."""
-    path = tmp_path / "run.log"
-    session, rounds = watched(
-        path, written(path, ["".join(lines("text", falling(60))), last]), stall=30.0, stopped=lambda: False
-    )
-    assert session.end is end
-    assert 31 <= len(rounds) <= 35
+def test_a_sign_calls_for_a_look_at_it_and_at_what_follows(metric: str, value: float) -> None:
+    """NaN, inf, an exact zero and a scale below 1 call for some rows, then no more."""
+    signs = Signs()
+    calm: dict[str, object] = {"loss": 2.0, "grad_norm": 1.0, "loss_scale": 1.0, "phase": "a"}
+    assert not any(signs.in_row(calm) for _ in range(50))
+    assert [signs.in_row({**calm, metric: value}) for _ in range(20)] == [True] * LOOKS + [False] * (20 - LOOKS)
 
 
-def test_a_run_that_made_all_its_steps_is_complete(tmp_path: Path) -> None:
-    """A log whose own configuration says that the last step was reached is complete."""
-    path = tmp_path / "trainer_state.json"
-    state_file(path, falling(1000))
-    session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
-    assert session.end is End.COMPLETE
-    state_file(path, falling(999))
-    session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
-    assert session.end is End.STALLED
+@pytest.mark.parametrize(("sign", "times"), [(False, 1.1 / GROWTH), (True, MAX_READS + 1 / GROWTH)])
+def test_all_judgements_together_read_a_log_some_times(sign: bool, times: float) -> None:
+    """However long it grows, and where every row is a sign."""
+    read: list[int] = []
+    watch = Watching(lambda: read.append(size) or [], Announcer(), clock=lambda: 0.0)  # type: ignore[func-returns-value]
+    for size in range(1, 20_000):
+        watch.grown(size, sign=sign)
+    assert 0 < sum(read) <= times * size
+    assert np.diff(read).max() <= GROWTH * size + 2
 
 
-@pytest.mark.parametrize(("every", "seconds"), [(1.0, 60.0), (25.0, 75.0), (100.0, 200.0)])
-def test_a_complete_run_is_watched_for_a_minute_more(tmp_path: Path, every: float, seconds: float) -> None:
-    """The watch ends by itself after a minute of silence, and after two looks at the least."""
-    path = tmp_path / "trainer_state.json"
-    state_file(path, falling(1000))
-    session, _ = watched(path, [], every=every, stopped=lambda: False)
-    assert session.end is End.COMPLETE
-    assert session.silence == seconds
+def test_inside_a_loop_judging_takes_a_small_share_of_the_time() -> None:
+    """A step that takes 10 ms is judged at most once a second, and 1% of the time after the first seconds."""
+    clock, judged = TestClock(), []
+
+    def judge() -> list[Any]:
+        judged.append(clock.now)
+        clock.now += 0.5
+        return []
+
+    watch = Watching(judge, Announcer(), in_loop=True, clock=clock)
+    for size in range(1, 60_000):
+        clock.now += 0.01
+        watch.grown(100 * size)
+    assert np.diff(judged).min() >= 1.0
+    assert 4 <= len(judged) <= (2 + 0.01 * clock.now) / 0.5 + 1
 
 
-def test_silence_as_long_as_between_rows_ends_no_watch(tmp_path: Path) -> None:
-    """Where rows come every 50 seconds, a run that seems complete is given the time of two."""
-    path = tmp_path / "run.log"
-    slow = [piece for line in lines("text", falling(40)) for piece in (line, *[""] * 49)]
-    wakes = written(path, [*slow, "Training completed.\n", *[""] * 80, "final eval_loss 1.5\n"])
-    session, _ = watched(path, wakes, stopped=lambda: False)
-    assert session.end is End.COMPLETE
-    assert path.read_text(encoding="utf-8").endswith("1.5\n")
-    assert session.silence == 2 * 81
+def test_nan_is_reported_once_and_at_once(tmp_path: Path) -> None:
+    """A loss that turns NaN for good is reported in its first row, and never again."""
+    path, rows = tmp_path / "a.csv", lines("csv", broken(105, 90))
+    watch, found = watching(path, lambda: 0.0), []
+    for end in range(2, len(rows) + 1):
+        path.write_text("".join(rows[:end]), encoding="utf-8")
+        news = watch.grown(path.stat().st_size, sign="nan" in rows[end - 1])
+        found += [(item.finding.leaf.id, item.rows) for item in news]
+    assert [rows for _, rows in found][:1] == [91]
+    assert len({leaf for leaf, _ in found}) == len(found)
 
 
-def test_a_log_that_does_not_say_so_is_watched_on(tmp_path: Path) -> None:
-    """Without `stall`, no silence ends the watch of a run that is not known to be complete, beside one that is."""
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    state_file(tmp_path / "a" / "trainer_state.json", falling(1000))
-    state_file(tmp_path / "b" / "trainer_state.json", falling(500))
-    session, rounds = watched(tmp_path, [lambda: None] * 300)
-    assert session.end is End.ASKED
-    assert len(rounds) > 300
+def write(path: Path, rate: float, rows: int) -> Path:
+    """Write a healthy log after the configuration that its trainer wrote."""
+    config: dict[str, Any] = {"optimizer": "AdamW", "lr": rate, "max_steps": 400, "weight_decay": 0.1}
+    path.write_text(json.dumps({"config": config}) + "\n" + "".join(lines("jsonl", falling(rows))), encoding="utf-8")
+    return path
 
 
-def test_a_log_that_never_comes_is_a_stall(tmp_path: Path) -> None:
-    """Waiting for a log ends too, and nothing was judged before."""
-    session, rounds = watched(tmp_path / "run.csv", [], stall=10.0, stopped=lambda: False)
-    assert session.end is End.STALLED
-    assert not any(round_.status.outcomes for round_ in rounds[:-1])
+def judged(path: Path, **how: Any) -> list[Diagnosis]:
+    """Judge a log as a watch does."""
+    judges = LogJudge(Judging(**how))
+    return [found for item in load_runs(path) if isinstance(found := judges.outcome(item).found, Diagnosis)]
 
 
-def test_rotation_is_survived(tmp_path: Path) -> None:
-    """A log that is moved away while it is watched, and begun anew, is judged as the new one in the end."""
-    path = tmp_path / "run.csv"
-    wakes = [
-        *written(path, ["".join(lines("csv", broken(80, 40)))]),
-        lambda: os.replace(path, tmp_path / "run.csv.1"),  # noqa: PTH105 - as logrotate does
-        *written(path, "".join(lines("csv", falling(60, seed=1))).splitlines(keepends=True)[:30]),
-    ]
-    session, rounds = watched(path, wakes)
-    assert said(session.outcomes) == said(judged(path)())
-    assert any("written anew" in note for round_ in rounds for note in round_.notes)
-    assert rounds[-1].status.step == 28
+def test_a_rate_that_check_warns_of_is_a_finding_from_the_first_rows(tmp_path: Path) -> None:
+    """It is an event at the first judgement, and stays in the verdict although the log is healthy."""
+    path, judges, announcer = tmp_path / "run.jsonl", LogJudge(Judging()), Announcer()
+    reported, outcomes = [], []
+    for rows in (2, 3, 100, 400):
+        outcomes = [judges.outcome(item) for item in load_runs(write(path, 0.06, rows))]
+        reported += [(item.finding.leaf.id, rows) for item in announcer.judged(outcomes)]
+        assert outcomes[0].verdict == "warning"
+    assert reported == [(RATE, 2)]
+    found = outcomes[0].found
+    assert isinstance(found, Diagnosis)
+    for name in ("html", "screen", "json", "markdown"):
+        assert RATE in str(output(RUN, name)(found, DEFAULT_OPTIONS))
 
 
-def test_a_log_is_looked_at_often_while_a_finding_waits_for_rows(tmp_path: Path) -> None:
-    """Where ten rows come a second, the three that a finding must hold are there long before the next second."""
-    path = tmp_path / "run.csv"
-    loss = falling(180)
-    loss[125:] += 5
-    head, *rows = lines("csv", loss)
-    path.write_text(head + "".join(rows[:100]), encoding="utf-8")
-    clock = TestClock()
-
-    def sleep(seconds: float) -> None:
-        clock.sleep(seconds)
-        path.write_text(head + "".join(rows[: 100 + round(10 * clock.now)]), encoding="utf-8")
-
-    session = Session(following(path), watching(path, clock), sleep=sleep, stopped=lambda: clock.now > 7)
-    news = next(news for round_ in session.rounds() for news in round_.news)
-    assert news.rows <= news.first_rows + 5
-
-
-def test_a_log_whose_name_a_pipe_took_is_not_waited_for(tmp_path: Path) -> None:
-    """Whether its run is complete is then not known."""
-    if sys.platform == "win32":
-        pytest.skip("there are no named pipes there")
-    path = tmp_path / "run.csv"
-    path.write_text("step,loss\n0,1.0\n1,0.9\n2,0.8\n", encoding="utf-8")
-    run = load_run(path)
-    path.unlink()
-    os.mkfifo(path)
-    assert not is_complete(run)
+@pytest.mark.parametrize(("rate", "ignored"), [(3e-4, ()), (0.06, (RATE, "plateau"))])
+def test_a_usual_configuration_adds_nothing(tmp_path: Path, rate: float, ignored: tuple[str, ...]) -> None:
+    """Nor one whose rule is ignored, beside a rule about logs."""
+    (found,) = judged(write(tmp_path / "run.jsonl", rate, 400), ignore=ignored)
+    assert (found.findings, found.verdict) == ((), "ok")

@@ -16,7 +16,7 @@ import pytest
 
 import stabtree
 from stabtree.run import RUN_HEADER
-from stabtree.tools.live.recorder.recorder import Recorder
+from stabtree.tools.live.recorder import Recorder
 from stabtree.tools.live.sink import Sink
 
 if TYPE_CHECKING:

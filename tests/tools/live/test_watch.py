@@ -1,389 +1,247 @@
-"""`stabtree watch` as it is typed: what it prints, what it runs, how it ends."""
+"""A watch from its first look to its end, with a clock that a test moves on."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import shlex
-import signal
-import subprocess
 import sys
-from contextlib import suppress
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
-from unittest import mock
+from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.tools.live.watch.actions.hook import MAX_AT_ONCE, Hook, split
-from stabtree.tools.live.watch.command import seconds
-from stabtree.tools.live.watch.signals import Stop
-from tests.cli.command import COMMAND, Done, environment, failed, run
-from tests.conftest import FIXTURES
-from tests.tools.live.growing import TestClock, broken, falling, lines
+from stabtree.loaders import load_run
+from stabtree.tools.live.watch import DEAD_SECONDS, End, Session, is_complete
+from tests.tools.live.growing import TestClock, broken, falling, following, judged, lines, watching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-NAN = str(FIXTURES / "phase19" / "nan-forward")
-HEALTHY = str(FIXTURES / "phase19" / "healthy")
-QUICK = ("--every", "0.01", "--stall", "0.05s")
-
-
-def once(*arguments: str, **environ: str) -> Done:
-    """A watch that is asked to end before its first look."""
-
-    def asked(stop: Stop) -> Stop:
-        stop.asked = True
-        return stop
-
-    with mock.patch.object(Stop, "__enter__", asked):
-        return run("watch", *arguments, **environ)
+    from stabtree.common.lazy import Floats
+    from stabtree.judging.outcome import Outcome
+    from stabtree.tools.live.events import News
+    from stabtree.tools.live.watch import Round
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    """A log that has turned NaN."""
-    path = tmp_path / "run.csv"
-    path.write_text("".join(lines("csv", broken(120, 80))), encoding="utf-8")
-    return path
+def written(path: Path, pieces: Sequence[str]) -> list[Callable[[], object]]:
+    """What writes the pieces one after the other to the end of a log."""
+
+    def write(piece: str) -> None:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(piece)
+
+    return [lambda piece=piece: write(piece) for piece in pieces]  # type: ignore[misc]
 
 
-def events(done: Done) -> list[dict[str, object]]:
-    """What was printed, each line as JSON."""
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@pytest.mark.parametrize("options", [(), ("--fail-on", "never"), ("--exit-zero",), ("--literal",)])
-@pytest.mark.parametrize("path", [NAN, HEALTHY, str(FIXTURES / "phase19" / "plateau")])
-def test_the_exit_code_is_that_of_diagnose(path: str, options: tuple[str, ...]) -> None:
-    """Ended at once, a watch ends with the verdict and the exit code of diagnose."""
-    done = once(path, *options, "--json")
-    told = run("diagnose", path, *options, "--json")
-    assert done.returncode == told.returncode
-    (end,) = [event for event in events(done) if event["event"] == "end"]
-    assert end["verdict"] == json.loads(told.stdout)["verdict"]
-    assert end["exit_code"] == told.returncode
-
-
-def test_several_logs_are_judged_as_by_diagnose() -> None:
-    """Of several logs each has its verdict at the end, and the worst decides."""
-    done = once(NAN, HEALTHY, "-q")
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-2:] == run("diagnose", NAN, HEALTHY, "-q").stdout.splitlines()[-2:]
-
-
-def test_a_finding_is_told_whole(log: Path) -> None:
-    """A finding stands with its time, its step, its title, what to do first and where to restart, then the verdict."""
-    done = once(str(log))
-    first, title, *rest = done.stdout.splitlines()
-    assert "step 119" in first
-    assert "CRITICAL" in first
-    assert title.strip().startswith("Step 80: ")
-    assert rest[0].startswith("  First")
-    assert any(line.startswith("  Then   Restart from") for line in rest)
-    assert any(line.startswith("CRITICAL  ") for line in rest[-3:-1])
-    assert rest[-1] == "stopped · exit 1"
-    assert not done.stderr
-
-
-def test_json_is_a_line_an_event(log: Path) -> None:
-    """With --json each event is a line: the finding as `diagnose --json` has it, and the end."""
-    finding, *_, end = events(once(str(log), "--json"))
-    known = json.loads(run("diagnose", str(log), "--json").stdout)["findings"]
-    assert finding["event"] == "finding"
-    assert finding["finding"] in known
-    assert finding["last_step"] == 119
-    assert end["event"] == "end"
-    assert end["runs"] == [{"run": str(log), "verdict": "critical", "error": None}]
-
-
-def test_quiet_is_a_line_a_finding(log: Path) -> None:
-    """With -q a finding is one line, and so is the verdict at the end."""
-    *told, verdict = once(str(log), "-q").stdout.splitlines()
-    assert all("Step" in line and "[" in line for line in told)
-    assert verdict == run("diagnose", str(log), "-q").stdout.strip()
-
-
-def test_the_help_says_what_is_printed_for_each_finding() -> None:
-    """Not as of a command that prints one verdict."""
-    told = " ".join(run("watch", "--help", COLUMNS="200").stdout.split())
-    assert "Print one line for each finding and each last verdict" in told
-    assert "Print one line of JSON for each event" in told
-    assert "ends by itself" in told
-
-
-def test_ascii_alone_where_nothing_else_can_be_shown(log: Path) -> None:
-    """A terminal that knows only ASCII is given nothing else."""
-    env = environment(PYTHONIOENCODING="ascii")
-    done = subprocess.run(
-        [*COMMAND, "watch", str(log), "--until-found"], capture_output=True, env=env, check=False, timeout=60
+def watched(path: Path, wakes: Sequence[Callable[[], object]], **options: object) -> tuple[Session, list[Round]]:
+    """A watch that lasts until the log has grown by all pieces, or something ends it."""
+    clock = TestClock(wakes)
+    stopped = options.pop("stopped", lambda: clock.now > len(wakes) + 1)
+    session = Session(
+        following(path),
+        watching(path, clock),
+        sleep=clock.sleep,
+        stopped=stopped,  # type: ignore[arg-type]
+        **options,  # type: ignore[arg-type]
     )
-    assert done.returncode == 1
-    assert done.stdout.isascii()
+    return session, list(session.rounds())
 
 
-def test_until_found_ends_the_watch(log: Path) -> None:
-    """With --until-found it ends with 1 at the first finding that counts, and says why."""
-    done = run("watch", str(log), "--until-found")
-    assert done.returncode == 1
-    assert "found what --until-found waits for · exit 1" in done.stdout
+def said(outcomes: Sequence[Outcome]) -> list[tuple[str, list[str]]]:
+    """The verdicts of runs, with what was found."""
+    return [(item.verdict, [finding.leaf.id for finding in getattr(item.found, "findings", ())]) for item in outcomes]
 
 
-def test_a_stall_ends_with_1(tmp_path: Path) -> None:
-    """A log that falls silent is a stall, whatever its verdict; one that is complete keeps its verdict's code."""
-    path = tmp_path / "run.log"
-    path.write_text("".join(lines("text", falling(200))), encoding="utf-8")
-    done = run("watch", str(path), *QUICK, "--accept-partial")
-    assert done.returncode == 1
-    assert "stalled: nothing was written for" in done.stdout
-    assert "stalled" in run("watch", str(path), *QUICK, "-q").stderr
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write("Training completed.\n")
-    done = run("watch", str(path), *QUICK, "--accept-partial")
-    assert done.returncode == 0
-    assert "the run is complete, and nothing was written for 0s · exit 0" in done.stdout
+def state_file(path: Path, loss: Floats) -> None:
+    """Write what a Trainer writes anew at each step."""
+    rows = [{"step": step + 1, "loss": float(value), "learning_rate": 0.001} for step, value in enumerate(loss)]
+    beside = path.with_name("beside")
+    beside.write_text(json.dumps({"global_step": len(rows), "max_steps": 1000, "log_history": rows}), encoding="utf-8")
+    beside.replace(path)
 
 
-def test_a_log_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
-    """It is said once what is waited for; where it never came, that is what diagnose says of it."""
-    path = str(tmp_path / "run.csv")
-    done = once(path)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"note: waiting for {path}")
-    assert "there is no such file" in done.stderr
-    done = once(path, "--json")
-    assert [event["event"] for event in events(done)] == ["note", "end"]
-    assert done.returncode == 2
-    assert run("watch", path, *QUICK).returncode == 1
+def test_a_trainers_folder_is_judged_as_diagnose_does(tmp_path: Path) -> None:
+    """A folder that fills with checkpoints, of which old ones are removed, has at the end the verdict of diagnose."""
+    loss = broken(120, 70)
+
+    def save(count: int) -> None:
+        folder = tmp_path / "out" / f"checkpoint-{count}"
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(bytes(1000) + bytes([count]) * 5000)
+        state_file(folder / "trainer_state.json", loss[:count])
+        old = tmp_path / "out" / f"checkpoint-{count - 40}"
+        for file in (old / "model.safetensors", old / "trainer_state.json"):
+            file.unlink(missing_ok=True)
+
+    saves = [lambda count=count: save(count) for count in range(20, 121, 20)]
+    wakes = [wake for one in saves for wake in (one, *[lambda: None] * 10)]
+    session, rounds = watched(tmp_path / "out", wakes)
+    assert said(session.outcomes) == said(judged(tmp_path / "out")())
+    assert session.outcomes[0].verdict == "critical"
+    assert [news.finding.leaf.severity for round_ in rounds[:-1] for news in round_.news][:1] == ["critical"]
+
+
+def test_a_finding_is_told_once(tmp_path: Path) -> None:
+    """A loss that turns NaN is told within some rows, once."""
+    path = tmp_path / "run.csv"
+    first, *others = lines("csv", broken(130, 100))
+    _, rounds = watched(path, written(path, [first + "".join(others[:90]), *others[90:]]))
+    told = [news for round_ in rounds for news in round_.news]
+    assert len({news.finding.leaf.id for news in told}) == len(told) > 0
+    assert 100 <= told[0].rows <= 106
+
+
+def test_the_last_rows_of_a_run_that_died_are_told(tmp_path: Path) -> None:
+    """What waits for further rows is told though none follows, once the log has long been silent."""
+    path = tmp_path / "run.csv"
+    loss = falling(100)
+    loss[96:] += 5
+    first, *others = lines("csv", loss)
+    wakes = [*written(path, [first + "".join(others[:95]), "".join(others[95:])]), *[lambda: None] * 700]
+    _, rounds = watched(path, wakes)
+    (at,) = [place for place, round_ in enumerate(rounds) if round_.news]
+    assert 290 <= rounds[at].status.quiet_seconds <= 310
+    assert not any(round_.news for round_ in rounds[at + 1 :])
+
+
+def test_an_error_is_told_when_the_process_is_dead(tmp_path: Path) -> None:
+    """What a process died of is told seconds after its last line; what it survived is not."""
+    before = "".join(lines("text", falling(100)))
+    after = "".join(lines("text", falling(140))[101:])
+    error = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nRuntimeError: it broke\n'
+    dead, alive = tmp_path / "dead.log", tmp_path / "alive.log"
+    _, rounds = watched(dead, [*written(dead, [before, error]), *[lambda: None] * 40])
+    told = [(place, news.finding.leaf.id) for place, round_ in enumerate(rounds) for news in round_.news]
+    assert [leaf for _, leaf in told] == ["exception"]
+    assert rounds[told[0][0]].status.quiet_seconds <= 1 + DEAD_SECONDS
+    _, rounds = watched(alive, [*written(alive, [before, error, after]), *[lambda: None] * 40])
+    assert not any(round_.news for round_ in rounds)
+
+
+def test_a_rewritten_state_is_judged_as_it_grows(tmp_path: Path) -> None:
+    """A trainer_state.json that is written over at each step gives its finding while it grows."""
+    path = tmp_path / "trainer_state.json"
+    loss = broken(120, 80)
+    session, rounds = watched(path, [lambda count=count: state_file(path, loss[:count]) for count in range(5, 121, 5)])  # type: ignore[misc]
+    told = [news for round_ in rounds for news in round_.news]
+    assert told[0].rows <= 95
+    assert not any(round_.notes for round_ in rounds)
+    assert session.end is End.ASKED
+
+
+def test_until_ends_at_the_first_finding_that_counts(tmp_path: Path) -> None:
+    """With `until` the watch ends where it tells the first finding, long before the log does."""
+    path = tmp_path / "run.csv"
+    pieces = ["".join(lines("csv", broken(90, 100))), *lines("csv", broken(90, 10), first=90)[1:]]
+    wakes = written(path, pieces)
+
+    def critical(news: News) -> bool:
+        return news.finding.leaf.severity == "critical"
+
+    session, rounds = watched(path, wakes, until=critical)
+    assert session.end is End.FOUND
+    assert len(rounds) < 25
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("last", "end"),
     [
-        (("-",), "standard input"),
-        (("s3://bucket/run.csv",), "addresses"),
-        (("",), "empty path"),
-        (("a.csv", "--every", "0"), "--every"),
-        (("a.csv", "--every", "nan"), "--every"),
-        (("a.csv", "--stall", "soon"), "--stall 30m"),
-        (("a.csv", "--stall", "0s"), "--stall 30m"),
-        (("a.csv", "--exec", "no-such-command-at-all"), "no command"),
-        (("a.csv", "--exec", "'"), "--exec"),
-        (("a.csv", "--exec", ""), "--exec"),
-        (("a.csv", "--set", "Q2.1.nothing=1"), "nothing"),
-        (("a.csv", "--ignore", "no-such-leaf"), "no-such-leaf"),
-        (("a.csv", "--format", "xml"), "--format"),
-        (("a.csv", "--column", "lozz=a"), "--column"),
-        (("a.csv", "--fail-on", "bad"), "--fail-on"),
-        (("a.csv", "--output", "html"), "not an output"),
-        (("a.csv", "--output", "jsonl=b"), "redirect"),
-        (("a.csv", "--json", "-q"), "leave one of them out"),
-        (("a.csv", "--json", "--output", "headline=b"), "redirect"),
-        (("a.csv", "--until-found", "--fail-on", "never"), "--until-found"),
-        (("a.csv", "--tree", "no-such-tree.yaml"), "no-such-tree"),
+        ("", End.STALLED),
+        ("`Trainer.fit` stopped: `max_steps=60` reached.\n", End.COMPLETE),
+        ("{'train_runtime': 12.5, 'train_loss': 1.5}\n", End.COMPLETE),
+        ("Training completed.\n", End.COMPLETE),
+        ("epoch 3: 100%|###|\rTraining has finished\n", End.COMPLETE),
+        ("Training done right: a guide\n", End.STALLED),
+        ("Epoch 1: training finished, validating\n", End.STALLED),
     ],
 )
-def test_mistakes_are_told_before_anything_is_waited_for(arguments: tuple[str, ...], said: str) -> None:
-    """What is wrong with the words typed is an error at once, though the log is not there yet."""
-    assert said in failed("watch", *arguments)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86_400), ("1.5h", 5400)]
-)
-def test_times(text: str, expected: float) -> None:
-    """A time is a number with its unit."""
-    assert seconds(text, "--stall") == expected
-
-
-def test_exec_is_given_the_finding_and_nothing_of_the_log_runs(tmp_path: Path) -> None:
-    """A log whose names and lines are commands reaches the command as JSON on standard input, and none of it runs."""
-    evil = "$(touch pwned);`touch pwned`;'\"|touch pwned&\x1b]0;x\x07"
-    path = tmp_path / f"a {evil.replace('/', '')}.log"
-    path.write_text(
-        "".join(lines("text", broken(120, 80))) + f"RuntimeError: {evil} ; touch pwned\n" * 3, encoding="utf-8"
+def test_silence_is_a_stall_unless_the_run_is_complete(tmp_path: Path, last: str, end: End) -> None:
+    """After so long without a byte the watch ends; what the trainer wrote last says whether that is a stall."""
+    path = tmp_path / "run.log"
+    session, rounds = watched(
+        path, written(path, ["".join(lines("text", falling(60))), last]), stall=30.0, stopped=lambda: False
     )
-    keep = tmp_path / "keep.py"
-    keep.write_text(
-        "import sys; open('told','a').write(sys.stdin.read()); open('words','a').write(repr(sys.argv[1:]))",
-        encoding="utf-8",
-    )
-    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(keep))} '$HOME' '*'"
-    before = os.getcwd()  # noqa: PTH109
-    os.chdir(tmp_path)
-    try:
-        done = once(str(path), "--exec", command, "--json")
-    finally:
-        os.chdir(before)
-    told = [event for event in events(done) if event["event"] == "finding"]
-    assert [json.loads(line) for line in sorted((tmp_path / "told").read_text(encoding="utf-8").splitlines())]
-    assert len((tmp_path / "told").read_text(encoding="utf-8").splitlines()) == len(told) > 0
-    assert (tmp_path / "words").read_text(encoding="utf-8") == "['$HOME', '*']" * len(told)
-    assert not (tmp_path / "pwned").exists()
-    assert "\x1b" not in done.stdout
+    assert session.end is end
+    assert 31 <= len(rounds) <= 35
 
 
-def test_a_command_that_fails_is_a_note(log: Path) -> None:
-    """A command that ends in an error is told of, and the watch goes on to its verdict."""
-    done = once(str(log), "--exec", f"{shlex.quote(sys.executable)} -c 'raise SystemExit(7)'")
-    assert done.returncode == 1
-    assert "note: --exec failed with exit code 7" in done.stderr
+def test_a_run_that_made_all_its_steps_is_complete(tmp_path: Path) -> None:
+    """A log whose own configuration says that the last step was reached is complete."""
+    path = tmp_path / "trainer_state.json"
+    state_file(path, falling(1000))
+    session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
+    assert session.end is End.COMPLETE
+    state_file(path, falling(999))
+    session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
+    assert session.end is End.STALLED
 
 
-def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
-    """A command that takes too long is ended with all that it started, and that is a note."""
-    if sys.platform == "win32":
-        pytest.skip("there are no groups of processes on Windows")
-    clock = TestClock()
-    held = tmp_path / "held"
-    os.mkfifo(held)
-    hook = Hook(f"sh -c 'exec 3>{held}; sleep 600 & sleep 600'", limit_seconds=60.0, clock=clock)
-    assert not [*hook.start("{}"), *hook.ended()]
-    with held.open() as pipe:
-        clock.now = 61.0
-        assert [*hook.ended()] == ["--exec took longer than 60 seconds, and was ended"]
-        assert not pipe.read()  # which ends when nobody is left to write
+@pytest.mark.parametrize(("every", "seconds"), [(1.0, 60.0), (25.0, 75.0), (100.0, 200.0)])
+def test_a_complete_run_is_watched_for_a_minute_more(tmp_path: Path, every: float, seconds: float) -> None:
+    """The watch ends by itself after a minute of silence, and after two looks at the least."""
+    path = tmp_path / "trainer_state.json"
+    state_file(path, falling(1000))
+    session, _ = watched(path, [], every=every, stopped=lambda: False)
+    assert session.end is End.COMPLETE
+    assert session.silence == seconds
 
 
-@pytest.mark.parametrize("program", [r"C:\Program Files\alarm.exe", r"D:\a\b", "alarm"])
-def test_a_command_of_windows_keeps_its_folders(program: str) -> None:
-    """There a backslash escapes nothing, and quotes hold a name with blanks together and are gone, as elsewhere."""
-    for typed in (f'"{program}" --to "a b" \'c\'', shlex.join([program, "--to", "a b", "c"])):
-        assert split(typed, escapes=False) == [program, "--to", "a b", "c"]
-    assert split(r"a\ b # c", escapes=True) == shlex.split(r"a\ b # c") == ["a b", "#", "c"]
+def test_a_log_that_does_not_say_so_is_watched_on(tmp_path: Path) -> None:
+    """Without `stall`, no silence ends the watch of a run that is not known to be complete, beside one that is."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    state_file(tmp_path / "a" / "trainer_state.json", falling(1000))
+    state_file(tmp_path / "b" / "trainer_state.json", falling(500))
+    session, rounds = watched(tmp_path, [lambda: None] * 300)
+    assert session.end is End.ASKED
+    assert len(rounds) > 300
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="starts a script by its first line")
-def test_a_command_that_is_gone_is_a_note(tmp_path: Path) -> None:
-    """A command that can't be run any more is told of, each time."""
-    script = tmp_path / "alarm"
-    script.write_text("#!/bin/sh\n", encoding="utf-8")
-    script.chmod(0o755)
-    hook = Hook(str(script))
-    script.unlink()
-    assert "No such file" in next(hook.start("{}"))
+def test_a_log_that_never_comes_is_a_stall(tmp_path: Path) -> None:
+    """Waiting for a log ends too, and nothing was judged before."""
+    session, rounds = watched(tmp_path / "run.csv", [], stall=10.0, stopped=lambda: False)
+    assert session.end is End.STALLED
+    assert not any(round_.status.outcomes for round_ in rounds[:-1])
 
 
-def test_few_commands_run_beside_each_other(tmp_path: Path) -> None:
-    """Of many findings at once each has its command, and only so many of them run at a time."""
-    code = f"import os; os.mkdir({str(tmp_path / 'run')!r} + str(os.getpid()))"
-    hook = Hook(shlex.join([sys.executable, "-c", code]))
-    for _ in range(2 * MAX_AT_ONCE):
-        assert not [*hook.start("{}")]
-        assert len(hook._running) <= MAX_AT_ONCE
-    assert not [*hook.wait()]
-    assert len([*tmp_path.iterdir()]) == 2 * MAX_AT_ONCE
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device")
-def test_a_full_disk_loses_no_alarm(log: Path, tmp_path: Path) -> None:
-    """Where findings can't be printed any more, their command is run, and to its end."""
-    told = tmp_path / "told"
-    words = ["watch", str(log), "--exec", f"sh -c 'sleep 0.3; cat > {told}'"]
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
-        done = subprocess.run([*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
-    assert done.returncode == 2
-    assert json.loads(told.read_text(encoding="utf-8"))["event"] == "finding"
-
-
-def test_a_log_that_can_not_be_read_is_told_at_once(tmp_path: Path) -> None:
-    """What diagnose would refuse is a note while the watch lasts, once, whatever else is watched."""
-    (tmp_path / "good.csv").write_text("".join(lines("csv", falling(100))), encoding="utf-8")
-    for name in ("bad", "bad too"):
-        (tmp_path / f"{name}.csv").write_bytes(bytes(range(256)) * 9)
-    paths = [str(tmp_path / f"{name}.csv") for name in ("good", "bad", "bad too")]
-    done = run("watch", *paths, *QUICK)
-    assert done.stderr.count("bad.csv (and 1 more) is not judged just now: is a binary file") == 1
-    assert done.stderr.count("not judged just now") == 1
-
-
-def test_what_can_never_be_followed_is_no_log_to_wait_for(tmp_path: Path) -> None:
-    """A pipe, and links in a loop, are told as what they are, to watch and to diagnose."""
-    if sys.platform == "win32":
-        pytest.skip("there are no such files on Windows")
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "loop").symlink_to("loop")
-    for name, problem in (("pipe", "is not a regular file"), ("loop", "symbolic links")):
-        done = run("watch", str(tmp_path / name), *QUICK)
-        assert problem in done.stderr
-        assert problem in failed("diagnose", str(tmp_path / name))
-
-
-def test_a_finding_that_can_not_be_handed_on_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no room for it, even in memory, the watch goes on."""
-
-    def full() -> IO[bytes]:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("stabtree.tools.live.watch.actions.hook._file", full)
-    hook = Hook(shlex.join([sys.executable, "-c", ""]))
-    assert [*hook.start("{}"), *hook.wait()] == ["--exec could not be run: No space left on device"]
-
-
-def test_no_command_is_no_word() -> None:
-    """Without --exec nothing is run."""
-    assert not [*Hook(None).start("{}"), *Hook(None).wait()]
-
-
-def lines_of(made: subprocess.Popen[str]) -> Iterator[str]:
-    """The lines that a process prints, as they come."""
-    assert made.stdout is not None
-    return iter(made.stdout.readline, "")
-
-
-@pytest.fixture
-def default_signals() -> Iterator[None]:
-    """Don't let processes inherit that a background job ignores SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise on Windows")
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
-@pytest.mark.usefixtures("default_signals")
-def test_a_signal_ends_it_with_the_last_verdict(log: Path, number: str) -> None:
-    """Ctrl-C, SIGTERM and a closed terminal end a watch with its summary and exit code, without a traceback."""
-    words = [*COMMAND, "watch", str(log), "--json", "--every", "0.05"]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment()
-    ) as made:
-        told = lines_of(made)
-        assert json.loads(next(told))["event"] == "finding"
-        made.send_signal(signal.Signals[number])
-        end = json.loads([*told][-1])
-        assert made.wait(timeout=30) == 1
-        assert made.stderr is not None
-        assert not made.stderr.read()
-    assert end["event"] == "end"
-    assert end["why"] == "stopped"
-
-
-def test_a_terminal_has_a_status_line(tmp_path: Path) -> None:
-    """On a terminal a line shows how the run goes, and it is gone before the last lines are printed."""
-    if sys.platform == "win32":
-        pytest.skip("there are no such terminals on Windows")
-    import pty
-
+def test_rotation_is_survived(tmp_path: Path) -> None:
+    """A log that is moved away while it is watched, and begun anew, is judged as the new one in the end."""
     path = tmp_path / "run.csv"
-    path.write_text("".join(lines("csv", falling(200))), encoding="utf-8")
-    ours, theirs = pty.openpty()
-    words = [*COMMAND, "watch", str(path), "--every", "0.05"]
-    env = environment(TERM="xterm-256color", PYTHONUTF8="1")
-    with subprocess.Popen(words, stdout=theirs, stderr=theirs, env=env) as made:
-        shown = b""
-        while "§1".encode() not in shown:
-            shown += os.read(ours, 4096)
-        made.send_signal(signal.SIGINT)
-        assert made.wait(timeout=30) == 0
-        os.close(theirs)
-        after = b""
-        with suppress(OSError):  # how a terminal tells that nobody writes to it any more
-            while piece := os.read(ours, 4096):
-                after += piece
-    os.close(ours)
-    assert shown.count(b"\r\x1b[2K") >= 1
-    assert b"199" in shown
-    assert after.decode().rpartition("\r\x1b[2K")[2].splitlines()[-1] == "\x1b[38;5;244mstopped · exit 0\x1b[0m"
+    wakes = [
+        *written(path, ["".join(lines("csv", broken(80, 40)))]),
+        lambda: os.replace(path, tmp_path / "run.csv.1"),  # noqa: PTH105 - as logrotate does
+        *written(path, "".join(lines("csv", falling(60, seed=1))).splitlines(keepends=True)[:30]),
+    ]
+    session, rounds = watched(path, wakes)
+    assert said(session.outcomes) == said(judged(path)())
+    assert any("written anew" in note for round_ in rounds for note in round_.notes)
+
+
+def test_a_log_is_looked_at_often_while_a_finding_waits_for_rows(tmp_path: Path) -> None:
+    """Where ten rows come a second, the three that a finding must hold are there long before the next second."""
+    path = tmp_path / "run.csv"
+    loss = falling(180)
+    loss[125:] += 5
+    head, *rows = lines("csv", loss)
+    path.write_text(head + "".join(rows[:100]), encoding="utf-8")
+    clock = TestClock()
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        path.write_text(head + "".join(rows[: 100 + round(10 * clock.now)]), encoding="utf-8")
+
+    session = Session(following(path), watching(path, clock), sleep=sleep, stopped=lambda: clock.now > 7)
+    news = next(news for round_ in session.rounds() for news in round_.news)
+    assert news.rows <= news.first_rows + 5
+
+
+def test_a_log_whose_name_a_pipe_took_is_not_waited_for(tmp_path: Path) -> None:
+    """Whether its run is complete is then not known."""
+    if sys.platform == "win32":
+        pytest.skip("there are no named pipes there")
+    path = tmp_path / "run.csv"
+    path.write_text("step,loss\n0,1.0\n1,0.9\n2,0.8\n", encoding="utf-8")
+    run = load_run(path)
+    path.unlink()
+    os.mkfifo(path)
+    assert not is_complete(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
-from stabtree.tools.live.recorder.recorder import Recorder
+from stabtree.tools.live.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

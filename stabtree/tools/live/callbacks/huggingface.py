@@ -28,7 +28,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stabtree.tools.live.recorder.recorder import Recorder
+    from stabtree.tools.live.recorder import Recorder
 
 MAX_LISTED = 100
 

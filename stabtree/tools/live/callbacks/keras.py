@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stabtree.tools.live.recorder.recorder import Recorder
+    from stabtree.tools.live.recorder import Recorder
 
 HALF_ULP = 2.0**-24  # by which a sum in float32 may be off, as a share of itself
 SCHEDULE_EVERY = 10  # steps: to work a schedule out takes Keras longer than all else that is written

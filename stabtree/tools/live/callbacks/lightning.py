@@ -27,7 +27,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.tools.live.recorder.recorder import Recorder
+    from stabtree.tools.live.recorder import Recorder
 
 NO_METRICS = ("step", "epoch")  # what users log to have another axis in a dashboard
 SHARDED = {"DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy"}

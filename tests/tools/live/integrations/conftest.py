@@ -1,14 +1,13 @@
-"""Models so small that a run is over before another process has read what it wrote."""
+"""Models so small that a run is over before its log is judged for the first time."""
 
 from __future__ import annotations
 
 import pytest
 
-from stabtree.tools.live.recorder import beside
+from stabtree.tools.live.session import Watching
 
 
 @pytest.fixture
 def in_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row waits for what is found in it, so that a run stops at the row at which a slow one does."""
-    monkeypatch.setattr(beside.JudgeProcess, "_is_sign", lambda *_: True)
-    monkeypatch.setattr(beside, "WAITED_SECONDS", 600.0)
+    """Judge each row, so that a run stops at the row at which a slow one does."""
+    monkeypatch.setattr(Watching, "_is_due", lambda *_, **__: True)

@@ -13,8 +13,8 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.tools.live.news import HOLD_ROWS
-from stabtree.tools.live.recorder.recorder import Recorder
+from stabtree.tools.live.events import HOLD_ROWS
+from stabtree.tools.live.recorder import Recorder
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
 with warnings.catch_warnings():

@@ -13,7 +13,7 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.tools.live.news import HOLD_ROWS
+from stabtree.tools.live.events import HOLD_ROWS
 from stabtree.tree.model import Severity
 from tests.conftest import ROOT
 

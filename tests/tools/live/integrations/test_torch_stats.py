@@ -17,7 +17,7 @@ from stabtree.run import Run
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
 
-from stabtree.tools.live.recorder import recorder, torch_stats
+from stabtree.tools.live import recorder, torch_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable

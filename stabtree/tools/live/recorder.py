@@ -1,4 +1,4 @@
-"""`stabtree.Recorder`: the log of a training loop, one line a call, judged by a process beside it while it is written.
+"""`stabtree.Recorder`: the log of a training loop, one line a call, judged while it is written.
 
 Making one and writing with it needs Python alone: torch comes with the model, numpy with the first finding.
 """
@@ -6,6 +6,7 @@ Making one and writing with it needs Python alone: torch comes with the model, n
 from __future__ import annotations
 
 import os
+import sys
 import time
 import weakref
 from contextlib import suppress
@@ -15,20 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
-from stabtree.tools.live.recorder.header import trainable_share
-from stabtree.tools.live.recorder.logfile import LogFile
-from stabtree.tools.live.recorder.ranks import rank_here, ranks_here
-from stabtree.tools.live.recorder.row import is_broken, shown
-from stabtree.tools.live.recorder.writer import Problems, RowWriter, Value, described
+from stabtree.tools.live.writer import LogFile, Problems, RowWriter, Value, described, is_broken, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from stabtree.judging.judge import Judging
-    from stabtree.tools.live.news import News
-    from stabtree.tools.live.recorder.judge import LogJudge
-    from stabtree.tools.live.recorder.torch_stats import ModelStats
+    from stabtree.tools.live.events import News
+    from stabtree.tools.live.judge import LoopJudge
+    from stabtree.tools.live.torch_stats import ModelStats
 
 STATS_EVERY = 100
 
@@ -83,7 +80,7 @@ class Recorder:
     ) -> None:
         _refuse(rank=rank, stats_every=stats_every, hold_rows=hold_rows, on_error=on_error)
         file = self.path = Path(path)
-        self.rank = rank_here() if rank is None else rank
+        self.rank = _rank_here() if rank is None else rank
         if self.rank:
             self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}")
         self.stats_every = stats_every
@@ -94,17 +91,16 @@ class Recorder:
         log = LogFile(self.path.absolute())  # the loop may change its working directory
         self._rows = RowWriter(log, self._problems, rank=self.rank, resume=resume, keeps=keep_seconds > 0)
         self._stats: ModelStats | None = None
-        self._judge: LogJudge | None = None
+        self._judge: LoopJudge | None = None
         if on_finding is not None and not rank:
-            from stabtree.tools.live.recorder.findings import Findings
-            from stabtree.tools.live.recorder.judge import LogJudge
+            from stabtree.tools.live.judge import LoopJudge, ranks_here
 
-            self._judge = LogJudge(self.path, Findings(self.path, on_finding, fail_on), self._problems)
+            self._judge = LoopJudge(self.path, self._problems, on_finding, fail_on)
             if rank is None:
-                self._judge.stops_with(ranks_here(file, kept=keep_seconds > 0))
+                self._judge.ranks = ranks_here(file, kept=keep_seconds > 0)
             if not self.rank:
                 self._judge.start(judging, hold_rows)
-        self._ended = weakref.finalize(self, _end, self._rows, self._judge, self._process)
+        self._ended = weakref.finalize(self, _end, self._rows, self._process)
 
     @property
     def should_stop(self) -> News | None:
@@ -177,9 +173,13 @@ class Recorder:
         if (at := self._rows.step(step)) is None:
             return
         try:
-            if self._stats is None and not self.rank and (share := trainable_share(model)) < 1:
-                self.config(trainable_share=share)
-            found = self._model_stats().look(at, model, optimizer, scaler, clipped=clipped)
+            if self._stats is None:
+                from stabtree.tools.live.torch_stats import ModelStats, trainable_share
+
+                self._stats = ModelStats(self.stats_every, self._rows.keep_late, skipped=self._rows.skipped_before())
+                if not self.rank and (share := trainable_share(model)) < 1:
+                    self.config(trainable_share=share)
+            found = self._stats.look(at, model, optimizer, scaler, clipped=clipped)
         except Exception as error:  # whatever torch says, the training goes on
             self._problems.report("model", f"the model could not be looked at: {described(error)}")
         else:
@@ -192,7 +192,7 @@ class Recorder:
         """
         if not self._usable() or (at := self._rows.step(step)) is None:
             return
-        from stabtree.tools.live.recorder.batch_id import batch_id
+        from stabtree.tools.live.batch import batch_id
 
         self._rows.put_kept()
         try:
@@ -213,7 +213,7 @@ class Recorder:
             with suppress(NonFiniteError):
                 self._take_in()
             if self._judge is not None:
-                self._judge.ended()
+                self._judge.ended(self._rows.size)
         self._ended()
 
     def __enter__(self) -> Recorder:
@@ -254,7 +254,7 @@ class Recorder:
         for step, row in self._rows.written():
             self._rows.waits_rows -= 1
             if self._judge is not None and self._rows.waits_rows <= 0:
-                self._judge.wrote(row)
+                self._judge.wrote(row, self._rows.size)
             self._check(step, row)
 
     def _check(self, step: int, row: Mapping[str, Any]) -> None:
@@ -266,12 +266,13 @@ class Recorder:
         if "loss_scale" not in row and isinstance(norm := row.get("grad_norm"), int | float):
             self.monitor.check_gradients({"grad_norm": norm}, step)
 
-    def _model_stats(self) -> ModelStats:
-        if self._stats is None:
-            from stabtree.tools.live.recorder.torch_stats import ModelStats
 
-            self._stats = ModelStats(self.stats_every, self._rows.keep_late, skipped=self._rows.skipped_before())
-        return self._stats
+def _rank_here() -> int:
+    """Return the rank that torch.distributed has given this process; 0 where it was not asked to."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
+        return 0
+    return int(distributed.get_rank())
 
 
 def _refuse(*, on_error: object, **counts: object) -> None:
@@ -291,10 +292,8 @@ def _refuse(*, on_error: object, **counts: object) -> None:
         raise StabtreeError(f"{shown(value)} is not {wanted}", where=f"Recorder: {name}", hint=f"give {wanted}")
 
 
-def _end(rows: RowWriter, judge: LogJudge | None, process: int) -> None:
-    """Write what is left, and end what was started."""
+def _end(rows: RowWriter, process: int) -> None:
+    """Write what is left; in a fork nothing."""
     if os.getpid() != process:
         rows.forget()
-    elif judge is not None:
-        judge.abandon()
     rows.close()

@@ -266,3 +266,12 @@ def _is_sharded(model: Any) -> bool:
     """Return whether this rank holds a part of the model's gradients only, whose norm is not that of all of them."""
     kinds = {type(module).__name__ for module in model.modules()}
     return not kinds.isdisjoint(SHARDED) or any(hasattr(weight, "to_local") for weight in model.parameters())
+
+
+def trainable_share(model: Any) -> float:
+    """Return the share of a model's weights that are trained."""
+    sizes = [(weights.numel(), weights.requires_grad) for weights in model.parameters()]
+    total = sum(size for size, _ in sizes)
+    if not total:
+        return 1.0
+    return float(sum(size for size, trained in sizes if trained) / total)

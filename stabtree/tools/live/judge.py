@@ -1,0 +1,269 @@
+"""How the log of a training loop is judged inside the loop, what becomes of what is found, and when the ranks stop."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stabtree.common.errors import StabtreeError
+from stabtree.tools.live.session import Signs, Watching
+from stabtree.tools.live.writer import described
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from stabtree.judging.judge import Judging
+    from stabtree.judging.outcome import Outcome
+    from stabtree.tools.live.events import News
+    from stabtree.tools.live.session import LogJudge
+    from stabtree.tools.live.writer import Problems
+
+WARN, RAISE = "warn", "raise"
+AHEAD_ROWS, AHEAD_KEPT_ROWS = 2, 20
+"""A rank can't be more rows ahead of another where each waits for the gradients that all of them make together; where
+rows are kept, it may hand its GPU the work of some more steps before it waits."""
+
+_log = logging.getLogger(__name__)
+_runs: Counter[str] = Counter()
+
+
+class TrainingStoppedError(StabtreeError):
+    """What `on_finding="raise"` raises.
+
+    Attributes:
+        news: the finding that stops the run.
+    """
+
+    def __init__(self, news: News, path: Path) -> None:
+        self.news = news
+        super().__init__(describe(news), where=str(path), hint=f"type stabtree diagnose {path}")
+
+
+def describe(news: News) -> str:
+    """Return a finding in a line: its leaf, what it is, and its step."""
+    leaf, step = news.finding.leaf, news.finding.onset_step
+    at = "" if step is None else f" at {news.diagnosis.run.unit} {step:,}"
+    return f"{leaf.severity} {leaf.id}{at}: {leaf.title}"
+
+
+class LoopJudge:
+    """Judges the log of a loop now and then, and stops the loop: all ranks of it at the same step.
+
+    Args:
+        path: the log.
+        problems: reports what goes wrong.
+        on_finding: `warn`, `raise`, or what is called with each finding at or above `fail_on`.
+        fail_on: the levels, as of `--fail-on`.
+
+    Attributes:
+        news: all that was reported.
+        should_stop: what the loop is to stop for.
+        ranks: those of the run; None where each decides by itself.
+
+    Raises:
+        StabtreeError: for an `on_finding` or a level that is none.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        problems: Problems,
+        on_finding: str | Callable[[News], object],
+        fail_on: str | Iterable[str],
+    ) -> None:
+        from stabtree.judging.levels import levels_of
+
+        if on_finding not in (WARN, RAISE) and not callable(on_finding):
+            problem, hint = f"{on_finding!r} is not a way to report a finding", f"{WARN!r}, {RAISE!r}, or a function"
+            raise StabtreeError(problem, where="Recorder: on_finding", hint=hint)
+        try:
+            self._levels = levels_of([fail_on] if isinstance(fail_on, str) else [*fail_on])
+        except StabtreeError as error:
+            raise StabtreeError(error.problem, where="Recorder: fail_on", hint=error.hint) from None
+        self._path, self._problems, self._on_finding = path, problems, on_finding
+        self._signs = Signs()
+        self._watching: Watching | None = None
+        self._new: tuple[News, ...] = ()
+        self._worst: News | None = None
+        self.news: tuple[News, ...] = ()
+        self.should_stop: News | None = None
+        self.ranks: Ranks | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was found that is reported once it has held for some rows."""
+        return self._watching is not None and self._watching.waits
+
+    def start(self, judging: Judging | None, hold_rows: int | None) -> None:
+        """Judge the log from now on.
+
+        Args:
+            judging: how it is judged; as the settings of the working directory say, where not given.
+            hold_rows: the number of rows for which a finding must hold before it is reported.
+
+        Raises:
+            StabtreeError: for settings that are wrong.
+        """
+        from stabtree.judging.judge import Judging, accepted_by
+        from stabtree.judging.levels import LEVELS
+        from stabtree.judging.outcome import Outcome
+        from stabtree.judging.settings import read_settings
+        from stabtree.tools.live.events import HOLD_ROWS, REPORTED_FROM, Announcer
+
+        if judging is None:
+            settings = read_settings()
+            judging = Judging(settings, baseline=accepted_by(None, settings))
+        given, file = judging, self._path.absolute()  # the loop may change its working directory
+        judges: list[LogJudge] = []
+
+        def judged() -> list[Outcome]:
+            from stabtree.loaders import load_runs
+            from stabtree.run import Run
+            from stabtree.tools.live.session import LogJudge
+
+            if not judges:  # rules are read with the first judgement
+                judge = LogJudge(given)
+                judge.logs.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
+                judges.append(judge)
+            try:
+                return [judges[0].outcome(item) for item in load_runs(file, **given.settings.reading())]
+            except StabtreeError as error:  # as after it was moved away: it is begun anew, and judged again
+                return [Outcome(str(file), error)]
+
+        mildest = min([REPORTED_FROM, *(level for level in LEVELS if level in self._levels)], key=lambda it: it.rank)
+        hold_rows = HOLD_ROWS if hold_rows is None else hold_rows
+        self._watching = Watching(judged, Announcer(hold_rows, mildest), in_loop=True)
+
+    def wrote(self, row: Mapping[str, Any], size: int) -> None:
+        """Take in a row that was written, and judge the log if it is time to.
+
+        Args:
+            row: its values by name.
+            size: the length of the log in bytes.
+        """
+        if self._watching is not None:
+            sign = self._signs.in_row(row)
+            try:
+                self._new += self._watching.grown(size, sign=sign)
+            except Exception as error:  # a fault of ours must not end the training
+                self._failed(error)
+
+    def report(self, step: int) -> None:
+        """Report what was found since the last step, and stop the loop where it is time to.
+
+        Raises:
+            TrainingStoppedError: with `on_finding="raise"`.
+        """
+        stop = self._report(last=False)
+        if self.ranks is not None and self.should_stop is None:
+            try:
+                stop = self.ranks.stops(step, self._worst)
+            except Exception as error:  # whatever torch says, as where the process that keeps the values is gone
+                self.ranks, stop = None, self._worst
+                problem = f"the ranks can't agree on when to stop any more: {described(error)}"
+                self._problems.report("ranks", problem)
+        self.should_stop = self.should_stop or stop
+        if stop is not None and self._on_finding == RAISE:
+            raise TrainingStoppedError(stop, self._path)
+
+    def ended(self, size: int) -> None:
+        """Report what is found in a log that has ended, and raise nothing."""
+        if self._watching is not None and size:
+            try:
+                self._new += self._watching.ended(size)
+            except Exception as error:  # as in `wrote`
+                self._failed(error)
+        stop = self._report(last=True)
+        self.should_stop = self.should_stop or stop
+
+    def _report(self, *, last: bool) -> News | None:
+        """Report what is new and not over; return the first of it that is at or above `fail_on`."""
+        from stabtree.judging.levels import fails
+
+        new = tuple(item for item in self._new if item.change.is_finding)
+        self._new = ()
+        self.news += new
+        bad = [item for item in new if fails(item.finding.leaf.severity, self._levels)]
+        first = next(iter(bad), None)
+        self._worst = self._worst or first
+        if self._on_finding == WARN or (self._on_finding == RAISE and last):
+            for item in new:
+                _log.warning("%s; stabtree diagnose %s", describe(item), self._path)
+        elif callable(self._on_finding):
+            for item in bad:
+                self._on_finding(item)
+        return first
+
+    def _failed(self, error: Exception) -> None:
+        problem = f"the log could not be judged; it is tried again as it grows: {described(error)}"
+        self._problems.report("judge", problem)
+
+
+class Ranks:
+    """The ranks of a run, each with its Recorder, which stop at the same step.
+
+    Rank 0, which judges, names in the store of torch.distributed a step that no rank has passed yet.
+
+    Args:
+        store: where all ranks set and read values by key.
+        rank: which of them this is.
+        key: the key of the step.
+        ahead: the number of rows that a rank may be ahead of another.
+    """
+
+    def __init__(self, store: Any, rank: int, *, key: str, ahead: int) -> None:
+        self._store, self._rank, self._key, self._ahead = store, rank, key, ahead
+        self._last_step: int | None = None
+        self._stride = 1
+        self._news: News | None = None
+        self._stop_step = 0
+
+    def stops(self, step: int, found: News | None) -> News | None:
+        """Return what stops the run at a step that was just logged; None where it goes on.
+
+        Args:
+            step: the step.
+            found: what was found that stops the run, on the rank that judges.
+        """
+        if self._last_step is not None and step > self._last_step:
+            self._stride = step - self._last_step
+        self._last_step = step
+        if self._news is None and found is not None and not self._rank:
+            self._news, self._stop_step = found, step + self._ahead * self._stride
+            self._store.set(self._key, pickle.dumps((self._stop_step, _without_rows(found))))
+        elif self._news is None and self._rank and self._store.check([self._key]):
+            self._stop_step, self._news = pickle.loads(self._store.get(self._key))  # noqa: S301 - by rank 0 of this run
+        return self._news if self._news is not None and step >= self._stop_step else None
+
+
+def ranks_here(path: Path, *, kept: bool) -> Ranks | None:
+    """Return the ranks that torch.distributed knows; None where there is only one.
+
+    Args:
+        path: the log of rank 0, which names the run.
+        kept: whether rows are kept before they are written.
+    """
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
+        return None
+    if distributed.get_world_size() < 2:
+        return None
+    _runs[str(path)] += 1
+    with suppress(Exception):  # another version of torch, or a backend without a store
+        store = distributed.distributed_c10d._get_default_store()  # noqa: SLF001 - there is no public way
+        key = f"stabtree/{path}/{_runs[str(path)]}/stop"
+        return Ranks(store, distributed.get_rank(), key=key, ahead=AHEAD_KEPT_ROWS if kept else AHEAD_ROWS)
+    _log.warning("%s: the ranks can't agree on when to stop: each stops by itself", path)
+    return None
+
+
+def _without_rows(news: News) -> News:
+    """Return a finding without the series of its run, which the other ranks need not read."""
+    run = replace(news.diagnosis.run, series={})
+    return news._replace(diagnosis=replace(news.diagnosis, run=run))

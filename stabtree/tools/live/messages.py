@@ -1,0 +1,248 @@
+"""What a watch prints: a finding as text, as one line, or as JSON; the status line; the last verdicts."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, inert, to_ascii
+from stabtree.judging.outcome import ORDER, UNREAD, worst
+from stabtree.report.json.machine import SCHEMA, finding_dict
+from stabtree.report.json.shapes import Schema, count, flag, many, maybe, of, record, text, word
+from stabtree.report.json.values import written
+from stabtree.report.model.advice import do_now
+from stabtree.report.model.restart import restart_line
+from stabtree.report.model.words import step_prefix
+from stabtree.report.page import new_page
+from stabtree.report.screen.headline import LONGEST_LINE, one_line
+from stabtree.report.verdicts import BADGES
+from stabtree.tools.live.events import EventChange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from stabtree.judging.outcome import Outcome
+    from stabtree.report.options import RenderOptions
+    from stabtree.report.text import Line
+    from stabtree.tools.live.events import News
+    from stabtree.tools.live.watch import Status
+
+OVER_WORDS = {EventChange.WITHDRAWN: "withdrawn: the log no longer shows it", EventChange.CLOSED: "closed: it is over"}
+INDENT = 2
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+
+def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool = False) -> str:
+    """Return a finding as it is reported: when, what, from which step on, what to do first, and where to restart.
+
+    Args:
+        news: what is reported.
+        time: when.
+        look: how it is to look.
+        named: whether the run is named, since there are several.
+    """
+    finding, run = news.finding, news.diagnosis.run
+    severity = finding.leaf.severity
+    page = new_page(look)
+    head = [(f"{time:%Y-%m-%d %H:%M:%S}", "dim")]
+    if run.last_step is not None:
+        head.append((f"  {run.unit} {run.last_step:,}", ""))
+    head += [("  ", ""), (f" {BADGES[severity].word} ", severity)]
+    if words := change_words(news):
+        head.append((f"  {words}", "dim"))
+    page.line(*head)
+    if named:
+        page.line((clean(news.run), "dim"), indent=INDENT)
+    title = f"{step_prefix(finding)}{finding.leaf.title}"
+    page.line((title, "heading"), ("  ", ""), (finding.leaf.id, "id"), indent=INDENT)
+    if news.change.is_finding:
+        for label, pieces in zip(("First", "Then"), _what_to_do(news), strict=False):
+            page.item((label, "dim"), pieces, indent=INDENT, head_width=7)
+    return page.text()
+
+
+def change_words(news: News) -> str:
+    """Return what happened to an event that was reported before; nothing for a new one."""
+    if news.change is EventChange.OPENED:
+        return "again" if news.again else ""
+    return OVER_WORDS.get(news.change, f"{news.change}, was {news.before}")
+
+
+def _what_to_do(news: News) -> Iterator[Line]:
+    """Yield what to do first, and where to restart."""
+    restart = news.finding.restart
+    back: Line = restart_line(restart) if restart is not None else []
+    back_text = "".join(piece for piece, _ in back)
+    first = next((action.text for action in do_now(news.finding) if action.text != back_text), None)
+    if first is not None:
+        yield [(first, "")]
+    if back:
+        yield back
+
+
+def finding_line(news: News, time: datetime, look: RenderOptions) -> str:
+    """Return the same in one line."""
+    finding = news.finding
+    what = f"{step_prefix(finding)}{finding.leaf.title} [{finding.leaf.id}]"
+    if words := change_words(news):
+        what = f"{what}, {words}"
+    badge = BADGES[finding.leaf.severity].word
+    return _as_line(f"{time:%Y-%m-%d %H:%M:%S}  {badge}  {news.run}: {what}", look)
+
+
+def status_line(status: Status, name: str, look: RenderOptions) -> str:
+    """Return how the runs go, in one line that fits: what matters least is left out first.
+
+    Args:
+        status: how they go.
+        name: what to call the log while it is not there.
+        look: how wide the line may be.
+    """
+    quiet = duration(status.quiet_seconds)
+    parts = [f"waiting for {clean(name)}", quiet]
+    if status.there:
+        parts = [*_state(status.outcomes), f"last row {quiet} ago"]
+    while len(parts) > 1 and len("  ".join(parts)) > look.width:
+        parts.pop()
+    return _as_line("  ".join(parts), look)[: look.width]
+
+
+def _state(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the verdict, the last step and the last loss of a run, or how many of several runs are how."""
+    if len(outcomes) > 1:
+        counts = {verdict: sum(item.verdict == verdict for item in outcomes) for verdict in map(str, ORDER)}
+        words = [f"{number} {BADGES[verdict].word.lower()}" for verdict, number in counts.items() if number]
+        yield f"{len(outcomes)} runs: {', '.join(words)}"
+        return
+    for outcome in outcomes:
+        yield BADGES[outcome.verdict].word
+        if not isinstance(outcome.found, StabtreeError):
+            run = outcome.found.run
+            if (loss := run.get("loss")) is not None and len(loss):
+                last = float(loss.values[-1])
+                yield f"loss {last:.4g}" if math.isfinite(last) else "loss not finite"
+            if run.last_step is not None:
+                yield f"{run.unit} {run.last_step:,}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in its two largest units, as 50s, 12m 5s, 3h 20m."""
+    whole = max(0, math.floor(seconds))
+    if whole < MINUTE:
+        return f"{whole}s"
+    if whole < HOUR:
+        return f"{whole // MINUTE}m {whole % MINUTE}s"
+    if whole < DAY:
+        return f"{whole // HOUR}h {whole % HOUR // MINUTE}m"
+    return f"{whole // DAY}d {whole % DAY // HOUR}h"
+
+
+def closing(outcomes: Sequence[Outcome], why: str, look: RenderOptions) -> str:
+    """Return the last lines: the verdict of each run as its log is then, a line each.
+
+    Where it says why the watch ended, that comes last, and all lines are wrapped as findings are.
+    """
+    lines = []
+    for outcome in outcomes:
+        if isinstance(outcome.found, StabtreeError):
+            badge = BADGES[outcome.verdict].word
+            lines.append(_as_line(f"{badge}  {outcome.name}: {outcome.found.problem}", look))
+        else:
+            lines.append(one_line(outcome.found, outcome.name, look))
+    if not why:
+        return "\n".join(lines)
+    page = new_page(look)
+    for line in lines:
+        page.line((line, ""), hanging=INDENT)
+    page.line((f"{why} · exit {look.exit_code}", "dim"))
+    return page.text().rstrip("\n")
+
+
+def _as_line(words: str, look: RenderOptions) -> str:
+    """Return a text as one line that a terminal can show."""
+    line = clean(words, LONGEST_LINE)
+    return inert(to_ascii(line) if look.ascii else line)
+
+
+def finding_event(news: News, time: datetime) -> str:
+    """Return a change as a line of JSON; `finding` holds what `findings` of --json hold."""
+    run = news.diagnosis.run
+    return _event(
+        "finding" if news.change.is_finding else "over",
+        time,
+        run=news.run,
+        last_step=run.last_step,
+        rows=news.rows,
+        first_rows=news.first_rows,
+        again=news.again,
+        change=str(news.change),
+        incident=news.incident,
+        before=news.before or None,
+        verdict=str(news.diagnosis.verdict),
+        finding=finding_dict(news.finding, run),
+    )
+
+
+def note_event(note: str, time: datetime) -> str:
+    """Return a note on the files as a line of JSON."""
+    return _event("note", time, note=note)
+
+
+def end_event(outcomes: Sequence[Outcome], why: str, code: int, time: datetime) -> str:
+    """Return the end of a watch as a line of JSON, with the last verdict of each run."""
+    runs = [{"run": item.name, "verdict": item.verdict, "error": _problem(item)} for item in outcomes]
+    verdict = worst(outcomes) if outcomes else None
+    return _event("end", time, why=why, verdict=verdict, exit_code=code, runs=runs)
+
+
+def _problem(outcome: Outcome) -> str | None:
+    return outcome.found.problem if isinstance(outcome.found, StabtreeError) else None
+
+
+def _event(name: str, time: datetime, **values: object) -> str:
+    return written({"schema": SCHEMA, "event": name, "time": time.isoformat(timespec="seconds"), **values}, indent=None)
+
+
+def event_schemas() -> dict[str, Schema]:
+    """Return what each of these lines holds, by the name of its definition."""
+    verdicts = [*map(str, ORDER)]
+    finding = {
+        "run": text("The run's name."),
+        "last_step": maybe(count("The last step of its log then; null where it holds none.")),
+        "rows": count("How many rows its log held, of all runs in that file."),
+        "first_rows": count("How many it held when it was first found."),
+        "again": flag("Whether it was reported before, and now goes by another leaf or has begun anew."),
+        "change": word("What happened to the incident.", [*map(str, EventChange)]),
+        "incident": count("Its number within the watch: all its changes have the same."),
+        "before": maybe(text("The leaf that it was last reported as; null where it is new.")),
+        "verdict": word("The verdict of the run then.", [verdict for verdict in verdicts if verdict != UNREAD]),
+        "finding": of("finding", "What was found, as in `findings`."),
+    }
+    end = {
+        "run": text("The run's name."),
+        "verdict": word("Its last verdict.", verdicts),
+        "error": maybe(text("Why it can't be read; null where it can.")),
+    }
+    ending = {
+        "why": text("Why the watch ended."),
+        "verdict": word("The worst verdict of all; null where nothing was judged.", [*verdicts, None]),
+        "exit_code": count("The exit code."),
+        "runs": many("The runs.", record("A run.", end)),
+    }
+    return {
+        "finding_event": _event_schema("An incident that is opened, worse or renamed.", "finding", finding),
+        "over_event": _event_schema("An incident that is withdrawn or closed.", "over", finding),
+        "note_event": _event_schema("Something with the files.", "note", {"note": text("What it is.")}),
+        "end_event": _event_schema("The end of a watch.", "end", ending),
+    }
+
+
+def _event_schema(about: str, name: str, keys: dict[str, Schema]) -> Schema:
+    head: dict[str, Schema] = {
+        "schema": {"description": "The number of this contract.", "const": SCHEMA},
+        "event": {"description": "What happened.", "const": name},
+        "time": text("When, by the clock of the machine that watches, as of ISO 8601."),
+    }
+    return record(about, head | keys)

@@ -1,1 +1,0 @@
-"""The Recorder: what a training loop writes, and how it is judged while it runs."""

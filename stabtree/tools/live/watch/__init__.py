@@ -1,1 +1,0 @@
-"""`stabtree watch`: follow logs that grow."""

@@ -1,1 +1,0 @@
-"""What a watch does besides printing: a command, a webhook, a page, a checkpoint that is kept."""

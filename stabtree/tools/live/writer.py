@@ -1,0 +1,532 @@
+"""What a Recorder writes: a file of JSON lines that only grows, one write a line, with a header for each run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import math
+import mmap
+import os
+import re
+import signal
+import stat
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, SupportsFloat
+from uuid import uuid4
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
+from stabtree.run import RUN_HEADER
+from stabtree.tools.live.monitor import as_float
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Value = SupportsFloat | str | None
+
+BACK_ROWS = 3
+"""A resume that goes back has so many rows before it is clear; fewer are out of order."""
+MAX_STEP = 2**53
+"""The largest whole number that every reader of JSON keeps."""
+LOOK_SECONDS = 1.0
+"""How often it is looked whether the file still lies under its name."""
+HEAD_BYTES, LOOK_BACK_BYTES = 1 << 16, 1 << 28
+UNSEEDED = 67280421310721
+"""What torch begins with where nobody gave it a seed."""
+# Not handed to processes that are started; on Windows without line ends of its own.
+_AS_WRITTEN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+_STEP = re.compile(rb'\0*\{"step": ?(-?\d{1,18})[,}]')
+_SKIPPED = re.compile(rb'"skipped_steps": (\d{1,15})[,}]')
+_MARK = f'{{"{RUN_HEADER}": '.encode()
+
+_log = logging.getLogger(__name__)
+_encode = json.JSONEncoder(default=str).encode
+
+
+class Problems:
+    """Reports once what is wrong with a log, which ends no training unless it is asked to.
+
+    Args:
+        path: the log.
+        raises: whether it ends the training.
+    """
+
+    def __init__(self, path: Path, *, raises: bool) -> None:
+        self._path, self._raises = path, raises
+        self._reported: set[str] = set()
+
+    def report(self, kind: str, problem: str) -> None:
+        """Report a problem, unless one of its kind was.
+
+        Raises:
+            StabtreeError: where it is to end the training.
+        """
+        if self._raises:
+            raise StabtreeError(problem, where=str(self._path), hint="leave on_error out to go on all the same")
+        if kind not in self._reported:
+            self._reported.add(kind)
+            _log.warning("%s: %s (reported once; the training goes on)", self._path, problem)
+
+
+class LogFile:
+    """Appends whole lines to a file, so that the lines of several processes never mix.
+
+    A last line that was cut, by a killed process or a full disk, is ended before the next one is written. A file that
+    was moved away or deleted is begun anew under its name.
+
+    Args:
+        path: the file; its folder is made where there is none.
+
+    Attributes:
+        header: the line that a file begins with that is begun anew.
+        size: its length in bytes, as far as this process knows.
+
+    Raises:
+        StabtreeError: where it can't be opened, or holds something else than JSON lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header = b""
+        self.size = 0
+        self._cut = self._displaced = False
+        self._looked = time.monotonic()
+        self._file = (0, 0)
+        try:
+            self._descriptor: int | None = self._open()
+        except (OSError, ValueError) as error:
+            hint = "name a file in a folder that may be written to"
+            reason = getattr(error, "strerror", None) or error
+            raise StabtreeError(f"can't be written: {reason}", where=str(path), hint=hint) from None
+
+    def append(self, line: bytes) -> None:
+        """Write a line with its line end.
+
+        Raises:
+            OSError: where it can't be written whole; what was written of it is ended by the next one.
+        """
+        self._follow()
+        if self._descriptor is None:
+            raise OSError(0, "it was closed")
+        data = memoryview(b"\n" + line if self._cut else line)
+        rest = data
+        try:
+            while rest:
+                done = os.write(self._descriptor, rest)
+                self.size += done
+                rest = rest[done:]
+        except OSError:
+            self._cut |= len(rest) < len(data)
+            raise
+        self._cut = False
+
+    def tail(self, size: int) -> bytes:
+        """Return the last bytes of the file; none where it can't be read."""
+        with suppress(OSError), self.path.open("rb") as file:
+            file.seek(max(self.size - size, 0))
+            return file.read(size)
+        return b""
+
+    def span(self, begin: int) -> tuple[int, int] | None:
+        """Return the first and the last step from a byte on; None where there is no row."""
+        head = b""
+        with suppress(OSError), self.path.open("rb") as file:
+            file.seek(begin)
+            head = file.read(HEAD_BYTES)
+        first = next(_steps(head.splitlines()), None)
+        last = next(_steps(reversed(self.tail(HEAD_BYTES).splitlines())), first)
+        return None if first is None or last is None else (first, last)
+
+    def last_header(self) -> tuple[int, str]:
+        """Return where the last header of a run is, and its id; 0 and nothing where there is none."""
+        try:
+            with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                at = data.rfind(_MARK, max(0, len(data) - LOOK_BACK_BYTES))
+                end = data.find(b"\n", at)
+                return at, str(json.loads(data[at : end if end > 0 else len(data)])[RUN_HEADER]["id"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return 0, ""
+
+    def close(self) -> None:
+        """Close the file for good."""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.is_fifo():  # which would be waited for, until somebody reads it
+            raise OSError(errno.ESPIPE, "it is a pipe")
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AS_WRITTEN, 0o644)
+        status = os.fstat(descriptor)
+        self._file, self.size, self._cut = (status.st_dev, status.st_ino), status.st_size, False
+        if stat.S_ISREG(status.st_mode) and status.st_size:
+            self._cut = not self.tail(1).endswith(b"\n")
+            with self.path.open("rb") as file:
+                begin = file.read(1 << 12).lstrip(b"\0 \t\r\n")
+            if begin and not begin.startswith(b"{"):
+                os.close(descriptor)
+                problem, hint = "holds something else than JSON lines", "name a new file, or an older log of this run"
+                raise StabtreeError(problem, where=str(self.path), hint=hint)
+        return descriptor
+
+    def _follow(self) -> None:
+        """Begin the file anew where it no longer lies under its name, as after a log was rotated."""
+        now = time.monotonic()
+        if self._descriptor is None or now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        before = self._file, self.size, self._cut
+        try:
+            with suppress(FileNotFoundError):
+                status = self.path.stat()
+                if (status.st_dev, status.st_ino) == self._file:
+                    return
+            new = self._open()
+        except (OSError, StabtreeError) as error:
+            self._file, self.size, self._cut = before
+            if not self._displaced:
+                _log.warning("%s: it is not there any more, rows go on to where it lies now: %s", self.path, error)
+            self._displaced = True
+            return
+        self._displaced = False
+        os.close(self._descriptor)
+        self._descriptor = new
+        if self.header and not self.size:
+            self.append(self.header)
+
+
+class RowWriter:
+    """Writes rows to a log, and keeps some of them for a while.
+
+    Args:
+        file: the log.
+        problems: reports what is wrong.
+        rank: which of several processes writes it.
+        resume: whether the last run that the file holds goes on; None to decide by the first step.
+        keeps: whether rows are kept, which SIGTERM must not lose.
+
+    Attributes:
+        lock: held while rows are written.
+        waits_rows: how many more rows make clear which run a log that goes back holds.
+        written_at: when rows were last written, by the monotonic clock.
+    """
+
+    def __init__(self, file: LogFile, problems: Problems, *, rank: int, resume: bool | None, keeps: bool) -> None:
+        self._file, self._problems, self._rank, self._resume = file, problems, rank, resume
+        begin, self._run_id = file.last_header()
+        self._before = file.span(begin) or file.span(0)  # the first and last step of the last run in the file
+        self._header: dict[str, Any] = {}
+        self._config: dict[str, Any] = {}
+        self._begun = self._settled = False
+        self._last_step: int | None = None
+        self._pending: dict[int, dict[str, Any]] = {}
+        self._kept: deque[tuple[int, dict[str, Value]]] = deque()
+        self._written: deque[tuple[int, dict[str, Any]]] = deque()
+        self.lock = threading.RLock()
+        self.waits_rows = 0
+        self.written_at = -math.inf
+        self._restore = on_terminate(self.put_all) if keeps else None
+
+    @property
+    def size(self) -> int:
+        """The length of the log in bytes."""
+        return self._file.size
+
+    def step(self, step: Any) -> int | None:
+        """Return a step as a plain number, and decide by the first one which run this is; None where it is none."""
+        try:
+            number = int(step)
+            if abs(number) > MAX_STEP:
+                raise ValueError("has too many digits")
+        except Exception as error:  # whatever it is, the training goes on
+            self._problems.report("step", f"{shown(step)} is no step, its row is left out: {described(error)}")
+            return None
+        if self._before is not None and not self._settled:
+            self._settled = True
+            first, last = self._before
+            if self._resume is None:
+                other_count = (first, number) == (0, 1) and last > number  # one run counts from 0, the other from 1
+                self._resume = number > first and not other_count
+            if self._resume and number <= last:
+                self.waits_rows = BACK_ROWS
+        return number
+
+    def config(self, settings: Mapping[str, Any]) -> None:
+        """Write settings, and keep them for a file that is begun anew."""
+        try:
+            given = plain_settings(settings)
+            _encode(given)
+        except Exception as error:  # as in `step`
+            self._problems.report("config", f"the configuration could not be written: {described(error)}")
+            return
+        with self.lock:
+            self.put_kept()
+            self._config |= given
+            if self._begun:
+                self._write({"config": given})
+                self._file.header = _line({**self._header, "config": {**self._header["config"], **self._config}})
+            elif self._before is None:
+                self._begin()  # else it is not known yet which run this is
+
+    def add(self, step: int, row: dict[str, Value]) -> None:
+        """Keep a row, which `put_kept` writes."""
+        if self._kept and step < self._kept[-1][0]:
+            self.put_kept()  # a restart: what was kept for later steps is theirs
+        self._kept.append((step, row))
+
+    def goes_back(self, step: int) -> bool:
+        """Return whether a step comes before the last one that was written."""
+        return self._last_step is not None and step < self._last_step
+
+    def keep(self, step: int, values: Mapping[str, Any]) -> None:
+        """Keep values for the row of a step."""
+        if values:
+            with self.lock:
+                if self._kept and step != self._kept[-1][0]:
+                    self.put_kept()
+                self._flush(step)
+                self._pending.setdefault(step, {}).update(values)
+
+    def keep_late(self, step: int, values: Mapping[str, Any]) -> None:
+        """Keep what came to be known after its row was due, unless later rows make it look like a restart."""
+        last = self._kept[-1][0] if self._kept else self._last_step
+        if last is None or step >= last:
+            self.keep(step, values)
+
+    def pending(self, step: int, name: str) -> Any:
+        """Return what was kept for the row of a step under a name."""
+        return self._pending.get(step, {}).get(name)
+
+    def put_kept(self) -> None:
+        """Write the rows that were kept."""
+        with self.lock:
+            if len(self._kept) > 1:
+                with suppress(Exception):  # then each is fetched by itself
+                    fetch([row for _, row in self._kept])
+            while self._kept:
+                step, given = entry = self._kept[0]
+                self._flush(step)
+                row = dict(self._pending.get(step, ()))
+                for name, value in given.items():
+                    if value is not None:
+                        self._take(row, name, value)
+                try:
+                    self._put(step, row)
+                finally:  # only now: a signal before it is written has it written
+                    self._pending.pop(step, None)
+                    if self._kept and self._kept[0] is entry:
+                        self._kept.popleft()
+            self.written_at = time.monotonic()
+
+    def put_all(self) -> None:
+        """Write the rows that were kept, and what was kept for rows that did not come."""
+        with self.lock:
+            self.put_kept()
+            for step in sorted(self._pending):
+                self._put(step, self._pending.pop(step))
+
+    def written(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each row that was written since the last call: its step, and its values by name."""
+        while self._written:
+            yield self._written.popleft()
+
+    def skipped_before(self) -> int:
+        """Return how many steps the run that goes on has skipped."""
+        if self._before is not None and not self._resume:
+            return 0  # another run begins
+        return int(next(reversed(_SKIPPED.findall(self._file.tail(HEAD_BYTES))), 0))
+
+    def forget(self) -> None:
+        """Forget what was kept, and who holds the lock: in a fork all that is of the other process."""
+        self.lock = threading.RLock()
+        self._pending.clear()
+        self._kept.clear()
+
+    def close(self) -> None:
+        """Write all that there is, and close the file."""
+        if self._restore is not None:
+            self._restore()
+        with suppress(OSError, ValueError, StabtreeError):
+            self.put_all()
+        try:
+            self._file.close()
+        except OSError as error:  # a network disk reports so that it lost what it had accepted
+            _log.warning("%s: it could not be closed, and its end may be lost: %s", self._file.path, error.strerror)
+
+    def _begin(self) -> None:
+        """Write the header, which begins another run of the file or goes on with the last one."""
+        resumes = self._before is not None and bool(self._resume)
+        run_id = (self._run_id if resumes else "") or uuid4().hex[:12]
+        about: dict[str, Any] = {"id": run_id, "started": datetime.now(UTC).isoformat("T", "seconds")}
+        from_torch: dict[str, int] = {}
+        if resumes:
+            about["resumes"] = True
+        elif not self._rank:  # the seed may differ between ranks
+            from_torch = _from_torch()
+        self._header = {RUN_HEADER: about, "config": {**from_torch, **self._config}}
+        self._begun = self._write(self._header)
+        self._before = None
+        self._file.header = _line(self._header)
+
+    def _take(self, row: dict[str, Any], name: object, value: Any) -> None:
+        """Put a value into a row, as a plain number or a text; nothing where it is neither."""
+        try:
+            row[str(name)] = value if type(value) in (float, str) else plain(value)
+        except Exception as error:  # as in `step`
+            called = name if isinstance(name, str) else shown(name)
+            self._problems.report(f"metric {called}", f"{called} is no number and is left out: {described(error)}")
+
+    def _flush(self, step: int) -> None:
+        """Write what was kept for steps that have no row yet and come before a step, or before going back to it."""
+        back = self.goes_back(step)
+        for other in sorted(self._pending):
+            if other < step or (back and other != step):
+                self._put(other, self._pending.pop(other))
+
+    def _put(self, step: int, row: dict[str, Any]) -> None:
+        row.pop("step", None)
+        self._last_step = step
+        if not self._begun:
+            self._begin()
+        if self._write({"step": step, **{name: _spelled(value) for name, value in row.items()}}):
+            self._written.append((step, row))
+
+    def _write(self, row: Mapping[str, Any]) -> bool:
+        """Write a line; return whether it could be."""
+        try:
+            self._file.append(_line(row))
+        except (OSError, TypeError, ValueError, RecursionError) as error:
+            problem = getattr(error, "strerror", None) or described(error)
+            self._problems.report("write", f"a line could not be written: {problem}")
+            return False
+        return True
+
+
+def on_terminate(call: Callable[[], None]) -> Callable[[], None] | None:
+    """Call a function when SIGTERM arrives, which schedulers send before they kill, and then the handler before it.
+
+    Returns:
+        What restores the handler; None in a thread that may not handle signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    process, before, active = os.getpid(), signal.getsignal(signal.SIGTERM), [True]
+    if before is None:  # one that was not installed from Python can't be called
+        return None
+
+    def handle(number: int, frame: Any) -> None:
+        if active and os.getpid() == process:
+            call()
+        if callable(before):
+            before(number, frame)
+        elif before == signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def restore() -> None:
+        active.clear()  # another handler that came on top may still call this one
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGTERM) == handle:
+            signal.signal(signal.SIGTERM, before)
+
+    signal.signal(signal.SIGTERM, handle)
+    return restore
+
+
+def plain(value: Any) -> float | int | str:
+    """Return a number of an array library, or a boolean, as a plain one."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        float(value)  # what has too many digits is refused
+        return int(value)
+    return as_float(value)
+
+
+def plain_settings(value: Any) -> Any:
+    """Return a setting as JSON has it: what JSON does not have is spelled out."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_settings(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_settings(item) for item in value]
+    if value is None:
+        return value
+    return _spelled(value) if isinstance(value, int | float) else str(value)
+
+
+def is_broken(value: Any) -> bool:
+    """Return whether a number is at hand and not finite; one that lies on a GPU is not waited for."""
+    if type(value) in (int, str) or getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
+        return False
+    try:
+        return not math.isfinite(float(plain(value)))
+    except Exception:  # no number: reported when its row is written
+        return False
+
+
+def fetch(rows: Iterable[dict[str, Any]]) -> None:
+    """Replace the tensors of some rows by plain numbers: those of a device come together, which waits for it once."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    places: dict[Any, list[tuple[dict[str, Any], str]]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_complex():
+                places.setdefault(value.device, []).append((row, name))
+    for device, found in places.items():
+        wide = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
+        values = torch.stack([row[name].detach().reshape(()).to(wide) for row, name in found]).tolist()
+        for (row, name), value in zip(found, values, strict=True):
+            row[name] = value
+
+
+def shown(value: object) -> str:
+    """Return what to call a value in a message, whatever it is."""
+    try:
+        return clean(repr(value), 60)
+    except Exception:  # whatever its class does
+        return f"something of type {type(value).__name__}"
+
+
+def described(error: Exception) -> str:
+    """Return an error in a line."""
+    return f"{type(error).__name__}: {clean(error, 200)}"
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    """Return a row as a line, in ASCII."""
+    return _encode(row).encode() + b"\n"
+
+
+def _spelled(value: float | str) -> float | int | str:
+    """Return a value as JSON has it, which knows no NaN and no infinities."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _steps(lines: Iterable[bytes]) -> Iterator[int]:
+    """Yield the steps of those lines that are rows."""
+    yield from (int(match[1]) for match in map(_STEP.match, lines) if match)
+
+
+def _from_torch() -> dict[str, int]:
+    """Return the seed and the number of ranks that torch knows, where it was imported and given them."""
+    torch, found = sys.modules.get("torch"), dict[str, int]()
+    if torch is not None:
+        with suppress(Exception):  # a torch that is not imported to its end, or a stand-in
+            if (seed := torch.initial_seed()) != UNSEEDED:
+                found["seed"] = seed
+            if torch.distributed.is_available() and torch.distributed.is_initialized():
+                found["world_size"] = torch.distributed.get_world_size()
+    return found
