@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from typing import Any
 
 SAMPLE = 1 << 12
 """So many values of each tensor are looked at, evenly spread: enough to tell any two batches apart."""
@@ -28,74 +25,50 @@ def batch_id(batch: object, before: int | None = None) -> int | None:
     Returns:
         The number; None where nothing was found that can be distinguished.
     """
-    known = hashlib.blake2b(digest_size=8)
-    if before is not None:
-        known.update(str(before).encode())
-    if not _add(known, batch, 0):
+    digest = hashlib.blake2b(str(before or "").encode(), digest_size=8)
+    if not _add(digest, batch, 0):
         return None
-    return int.from_bytes(known.digest(), "big") >> (64 - BITS)
+    return int.from_bytes(digest.digest(), "big") >> (64 - BITS)
 
 
-def _add(known: Any, value: Any, depth: int) -> bool:
-    """Add what a value holds to a hash; whether there was anything."""
+def _add(digest: Any, value: Any, depth: int) -> bool:
+    """Add what a value holds to a hash; return whether there was anything."""
     if depth > DEEPEST:
         return False
-    if isinstance(value, Mapping):
-        items = sorted(((str(key), item) for key, item in value.items()), key=lambda pair: pair[0])
-        return sum(_named(known, name, item, depth) for name, item in items) > 0
-    if isinstance(value, list | tuple | set | frozenset):
-        return _add_items(known, value, depth)
     if isinstance(value, str | bytes | int | float):
-        _add_scalar(known, value)
+        data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+        digest.update(f"{type(value).__name__} {len(data)} ".encode() + data)
         return True
     if hasattr(value, "shape") and hasattr(value, "reshape"):
-        return _add_array(known, value)
+        digest.update(_sample(value))
+        return True
+    if isinstance(value, Mapping):
+        items = [item for key in sorted(value, key=str) for item in (str(key), value[key])]
+        digest.update(b"{")
+        return sum([_add(digest, item, depth + 1) for item in items][1::2]) > 0
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else [*value]
+        digest.update(f"{len(items)}[".encode())
+        return sum(_add(digest, item, depth + 1) for item in items) > 0
     own = getattr(value, "__dict__", None)
-    return isinstance(own, dict) and _add(known, own, depth + 1)
+    return isinstance(own, dict) and _add(digest, own, depth + 1)
 
 
-def _add_items(known: Any, items: Collection[Any], depth: int) -> bool:
-    known.update(f"{len(items)}[".encode())
-    if isinstance(items, set | frozenset):
-        items = sorted(items, key=repr)
-    return sum(_add(known, item, depth + 1) for item in items) > 0
-
-
-def _add_scalar(known: Any, value: str | bytes | float) -> None:
-    if isinstance(value, bytes):
-        data = value
-    else:
-        data = str(value).encode("utf-8", "surrogatepass")
-    known.update(f"{type(value).__name__} {len(data)} ".encode() + data)
-
-
-def _named(known: Any, name: str, value: Any, depth: int) -> bool:
-    known.update(f"{name}=".encode("utf-8", "surrogatepass"))
-    return _add(known, value, depth + 1)
-
-
-def _add_array(known: Any, value: Any) -> bool:
-    """Add the shape of an array and values from all over it."""
+def _sample(value: Any) -> bytes:
+    """Return the shape of an array, and values from all over it."""
     shape = tuple(map(int, value.shape))
     size = math.prod(shape)
     stride = max(size // SAMPLE, 1)
     while math.gcd(stride, size) > 1:  # else it may hit the same column of each row
         stride += 1
+    head = f"{shape} {value.dtype} ".encode()
     if hasattr(value, "detach"):
-        value = value.detach()
-    flat = value.reshape(-1)[::stride]
-    known.update(f"{shape} {value.dtype} ".encode())
-    known.update(_bytes(flat))
-    return True
-
-
-def _bytes(flat: Any) -> bytes:
-    """Return the values of an array of one dimension."""
-    if hasattr(flat, "numpy") and hasattr(flat, "cpu"):
         import torch  # it is a tensor of it
 
-        flat = flat.cpu().contiguous().view(torch.uint8).numpy()  # numpy has no bfloat16
+        flat = value.detach().reshape(-1)[::stride].cpu().contiguous()
+        value = flat.view(torch.uint8).numpy()  # numpy has no bfloat16
+        return head + bytes(value.tobytes())
+    flat = value.reshape(-1)[::stride]
     if hasattr(flat, "tobytes") and str(flat.dtype) != "object":
-        found: bytes = flat.tobytes()
-        return found
-    return repr(flat.tolist()).encode("utf-8", "surrogatepass")
+        return head + bytes(flat.tobytes())
+    return head + repr(flat.tolist()).encode("utf-8", "surrogatepass")

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from stabtree.tools.live.writer import Problems
 
 WARN, RAISE = "warn", "raise"
-AHEAD_ROWS, AHEAD_KEPT_ROWS = 2, 20
-"""A rank can't be more rows ahead of another where each waits for the gradients that all of them make together; where
-rows are kept, it may hand its GPU the work of some more steps before it waits."""
+AHEAD_ROWS = 2
+"""A rank can't be more rows ahead of another where each row waits for the gradients that all of them make together."""
 
 _log = logging.getLogger(__name__)
 _runs: Counter[str] = Counter()
@@ -95,11 +94,6 @@ class LoopJudge:
         self.should_stop: News | None = None
         self.ranks: Ranks | None = None
 
-    @property
-    def waits(self) -> bool:
-        """Whether something was found that is reported once it has held for some rows."""
-        return self._watching is not None and self._watching.waits
-
     def start(self, judging: Judging | None, hold_rows: int | None) -> None:
         """Judge the log from now on.
 
@@ -161,9 +155,9 @@ class LoopJudge:
             TrainingStoppedError: with `on_finding="raise"`.
         """
         stop = self._report(last=False)
-        if self.ranks is not None and self.should_stop is None:
+        if self.ranks is not None:
             try:
-                stop = self.ranks.stops(step, self._worst)
+                stop = self.ranks.stops(step, self._worst) if self.should_stop is None else None
             except Exception as error:  # whatever torch says, as where the process that keeps the values is gone
                 self.ranks, stop = None, self._worst
                 problem = f"the ranks can't agree on when to stop any more: {described(error)}"
@@ -242,12 +236,11 @@ class Ranks:
         return self._news if self._news is not None and step >= self._stop_step else None
 
 
-def ranks_here(path: Path, *, kept: bool) -> Ranks | None:
+def ranks_here(path: Path) -> Ranks | None:
     """Return the ranks that torch.distributed knows; None where there is only one.
 
     Args:
         path: the log of rank 0, which names the run.
-        kept: whether rows are kept before they are written.
     """
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
@@ -258,7 +251,7 @@ def ranks_here(path: Path, *, kept: bool) -> Ranks | None:
     with suppress(Exception):  # another version of torch, or a backend without a store
         store = distributed.distributed_c10d._get_default_store()  # noqa: SLF001 - there is no public way
         key = f"stabtree/{path}/{_runs[str(path)]}/stop"
-        return Ranks(store, distributed.get_rank(), key=key, ahead=AHEAD_KEPT_ROWS if kept else AHEAD_ROWS)
+        return Ranks(store, distributed.get_rank(), key=key, ahead=AHEAD_ROWS)
     _log.warning("%s: the ranks can't agree on when to stop: each stops by itself", path)
     return None
 

@@ -113,10 +113,8 @@ class NaNMonitor:
             NonFiniteError: with `action="raise"`, where it is not.
         """
         value = as_float(loss)
-        local = ""
-        if not math.isfinite(value):
-            local = f"the loss is {value}"
-        good = self._check(local, step, f"the loss is finite here, {value:.6g}")
+        problem = "" if math.isfinite(value) else f"the loss is {value}"
+        good = self._check(problem, step, f"the loss is finite here, {value:.6g}")
         if good and not self._bad:
             self.state.last_good_loss, self.state.last_good_step = value, step
         return good
@@ -132,44 +130,25 @@ class NaNMonitor:
         Raises:
             NonFiniteError: with `action="raise"`, where they are not.
         """
-        bad = {name: value for name, item in gradients.items() if not math.isfinite(value := as_float(item))}
-        local = ""
-        if bad:
-            name, value = next(iter(bad.items()))
-            local = f"the gradient of {name} is {value}"
-            if len(bad) > 1:
-                local += f", and {len(bad) - 1} more"
-        return self._check(local, step, "the gradients are finite here")
+        bad = [(name, value) for name, item in gradients.items() if not math.isfinite(value := as_float(item))]
+        problem = "".join(f"the gradient of {name} is {value}" for name, value in bad[:1])
+        if len(bad) > 1:
+            problem += f", and {len(bad) - 1} more"
+        return self._check(problem, step, "the gradients are finite here")
 
-    def _check(self, local: str, step: int, fine: str) -> bool:
-        """Count one check; `local` says what is wrong on this rank, `fine` what to say when nothing is."""
-        bad = bool(local)
-        if self.sync is not None:
-            bad = bool(self.sync(bad))
-        counted = self._count(step, bad=bad)
-        if not bad:
-            return True
-        what = local or f"not finite on another rank; {fine}"
-        if self.action == "raise":
-            hint = "go back to a checkpoint from well before; `stabtree diagnose` on the log names the cause"
-            raise NonFiniteError(f"{what}; {self._last_good()}", where=f"step {step}", hint=hint)
-        if self.action == "count":
-            return False
-        if self.action == "warn" or self.state.consecutive == 1:
-            _log.warning("step %d: %s; leave this update out (%d in a row)", step, what, self.state.consecutive)
-        if counted and self.state.consecutive == self.max_consecutive:
-            message = "step %d: %d bad steps in a row: stop, and restart from a checkpoint from well before; %s"
-            _log.error(message, step, self.max_consecutive, self._last_good())
-        return False
-
-    def _count(self, step: int, *, bad: bool) -> bool:
-        """Take a check into the state; whether that made a bad step of a step that was not one yet."""
+    def _check(self, problem: str, step: int, fine: str) -> bool:
+        """Count one check; `problem` says what is wrong on this rank, `fine` what to say when nothing is."""
+        bad = bool(problem) if self.sync is None else bool(self.sync(bool(problem)))
         state = self.state
         if step != self._step:
             self._step, self._before, self._bad = step, state.consecutive, False
             self._good_before = state.last_good_loss, state.last_good_step
-        counted = bad and not self._bad
-        if counted:
+        if not bad:
+            if not self._bad:
+                state.consecutive = 0
+            return True
+        is_new = not self._bad
+        if is_new:
             # An earlier check of this step may have passed and ended the row: the step is bad all the same.
             self._bad = True
             state.last_good_loss, state.last_good_step = self._good_before
@@ -177,14 +156,25 @@ class NaNMonitor:
             state.total += 1
             if len(state.nan_steps) < MAX_NAN_STEPS:
                 state.nan_steps.append(step)
-        elif not self._bad:
-            state.consecutive = 0
-        return counted
+        last_good = "no step was good before"
+        if state.last_good_step is not None:
+            last_good = f"the last good loss was {state.last_good_loss:.6g}, at step {state.last_good_step}"
+        self._react(problem or f"not finite on another rank; {fine}", step, last_good, is_new=is_new)
+        return False
 
-    def _last_good(self) -> str:
-        if self.state.last_good_step is None:
-            return "no step was good before"
-        return f"the last good loss was {self.state.last_good_loss:.6g}, at step {self.state.last_good_step}"
+    def _react(self, what: str, step: int, last_good: str, *, is_new: bool) -> None:
+        """Log or raise what is wrong, as `action` says."""
+        if self.action == "raise":
+            hint = "go back to a checkpoint from well before; `stabtree diagnose` on the log names the cause"
+            raise NonFiniteError(f"{what}; {last_good}", where=f"step {step}", hint=hint)
+        consecutive = self.state.consecutive
+        if self.action == "count":
+            return
+        if self.action == "warn" or consecutive == 1:
+            _log.warning("step %d: %s; leave this update out (%d in a row)", step, what, consecutive)
+        if is_new and consecutive == self.max_consecutive:
+            message = "step %d: %d bad steps in a row: stop, and restart from a checkpoint from well before; %s"
+            _log.error(message, step, self.max_consecutive, last_good)
 
 
 def as_float(value: SupportsFloat) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import weakref
 from contextlib import suppress
 from operator import index
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
-from stabtree.tools.live.writer import LogFile, Problems, RowWriter, Value, described, is_broken, shown
+from stabtree.tools.live.writer import LogFile, Problems, RowWriter, Value, described, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -48,9 +47,6 @@ class Recorder:
             is judged. Rank 0 alone judges.
         fail_on: the level, or the levels, from which on a finding raises, is called with, and is `should_stop`.
         stats_every: steps between two looks at the model; 0 for none.
-        keep_seconds: for so long rows may be kept, to be fetched from a GPU, written and judged together, which takes
-            a fraction of the time; a process that is killed loses them. What is not finite is written at once, unless
-            it lies on a GPU, as is all while a finding waits for its rows; 0 writes each at once.
         judging: how the log is judged; as the settings of the working directory say, where not given.
         hold_rows: how many rows a finding must last before it is reported; 0 reports it at once.
         monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
@@ -71,7 +67,6 @@ class Recorder:
         on_finding: str | Callable[[News], object] | None = None,
         fail_on: str | Iterable[str] = "critical",
         stats_every: int = STATS_EVERY,
-        keep_seconds: float = 0.0,
         judging: Judging | None = None,
         hold_rows: int | None = None,
         monitor: NaNMonitor | None = None,
@@ -84,12 +79,11 @@ class Recorder:
         if self.rank:
             self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}")
         self.stats_every = stats_every
-        self.keep_seconds = keep_seconds
         self.monitor = monitor or NaNMonitor("count")
         self._process = os.getpid()
         self._problems = Problems(self.path, raises=on_error == "raise")
         log = LogFile(self.path.absolute())  # the loop may change its working directory
-        self._rows = RowWriter(log, self._problems, rank=self.rank, resume=resume, keeps=keep_seconds > 0)
+        self._rows = RowWriter(log, self._problems, rank=self.rank, resume=resume)
         self._stats: ModelStats | None = None
         self._judge: LoopJudge | None = None
         if on_finding is not None and not rank:
@@ -97,7 +91,7 @@ class Recorder:
 
             self._judge = LoopJudge(self.path, self._problems, on_finding, fail_on)
             if rank is None:
-                self._judge.ranks = ranks_here(file, kept=keep_seconds > 0)
+                self._judge.ranks = ranks_here(file)
             if not self.rank:
                 self._judge.start(judging, hold_rows)
         self._ended = weakref.finalize(self, _end, self._rows, self._process)
@@ -143,10 +137,7 @@ class Recorder:
             at = self._rows.step(step)
             if at is None:
                 return
-            row = {**(metrics or {}), **named}
-            self._rows.add(at, row)
-            if time.monotonic() - self._rows.written_at >= self.keep_seconds or self._is_urgent(at, row):
-                self._rows.put_kept()
+            self._rows.put(at, {**(metrics or {}), **named})
             self._take_in()
             if self._judge is not None:
                 self._judge.report(at)
@@ -194,7 +185,6 @@ class Recorder:
             return
         from stabtree.tools.live.batch import batch_id
 
-        self._rows.put_kept()
         try:
             found = batch_id(batch, self._rows.pending(at, "batch_id"))
         except Exception as error:  # as in `model`
@@ -243,11 +233,6 @@ class Recorder:
             self._problems.report("closed", "it is closed: what is logged now is left out")
             return False
         return True
-
-    def _is_urgent(self, step: int, row: Mapping[str, Value]) -> bool:
-        """Whether a row is to be written at once: it is broken, goes back, or a finding waits for its rows."""
-        waits = self._judge is not None and self._judge.waits
-        return waits or self._rows.goes_back(step) or any(map(is_broken, row.values()))
 
     def _take_in(self) -> None:
         """Have the rows judged that were written since, and show them to the monitor."""

@@ -161,13 +161,8 @@ def _norms(tensors: Sequence[torch.Tensor]) -> list[float]:
     """Return the L2 norm of each tensor, fetched from the devices at once, halves added up in float32."""
     if not tensors:
         return []
-    kind = (tensors[0].device, tensors[0].dtype)
-    found: list[float]
-    if kind[1] in (torch.float32, torch.float64) and all((one.device, one.dtype) == kind for one in tensors):
-        found = torch.stack(torch._foreach_norm([*tensors])).tolist()  # noqa: SLF001
-        return found
     norms = [torch.linalg.vector_norm(one, dtype=torch.float32 if one.dtype in _HALF else None) for one in tensors]
-    found = torch.stack([norm.to(norms[0].device, torch.float64) for norm in norms]).tolist()
+    found: list[float] = torch.stack([norm.to(norms[0].device, torch.float64) for norm in norms]).tolist()
     return found
 
 
@@ -214,19 +209,13 @@ def _divisor(scaler: Any, optimizer: Any, scale: float) -> float | None:
     if scale == 1.0:
         return 1.0
     states = getattr(scaler, "_per_optimizer_states", None)
-    own = []
-    if states and optimizer is not None:
-        own = [states[id(_unwrapped(optimizer))]]
-    elif states:
-        own = [*states.values()]
+    if states is None:
+        return None
+    own = [states[id(_unwrapped(optimizer))]] if states and optimizer is not None else [*states.values()]
     stages = {getattr(state.get("stage"), "name", None) for state in own}
     if not states or stages == {"READY"}:
-        if states is not None:
-            return scale
-        return None
-    if stages == {"UNSCALED"}:
-        return 1.0
-    return None
+        return scale
+    return 1.0 if stages == {"UNSCALED"} else None
 
 
 def _inner(model: Any) -> Any:

@@ -9,7 +9,6 @@ import math
 import mmap
 import os
 import re
-import signal
 import stat
 import sys
 import threading
@@ -27,7 +26,6 @@ from stabtree.run import RUN_HEADER
 from stabtree.tools.live.monitor import as_float
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 Value = SupportsFloat | str | None
@@ -205,22 +203,20 @@ class LogFile:
 
 
 class RowWriter:
-    """Writes rows to a log, and keeps some of them for a while.
+    """Writes rows to a log, each with what was kept for its step.
 
     Args:
         file: the log.
         problems: reports what is wrong.
         rank: which of several processes writes it.
         resume: whether the last run that the file holds goes on; None to decide by the first step.
-        keeps: whether rows are kept, which SIGTERM must not lose.
 
     Attributes:
         lock: held while rows are written.
         waits_rows: how many more rows make clear which run a log that goes back holds.
-        written_at: when rows were last written, by the monotonic clock.
     """
 
-    def __init__(self, file: LogFile, problems: Problems, *, rank: int, resume: bool | None, keeps: bool) -> None:
+    def __init__(self, file: LogFile, problems: Problems, *, rank: int, resume: bool | None) -> None:
         self._file, self._problems, self._rank, self._resume = file, problems, rank, resume
         begin, self._run_id = file.last_header()
         self._before = file.span(begin) or file.span(0)  # the first and last step of the last run in the file
@@ -229,12 +225,9 @@ class RowWriter:
         self._begun = self._settled = False
         self._last_step: int | None = None
         self._pending: dict[int, dict[str, Any]] = {}
-        self._kept: deque[tuple[int, dict[str, Value]]] = deque()
         self._written: deque[tuple[int, dict[str, Any]]] = deque()
         self.lock = threading.RLock()
         self.waits_rows = 0
-        self.written_at = -math.inf
-        self._restore = on_terminate(self.put_all) if keeps else None
 
     @property
     def size(self) -> int:
@@ -269,7 +262,6 @@ class RowWriter:
             self._problems.report("config", f"the configuration could not be written: {described(error)}")
             return
         with self.lock:
-            self.put_kept()
             self._config |= given
             if self._begun:
                 self._write({"config": given})
@@ -277,60 +269,38 @@ class RowWriter:
             elif self._before is None:
                 self._begin()  # else it is not known yet which run this is
 
-    def add(self, step: int, row: dict[str, Value]) -> None:
-        """Keep a row, which `put_kept` writes."""
-        if self._kept and step < self._kept[-1][0]:
-            self.put_kept()  # a restart: what was kept for later steps is theirs
-        self._kept.append((step, row))
-
-    def goes_back(self, step: int) -> bool:
-        """Return whether a step comes before the last one that was written."""
-        return self._last_step is not None and step < self._last_step
+    def put(self, step: int, given: Mapping[str, Value]) -> None:
+        """Write the row of a step, with what was kept for it."""
+        with self.lock:
+            self._flush(step)
+            row = dict(self._pending.get(step, ()))
+            for name, value in given.items():
+                if value is not None:
+                    self._take(row, name, value)
+            try:
+                self._put(step, row)
+            finally:
+                self._pending.pop(step, None)
 
     def keep(self, step: int, values: Mapping[str, Any]) -> None:
         """Keep values for the row of a step."""
         if values:
             with self.lock:
-                if self._kept and step != self._kept[-1][0]:
-                    self.put_kept()
                 self._flush(step)
                 self._pending.setdefault(step, {}).update(values)
 
     def keep_late(self, step: int, values: Mapping[str, Any]) -> None:
         """Keep what came to be known after its row was due, unless later rows make it look like a restart."""
-        last = self._kept[-1][0] if self._kept else self._last_step
-        if last is None or step >= last:
+        if self._last_step is None or step >= self._last_step:
             self.keep(step, values)
 
     def pending(self, step: int, name: str) -> Any:
         """Return what was kept for the row of a step under a name."""
         return self._pending.get(step, {}).get(name)
 
-    def put_kept(self) -> None:
-        """Write the rows that were kept."""
-        with self.lock:
-            if len(self._kept) > 1:
-                with suppress(Exception):  # then each is fetched by itself
-                    fetch([row for _, row in self._kept])
-            while self._kept:
-                step, given = entry = self._kept[0]
-                self._flush(step)
-                row = dict(self._pending.get(step, ()))
-                for name, value in given.items():
-                    if value is not None:
-                        self._take(row, name, value)
-                try:
-                    self._put(step, row)
-                finally:  # only now: a signal before it is written has it written
-                    self._pending.pop(step, None)
-                    if self._kept and self._kept[0] is entry:
-                        self._kept.popleft()
-            self.written_at = time.monotonic()
-
     def put_all(self) -> None:
-        """Write the rows that were kept, and what was kept for rows that did not come."""
+        """Write what was kept for rows that did not come."""
         with self.lock:
-            self.put_kept()
             for step in sorted(self._pending):
                 self._put(step, self._pending.pop(step))
 
@@ -349,12 +319,9 @@ class RowWriter:
         """Forget what was kept, and who holds the lock: in a fork all that is of the other process."""
         self.lock = threading.RLock()
         self._pending.clear()
-        self._kept.clear()
 
     def close(self) -> None:
         """Write all that there is, and close the file."""
-        if self._restore is not None:
-            self._restore()
         with suppress(OSError, ValueError, StabtreeError):
             self.put_all()
         try:
@@ -387,7 +354,7 @@ class RowWriter:
 
     def _flush(self, step: int) -> None:
         """Write what was kept for steps that have no row yet and come before a step, or before going back to it."""
-        back = self.goes_back(step)
+        back = self._last_step is not None and step < self._last_step
         for other in sorted(self._pending):
             if other < step or (back and other != step):
                 self._put(other, self._pending.pop(other))
@@ -411,37 +378,6 @@ class RowWriter:
         return True
 
 
-def on_terminate(call: Callable[[], None]) -> Callable[[], None] | None:
-    """Call a function when SIGTERM arrives, which schedulers send before they kill, and then the handler before it.
-
-    Returns:
-        What restores the handler; None in a thread that may not handle signals.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    process, before, active = os.getpid(), signal.getsignal(signal.SIGTERM), [True]
-    if before is None:  # one that was not installed from Python can't be called
-        return None
-
-    def handle(number: int, frame: Any) -> None:
-        if active and os.getpid() == process:
-            call()
-        if callable(before):
-            before(number, frame)
-        elif before == signal.SIG_DFL:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-
-    def restore() -> None:
-        active.clear()  # another handler that came on top may still call this one
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGTERM) == handle:
-            signal.signal(signal.SIGTERM, before)
-
-    signal.signal(signal.SIGTERM, handle)
-    return restore
-
-
 def plain(value: Any) -> float | int | str:
     """Return a number of an array library, or a boolean, as a plain one."""
     if isinstance(value, str):
@@ -461,33 +397,6 @@ def plain_settings(value: Any) -> Any:
     if value is None:
         return value
     return _spelled(value) if isinstance(value, int | float) else str(value)
-
-
-def is_broken(value: Any) -> bool:
-    """Return whether a number is at hand and not finite; one that lies on a GPU is not waited for."""
-    if type(value) in (int, str) or getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
-        return False
-    try:
-        return not math.isfinite(float(plain(value)))
-    except Exception:  # no number: reported when its row is written
-        return False
-
-
-def fetch(rows: Iterable[dict[str, Any]]) -> None:
-    """Replace the tensors of some rows by plain numbers: those of a device come together, which waits for it once."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return
-    places: dict[Any, list[tuple[dict[str, Any], str]]] = {}
-    for row in rows:
-        for name, value in row.items():
-            if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_complex():
-                places.setdefault(value.device, []).append((row, name))
-    for device, found in places.items():
-        wide = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
-        values = torch.stack([row[name].detach().reshape(()).to(wide) for row, name in found]).tolist()
-        for (row, name), value in zip(found, values, strict=True):
-            row[name] = value
 
 
 def shown(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shlex
@@ -16,7 +15,7 @@ from unittest import mock
 
 import pytest
 
-from stabtree.tools.live.command import EXEC_AT_ONCE, Hook, Stop, seconds
+from stabtree.tools.live.command import EXEC_AT_ONCE, Hook, Stop
 from tests.cli.command import COMMAND, Done, environment, failed, run
 from tests.conftest import FIXTURES
 from tests.tools.live.growing import broken, falling, lines
@@ -63,13 +62,6 @@ def test_the_exit_code_is_that_of_diagnose(path: str, options: tuple[str, ...]) 
     (end,) = [event for event in events(done) if event["event"] == "end"]
     assert end["verdict"] == json.loads(told.stdout)["verdict"]
     assert end["exit_code"] == told.returncode
-
-
-def test_several_logs_are_judged_as_by_diagnose() -> None:
-    """Of several logs each has its verdict at the end, and the worst decides."""
-    done = once(NAN, HEALTHY, "-q")
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-2:] == run("diagnose", NAN, HEALTHY, "-q").stdout.splitlines()[-2:]
 
 
 def test_a_finding_is_told_whole(log: Path) -> None:
@@ -170,14 +162,6 @@ def test_mistakes_are_told_before_anything_is_waited_for(arguments: tuple[str, .
     assert said in failed("watch", *arguments)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86_400), ("1.5h", 5400)]
-)
-def test_times(text: str, expected: float) -> None:
-    """A time is a number with its unit."""
-    assert seconds(text, "--stall") == expected
-
-
 def test_exec_is_given_the_finding_and_nothing_of_the_log_runs(tmp_path: Path) -> None:
     """A log whose names and lines are commands reaches the command as JSON on standard input, and none of it runs."""
     evil = "$(touch pwned);`touch pwned`;'\"|touch pwned&\x1b]0;x\x07"
@@ -269,17 +253,6 @@ def test_what_can_never_be_followed_is_no_log_to_wait_for(tmp_path: Path) -> Non
         done = run("watch", str(tmp_path / name), *QUICK)
         assert problem in done.stderr
         assert problem in failed("diagnose", str(tmp_path / name))
-
-
-def test_a_finding_that_can_not_be_handed_on_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no room for it, even in memory, the watch goes on."""
-
-    def full(_: str) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("os.memfd_create", full)
-    hook = Hook(shlex.join([sys.executable, "-c", ""]))
-    assert [*hook.start("{}"), *hook.wait()] == ["--exec could not be run: No space left on device"]
 
 
 def lines_of(made: subprocess.Popen[str]) -> Iterator[str]:

@@ -12,7 +12,6 @@ import pytest
 from stabtree import Recorder, StabtreeError, TrainingStoppedError
 from stabtree.judging.judge import Judging
 from stabtree.judging.settings import Settings
-from stabtree.loaders import load_runs
 from tests.conftest import falling
 
 if TYPE_CHECKING:
@@ -49,22 +48,6 @@ def test_nan_stops_the_run_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert {rec.news[0].finding.leaf.id, "200:", str(path)} <= {*lines[0].split()}
 
 
-def test_what_it_finds_is_what_diagnose_finds(tmp_path: Path) -> None:
-    """Of the log as it lies there then: the same findings, with the same onsets."""
-    path = tmp_path / "run.jsonl"
-    rec = train(path, broken(300, 200), on_finding="warn")
-    (loaded,) = load_runs(path)
-    found = Judging().outcome(loaded).found
-    assert not isinstance(found, StabtreeError)
-    assert found.findings == rec.news[0].diagnosis.findings
-
-
-def test_a_healthy_run_is_told_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """No news, no warning, at the end neither."""
-    rec = train(tmp_path / "run.jsonl", falling(400), on_finding="warn")
-    assert (rec.news, rec.should_stop, caplog.records) == ((), None, [])
-
-
 def test_raise_raises_out_of_the_log_that_shows_it(tmp_path: Path) -> None:
     """With the row written; what the loop logs on its way out is written as well."""
     path = tmp_path / "run.jsonl"
@@ -88,16 +71,6 @@ def test_a_function_is_called_from_a_level_on(tmp_path: Path, fail_on: Any, call
     assert [str(item.finding.leaf.severity) for item in rec.news] == ["warning"]
     assert len(seen) == called
     assert (rec.should_stop is not None) is bool(called)
-
-
-def test_what_a_function_raises_is_the_loops(tmp_path: Path) -> None:
-    """The user's own function may end the training as it likes."""
-
-    def stop(_: News) -> None:
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        train(tmp_path / "run.jsonl", broken(200, 100), on_finding=stop)
 
 
 def test_a_fault_of_ours_ends_no_training(
@@ -163,25 +136,6 @@ def test_a_fault_in_the_last_rows_is_told_at_the_end(tmp_path: Path, caplog: pyt
     rec = train(tmp_path / "run.jsonl", loss, on_finding="raise", fail_on="warning")
     assert [item.finding.onset_step for item in rec.news] == [197]
     assert rec.news[0].finding.leaf.id in caplog.text
-
-
-def test_what_is_found_at_the_end_is_reported_of_a_run_that_was_to_stop(tmp_path: Path) -> None:
-    """A loop that goes on after a finding learns at `close` what else there is, as `stabtree watch` would say."""
-    loss = falling(300)
-    loss[100] = math.nan
-    loss[297:] = 40.0
-    with Recorder(tmp_path / "run.jsonl", on_finding="warn", fail_on="warning") as rec:
-        for step, value in enumerate(loss):
-            rec.log(step, loss=value, grad_norm=1.0 + 0.1 * math.sin(step))
-    assert rec.should_stop is not None
-    assert rec.should_stop.finding.onset_step == 100
-    assert rec.news[-1].finding.onset_step == 297
-
-
-def test_only_rank_0_judges(tmp_path: Path) -> None:
-    """The others write; they learn from rank 0 what to do."""
-    rec = train(tmp_path / "run.jsonl", broken(200, 100), on_finding="raise", rank=1)
-    assert (rec.news, rec.should_stop) == ((), None)
 
 
 def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

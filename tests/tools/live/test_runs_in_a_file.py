@@ -113,17 +113,6 @@ def test_a_resume_at_the_next_step_is_one_run(tmp_path: Path) -> None:
     assert len(load_run(path).series["loss"]) == 600
 
 
-def test_what_is_said_of_a_resume_counts(path: Path, tmp_path: Path) -> None:
-    """`resume` decides where the steps would say something else."""
-    assert train(path, range(50, 600), resume=False) is None
-    assert len(starts(path)) == 1
-    assert len(load_run(path).series["loss"]) == 550
-    other = tmp_path / "other.jsonl"
-    train(other, range(20, 300))
-    train(other, range(20, 600), resume=True)
-    assert not starts(other)
-
-
 def test_the_configuration_is_that_of_the_last_run(tmp_path: Path) -> None:
     """What was given before its first row is repeated with the record, and what only the other run had is gone."""
     path = tmp_path / "run.jsonl"
@@ -133,15 +122,6 @@ def test_the_configuration_is_that_of_the_last_run(tmp_path: Path) -> None:
     assert found.setting("dtype") == "bf16"
     assert found.setting("optimizer") is None
     assert len(found.series["loss"]) == 200
-
-
-def test_a_run_that_only_began_hides_no_other(path: Path) -> None:
-    """A process that was killed between the record and its first row."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({RUN_HEADER: {"id": "abc"}, "config": {"dtype": "fp8"}}) + "\n")
-    found = diagnose(path)
-    assert found.verdict == "critical"
-    assert found.run.setting("dtype") is None
 
 
 def test_a_rerun_that_counts_from_one_is_another_run(path: Path) -> None:

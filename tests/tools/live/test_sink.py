@@ -143,16 +143,6 @@ def test_a_loss_that_becomes_nan_is_reported_while_the_loop_runs(tmp_path: Path)
     sink.close()
 
 
-def test_it_raises_where_it_is_asked_to(tmp_path: Path) -> None:
-    """As a Recorder does: this is the user's wish, and not an error."""
-    sink = Sink(tmp_path / "run.jsonl", on_finding="raise", hold_rows=0)
-    for step in range(BROKEN):
-        sink.log({"loss": 2.0 - step * 0.01}, step)
-    with pytest.raises(stabtree.TrainingStoppedError):
-        sink.log({"loss": math.nan}, BROKEN)
-    sink.close()
-
-
 @dataclass
 class Arguments:
     """Settings as many scripts hold them."""
@@ -165,12 +155,6 @@ def test_settings_of_every_kind_are_written(config: Any, tmp_path: Path) -> None
     with Sink(tmp_path / "run.jsonl") as sink:
         sink.log_config(config)
     assert written(sink.recorder.path) == [{"config": {"lr": 0.5}}]
-
-
-def test_settings_that_are_none_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with Sink(tmp_path / "run.jsonl") as sink:
-        sink.log_config(3)
-    assert "the configuration could not be read" in caplog.text
 
 
 def test_a_recorder_of_the_users_own_stays_open(tmp_path: Path) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.loaders import load_run
-from stabtree.tools.live.watch import DEAD_SECONDS, End, Session, is_complete
+from stabtree.tools.live.watch import DEAD_SECONDS, End, Session
 from tests.tools.live.growing import TestClock, broken, falling, following, judged, lines, watching
 
 if TYPE_CHECKING:
@@ -118,17 +116,6 @@ def test_an_error_is_told_when_the_process_is_dead(tmp_path: Path) -> None:
     assert not any(round_.news for round_ in rounds)
 
 
-def test_a_rewritten_state_is_judged_as_it_grows(tmp_path: Path) -> None:
-    """A trainer_state.json that is written over at each step gives its finding while it grows."""
-    path = tmp_path / "trainer_state.json"
-    loss = broken(120, 80)
-    session, rounds = watched(path, [lambda count=count: state_file(path, loss[:count]) for count in range(5, 121, 5)])  # type: ignore[misc]
-    told = [news for round_ in rounds for news in round_.news]
-    assert told[0].rows <= 95
-    assert not any(round_.notes for round_ in rounds)
-    assert session.end is End.ASKED
-
-
 def test_until_ends_at_the_first_finding_that_counts(tmp_path: Path) -> None:
     """With `until` the watch ends where it tells the first finding, long before the log does."""
     path = tmp_path / "run.csv"
@@ -165,17 +152,6 @@ def test_silence_is_a_stall_unless_the_run_is_complete(tmp_path: Path, last: str
     assert 31 <= len(rounds) <= 35
 
 
-def test_a_run_that_made_all_its_steps_is_complete(tmp_path: Path) -> None:
-    """A log whose own configuration says that the last step was reached is complete."""
-    path = tmp_path / "trainer_state.json"
-    state_file(path, falling(1000))
-    session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
-    assert session.end is End.COMPLETE
-    state_file(path, falling(999))
-    session, _ = watched(path, [], stall=5.0, stopped=lambda: False)
-    assert session.end is End.STALLED
-
-
 @pytest.mark.parametrize(("every", "seconds"), [(1.0, 60.0), (25.0, 75.0), (100.0, 200.0)])
 def test_a_complete_run_is_watched_for_a_minute_more(tmp_path: Path, every: float, seconds: float) -> None:
     """The watch ends by itself after a minute of silence, and after two looks at the least."""
@@ -195,13 +171,6 @@ def test_a_log_that_does_not_say_so_is_watched_on(tmp_path: Path) -> None:
     session, rounds = watched(tmp_path, [lambda: None] * 300)
     assert session.end is End.ASKED
     assert len(rounds) > 300
-
-
-def test_a_log_that_never_comes_is_a_stall(tmp_path: Path) -> None:
-    """Waiting for a log ends too, and nothing was judged before."""
-    session, rounds = watched(tmp_path / "run.csv", [], stall=10.0, stopped=lambda: False)
-    assert session.end is End.STALLED
-    assert not any(round_.status.outcomes for round_ in rounds[:-1])
 
 
 def test_rotation_is_survived(tmp_path: Path) -> None:
@@ -233,15 +202,3 @@ def test_a_log_is_looked_at_often_while_a_finding_waits_for_rows(tmp_path: Path)
     session = Session(following(path), watching(path, clock), sleep=sleep, stopped=lambda: clock.now > 7)
     news = next(news for round_ in session.rounds() for news in round_.news)
     assert news.rows <= news.first_rows + 5
-
-
-def test_a_log_whose_name_a_pipe_took_is_not_waited_for(tmp_path: Path) -> None:
-    """Whether its run is complete is then not known."""
-    if sys.platform == "win32":
-        pytest.skip("there are no named pipes there")
-    path = tmp_path / "run.csv"
-    path.write_text("step,loss\n0,1.0\n1,0.9\n2,0.8\n", encoding="utf-8")
-    run = load_run(path)
-    path.unlink()
-    os.mkfifo(path)
-    assert not is_complete(run)

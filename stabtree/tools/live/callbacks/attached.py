@@ -21,11 +21,6 @@ def missing(framework: str, package: str) -> StabtreeError:
     )
 
 
-KEEP_SECONDS = 1.0
-"""Between two layers of a model the code that writes a row has left the processor's caches: rows that are written
-together take a tenth of the time, and wait for the GPU once."""
-
-
 class AttachedRecorder:
     """The Recorder of a callback.
 
@@ -41,7 +36,7 @@ class AttachedRecorder:
     def __init__(self, path: str | Path | Recorder, stop_on: str | None, options: Mapping[str, Any]) -> None:
         self._path = path
         self._stops = stop_on is not None
-        own = {"on_finding": "warn", "fail_on": stop_on or "critical", "keep_seconds": KEEP_SECONDS}
+        own = {"on_finding": "warn", "fail_on": stop_on or "critical"}
         self._options: dict[str, Any] = {**own, **options}
         self.recorder: Recorder | None = None
 
@@ -63,3 +58,14 @@ class AttachedRecorder:
         if self.recorder is not None and self.recorder is not self._path:
             self.recorder.close()
         self.recorder = None
+
+
+def main_says(stop: bool, device: Any) -> bool:
+    """Return what the main process says, in all of them; each has to ask, at the same step."""
+    from torch import distributed, tensor
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return False  # no one to ask: one alone that stops would leave the others waiting
+    flag = tensor(int(stop), device=device)
+    distributed.broadcast(flag, src=0)
+    return bool(flag.item())

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.config import known
 from stabtree.loaders.json.trainer_state import checkpoints, is_summary
-from stabtree.tools.live.callbacks.attached import AttachedRecorder, missing
-from stabtree.tools.live.callbacks.ranks import main_says
+from stabtree.tools.live.callbacks.attached import AttachedRecorder, main_says, missing
 from stabtree.tools.live.sink import numbers
 
 try:

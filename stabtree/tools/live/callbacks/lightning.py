@@ -190,17 +190,17 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
         """Once one was saved, list those that there are: a run can't go on from one that was removed since."""
         if self._saved is None or self._attached.recorder is None:
             return
-        listed = _listed_checkpoints(trainer)
-        stamps = {path: _written(path) for path in listed}
+        savers = [saver for saver in trainer.checkpoint_callbacks if hasattr(saver, "best_k_models")]
+        listed = {path for one in savers for path in (one.best_model_path, one.last_model_path, *one.best_k_models)}
+        stamps = {path: _written(path) for path in listed - {""}}
         fresh = {path: stamp for path, stamp in stamps.items() if self._checkpoints.get(path, (0, -1))[1] != stamp}
         # Nobody knows where a checkpoint is that was saved by hand.
         for path, stamp in (fresh or {f"by-hand://{self._saved}": 0}).items():
             self._checkpoints[path] = self._saved, stamp
-        self._checkpoints = {
-            path: known
-            for path, known in self._checkpoints.items()
-            if path in listed or "://" in path or Path(path).exists()
-        }
+        gone = [path for path in self._checkpoints if path not in listed and "://" not in path]
+        for path in gone:
+            if not Path(path).exists():
+                del self._checkpoints[path]
         self._saved = None
         steps = sorted({step for step, _ in self._checkpoints.values()})
         self._attached.recorder.config(checkpoints=steps[-MAX_LISTED:])
@@ -218,23 +218,10 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
                     saving.save_top_k, saving.save_last = 0, None
 
 
-def _listed_checkpoints(trainer: Any) -> set[str]:
-    """Return the paths of the checkpoints that the Trainer's own callbacks keep."""
-    found = set()
-    for saver in trainer.checkpoint_callbacks:
-        if hasattr(saver, "best_k_models"):
-            found |= {saver.best_model_path, saver.last_model_path, *saver.best_k_models}
-    return found - {""}
-
-
 def _loss(outputs: Any) -> Any:
     """Return the loss among what a training step returned; None where it returned none."""
-    loss: Any = outputs
-    if isinstance(outputs, dict):
-        loss = outputs.get("loss")
-    if getattr(loss, "requires_grad", False):
-        return loss.detach()
-    return loss
+    loss: Any = outputs.get("loss") if isinstance(outputs, dict) else outputs
+    return loss.detach() if getattr(loss, "requires_grad", False) else loss
 
 
 def _written(path: str) -> int:
@@ -261,8 +248,17 @@ def settings(trainer: Any, module: Any) -> dict[str, Any]:
         "log_reduce": "step",
         **_clipping(trainer, module),
     }
-    if trainer.optimizers:
-        found |= _of_optimizer(trainer.optimizers[0])
+    for optimizer in trainer.optimizers[:1]:
+        group = optimizer.param_groups[0]
+        betas = group.get("betas", (None, None))
+        found |= {
+            "optimizer": type(optimizer).__name__,
+            "lr": group.get("initial_lr", group.get("lr")),
+            "weight_decay": group.get("weight_decay"),
+            "beta1": betas[0],
+            "beta2": betas[1],
+            "epsilon": group.get("eps"),
+        }
     if 0 < total < float("inf"):
         found["max_steps"] = int(total)
     if (trainer.max_epochs or -1) > 0:
@@ -272,19 +268,6 @@ def settings(trainer: Any, module: Any) -> dict[str, Any]:
     # The user's own settings come after those that the Trainer knows.
     found["hparams"] = {name: value for name, value in module.hparams.items() if isinstance(value, str | int | float)}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _of_optimizer(optimizer: Any) -> dict[str, Any]:
-    group = optimizer.param_groups[0]
-    betas = group.get("betas", (None, None))
-    return {
-        "optimizer": type(optimizer).__name__,
-        "lr": group.get("initial_lr", group.get("lr")),
-        "weight_decay": group.get("weight_decay"),
-        "beta1": betas[0],
-        "beta2": betas[1],
-        "epsilon": group.get("eps"),
-    }
 
 
 def _clipping(trainer: Any, module: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tools.live.events import HOLD_ROWS
-from stabtree.tools.live.recorder import Recorder
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
 with warnings.catch_warnings():
@@ -167,36 +166,11 @@ def test_nan_stops_the_run_also_where_the_filter_hides_it(tmp_path: Path, interv
     assert finding.restart.checkpoint_step == 30  # that of step 40 was written right before
 
 
-def test_without_the_filter_the_loss_tells_it(tmp_path: Path) -> None:
-    """Where the filter is off, the loss that the Trainer logs is NaN, and nothing else is looked at."""
-    ended = fit(tmp_path, fault=Poison(41), logging_nan_inf_filter=False)
-    assert 41 <= ended <= 41 + HOLD_ROWS
-    assert [row["step"] for row in rows(tmp_path) if row["loss"] == "NaN"] == [*range(41, ended + 1)]
-
-
 def test_a_run_that_is_only_watched_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """With `stop_on=None` the same run is told of, with the command to type, and not stopped."""
     watch = HuggingFaceCallback(tmp_path / "run.jsonl", stop_on=None)
     assert fit(tmp_path, fault=Poison(41), watch=watch) == 60
     assert f"stabtree diagnose {tmp_path / 'run.jsonl'}" in caplog.text
-
-
-def test_a_rate_that_diverges_stops_the_run(tmp_path: Path) -> None:
-    """Plain SGD with a rate far too high is stopped as soon as its loss is NaN."""
-    ended = fit(tmp_path, learning_rate=30.0, optim="sgd", max_grad_norm=0.0)
-    first = next(row["step"] for row in rows(tmp_path) if row["loss"] == "NaN")
-    assert first <= ended <= first + HOLD_ROWS
-    assert found(tmp_path)[0][0] == "nan-backward"
-
-
-@pytest.mark.usefixtures("in_step")
-def test_corrupt_batches_stop_a_run_that_is_to_end_on_a_warning(tmp_path: Path) -> None:
-    """Labels that are noise are told as a spike of that step, which only stops where warnings do."""
-    watch = HuggingFaceCallback(tmp_path / "run.jsonl", stop_on="warning", keep_seconds=0.0)
-    ended = fit(tmp_path, data=Texts(noisy=range(51, 56)), watch=watch)
-    assert 51 < ended <= 51 + HOLD_ROWS + 5
-    leaf, step = found(tmp_path)[0]
-    assert (leaf.split("-")[0], step) == ("spike", 51)
 
 
 def test_once_stopped_no_checkpoint_is_saved(tmp_path: Path) -> None:
@@ -243,14 +217,6 @@ def test_of_several_processes_the_main_one_writes_and_says_when_to_stop(
     watch.on_log(args, state, control, logs={"loss": 1.0})
     assert (asked, control.should_training_stop, control.should_save) == ([8], True, False)
     assert not [*tmp_path.iterdir()]
-
-
-def test_a_recorder_of_ones_own_stays_open(tmp_path: Path) -> None:
-    """It is written to, and not closed when the training ends."""
-    with Recorder(tmp_path / "run.jsonl") as recorder:
-        fit(tmp_path, max_steps=5, watch=HuggingFaceCallback(recorder))
-        recorder.log(6, eval_loss=1.0)
-    assert [row["step"] for row in rows(tmp_path)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def data(count: int, seed: int) -> Any:
 def fit(folder: Path, model: Any = None, *, told: dict[str, Any] | None = None, **given: Any) -> Ran:
     """Train a model, with `told` for the callback and the rest for `fit`; the last batch of an epoch is smaller."""
     model = model or made(keras.optimizers.Adam(0.01))
-    callback = KerasCallback(folder / "run.jsonl", **{"stats_every": 20, "keep_seconds": 0.0, **(told or {})})
+    callback = KerasCallback(folder / "run.jsonl", **{"stats_every": 20, **(told or {})})
     callbacks = [*given.pop("callbacks", ()), callback]
     x, y = given.pop("data", None) or data((EPOCH - 1) * BATCH + LAST, 1)
     options = {"epochs": 2, "batch_size": BATCH, "verbose": 0, "validation_data": data(64, 2), "shuffle": False}
@@ -183,39 +183,6 @@ def test_nan_stops_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     assert f"stabtree diagnose {tmp_path / 'run.jsonl'}" in line
 
 
-def test_stop_on_none_only_tells(tmp_path: Path) -> None:
-    """The run goes on to its end with NaN."""
-    x, y = data(EPOCH * BATCH, 1)
-    x[20 * BATCH] = np.nan
-    ran = fit(tmp_path, data=(x, y), told={"stop_on": None}, epochs=1)
-    assert ran.steps[-1]["step"] == EPOCH
-    assert Severity.CRITICAL in judged(tmp_path).values()
-
-
-@pytest.mark.usefixtures("in_step")
-def test_a_divergence_stops_the_run(tmp_path: Path) -> None:
-    """A learning rate that is far too high ends the run within the rows that a divergence must last."""
-
-    def far_too_high(model: Any) -> None:
-        model.optimizer.learning_rate = 3.0
-
-    ran = fit(tmp_path, callbacks=[At(FAULT, far_too_high)])
-    assert FAULT < len(ran.model.raw) <= FAULT + 25
-    assert ran.steps[FAULT - 2]["lr"] == 0.01
-    assert ran.steps[FAULT - 1]["lr"] == 3.0
-    assert Severity.CRITICAL in judged(tmp_path).values()
-
-
-@pytest.mark.usefixtures("in_step")
-def test_a_bad_batch_stops_only_who_asked_for_it(tmp_path: Path) -> None:
-    """A corrupted batch, from which the run comes back at once, is a warning: what it is like bears it out."""
-    x, y = data(3 * EPOCH * BATCH, 1)
-    x[60 * BATCH : 61 * BATCH] *= 100
-    ran = fit(tmp_path, data=(x, y), told={"stop_on": "warning"}, epochs=1)
-    assert 61 < len(ran.model.raw) <= 61 + HOLD_ROWS + 5
-    assert Severity.WARNING in judged(tmp_path).values()
-
-
 def test_accumulated_batches_are_one_row_with_their_mean_loss(tmp_path: Path) -> None:
     """The steps are those of the optimizer; batches that are left over at the end make none."""
     model = made(keras.optimizers.Adam(0.01, gradient_accumulation_steps=3))
@@ -254,21 +221,6 @@ def test_fitting_on_goes_on_in_the_log(tmp_path: Path) -> None:
     assert [row["step"] for row in second.steps] == [*range(1, 9)]
 
 
-def test_a_loss_that_is_no_mean_is_told_as_it_is(tmp_path: Path) -> None:
-    """A training step of the user's own may return the batch's loss itself."""
-
-    class Own(Sequential):  # type: ignore[misc,unused-ignore]
-        def train_step(self, given: Any) -> dict[str, Any]:
-            super().train_step(given)
-            return {"d_loss": float(self.optimizer.iterations)}
-
-    model = Own([keras.layers.Input((8,)), keras.layers.Dense(4, "softmax")])
-    model.raw = []
-    model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy")
-    ran = fit(tmp_path, model, told={"on_finding": None}, epochs=1, validation_data=None)
-    assert [row["d_loss"] for row in ran.steps[:EPOCH]] == [*range(1, EPOCH + 1)]
-
-
 def test_own_mean_gives_back_what_went_into_a_running_mean() -> None:
     """From means of any weights, with sums in float32, over epochs that each begin anew."""
     random = np.random.default_rng(3)
@@ -280,16 +232,6 @@ def test_own_mean_gives_back_what_went_into_a_running_mean() -> None:
             weight = np.float32(random.integers(1, 64))
             total, count = total + value * weight, count + weight
             assert mean.own(float(total), float(count)) == pytest.approx(float(value), rel=0.01)
-
-
-def test_own_mean_waits_where_rounding_would_speak() -> None:
-    """A loss far below the sum before it is told together with what follows; a loss of 0 from an epoch's begin on."""
-    mean = OwnMean()
-    assert mean.own(1e6, 1e4) == 100.0
-    assert mean.own(1e6 + 0.5, 1e4 + 1) is None
-    assert mean.own(1e6 + 1000, 1e4 + 1000) == 1.0
-    mean.begin()
-    assert mean.own(0.0, 16.0) == 0.0
 
 
 def test_own_mean_tells_a_nan_once() -> None:

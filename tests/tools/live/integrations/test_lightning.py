@@ -12,7 +12,6 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tools.live.events import HOLD_ROWS
-from stabtree.tools.live.recorder import Recorder
 from stabtree.tree.model import Severity
 from tests.conftest import ROOT
 
@@ -20,7 +19,7 @@ REASON = "Lightning is not installed: pip install 'stabtree[test-integrations]'"
 pl = pytest.importorskip("lightning.pytorch", reason=REASON)
 torch = pytest.importorskip("torch", reason=REASON)
 
-from lightning.pytorch import Callback, LightningModule
+from lightning.pytorch import LightningModule
 
 from stabtree.integrations import LightningCallback
 
@@ -126,7 +125,7 @@ def fit(
 ) -> Ran:
     """Train a module, with `told` for the callback and the rest for the Trainer."""
     module, resumed = module or Small(), given.pop("ckpt_path", None)
-    callback = LightningCallback(folder / "run.jsonl", **{"stats_every": 20, "keep_seconds": 0.0, **(told or {})})
+    callback = LightningCallback(folder / "run.jsonl", **{"stats_every": 20, **(told or {})})
     options = {
         "max_epochs": -1, "max_steps": 2 * EPOCH, "enable_checkpointing": False, "logger": False, "accelerator": "cpu",
         "devices": 1, "enable_progress_bar": False, "enable_model_summary": False, "default_root_dir": folder,
@@ -234,43 +233,6 @@ def test_nan_stops_the_run_and_leaves_the_good_checkpoint(tmp_path: Path, caplog
     assert f"stabtree diagnose {tmp_path / 'run.jsonl'}" in line
 
 
-def test_stop_on_none_only_tells(tmp_path: Path) -> None:
-    """The run goes on to its end with NaN."""
-    ran = fit(tmp_path, Small(spoil=nan_at(FAULT)), told={"stop_on": None}, max_steps=FAULT + 20)
-    assert ran.trainer.global_step == FAULT + 20
-    assert Severity.CRITICAL in judged(tmp_path).values()
-
-
-class RateFrom(Callback):  # type: ignore[misc,unused-ignore]
-    """Sets another learning rate from the faulty step on."""
-
-    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        if trainer.global_step + 1 >= FAULT:
-            optimizer.param_groups[0]["lr"] = 3.0
-
-
-@pytest.mark.usefixtures("in_step")
-def test_a_divergence_stops_the_run(tmp_path: Path) -> None:
-    """A learning rate that is far too high ends the run within the rows that a divergence must last."""
-    ran = fit(tmp_path, callbacks=[RateFrom()])
-    assert FAULT < ran.trainer.global_step <= FAULT + 25
-    assert Severity.CRITICAL in judged(tmp_path).values()
-
-
-@pytest.mark.usefixtures("in_step")
-def test_a_bad_batch_stops_only_who_asked_for_it(tmp_path: Path) -> None:
-    """One corrupted batch is a warning, from which the run comes back by itself."""
-
-    def spoil(step: int, batch: Any) -> Any:
-        return (batch[0] * 100, batch[1]) if step == FAULT else batch
-
-    ran = fit(tmp_path, Small(spoil=spoil), told={"stop_on": "warning"})
-    assert FAULT < ran.trainer.global_step <= FAULT + 20
-    found = judged(tmp_path)
-    assert found.pop("stops-short") is Severity.NOTE  # before its max_steps, since the callback ended it
-    assert set(found.values()) == {Severity.WARNING}
-
-
 def test_accumulated_batches_are_one_row_with_their_mean_loss(tmp_path: Path) -> None:
     """An epoch's last step, of fewer batches than the others, has the mean of those."""
     ran = fit(tmp_path, told={"on_finding": None}, accumulate_grad_batches=3, limit_train_batches=10, max_steps=8)
@@ -314,18 +276,6 @@ def test_a_module_that_steps_several_optimizers_has_a_row_for_each_batch(tmp_pat
     assert all(row["d_loss"] != row["g_loss"] and row["lr"] == 0.1 for row in ran.rows)
     assert not any(name.startswith(("grad_norm", "update_ratio")) for row in ran.rows for name in row)
     assert [row["step"] for row in ran.rows if "weight_norm/two" in row] == [2, 8, 16]
-
-
-def test_a_recorder_of_the_users_own_stays_open(tmp_path: Path) -> None:
-    """What the user logs after the training goes to the same file."""
-    with Recorder(tmp_path / "own.jsonl") as recorder:
-        trainer = pl.Trainer(
-            accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False, max_steps=3,
-            enable_checkpointing=False, callbacks=[LightningCallback(recorder)],
-        )  # fmt: skip
-        trainer.fit(Small(), data(3 * BATCH, 1))
-        recorder.log(4, loss=1.0)
-    assert load_run(tmp_path / "own.jsonl").series["loss"].steps.tolist() == [1, 2, 3, 4]
 
 
 def test_another_rank_writes_nothing_and_stops_with_the_first(tmp_path: Path) -> None:

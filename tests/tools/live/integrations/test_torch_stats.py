@@ -17,7 +17,7 @@ from stabtree.run import Run
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
 
-from stabtree.tools.live import recorder, torch_stats
+from stabtree.tools.live import torch_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -276,75 +276,6 @@ def told(run: Run) -> tuple[set[str], set[str]]:
     """The leaves that are found in a run, and the questions that its log can't answer."""
     found = diagnose(run)
     return {item.leaf.id for item in found.findings}, {item.id for item in found.missing}
-
-
-def test_weights_that_no_optimizer_holds_are_told(tmp_path: Path) -> None:
-    """An optimizer that steps a copy of the model: the loss alone can't tell, the statistics can."""
-    model = small()
-    other = torch.optim.AdamW(copy.deepcopy(model).parameters(), lr=0.01)
-    run = trained(tmp_path / "run.jsonl", 400, every=50, model=model, optimizer=other)
-    assert "weights-still" in told(run)[0]
-    leaves, missing = told(alone(run))
-    assert "weights-still" not in leaves
-    assert "O2" in missing
-
-
-def test_units_that_die_are_told(tmp_path: Path) -> None:
-    """Biases that are thrown far below zero: the loss alone does not say so, the statistics do."""
-
-    def kill(step: int, model: Any) -> None:
-        if step >= 100:
-            with torch.no_grad():
-                model[0].bias[:24] = -1e3
-
-    run = trained(tmp_path / "run.jsonl", 300, before=kill)
-    assert "dead-units" in told(run)[0]
-    assert "dead-units" not in told(alone(run))[0]
-
-
-def test_updates_that_are_too_small_are_told(tmp_path: Path) -> None:
-    """A loss that does not fall because the learning rate is 1e-7: its statistics name that, the loss alone can't."""
-    run = trained(tmp_path / "run.jsonl", 400, every=50, lr=1e-7)
-    assert "lr-too-low" in told(run)[0]
-    leaves, missing = told(alone(run))
-    assert "lr-too-low" not in leaves
-    assert "O7" in missing
-
-
-def test_what_is_kept_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At steps where nothing is written no value is asked of a tensor, which a GPU would be waited for; then once."""
-    asked: list[str] = []
-    for name in ("item", "tolist", "cpu", "__float__", "__int__", "__bool__"):
-        own = getattr(torch.Tensor, name)
-
-        def noted(tensor: Any, *args: Any, own: Any = own, name: str = name) -> Any:
-            asked.append(name)
-            return own(tensor, *args)
-
-        monkeypatch.setattr(torch.Tensor, name, noted)
-    monkeypatch.setattr(recorder, "is_broken", lambda _: False)  # as of a tensor that lies on a GPU
-    model = small()
-    with Recorder(tmp_path / "run.jsonl", on_finding="warn", keep_seconds=3600.0) as rec:
-        for step in range(1, 9):
-            loss = F.cross_entropy(model(batch(step)[0]), batch(step)[1])
-            loss.backward()
-            rec.model(step, model)
-            rec.log(step, loss=loss.detach(), acc=loss.detach() / 2)
-            if step == 1:
-                asked.clear()  # the first look at the model
-        assert asked == []
-    assert asked == ["tolist"]
-    found = rows_of(tmp_path / "run.jsonl")
-    assert [*found] == [*range(1, 9)]
-    assert all(row["acc"] == pytest.approx(row["loss"] / 2) for row in found.values())
-
-
-def test_a_tensor_at_hand_that_is_not_finite_is_written_at_once(tmp_path: Path) -> None:
-    """Rows that are kept wait for nothing that is known to be NaN."""
-    with Recorder(tmp_path / "run.jsonl", keep_seconds=3600.0) as rec:
-        for step, loss in enumerate([1.0, 2.0, math.nan]):
-            rec.log(step, loss=torch.tensor(loss, requires_grad=True))
-        assert [*rows_of(tmp_path / "run.jsonl")] == [0, 1, 2]
 
 
 def test_a_batch_of_tensors_is_known_again(tmp_path: Path) -> None:
