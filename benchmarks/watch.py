@@ -1,15 +1,13 @@
 """What a watcher would have told of labelled runs while they grew, and how soon.
 
-    python -m benchmarks.watch DIR [DIR ...] [--hold 0,3,10] [--half dev|held] [--pace SECONDS] [--save FILE]
-    python -m benchmarks.watch --saved FILE [--saved FILE ...]
+    python -m benchmarks.watch DIR [DIR ...] [--hold 0,3,10] [--half dev|held] [--pace SECONDS]
 
 DIR holds labelled runs: faultbench (runs/ and truth/ with `first_visible_step`), runs of trainers (truth/ with
 `targets`), or real logs (INDEX.csv). Each log is written anew, row by row, and watched as `stabtree watch` would: every
 judgement reads what is there so far. `--hold` takes several lengths at once: each has a watcher of its own, and what
 one of them has judged the others need not judge again. `--pace` is the time between two rows: none by default, so
-that the growth alone makes the judging points; 5 makes each row one.
-Halves are those of `benchmarks.wild`, by run or by repository: tune on `dev`,
-report both. `--save` writes what was told as JSON, and `--saved` prints the figures of such files.
+that the growth alone makes the judging points; 5 makes each row one. Halves are those of `benchmarks.wild`, by run or
+by repository: tune on `dev`, report both.
 """
 
 from __future__ import annotations
@@ -17,18 +15,18 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import statistics
 import sys
 import tempfile
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.growing import growing, step_rows
-from benchmarks.watch_report import report
 from benchmarks.wild import half
 from faultbench.scoring import CALM, DONE
 from stabtree.common.errors import StabtreeError
@@ -199,13 +197,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="for each log at most")
     parser.add_argument("--total", type=float, default=3600.0, help="seconds for all; what was not begun is told")
     parser.add_argument("--only", default="", help="cases whose id begins so")
-    parser.add_argument("--save", type=Path)
-    parser.add_argument("--saved", type=Path, action="append", default=[])
     options = parser.parse_args()
-    if options.saved:
-        found = [_read(row) for file in options.saved for row in json.loads(file.read_text(encoding="utf-8"))]
-        report([one for one in found if options.half in (None, one.case.half)])
-        return 0
     wanted = [case for folder in options.folders for case in cases(folder) if case.id.startswith(options.only)]
     wanted = [case for case in wanted if options.half in (None, case.half)]
     holds = [int(hold) for hold in options.hold.split(",")]
@@ -218,14 +210,48 @@ def main() -> int:
                 seen.append(Seen(case, error="not begun: time is up"))
             else:
                 seen.append(future.result())
-    if options.save:
-        options.save.write_text(json.dumps([asdict(one) for one in seen]), encoding="utf-8")
     report(seen)
     return 0
 
 
-def _read(row: dict[str, Any]) -> Seen:
-    return Seen(**{**row, "case": Case(**row["case"])})
+def report(seen: Sequence[Seen]) -> None:
+    """Print who was alarmed, how soon, and what of it the whole log still shows, for each hold and each half."""
+    for one in seen:
+        if one.error:
+            print(f"not watched: {one.case.id}: {one.error[:150]}")
+    watched = [one for one in seen if not one.error]
+    print(f"{len(watched)} of {len(seen)} logs, {sum(one.judged for one in watched):,} judgements")
+    for hold in dict.fromkeys(hold for one in watched for hold in one.told):
+        for part in ("dev", "held"):
+            if chosen := [one for one in watched if one.case.half == part]:
+                print(f"\n== hold {hold}, half {part}")
+                _report_half([(one, one.told[hold]) for one in chosen])
+
+
+def _report_half(seen: Sequence[tuple[Seen, list[list[Any]]]]) -> None:
+    healthy = [told for one, told in seen if not one.case.fault]
+    faults = [told for one, told in seen if one.case.fault]
+    print(f"healthy ever alarmed {sum(map(bool, healthy))}/{len(healthy)}")
+    print(f"faults told {sum(map(bool, faults))}/{len(faults)}")
+    lags: dict[str, list[int]] = {}
+    for one, told in seen:
+        final = {leaf for leaf, *_ in one.final}
+        after = [item[2] - one.visible_row for item in told if one.visible_row is not None]
+        lags.setdefault(one.case.section, []).extend([lag for lag in after if lag >= 0][:1])
+        kinds = {
+            "alarmed": bool(told) and not one.case.fault,
+            "by the whole log alone": bool(final) and not told,
+            "before the log shows it": any(lag < 0 for lag in after),
+            "another leaf than in the whole log": bool({item[0] for item in told} - final),
+        }
+        if any(kinds.values()):
+            words = ", ".join(word for word, holds in kinds.items() if holds)
+            items = " ".join(f"{leaf}@{onset} row {first}>{rows}" for leaf, _, rows, first, onset, _ in told)
+            print(f"  {one.case.id} {one.case.fault or 'healthy'}: {words}: {items}; in the end {sorted(final)}")
+    for section, rows in sorted(lags.items()):
+        if rows:
+            at = sorted(rows)[min(len(rows) - 1, int(0.9 * len(rows)))]
+            print(f"  section {section}: {len(rows)} told, rows median {statistics.median(rows):g}, 90% {at}")
 
 
 if __name__ == "__main__":
