@@ -137,7 +137,7 @@ class Watching:
         return self._spent + self._last_seconds <= seconds + share * (now - self._begun)
 
     def _judged(self, size: int, *, final: bool = False) -> tuple[News, ...]:
-        began = self.clock()
+        began, is_first = self.clock(), not self._read
         try:
             self.outcomes = self._judge()
             return self.announcer.judged(self.outcomes, final=final, now=began)
@@ -147,7 +147,7 @@ class Watching:
             self._read += size
             self._size = size
             self._ended = self.clock()
-            self._last_seconds = self._ended - began
+            self._last_seconds = 0.0 if is_first else self._ended - began  # the first one imports what it needs
             self._spent += self._last_seconds
 
 

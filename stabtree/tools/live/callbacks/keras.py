@@ -215,10 +215,8 @@ def _of_step(optimizer: Any, *, seldom: bool) -> dict[str, float]:
 
 def settings(model: Any, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run is started with, of what a model was compiled and is fitted with."""
-    optimizer = _inner(model.optimizer)
-    parts = _parts(optimizer)
-    steps, epochs = params.get("steps"), params.get("epochs")
-    policy = model.dtype_policy.name
+    optimizer, policy = _inner(model.optimizer), model.dtype_policy.name
+    steps, epochs, parts = params.get("steps"), params.get("epochs"), _parts(optimizer)
     found = {
         "framework": "keras",
         "dtype": _POLICIES.get(policy, policy),
@@ -227,46 +225,31 @@ def settings(model: Any, params: Mapping[str, Any]) -> dict[str, Any]:
         "n_classes": _classes(model),
         "log_interval": 1,
         "log_reduce": "step",
+        "max_steps": steps * epochs // parts if steps and epochs else None,
     }
-    if steps and epochs:
-        found["max_steps"] = steps * epochs // parts
     if optimizer is not None:
-        found |= _of_optimizer(optimizer)
+        schedule = _schedule(optimizer)
+        by_norm = getattr(optimizer, "global_clipnorm", None) or getattr(optimizer, "clipnorm", None)
+        by_value = getattr(optimizer, "clipvalue", None)
+        found |= {
+            "optimizer": type(optimizer).__name__,
+            "weight_decay": getattr(optimizer, "weight_decay", None),
+            "beta1": getattr(optimizer, "beta_1", None),
+            "beta2": getattr(optimizer, "beta_2", None),
+            "epsilon": getattr(optimizer, "epsilon", None),
+            "lr_schedule": type(schedule).__name__ if schedule else None,
+            "lr": None if schedule else _number(optimizer.learning_rate),
+            "grad_clip": by_norm or by_value or 0.0,
+            "grad_clip_by": "norm" if by_norm else "value" if by_value else None,
+        }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _of_optimizer(optimizer: Any) -> dict[str, Any]:
-    """Return the settings that an optimizer holds; None for those that it does not have."""
-    found: dict[str, Any] = {
-        "optimizer": type(optimizer).__name__,
-        "weight_decay": getattr(optimizer, "weight_decay", None),
-        "beta1": getattr(optimizer, "beta_1", None),
-        "beta2": getattr(optimizer, "beta_2", None),
-        "epsilon": getattr(optimizer, "epsilon", None),
-        "grad_clip": 0.0,
-    }
-    schedule = _schedule(optimizer)
-    if schedule:
-        found["lr_schedule"] = type(schedule).__name__
-    else:
-        found["lr"] = _number(optimizer.learning_rate)
-    by_norm = getattr(optimizer, "global_clipnorm", None) or getattr(optimizer, "clipnorm", None)
-    by_value = getattr(optimizer, "clipvalue", None)
-    if by_norm:
-        found |= {"grad_clip": by_norm, "grad_clip_by": "norm"}
-    elif by_value:
-        found |= {"grad_clip": by_value, "grad_clip_by": "value"}
-    return found
 
 
 def _classes(model: Any) -> int | None:
     """Return how many classes are distinguished, where the loss says that it is classes."""
     loss = getattr(model, "loss", None)
-    name = str(getattr(loss, "name", loss))
     shape = getattr(model, "output_shape", None)
-    if "categorical_crossentropy" not in name or not isinstance(shape, tuple) or not shape:
-        return None
-    classes = shape[-1]
-    if isinstance(classes, int) and classes > 1:
+    classes = shape[-1] if isinstance(shape, tuple) and shape else None
+    if "categorical_crossentropy" in str(getattr(loss, "name", loss)) and isinstance(classes, int) and classes > 1:
         return classes
     return None
