@@ -88,6 +88,7 @@ class LoopJudge:
         self._path, self._problems, self._on_finding = path, problems, on_finding
         self._signs = Signs()
         self._watching: Watching | None = None
+        self._has_rows = False
         self._new: tuple[News, ...] = ()
         self._worst: News | None = None
         self.news: tuple[News, ...] = ()
@@ -142,9 +143,9 @@ class LoopJudge:
             size: the length of the log in bytes.
         """
         if self._watching is not None:
-            sign = self._signs.in_row(row)
+            self._has_rows = True
             try:
-                self._new += self._watching.grown(size, sign=sign)
+                self._new += self._watching.grown(size, sign=self._signs.in_row(row))
             except Exception as error:  # a fault of ours must not end the training
                 self._failed(error)
 
@@ -168,7 +169,7 @@ class LoopJudge:
 
     def ended(self, size: int) -> None:
         """Report what is found in a log that has ended, and raise nothing."""
-        if self._watching is not None and size:
+        if self._watching is not None and self._has_rows:  # else the rows are those of another run
             try:
                 self._new += self._watching.ended(size)
             except Exception as error:  # as in `wrote`

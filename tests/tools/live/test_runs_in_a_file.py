@@ -82,6 +82,9 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_rerun_is_not_stopped_by_the_run_before(path: Path) -> None:
     """It is judged by its own rows alone, by all that read the file; a note counts the others."""
+    with Recorder(path, on_finding="warn") as recorder:
+        recorder.config(lr=1e-3)
+    assert not recorder.news
     assert train(path, range(600)) is None
     assert len(starts(path)) == 1
     assert len(load_run(path).series["loss"]) == 600
