@@ -11,7 +11,7 @@ from stabtree.common import endings
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders import config
 from stabtree.metrics.names import known_names
-from stabtree.tools.check.configs import keys
+from stabtree.tools.check.tables import SETTINGS
 from stabtree.tree.shipped import shipped
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _ROOMS = {
     "loaders.text.lines": "grammar line parse blocks spellings printed finish phase",
     "loaders.json": "values wrapped",
     "loaders.tables": "cells",
-    "tools.check.configs": "trainers precision spelled",
+    "tools.check": "settings precision tables",
     "loaders": "config",
     "metrics": "vocabulary role names table final_values",
 }
@@ -154,9 +154,10 @@ def _unparted() -> re.Pattern[str]:
 def known() -> frozenset[str]:
     """The words that stay wherever they stand: those of names of metrics and settings, and of trainers' own lines."""
     named = [*known_names()]
-    for table in (config.KEYS, keys.KEYS):
-        for key, (_, others) in table.items():
-            named += [key, *others.split()]
+    for key, (_, spelled) in config.KEYS.items():
+        named += [key, *spelled.split()]
+    for key, (_, words) in SETTINGS.items():
+        named += [key, *words]
     for room, names in _ROOMS.items():
         for name in names.split():
             named += _said_in(f"{room}.{name}")

@@ -10,8 +10,8 @@ from stabtree.diagnosis.result import worst_first
 from stabtree.judging.judge import Judging
 from stabtree.judging.outcome import ORDER, Outcome
 from stabtree.run import Run
-from stabtree.tools.check.configs.complete import completed
 from stabtree.tools.check.judge import checked, rules
+from stabtree.tools.check.load import completed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +81,7 @@ class RowZero:
 
     def _check(self, run: Run) -> _WrongSettings:
         """Return what `check` warns of."""
-        from stabtree.tools.check.configs.logged import header_settings
+        from stabtree.tools.check.load import header_settings
 
         settings = header_settings(run.config)
         if not settings:
