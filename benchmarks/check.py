@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from faultbench.scoring import ALARMS
 from stabtree.common.errors import StabtreeError
-from stabtree.tools.check.configs import load_config
 from stabtree.tools.check.judge import checked
+from stabtree.tools.check.load import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ TREE_COMMANDS = {"test": "stabtree.tools.tune.why.command:test"}
 
 FUNCTIONS = {
     "read_baseline": "stabtree.tools.ci.baseline:read_baseline",
-    "summary": "stabtree.tools.ci.github:summary",
+    "summary": "stabtree.tools.ci.services:summary",
     "fetched_runs": "stabtree.tools.fleet.remote.runs:fetched_runs",
     "why_not": "stabtree.tools.tune.why.section:why_not_section",
     "why_not_contract": "stabtree.tools.tune.why.contract:why_not",
@@ -35,19 +35,19 @@ FUNCTIONS = {
 
 _FLEET = "stabtree.tools.fleet.outputs"
 _SEVERAL = f"{_FLEET}.several"
-_CHECK = "stabtree.tools.check.outputs"
-_SERVICES = ("github", "gitlab", "junit", "sarif")
+_CHECK = "stabtree.tools.check.report"
+_SERVICES = {name: f"stabtree.tools.ci.services:{name}" for name in ("github", "gitlab", "junit", "sarif")}
 _RUNS = ("screen", "headline", "json", "jsonl", "csv", "markdown", "html")
 
 OUTPUTS = {
     "run": {
         "jsonl": f"{_SEVERAL}:one_jsonl",
         "csv": f"{_SEVERAL}:one_csv",
-        **{name: f"stabtree.tools.ci.{name}:{name}" for name in _SERVICES},
+        **_SERVICES,
     },
     "runs": {
         **{name: f"{_SEVERAL}:{name}" for name in _RUNS},
-        **{name: f"stabtree.tools.ci.{name}:several" for name in _SERVICES},
+        **_SERVICES,
     },
     "records": {
         "screen": f"{_FLEET}.table:table",
@@ -70,7 +70,10 @@ OUTPUTS = {
         "toml": "stabtree.tools.tune.calibrate.screen:toml",
         "json": "stabtree.tools.tune.calibrate.screen:data",
     },
-    "check": {name: f"{_CHECK}:{name}" for name in ("screen", "markdown", "headline", "json", "jsonl", *_SERVICES)},
+    "check": {
+        **{name: f"{_CHECK}:{name}" for name in ("screen", "markdown", "headline", "json", "jsonl")},
+        **_SERVICES,
+    },
     "watch": dict.fromkeys(("screen", "headline", "jsonl"), "stabtree.tools.live.command:Reporter"),
 }
 """Outputs: of what kind of result, by the name of `--output`, the address of the function that writes it."""

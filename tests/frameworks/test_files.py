@@ -11,7 +11,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.context.model import TASKS
 from stabtree.frameworks.load import FOLDER, frameworks, knobs, read
 from stabtree.loaders.config import KEYS as LOGGED_KEYS
-from stabtree.tools.check.configs.keys import KEYS
+from stabtree.tools.check.tables import SETTINGS as KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from stabtree.context import conditions
 from stabtree.frameworks import load, recognise
 from stabtree.loaders.paths import checkpoints
 from stabtree.loaders.text import messages, settings
-from stabtree.tools.check.configs import load_config
+from stabtree.tools.check.load import load_config
 from stabtree.tools.live import watch
 from tests.cli.command import run
 from tests.conftest import FIXTURES

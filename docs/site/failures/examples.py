@@ -16,8 +16,8 @@ import yaml
 from docs.site.markup import known
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.tools.check.configs.load import load_config
 from stabtree.tools.check.judge import checked
+from stabtree.tools.check.load import load_config
 from stabtree.tools.tune.why.ways import target
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_trees

@@ -23,7 +23,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from stabtree.tools.anonymize.anonymize import Rewriting
+    from stabtree.tools.anonymize.scrub import Scrub
 
 PathArg = Annotated[str, typer.Argument(metavar="PATH", help="A log, or the folder of a run; - reads standard input.")]
 Out = Annotated[
@@ -69,52 +70,56 @@ def anonymize(
     stabtree reads from it what it read from the log. What was replaced, and what was kept that you should look at, is
     listed on standard error. It is an aid, not a guarantee: read the result before you send it.
     """
+    from stabtree.tools.anonymize.anonymize import folder_summary, summary
+    from stabtree.tools.anonymize.scrub import Scrub
+
     target = None if output in (None, "-", "/dev/stdout") else Path(str(output))
     if _same(target, path):
         hint = "name another file to write to"
-        raise StabtreeError("is the log itself, which is never overwritten", where=_shown(target), hint=hint)
+        raise StabtreeError(
+            "is the log itself, which is never overwritten",
+            where=f"--output {clean(target)}" if target else "standard output",
+            hint=hint,
+        )
     words = frozenset(hide or ())
     for word in words:
         if not re.search(r"[^\W\d_]{2}", word):
             raise StabtreeError("is not a word; numbers stay", where=f"--hide {clean(word)}", hint="name letters")
+    scrub = Scrub(hidden=words)
     if Path(path).is_dir():
-        lines = _folder(Path(path), target, words)
+        lines = folder_summary(_folder(Path(path), target, scrub))
     else:
-        lines = _file(path, target, words, read)
-    for line in lines:
+        lines = iter(_file(path, target, scrub, read))
+    for line in chain(lines, summary(scrub)):
         notify(f"note: {line}")
 
 
-def _file(path: str, target: Path | None, words: frozenset[str], read: ReadOptions) -> Iterator[str]:
-    """Write a file without names; return notes about it."""
+def _file(path: str, target: Path | None, scrub: Scrub, read: ReadOptions) -> list[str]:
+    """Write a file without names; return notes on it."""
     from stabtree.tools.anonymize.anonymize import anonymized
-    from stabtree.tools.anonymize.scrub import Scrub
-    from stabtree.tools.anonymize.summary import summary
 
-    found = anonymized(path, Scrub(hidden=words), format_=read.format, run=read.run_name)
-    if found.packing and target is None and sys.stdout is not None and sys.stdout.isatty():
+    done = anonymized(path, scrub, format_=read.format, run=read.run_name)
+    if done.packing and target is None and sys.stdout is not None and sys.stdout.isatty():
         raise StabtreeError("is compressed, and so is the result", where=clean(path), hint="type -o FILE")
     with Busy(wanted=target is not None).doing(f"rewriting {clean(path)}"):
         if target:
-            write_pieces(target, found.pieces)
+            write_pieces(target, done.pieces)
         else:
-            for piece in found.pieces:
+            for piece in done.pieces:
                 emit_bytes(piece)
-    return summary(found.scrub, found.notes)
+    return done.notes
 
 
-def _folder(folder: Path, target: Path | None, words: frozenset[str]) -> Iterator[str]:
-    """Write a folder without names; return notes about it."""
-    from stabtree.tools.anonymize.folder import Rewriting
-    from stabtree.tools.anonymize.scrub import Scrub
-    from stabtree.tools.anonymize.summary import folder_summary, summary
+def _folder(folder: Path, target: Path | None, scrub: Scrub) -> Rewriting:
+    """Write a folder without names; return what became of its files."""
+    from stabtree.tools.anonymize.anonymize import Rewriting
 
     if target is None:
         raise StabtreeError("is a folder, and so is the result", where=clean(folder), hint="type -o FOLDER")
     shown = f"--output {clean(target)}"
     if target.resolve().is_relative_to(folder.resolve()):
         raise StabtreeError("is inside the folder that is read", where=shown, hint="name a folder elsewhere")
-    work = Rewriting(folder, target, Scrub(hidden=words))
+    work = Rewriting(folder, target, scrub)
     try:
         target.mkdir(parents=True, exist_ok=True)
         if any(target.iterdir()):
@@ -124,7 +129,7 @@ def _folder(folder: Path, target: Path | None, words: frozenset[str]) -> Iterato
     except OSError as error:
         problem = f"can't be written: {clean(error.strerror or error)}"
         raise StabtreeError(problem, where=shown, hint="name another place") from None
-    return chain(folder_summary(work.written, work.left, work.notes), summary(work.scrub, []))
+    return work
 
 
 def _same(target: Path | None, path: str) -> bool:
@@ -135,9 +140,3 @@ def _same(target: Path | None, path: str) -> bool:
         stored = stat.S_ISREG(read.st_mode) or stat.S_ISDIR(read.st_mode)  # a terminal is both as well
         return stored and os.path.samestat(read, written)
     return False
-
-
-def _shown(target: Path | None) -> str:
-    if target:
-        return f"--output {clean(target)}"
-    return "standard output"

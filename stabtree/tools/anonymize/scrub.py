@@ -1,28 +1,189 @@
 """Text without names: common words of logs stay, and every number; any other word gets a stand-in.
 
-A stand-in is made of letters, like the word it replaces, so that a line is read the same way as before.
+A stand-in is made of letters, like the word it replaces, so that a line is read the same way as before. The same word
+always gets the same one, which reveals nothing of it.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import re
+from collections import Counter
 from dataclasses import field
+from functools import lru_cache
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
+from stabtree.common import endings
 from stabtree.common.dataclass import dataclass
+from stabtree.frameworks.load import frameworks
+from stabtree.loaders import config
 from stabtree.loaders.text.lines.grammar import ANSI
 from stabtree.loaders.text.messages import MAX_FORM, error_words
-from stabtree.tools.anonymize.shapes import (
-    ADDRESS,
-    IPV4,
-    NOT_A_NAME,
-    SECRET_KEY,
-    SECRET_VALUE,
-    SPECIAL,
-    is_mixed,
-    kind_of,
+from stabtree.metrics.names import known_names
+from stabtree.tools.check.tables import SETTINGS
+from stabtree.tree.shipped import shipped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+# ---- the words of training logs, which stay
+
+# What is one word to a reader may be several: `AdamW` is two.
+_ENGLISH = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+# The packages and modules whose patterns and lists of words decide how a log is read.
+_PACKAGES = ("loaders.text", "loaders.json", "loaders.tables", "metrics")
+_MODULES = ("loaders.config", "tools.check.settings", "tools.check.precision", "tools.check.tables")
+# Of a pattern the letters that don't stand for themselves, and those that may be absent.
+_ESCAPED = re.compile(r"\\[a-zA-Z]|\(\?[a-zA-Z]+\)|\(\?P<\w+>")
+_ABSENT = re.compile(r"\w\?")
+_PATTERN = re.compile(r"pattern: '((?:[^']|'')*)'")  # as a tree states it
+
+
+@lru_cache(maxsize=1)
+def known() -> frozenset[str]:
+    """Return the words that stay wherever they stand: of metrics and settings, and of trainers' own lines."""
+    constants = [word for module in _MODULES for word in _constants(f"stabtree.{module}")]
+    for package in _PACKAGES:
+        for module in pkgutil.walk_packages(import_module(f"stabtree.{package}").__path__, f"stabtree.{package}."):
+            constants += _constants(module.name)
+    for one in frameworks().values():
+        rules = tuple((rule.at, rule.key, rule.value, rule.words) for rule in one.config.rules)
+        of_config = (one.config.marks, one.config.keys, one.config.ignored, rules)
+        log = one.log
+        of_log = (log.marks, log.path, log.prefix, log.beside, log.last_line, log.errors, tuple(log.prints))
+        constants += _words_of((one.id, of_config, of_log))
+    # Single letters would leave ids as they are; of Chinese they are words.
+    named = [*known_names(), *(word for word in pieces(constants) if len(word) > 1 or not word.isascii())]
+    for key, (_, spelled) in config.KEYS.items():
+        named += [key, *spelled.split()]
+    for key, (_, others) in SETTINGS.items():
+        named += [key, *others]
+    listed = files(__package__).joinpath("words.txt").read_text(encoding="utf-8")
+    return frozenset({*pieces(named), *listed.split()})
+
+
+@lru_cache(maxsize=1)
+def of_errors() -> frozenset[str]:
+    """Return the words that stay in a line that may tell of an error: those that trees and predicates seek, too."""
+    patterns = [*_constants("stabtree.predicates.lines")]
+    patterns += _words_of((endings.table().words, *endings.table().patterns.values()))
+    for file in shipped().values():
+        patterns += map(_plainly, _PATTERN.findall(file.read_text(encoding="utf-8")))
+    return known() | frozenset(pieces(patterns))
+
+
+def pieces(words: Iterable[str]) -> Iterator[str]:
+    """Yield the runs of letters in some words, in lower case."""
+    for word in words:
+        yield from (piece.lower() for piece in _ENGLISH.findall(word))
+        yield from _LETTERS.findall(word.lower())
+
+
+def _constants(module: str) -> list[str]:
+    """Return the words in the patterns and lists of a module."""
+    values = vars(import_module(module)).items()
+    return _words_of(value for name, value in values if not name.startswith("__"))
+
+
+def _words_of(values: Iterable[Any]) -> list[str]:
+    words: list[str] = []
+    for value in values:
+        if isinstance(value, re.Pattern):
+            words.append(_plainly(str(value.pattern)))
+        elif isinstance(value, str):
+            words.append(_plainly(value))
+        elif isinstance(value, frozenset | set | tuple):
+            words += _words_of(value)
+        elif isinstance(value, dict):
+            words += _words_of(value.items())
+    return words
+
+
+def _plainly(pattern: str) -> str:
+    """Return the letters of a pattern that stand for themselves, with and without those that may be absent."""
+    plain = _ESCAPED.sub(" ", pattern)
+    return f"{plain} {_ABSENT.sub('', plain)}"
+
+
+def _in_pieces(token: str) -> re.Pattern[str]:
+    """Return what finds the words in a run of letters and digits: if no blank parts them, those that are known."""
+    if token.isascii():
+        return _ENGLISH
+    return _unparted() if _CJK.search(token) else _LETTERS
+
+
+@lru_cache(maxsize=1)
+def _unparted() -> re.Pattern[str]:
+    words = "|".join(sorted(filter(_CJK.search, known()), key=len, reverse=True))
+    return re.compile(rf"{words}|[a-zA-Z]+|(?:(?!{words})[^\W\d_a-zA-Z])+")
+
+
+# ---- names that are recognised by their shape: addresses, ids, keys of services, values of keys like `password`
+
+_UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+_IPV4 = r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)"
+# Written out, or with `::` for zeros; a MAC address looks the same.
+_IPV6 = (
+    r"(?<![\w:])(?:(?:[0-9a-fA-F]{1,4}:){5,7}[0-9a-fA-F]{1,4}"
+    r"|(?=[a-fA-F:]*+\d)(?:[0-9a-fA-F]{1,4}:){1,6}:(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){0,5})?)(?![\w:])"
 )
-from stabtree.tools.anonymize.standins import StandIns
-from stabtree.tools.anonymize.words import in_pieces, known, of_errors, pieces
+# Keys that services issue, by their prefixes.
+_SERVICE = (
+    r"(?<![^\W_])(?:(?:hf|gh[opsur]|npm|gsk|r8)_[A-Za-z0-9]{16,}|(?:github_pat|wandb_v1)_\w{16,}"
+    r"|(?:sk|pk|rk|glpat|nvapi|pypi|xox[a-z])[-_](?=[A-Za-z_-]{0,200}\d)[\w-]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}"
+    r"|AIza[\w-]{30,}|eyJ[\w-]{10,}(?:\.[\w-]+){1,2})"
+)
+# Replaced as a whole, whatever the words: a host and a login, a home, an id, an address.
+_SPECIAL = re.compile(
+    rf"(?P<host>(?<=://)[^/\\]++)|(?P<home>(?i:(?<=/home/)|(?<=/users/)|(?<=\\users\\)|(?<=/user/))[^/\\]++)"
+    rf"|(?P<ids>{_UUID}|{_SERVICE})|(?P<ip>{_IPV4})|(?P<named>(?<=ip-)\d{{1,3}}(?:-\d{{1,3}}){{3}})|(?P<ip6>{_IPV6})"
+)
+# A part of a column's name that is a path, an address or an id after all.
+_NOT_A_NAME = re.compile(
+    rf"[^\s@]@[^\s@]|://|^[/~\\]|^[A-Za-z]:\\|[/\\](?i:home|users)[/\\]|{_UUID}|{_SERVICE}|{_IPV4}"
+)
+_ADDRESS = re.compile(_IPV4)
+_MAIL = re.compile(r"[^\s@]@[^\s@]")
+_LOCKED = (
+    r"(?:password|passwd|passphrase|secret|api[-_ ]?key|apikey|(?:access|private|secret)[-_ ]?key(?:[-_ ]?id)?"
+    r"|(?:auth|access|api|hf|hub|bearer|secret|github|wandb)[-_ ]?token)"
+)
+# The value of a key, or of an option of a command. None and true only say whether there is one, and stay.
+_SECRET_VALUE = re.compile(
+    rf"(?:{_LOCKED}(?![^\W_])\\{{0,3}}[\"']?\s{{0,9}}[:=]\s{{0,9}}|-{_LOCKED}\s)\\{{0,3}}[\"']?"
+    r"(?!(?:none|null|true|false)\b)(?P<value>(?<=[\"'])[^\"'\r\n]{1,500}(?=[\"'])|[^\s\"',;&|(){}\[\]<>]++)",
+    re.IGNORECASE,
+)
+SECRET_KEY = re.compile(rf"(?:.*[^a-z])?{_LOCKED}", re.IGNORECASE)
+# Values of these keys identify a person or a machine, even if they are common words.
+PERSONAL_KEY = re.compile(
+    r"(?:.*[_/-])?(?:user|username|user_?name|author|owner|e?mail|host|hostname|host_?name|node_?name|entity|account"
+    r"|login)",
+    re.IGNORECASE,
+)
+_GROUPS = re.compile(r"\d+|[^\W\d_]+")
+_HASH = re.compile(r"[0-9a-f]{7,}|[0-9A-F]{7,}")
+_MIN_GROUPS = 4  # alternating runs of letters and digits in an id; in hexadecimal one fewer
+_MIN_ID = 20  # characters of letters with a digit that are an id anyway
+
+
+def _words_in_id(token: str) -> list[str]:
+    """Return the words among letters and digits that look like an id; none if they do not."""
+    if not _DIGIT.search(token):
+        return []
+    groups = _GROUPS.findall(token)
+    words = [group.lower() for group in groups if group.isalpha()]
+    hashed = len(groups) >= _MIN_GROUPS - 1 and _HASH.fullmatch(token) and any(len(word) > 1 for word in words)
+    if len(groups) >= _MIN_GROUPS or hashed:
+        return words
+    return [word for word in words if len(word) > 1] if len(token) >= _MIN_ID else []
+
+
+# ---- taking them out
 
 # Text between blanks, quotes and brackets; escape codes of terminals end in a letter that is not a word.
 _CHUNK = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[@-Z\\^_])?|[^\s\x1b\"'`<>|,;()\[\]{}=&?]++")
@@ -30,7 +191,7 @@ _TOKEN = re.compile(r"[^\W_]++")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile(r"\d")
 _DURATION = re.compile(r"(?:\d{1,9}(?:ms|us|ns|[dhms]))++|\d++[eE]\d*+")
-_WHOLE = re.compile(rf"{IPV4}|[^\W_]++")
+_WHOLE = re.compile(rf"{_IPV4}|[^\W_]++")
 _DATE = re.compile(r"(?:19|20)\d\d[-/.]?[01]\d[-/.]?[0-3]\d(?!\d)")
 # The key of a number, right before it; `host:8080`, `train.py:96` and a path are not keys.
 _NUMBER = (
@@ -45,6 +206,10 @@ MAX_AFFIX = 3  # letters of an ending, such as that of `errors`
 MAX_LENGTH = 4096  # characters without a blank whose parts are looked at
 MAX_CACHED = 100_000
 MAX_CHUNK = 200
+MAX_NAMES = 2_000_000  # a log has a few thousand; this many still fit into memory easily
+# No vowel and no letter of units, number formats and names of metrics: no reader takes `xbc` for a word.
+_STAND_IN = "bcdghjkqvwz"
+_FIRST = "x"
 
 
 @dataclass(slots=True)
@@ -52,19 +217,23 @@ class Scrub:
     """Takes names out of texts, the same way in all texts that it is given.
 
     Attributes:
-        names: the stand-ins.
+        hidden: words to replace everywhere, even if they are common or parts of names of columns.
         columns: names of columns that were kept although not all of their words are known, in order.
+        given: how many stand-ins of each kind were given.
+        left: how many words share one stand-in because there are too many.
         dated: whether a date was found; dates stay.
         zeroed: whether digits of texts or secrets were replaced by zeros.
-        hidden: words to replace everywhere, even if they are common or parts of names of columns.
     """
 
-    names: StandIns = field(default_factory=StandIns)
+    hidden: frozenset[str] = frozenset()
     columns: dict[str, None] = field(default_factory=dict)
+    given: Counter[str] = field(default_factory=Counter)
+    left: int = 0
     dated: bool = False
     zeroed: bool = False
-    hidden: frozenset[str] = frozenset()
     _known: frozenset[str] = field(default_factory=known)
+    _stand_ins: dict[str, str] = field(default_factory=dict)
+    _addresses: dict[str, str] = field(default_factory=dict)
     _in_error: bool = False
     _cached: dict[str, str] = field(default_factory=dict)
     _cached_in_errors: dict[str, str] = field(default_factory=dict)
@@ -77,12 +246,7 @@ class Scrub:
 
     def text(self, text: str) -> str:
         """Return a text of any kind without its names."""
-        done = 0
-        parts: list[str] = []
-        for secret in SECRET_VALUE.finditer(text):
-            parts += (self._chunks(text[done : secret.start("value")]), self.secret(secret["value"]))
-            done = secret.end()
-        return "".join((*parts, self._chunks(text[done:])))
+        return _rewritten(_SECRET_VALUE, text, self._chunks, lambda found: self.secret(found["value"]), "value")
 
     def _chunks(self, text: str) -> str:
         return _CHUNK.sub(lambda found: self._chunk(found[0]), text)
@@ -94,24 +258,20 @@ class Scrub:
         if error_words().search(head[:MAX_FORM]):
             usual = self._known, self._cached
             self._known, self._cached, self._in_error = of_errors() - self.hidden, self._cached_in_errors, True
-            found = self._by_keys(line)
+            done = self._by_keys(line)
             self._known, self._cached, self._in_error = *usual, False
-            return found
-        found = self._by_keys(line)
+            return done
+        done = self._by_keys(line)
         # A word of errors beyond the part of a line that the reader looks at must not move into it.
-        if len(line) > MAX_FORM and error_words().search(found[:MAX_FORM]):
-            return error_words().sub(lambda word: self.names.word(word[0], "names"), found)
-        return found
+        if len(line) > MAX_FORM and error_words().search(done[:MAX_FORM]):
+            return error_words().sub(lambda word: self._word(word[0], "names"), done)
+        return done
 
     def _by_keys(self, line: str) -> str:
-        done = 0
-        parts: list[str] = []
-        for key in _KEYED.finditer(line):
-            if SECRET_KEY.fullmatch(key[0]):
-                continue
-            parts += (self.text(line[done : key.start()]), self.column(key[0]))
-            done = key.end()
-        return "".join((*parts, self.text(line[done:])))
+        def key(found: re.Match[str]) -> str | None:
+            return None if SECRET_KEY.fullmatch(found[0]) else self.column(found[0])
+
+        return _rewritten(_KEYED, line, self.text, key)
 
     def value(self, text: str, *, personal: bool = False) -> str:
         """Return a cell or a value without its names; of a sentence no word and no digit stays.
@@ -133,100 +293,88 @@ class Scrub:
 
     def column(self, name: str) -> str:
         """Return the name of a column without a run's name in front of ` - `, addresses, paths and ids."""
-        found = self._cached_columns.get(name)
-        if found is None:
+        done = self._cached_columns.get(name)
+        if done is None:
             run, dash, metric = name.rpartition(" - ")
-            shown = _CHUNK.sub(lambda part: self._part(part[0]), self._without_hidden(metric))
-            found = f"{self.text(run)}{dash}{shown}"
+            for word in sorted(self.hidden, key=lambda word: (-len(word), word)):  # even inside longer ones
+                hide = re.compile(re.escape(word), re.IGNORECASE)
+                metric = hide.sub(lambda found: self._word(found[0], "names"), metric)
+            done = f"{self.text(run)}{dash}{_CHUNK.sub(lambda part: self._part(part[0]), metric)}"
             if len(self._cached_columns) < MAX_CACHED and len(name) <= MAX_CHUNK:
-                self._cached_columns[name] = found
-            kept = {*_TOKEN.findall(name)} & {*_TOKEN.findall(found)}
+                self._cached_columns[name] = done
+            kept = {*_TOKEN.findall(name)} & {*_TOKEN.findall(done)}
             if len(self.columns) < MAX_CACHED and any(map(self._is_unknown, kept)):
-                self.columns[found] = None
-        return found
-
-    def _without_hidden(self, name: str) -> str:
-        """Return a column's name without the words to hide, even inside longer ones."""
-        for word in sorted(self.hidden, key=lambda word: (-len(word), word)):
-            name = re.sub(re.escape(word), lambda found: self.names.word(found[0], "names"), name, flags=re.IGNORECASE)
-        return name
+                self.columns[done] = None
+        return done
 
     def _part(self, chunk: str) -> str:
         """Return a part of a column's name without paths, addresses and ids."""
-        if NOT_A_NAME.search(chunk):
+        if _NOT_A_NAME.search(chunk):
             return self._chunk(chunk)
-        return _TOKEN.sub(lambda found: self._id_in_column(found[0]), chunk)
 
-    def _id_in_column(self, token: str) -> str:
-        if len(token) >= MIN_ID_IN_COLUMN and _DIGIT.search(token):
-            return self._token(token, "ids")
-        return token
+        def token(found: re.Match[str]) -> str:
+            mixed = len(found[0]) >= MIN_ID_IN_COLUMN and _DIGIT.search(found[0])
+            return self._token(found[0], "ids") if mixed else found[0]
+
+        return _TOKEN.sub(token, chunk)
 
     def _chunk(self, chunk: str) -> str:
         if chunk[0] == "\x1b":
             return chunk
         if not _LETTER.search(chunk):
             self.dated = self.dated or _DATE.search(chunk) is not None
-            if chunk.count(".") > 2:
-                return ADDRESS.sub(lambda found: self.names.address(found[0]), chunk)
-            return chunk
-        found = self._cached.get(chunk)
-        if found is None:
-            found = self._scrubbed(chunk)
+            return _ADDRESS.sub(lambda found: self._address(found[0]), chunk) if chunk.count(".") > 2 else chunk
+        done = self._cached.get(chunk)
+        if done is None:
+            done = self._scrubbed(chunk)
             if len(self._cached) < MAX_CACHED and len(chunk) <= MAX_CHUNK:
-                self._cached[chunk] = found
-        return found
+                self._cached[chunk] = done
+        return done
 
     def _scrubbed(self, chunk: str) -> str:
         if len(chunk) > MAX_LENGTH:
             return self._whole(chunk, "names")
-        kind = kind_of(chunk)
         self.dated = self.dated or _DATE.search(chunk) is not None
-        if kind == "e-mail addresses":
-            return self._whole(chunk, kind)
-        done = 0
-        parts: list[str] = []
-        for found in SPECIAL.finditer(chunk):
-            parts += (self._words(chunk[done : found.start()], kind), self._special(found, kind))
-            done = found.end()
-        return "".join((*parts, self._words(chunk[done:], kind)))
+        if "://" in chunk:
+            kind = "URLs"
+        elif _MAIL.search(chunk):
+            return self._whole(chunk, "e-mail addresses")
+        else:
+            kind = "paths" if "/" in chunk or "\\" in chunk else "names"
 
-    def _special(self, found: re.Match[str], kind: str) -> str:
-        if found["ip"]:
-            return self.names.address(found[0])
-        if found["named"]:
-            return self.names.address(found[0].replace("-", ".")).replace(".", "-")
-        if found["ids"]:
-            return self.names.word(found[0], "ids")
-        if found["ip6"]:
-            return self.names.word(found[0], "IP addresses")
-        return self._whole(found[0], kind)
+        def special(found: re.Match[str]) -> str:
+            if found["ip"]:
+                return self._address(found[0])
+            if found["named"]:
+                return self._address(found[0].replace("-", ".")).replace(".", "-")
+            if found["ids"] or found["ip6"]:
+                return self._word(found[0], "ids" if found["ids"] else "IP addresses")
+            return self._whole(found[0], kind)
 
-    def _words(self, text: str, kind: str) -> str:
-        return _TOKEN.sub(lambda found: self._token(found[0], kind), text)
+        words = lambda text: _TOKEN.sub(lambda found: self._token(found[0], kind), text)  # noqa: E731
+        return _rewritten(_SPECIAL, chunk, words, special)
 
     def _token(self, token: str, kind: str) -> str:
         """Return a run of letters and digits with stand-ins for its unknown words."""
         if not self._is_unknown(token):
             return token
         if self._is_id(token):
-            digits = re.match(r"\d?", token)[0]  # type: ignore[index]
-            return digits + self.names.word(token, "ids").lower()
-        return in_pieces(token).sub(lambda found: self._piece(found[0], kind), token)
+            return (token[0] if token[0].isdigit() else "") + self._word(token, "ids").lower()
+        return _in_pieces(token).sub(lambda found: self._piece(found[0], kind), token)
 
     def _piece(self, piece: str, kind: str) -> str:
         if not self._is_name(piece):
             return piece
         found = error_words().search(piece) if self._in_error else None
-        if found:
-            return f"{self._affix(piece[: found.start()], kind)}{found[0]}{self._affix(piece[found.end() :], kind)}"
-        return self.names.word(piece, kind, self._known)
-
-    def _affix(self, part: str, kind: str) -> str:
-        """Return the text before or after a word of errors: an ending stays, a name is replaced."""
-        if len(part) <= MAX_AFFIX or part.lower() in self._known:
-            return part
-        return self.names.word(part, kind, self._known)
+        if not found:
+            return self._word(piece, kind, avoid_known=True)
+        # An ending of a word of errors stays, a name before or after it is replaced.
+        ends = (piece[: found.start()], piece[found.end() :])
+        before, after = (
+            part if len(part) <= MAX_AFFIX or part.lower() in self._known else self._word(part, kind, avoid_known=True)
+            for part in ends
+        )
+        return f"{before}{found[0]}{after}"
 
     def _is_name(self, piece: str) -> bool:
         """Return whether a run of letters is replaced; a single letter reveals nothing."""
@@ -235,27 +383,87 @@ class Scrub:
     def _is_unknown(self, token: str) -> bool:
         if token.isdigit() or token.lower() in self._known or _DURATION.fullmatch(token):
             return False
-        if self._is_id(token):
-            return True
-        return any(map(self._is_name, in_pieces(token).findall(token)))
+        return self._is_id(token) or any(map(self._is_name, _in_pieces(token).findall(token)))
 
     def _is_id(self, token: str) -> bool:
         """Return whether letters and digits are mixed as in an id."""
-        return not _DURATION.fullmatch(token) and not all(word in self._known for word in is_mixed(token))
+        return not _DURATION.fullmatch(token) and not all(word in self._known for word in _words_in_id(token))
 
     def _replace(self, token: str, kind: str) -> str:
         if token.isdigit():
             self.zeroed = True
             return "0" * len(token)
-        return self.names.word(token, kind)
+        return self._word(token, kind)
 
     def _whole(self, text: str, kind: str) -> str:
         """Return a text with all its words replaced, however common."""
-        return _WHOLE.sub(lambda found: self._replace_word(found[0], kind), text)
 
-    def _replace_word(self, token: str, kind: str) -> str:
-        if _LETTER.search(token):
-            return self.names.word(token, kind)
-        if "." in token:
-            return self.names.address(token)
-        return token
+        def word(found: re.Match[str]) -> str:
+            if _LETTER.search(found[0]):
+                return self._word(found[0], kind)
+            return self._address(found[0]) if "." in found[0] else found[0]
+
+        return _WHOLE.sub(word, text)
+
+    def _word(self, name: str, kind: str, *, avoid_known: bool = False) -> str:
+        """Return the stand-in of a name: only letters, in the case of the name.
+
+        Args:
+            name: as it was written; names that differ only in case share a stand-in.
+            kind: what to count it as, if it is new.
+            avoid_known: whether it must not be a word that stays.
+        """
+        key = name.lower()
+        done = self._stand_ins.get(key)
+        if done is None:
+            if len(self._stand_ins) >= MAX_NAMES:
+                self.left += 1
+                return _FIRST + _STAND_IN
+            done = _spelled(len(self._stand_ins))
+            if avoid_known and done in self._known:  # made different by a letter that no other ends with
+                done += _FIRST
+            self._stand_ins[key] = done
+            self.given[kind] += 1
+        if len(name) > 1 and name.isupper():
+            return done.upper()
+        return done.capitalize() if name[:1].isupper() else done
+
+    def _address(self, name: str) -> str:
+        """Return the stand-in of an IPv4 address: one of a private network."""
+        done = self._addresses.get(name)
+        if done is None:
+            number = len(self._addresses) % (1 << 24)
+            done = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+            if len(self._addresses) < MAX_NAMES:
+                self._addresses[name] = done
+                self.given["IP addresses"] += 1
+        return done
+
+
+def _rewritten(
+    pattern: re.Pattern[str],
+    text: str,
+    between: Callable[[str], str],
+    change: Callable[[re.Match[str]], str | None],
+    group: str | int = 0,
+) -> str:
+    """Return a text with what a pattern finds changed in one way, unless that gives None, and the rest in another."""
+    done = 0
+    parts: list[str] = []
+    for found in pattern.finditer(text):
+        new = change(found)
+        if new is not None:
+            parts += (between(text[done : found.start(group)]), new)
+            done = found.end()
+    return "".join((*parts, between(text[done:])))
+
+
+def _spelled(number: int) -> str:
+    """Return the stand-in of a number: at least two letters after the first, unique to the number."""
+    letters, size = "", len(_STAND_IN)
+    number += size  # from two letters on
+    while True:
+        letters = _STAND_IN[number % size] + letters
+        number = number // size - 1
+        if number < 0:
+            return _FIRST + letters

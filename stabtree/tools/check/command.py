@@ -26,7 +26,7 @@ Configs = Annotated[
     list[str],
     typer.Argument(
         metavar="CONFIG",
-        help="Configurations, each of a run of its own: YAML, JSON, TOML, Python, a shell script, or a folder.",
+        help="Configurations, each of a run of its own: YAML, JSON, TOML, or a folder.",
     ),
 ]
 Merge = Annotated[
@@ -51,7 +51,6 @@ CheckOutput = Annotated[
 EPILOG = """\b
 Examples:
   stabtree check config.yaml                    before a GPU is touched
-  stabtree check train.py                       its arguments; read, never run
   stabtree check train.yaml zero3.json --merge  one configuration in two files
   stabtree check 'configs/*.yaml' -q            one line each
   stabtree check config.yaml --trees rules      with your team's rules
@@ -116,11 +115,11 @@ def _files(paths: list[str]) -> list[str]:
 
 
 def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
-    """Return what was found in a configuration; for machines with the hashes of its files."""
+    """Return the outcome of a configuration; for machines with the hashes of its files."""
     from stabtree.judging.outcome import Outcome
     from stabtree.loaders.paths.inputs import with_inputs
-    from stabtree.tools.check.configs.load import load_config
     from stabtree.tools.check.judge import checked
+    from stabtree.tools.check.load import load_config
 
     name = ", ".join(map(masked, files))
     try:

@@ -25,7 +25,7 @@ def checked(run: Run, judging: Judging = USUAL) -> Diagnosis:
     """Diagnose a run before it begins, as far as its configuration shows.
 
     The verdict is unknown if nothing is wrong in fewer than five rules that could be judged. A setting that is missing
-    has the value that its trainer gives it; where that is not known, it is not judged.
+    has the value that its trainer gives it; if that is not known, it is not judged.
 
     Args:
         run: the configuration, from `load_config`.
@@ -34,13 +34,13 @@ def checked(run: Run, judging: Judging = USUAL) -> Diagnosis:
     Raises:
         StabtreeError: if a tree can't be read, or something is set or ignored that does not exist.
     """
-    found = judging.judged(run, rules(judging))
-    missing = tuple(replace(item, log=_how_to_say(item.metrics)) for item in found.missing)
-    open_ = tuple(replace(item, log=_how_to_say(item.names)) for item in found.log_next)
-    verdict = found.verdict
-    if verdict in (Severity.OK, Severity.NOTE) and found.judged < min(ENOUGH, len(found.tree.questions)):
+    diagnosis = judging.judged(run, rules(judging))
+    missing = tuple(replace(item, log=_how_to_say(item.metrics)) for item in diagnosis.missing)
+    log_next = tuple(replace(item, log=_how_to_say(item.names)) for item in diagnosis.log_next)
+    verdict = diagnosis.verdict
+    if verdict in (Severity.OK, Severity.NOTE) and diagnosis.judged < min(ENOUGH, len(diagnosis.tree.questions)):
         verdict = UNKNOWN
-    return replace(found, missing=missing, log_next=open_, verdict=verdict)
+    return replace(diagnosis, missing=missing, log_next=log_next, verdict=verdict)
 
 
 def rules(judging: Judging) -> Tree:
@@ -48,15 +48,11 @@ def rules(judging: Judging) -> Tree:
 
     The project's own single tree is one for logs.
     """
-    if judging.tree:
-        tree = load_tree(judging.tree)
-        if CONFIG in tree.when:
-            return tree
-        return replace(tree, when=(*tree.when, CONFIG))
-    return load_preflight(judging.trees or judging.settings.trees or None)
+    if not judging.tree:
+        return load_preflight(judging.trees or judging.settings.trees or None)
+    tree = load_tree(judging.tree)
+    return tree if CONFIG in tree.when else replace(tree, when=(*tree.when, CONFIG))
 
 
 def _how_to_say(keys: tuple[str, ...]) -> str:
-    if keys:
-        return f"say {in_words(keys)} in the configuration"
-    return ""
+    return f"say {in_words(keys)} in the configuration" if keys else ""

@@ -1,155 +1,304 @@
-"""A configuration's diagnosis in words: each finding with its value, cost, fix and source, and what was not judged."""
+"""The outputs of `check`: what to fix before the run, each with its value, its cost, its fix and its source."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from itertools import chain
+from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, cast
 
+from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words
 from stabtree.frameworks.load import framework
-from stabtree.report.model.words import badge, finding_title, headline, ignored_counts
-from stabtree.report.text import counted
+from stabtree.judging.outcome import UNREAD
+from stabtree.report.markdown.text import escape, folded, listed, paged, table
+from stabtree.report.model.words import accepted_notes, badge, finding_title, ignored_counts
+from stabtree.report.model.words import headline as headline_of
+from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
+from stabtree.report.outputs import HEADLINE, JSON, JSONL, RUN, RUNS, output
+from stabtree.report.page import Page, new_page
+from stabtree.report.screen.headline import one_line
+from stabtree.report.text import clipped, counted, in_lines
 from stabtree.report.verdicts import BADGES
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.judging.outcome import Outcome
 
-LINE = re.compile(r":(\d+)(?:,|$)")  # in a source such as `config.yaml:12, optimizer.lr`
+MAX_LINES = 40
+HEAD = 6
+INDENT = 2
+MAX_FINDINGS = 28  # that are named on a screen
+MAX_NOTES = 2
+MIN_NAME = 24  # characters of a path
+LOUD = (Severity.CRITICAL, Severity.WARNING)
+# How many lines of each part of a finding a screen has, in three lengths: a title always has one.
+WHOLE, BRIEF, TITLE = {"now": 2, "cost": 2, "fix": 2, "from": 1}, {"now": 1, "fix": 1}, dict[str, int]()
+_LINE = re.compile(r":(\d+)(?:,|$)")  # in a source such as `config.yaml:12, optimizer.lr`
 
 
-class Item(NamedTuple):
-    """One finding.
+def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return configurations' diagnoses for a terminal: one on one screen or in full, several in a line each."""
+    name, found = outcomes[0]
+    if len(outcomes) > 1 or isinstance(found, StabtreeError):
+        return _several(outcomes, look)
+    if look.length is Length.FULL:
+        return _full(found, name, look)
+    loud = [finding for finding in found.findings if finding.leaf.severity in LOUD][:MAX_FINDINGS]
+    # From the longest form to the shortest: the worst are shortened last, the notes first.
+    forms = [
+        [long] * whole + [short] * (len(loud) - whole)
+        for (long, short), whole in itertools.product(
+            itertools.pairwise((WHOLE, BRIEF, TITLE)), range(len(loud), -1, -1)
+        )
+    ]
+    text = ""
+    for index, form in enumerate([forms[0], *forms]):
+        text = _short(found, name, form, look, notes=not index)
+        if text.count("\n") <= MAX_LINES:
+            break
+    return text
 
-    Attributes:
-        severity: how bad it is.
-        leaf: its id.
-        title: what it is.
-        now: the value that decided, where it is set, and what it was compared with.
-        cost: what it costs to leave it.
-        fixes: what to do, in order.
-        source: the documents that say so.
+
+def _short(found: Diagnosis, name: str, forms: list[dict[str, int]], look: RenderOptions, *, notes: bool) -> str:
+    """Return a diagnosis on a screen, its alarms in these forms.
+
+    Args:
+        found: the diagnosis.
+        name: its configuration, as it was typed.
+        forms: for each alarm, how many lines each of its parts has.
+        look: how it is shown.
+        notes: whether notes have a line each; else they are only named.
     """
+    page = new_page(look)
+    _head(page, found, name)
+    loud = [finding for finding in found.findings if finding.leaf.severity in LOUD]
+    quiet = [finding for finding in found.findings if finding.leaf.severity not in LOUD]
+    before = WHOLE
+    for finding, form in zip(loud, forms, strict=False):
+        if form is WHOLE or before is WHOLE:
+            page.blank()
+        before = form
+        _title(page, finding)
+        for head, text in _rows(finding):
+            for line in (
+                in_lines(page.plain(text), page.width - INDENT - HEAD, form.get(head, 0)) if head in form else ()
+            ):
+                page.lines([[(f"{head:<{HEAD}}", "dim"), (line, "")]], indent=INDENT)
+                head = ""  # noqa: PLW2901 - beside the first line alone
+    if len(loud) > len(forms):
+        page.line((f"and {len(loud) - len(forms)} more (--full)", ""))
+    if quiet:
+        page.blank()
+    for finding in quiet if notes else ():
+        leaf = finding.leaf.id
+        text = clipped(page.plain(f"{finding_title(finding)}: {_decisive(finding)}"), page.width - HEAD - len(leaf) - 3)
+        page.lines([[(f"{'note':<{HEAD}}", "note word"), (f"{text} ", ""), (f"({leaf})", "id")]])
+    if quiet and not notes:
+        names = ", ".join(finding.leaf.id for finding in quiet)
+        page.item(("note", "note word"), [(names, "id")], indent=0, head_width=HEAD)
+    if found.findings:
+        page.blank()
+    page.lines([[(coverage(found, page.width), "")]])
+    accepted = accepted_notes(found, most=MAX_NOTES)
+    for note in (*_read_from(found, name), *accepted, *found.run.notes[:MAX_NOTES]):
+        page.lines([[(clipped(page.plain(note), page.width), "dim")]])
+    _last(page, found, look)
+    return page.text()
 
-    severity: Severity
-    leaf: str
-    title: str
-    now: str
-    cost: str
-    fixes: tuple[str, ...]
-    source: str
+
+def _full(found: Diagnosis, name: str, look: RenderOptions) -> str:
+    page = new_page(look)
+    _head(page, found, name)
+    for finding in found.findings:
+        page.blank()
+        _title(page, finding)
+        for head, text in _rows(finding, every_fix=True):
+            page.item((head, "dim"), [(text, "")], indent=INDENT, head_width=HEAD)
+    page.blank()
+    page.line((coverage(found), "heading"))
+    for miss in found.missing:
+        text = f"{found.tree.questions[miss.id].ask} {miss.reason}"
+        page.line((f"{miss.id} ", "id"), (text, ""), indent=INDENT, hanging=INDENT)
+    for note in _all_notes(found, name):
+        page.line((note, "dim"), hanging=INDENT)
+    _last(page, found, look)
+    return page.text()
 
 
-class Unjudged(NamedTuple):
-    """A rule that could not be judged: its question, and why."""
+def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
+    """Return a line for each configuration, and one for each of its findings."""
+    page = new_page(look)
+    for outcome in outcomes:
+        found = outcome.found
+        if isinstance(found, StabtreeError):
+            unread = f" {BADGES[UNREAD].word} "
+            page.line((unread, UNREAD), ("  ", ""), (f"{outcome.name}: {found.problem}", ""), hanging=INDENT)
+            continue
+        _head(page, found, outcome.name)
+        for finding in found.findings:
+            severity, title = finding.leaf.severity, f"  {finding_title(finding)} "
+            fix = f": {finding.fixes[0]}" if finding.fixes else ""
+            pieces = [(str(severity), f"{severity} word"), (title, ""), (f"({finding.leaf.id})", "id"), (fix, "dim")]
+            page.line(*pieces, indent=INDENT, hanging=INDENT)
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    listed_ = ", ".join(f"{count} {word}" for word, count in counts.items())
+    code = f" · exit {look.exit_code}" if look.exit_code is not None else ""
+    page.line((f"{len(outcomes)} configurations: {listed_}{code}", "heading"))
+    return page.text()
 
-    id: str
-    ask: str
-    reason: str
+
+def _head(page: Page, found: Diagnosis, name: str) -> None:
+    """Add the verdict and the summary in a line; of a long path only the end, so that they fit."""
+    verdict, text, shown = badge(found), _summary(found), page.plain(name)
+    word = f" {BADGES[verdict].word} "
+    room = max(page.width - INDENT - len(word) - len("  : ") - len(page.plain(text)), MIN_NAME)
+    if len(shown) > room:
+        shown = f"…{shown[1 - room :]}"
+    page.line((word, verdict), ("  ", ""), (f"{shown}: {text}", "heading"), hanging=INDENT)
 
 
-def items(diagnosis: Diagnosis) -> list[Item]:
-    """Return the findings, worst first."""
-    return [_item(finding) for finding in diagnosis.findings]
+def _title(page: Page, finding: Incident) -> None:
+    word, leaf = str(finding.leaf.severity), f" ({finding.leaf.id})"
+    title = clipped(page.plain(finding_title(finding)), page.width - len(word) - 2 - len(leaf))
+    page.lines([[(word, f"{word} word"), (f"  {title}", "heading"), (leaf, "id")]])
 
 
-def _item(finding: Incident) -> Item:
-    leaf = finding.leaf
-    return Item(
-        leaf.severity, leaf.id, finding_title(finding), _decisive(finding), leaf.why, finding.fixes, leaf.source
-    )
+def _last(page: Page, found: Diagnosis, look: RenderOptions) -> None:
+    page.line((_closing(found, look.exit_code), "heading" if found.findings else ""))
+
+
+def _rows(finding: Incident, *, every_fix: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the value that decided, what it costs to leave it, what to do, and who says so."""
+    yield "now", _decisive(finding)
+    yield "cost", finding.leaf.why
+    yield from (("fix", fix) for fix in (finding.fixes if every_fix else finding.fixes[:1]))
+    yield "from", finding.leaf.source
 
 
 def _decisive(finding: Incident) -> str:
     """Return the text of the evidence that decided: that of the walk's last question."""
-    if finding.evidence:
-        return finding.evidence[-1].text
-    return ""
+    return finding.evidence[-1].text if finding.evidence else ""
 
 
-def location_of(diagnosis: Diagnosis, finding: Incident) -> tuple[str, int | None]:
+def location_of(found: Diagnosis, finding: Incident) -> tuple[str, int | None]:
     """Return the file and the line of the first setting that decided; no line if the format has none."""
     text = _decisive(finding)
-    quoted = sorted((text.find(f"({item.source})"), item.source) for item in diagnosis.run.config.values())
+    quoted = sorted((text.find(f"({item.source})"), item.source) for item in found.run.config.values())
     for at, source in quoted:
-        paths = [use.path for use in diagnosis.run.sources if source.startswith(PurePath(use.path).name)]
+        paths = [use.path for use in found.run.sources if source.startswith(PurePath(use.path).name)]
         if at >= 0 and paths:
-            line = LINE.search(source)
+            line = _LINE.search(source)
             return paths[-1], int(line[1]) if line else None
     return "", None
 
 
-def read_from(diagnosis: Diagnosis, name: str) -> list[str]:
-    """Return a line for the trainer, if it is known, and one for the files, if they are not what was named."""
-    lines = []
-    trainer = diagnosis.run.setting("framework")
+def _all_notes(found: Diagnosis, name: str) -> tuple[str, ...]:
+    return (*_read_from(found, name), *accepted_notes(found), *found.run.notes)
+
+
+def _read_from(found: Diagnosis, name: str) -> Iterator[str]:
+    """Yield a line for the trainer, if it is known, and one for the files, if they are not what was named."""
+    trainer = found.run.setting("framework")
     if trainer:
-        lines.append(f"Trainer: {framework(str(trainer)).name}.")
-    files = [source.path for source in diagnosis.run.sources]
+        yield f"Trainer: {framework(str(trainer)).name}."
+    files = [source.path for source in found.run.sources]
     if ", ".join(files) != clean(name):
         folder = f"{clean(name).rstrip('/')}/"
-        lines.append(f"Read: {in_words([file.removeprefix(folder) for file in files])}.")
-    return lines
+        yield f"Read: {in_words([file.removeprefix(folder) for file in files])}."
 
 
-def unjudged(diagnosis: Diagnosis) -> list[Unjudged]:
-    """Return the rules that apply and could not be judged."""
-    questions = diagnosis.tree.questions
-    return [Unjudged(miss.id, questions[miss.id].ask, miss.reason) for miss in diagnosis.missing]
-
-
-def coverage(diagnosis: Diagnosis, width: int = 200) -> str:
+def coverage(found: Diagnosis, width: int = 200) -> str:
     """Return how many rules were judged and which settings are missing, those that most rules ask for first.
 
     Args:
-        diagnosis: the diagnosis.
+        found: the diagnosis.
         width: how many characters fit.
     """
-    text = f"{counted(diagnosis.judged, 'rule')} judged"
-    if not diagnosis.missing:
+    text = f"{counted(found.judged, 'rule')} judged"
+    if not found.missing:
         return text
-    text = f"{text}, {len(diagnosis.missing)} not"
-    missing = Counter(chain.from_iterable(miss.metrics for miss in diagnosis.missing))
-    keys = [key for key, _ in missing.most_common()]
+    text = f"{text}, {len(found.missing)} not"
+    keys = [key for key, _ in Counter(key for miss in found.missing for key in miss.metrics).most_common()]
     for shown in range(len(keys), 0, -1):
-        named = f"{text}: {_list(keys, shown)} not said"
-        if len(named) <= width:
-            return named
+        rest = len(keys) - shown
+        named = f"{', '.join(keys[:shown])} and {rest} more" if rest else in_words(keys)
+        if len(f"{text}: {named} not said") <= width:
+            return f"{text}: {named} not said"
     return text
 
 
-def _list(keys: list[str], shown: int) -> str:
-    rest = len(keys) - shown
-    if rest:
-        return f"{', '.join(keys[:shown])} and {rest} more"
-    return in_words(keys)
-
-
-def summary(diagnosis: Diagnosis) -> str:
+def _summary(found: Diagnosis) -> str:
     """Return the headline of a single finding; of several the number of each severity."""
-    found = Counter(str(finding.leaf.severity) for finding in diagnosis.findings)
-    if found.total() < 2 or diagnosis.ignored:
-        return headline(diagnosis)
-    texts = {word: counted(count, word) for word, count in found.items()}
-    if Severity.CRITICAL in found:  # no noun, so without a plural
-        texts[Severity.CRITICAL] = f"{found[Severity.CRITICAL]} {Severity.CRITICAL}"
-    return ", ".join(texts.values())
+    counts = Counter(str(finding.leaf.severity) for finding in found.findings)
+    if counts.total() < 2 or found.ignored:
+        return headline_of(found)
+    # `critical` is no noun, so it has no plural.
+    texts = (f"{n} {word}" if word == Severity.CRITICAL else counted(n, word) for word, n in counts.items())
+    return ", ".join(texts)
 
 
-def closing(diagnosis: Diagnosis, exit_code: int | None) -> str:
+def _closing(found: Diagnosis, exit_code: int | None) -> str:
     """Return the last line: the verdict, the findings, the exit code."""
-    first = BADGES[badge(diagnosis)].word.lower()
-    found = diagnosis.findings
-    if found:
-        first = f"{first}: {found[0].leaf.id}"
-    if len(found) > 1:
-        first = f"{first} and {len(found) - 1} more"
-    parts = [first]
-    if diagnosis.ignored:
-        parts.append(ignored_counts(diagnosis))
-    if exit_code is not None:
-        parts.append(f"exit {exit_code}")
-    return " · ".join(parts)
+    first = BADGES[badge(found)].word.lower()
+    if found.findings:
+        first = f"{first}: {found.findings[0].leaf.id}"
+    if len(found.findings) > 1:
+        first = f"{first} and {len(found.findings) - 1} more"
+    parts = [first, ignored_counts(found) if found.ignored else ""]
+    return " · ".join([*filter(None, parts), *([f"exit {exit_code}"] if exit_code is not None else [])])
+
+
+def headline(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return one line for each configuration."""
+    if len(outcomes) > 1:
+        return str(output(RUNS, HEADLINE)(outcomes, look))
+    name, found = outcomes[0]
+    return _several(outcomes, look) if isinstance(found, StabtreeError) else one_line(found, name, look)
+
+
+def markdown(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return the diagnoses for a pull request, in the order of the paths: a table of what to fix each."""
+    parts = []
+    for name, found in outcomes:
+        if isinstance(found, StabtreeError):
+            parts.append(f"### {BADGES[UNREAD].word}: {escape(name)}: {escape(found.problem)}\n")
+            continue
+        rows = [
+            (
+                f"**{finding.leaf.severity}**",
+                f"{escape(finding_title(finding))} ({escape(finding.leaf.id)})",
+                *map(escape, (_decisive(finding), finding.leaf.why)),
+                "<br>".join(map(escape, finding.fixes)),
+                escape(finding.leaf.source),
+            )
+            for finding in found.findings
+        ]
+        missing = [escape(f"{m.id}: {found.tree.questions[m.id].ask} {m.reason}") for m in found.missing]
+        judged = escape(coverage(found))
+        parts.append(
+            paged(
+                f"### {BADGES[badge(found)].word}: {escape(name)}: {escape(headline_of(found))}",
+                table(("", "what", "now", "what it costs", "fix", "source"), rows) if rows else "",
+                folded(judged, listed(missing)) if missing else judged,
+                listed(map(escape, _all_notes(found, name))),
+                f"**{escape(_closing(found, look.exit_code))}**",
+            )
+        )
+    return "\n".join(parts)
+
+
+def _data(kind: str, outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return what machines read of runs, of a single one as of a run that is diagnosed alone."""
+    if len(outcomes) > 1:
+        return str(output(RUNS, kind)(outcomes, look))
+    return str(output(RUN, kind)(cast("Diagnosis", outcomes[0].found), look))
+
+
+json: Callable[..., str] = partial(_data, JSON)
+jsonl: Callable[..., str] = partial(_data, JSONL)

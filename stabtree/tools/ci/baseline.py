@@ -1,7 +1,8 @@
-"""A baseline: the findings that somebody accepted, in a file that is read and written here."""
+"""A baseline: the findings that somebody accepted, each by a fingerprint, in a file that is read and written here."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections import Counter
@@ -17,7 +18,6 @@ from stabtree.diagnosis.ignored import Accepted
 from stabtree.judging.accepted import FindingKey, KnownFinding
 from stabtree.judging.levels import fails
 from stabtree.loaders.assemble.steps import MAX_STEP
-from stabtree.tools.ci.fingerprint import fingerprint
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -26,10 +26,41 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.run import Run
 
+FINGERPRINT = "stabtree/v1"
+"""The version of what is hashed; change it with the recipe, so that no old fingerprint equals a new one."""
 VERSION = 1
 MARK = "stabtree_baseline"
-LARGEST_BYTES = 16_000_000
+MAX_BYTES = 16_000_000
+MAX_TEXT = 200  # characters of a reason
 WRITE = "write one by `stabtree baseline PATH --output FILE`"
+
+
+def fingerprint(diagnosis: Diagnosis, finding: Incident) -> str:
+    """Return the SHA-256, in hex, of the leaf, the run's name, and everything logged up to the onset.
+
+    It stays the same when the log grows, also by new columns. It changes with another NaN in the same file, and with
+    a changed row before the onset. A finding without an onset rests on the whole log, so it changes when that grows.
+
+    Args:
+        diagnosis: the run's diagnosis.
+        finding: one of its findings.
+    """
+    run, onset = diagnosis.run, finding.onset_step
+    parts = [name.encode("utf-8", "surrogatepass") for name in (FINGERPRINT, finding.leaf.id, run.name)]
+    for metric, read in sorted(run.series.items()):
+        series = run.written.get(metric, read)  # what a value is taken for may change as the log grows
+        count = len(series) if onset is None else int(np.searchsorted(series.steps, onset, side="right"))
+        if count:
+            values = series.values[:count]
+            parts += [
+                metric.encode("utf-8", "surrogatepass"),
+                series.steps[:count].astype("<i8").tobytes(),
+                np.where(np.isnan(values), np.nan, values).astype("<f8").tobytes(),  # a NaN has many spellings
+            ]
+    digest = hashlib.sha256()
+    for part in parts:  # with its length before it, so that no two lists of parts give the same bytes
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +89,8 @@ class Baseline:
         if entry is None or finding.leaf.severity.rank > Severity(entry.severity).rank:
             return None
         now = breaks(diagnosis.run)
-        metrics = ["loss", *(item.metric for item in finding.evidence if item.metric)]
-        if any(now.get(name, 0) > entry.breaks.get(name, 0) for name in map(_group, metrics)):
+        metrics = {_group(name) for name in ("loss", *(item.metric for item in finding.evidence if item.metric))}
+        if any(now.get(name, 0) > entry.breaks.get(name, 0) for name in metrics):
             return None
         return Accepted(entry.reason, entry.since, clean(self.source))
 
@@ -106,14 +137,7 @@ class BaselineWriter:
 
 
 class Update(NamedTuple):
-    """A baseline after an update.
-
-    Attributes:
-        entries: its findings.
-        new: how many of them are new.
-        kept: how many of the runs that were judged it kept.
-        dropped: how many of these runs it no longer holds.
-    """
+    """The findings of a baseline after an update; how many are new, were kept and were dropped of the judged runs."""
 
     entries: tuple[KnownFinding, ...]
     new: int
@@ -147,33 +171,18 @@ def changed(
     return Update(entries, len(new), len(same), len(before) - len(others) - len(same))
 
 
+def entry_of(diagnosis: Diagnosis, finding: Incident, folder: str) -> KnownFinding:
+    """Return a finding as a baseline in that folder keeps it."""
+    run, leaf = diagnosis.run, finding.leaf
+    mark = fingerprint(diagnosis, finding)
+    return KnownFinding(
+        placed(run, folder), run.name, leaf.id, str(leaf.severity), finding.onset_step, mark, breaks(run)
+    )
+
+
 def folder_of(file: str) -> str:
     """Return the absolute path of a file's folder."""
     return str(Path(file).absolute().parent)
-
-
-def baseline_of(source: str, entries: Iterable[KnownFinding]) -> Baseline:
-    """Return the baseline of a file that holds these findings."""
-    runs: dict[tuple[str, str], tuple[KnownFinding, ...]] = {}
-    known = {}
-    for entry in entries:
-        known[entry.fingerprint] = entry
-        key = (entry.path, entry.run)
-        runs[key] = (*runs.get(key, ()), entry)
-    return Baseline(source, folder_of(source), known, runs)
-
-
-def entry_of(diagnosis: Diagnosis, finding: Incident, folder: str) -> KnownFinding:
-    """Return a finding as a baseline in that folder keeps it."""
-    return KnownFinding(
-        path=placed(diagnosis.run, folder),
-        run=diagnosis.run.name,
-        leaf=finding.leaf.id,
-        severity=str(finding.leaf.severity),
-        onset_step=finding.onset_step,
-        fingerprint=fingerprint(diagnosis, finding),
-        breaks=breaks(diagnosis.run),
-    )
 
 
 def placed(run: Run, folder: str) -> str:
@@ -189,17 +198,18 @@ def placed(run: Run, folder: str) -> str:
 
 def breaks(run: Run) -> dict[str, int]:
     """Count how often the series of each metric stop being finite; metrics that never do are left out."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for metric, series in sorted(run.series.items()):
         bad = ~np.isfinite(series.values)
-        count = int(np.count_nonzero(bad[1:] & ~bad[:-1])) + int(bad[:1].sum())
-        if count:
-            found[_group(metric)] += count
-    return dict(found)
+        counts[_group(metric)] += int(np.count_nonzero(bad[1:] & ~bad[:-1])) + int(bad[:1].sum())
+    return {metric: count for metric, count in counts.items() if count}
 
 
 def _group(metric: str) -> str:
     return metric.partition("/")[0]
+
+
+# ---- the file
 
 
 def written(entries: Iterable[KnownFinding]) -> str:
@@ -217,26 +227,16 @@ def read_baseline(file: str | Path) -> Baseline:
     where = clean(file)
     try:
         with Path(file).open("rb") as stream:
-            raw = stream.read(LARGEST_BYTES + 1)
+            raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StabtreeError(f"it can't be read: {reason}", where=where, hint=WRITE) from None
-    if len(raw) > LARGEST_BYTES:
+    if len(raw) > MAX_BYTES:
         raise StabtreeError("it is over 16 MB, too large for a baseline", where=where, hint="name another file")
     try:
         document: Any = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise StabtreeError(f"it is damaged: {clean(error, 100)}", where=where, hint=WRITE) from None
-    items = _items(document, where)
-    return baseline_of(str(file), [_entry(item, f"{where}: findings[{index}]") for index, item in enumerate(items)])
-
-
-def _items(document: Any, where: str) -> list[Any]:
-    """Return the findings of the file.
-
-    Raises:
-        StabtreeError: if it is not a baseline that is known.
-    """
     if not isinstance(document, dict) or MARK not in document:
         raise StabtreeError("it is not a baseline of stabtree", where=where, hint=WRITE)
     if document[MARK] is True or document[MARK] != VERSION:
@@ -245,7 +245,31 @@ def _items(document: Any, where: str) -> list[Any]:
     items = document.get("findings")
     if not isinstance(items, list):
         raise StabtreeError("it is damaged: findings must be a list", where=where, hint=WRITE)
-    return items
+    return baseline_of(str(file), [_entry(item, f"{where}: findings[{index}]") for index, item in enumerate(items)])
+
+
+def baseline_of(source: str, entries: Iterable[KnownFinding]) -> Baseline:
+    """Return the baseline of a file that holds these findings."""
+    runs: dict[tuple[str, str], tuple[KnownFinding, ...]] = {}
+    known = {}
+    for entry in entries:
+        known[entry.fingerprint] = entry
+        runs[entry.key[:2]] = (*runs.get(entry.key[:2], ()), entry)
+    return Baseline(source, folder_of(source), known, runs)
+
+
+_TEXT = (lambda value: isinstance(value, str), "a text")
+# The keys of a finding: a test of the value, and what it must be.
+_KEYS: dict[str, tuple[Any, str]] = {
+    **dict.fromkeys(("path", "run", "leaf", "fingerprint", "reason", "since"), _TEXT),
+    "severity": (lambda value: value in [*map(str, Severity)], f"one of {', '.join(Severity)}"),
+    "onset_step": (lambda value: value is None or (type(value) is int and 0 <= value < MAX_STEP), "a step or null"),
+    "breaks": (
+        lambda value: isinstance(value, dict) and all(type(count) is int for count in value.values()),
+        "an object of whole numbers",
+    ),
+}
+_OPTIONAL = ("breaks", "reason", "since")
 
 
 def _entry(item: Any, where: str) -> KnownFinding:
@@ -254,44 +278,14 @@ def _entry(item: Any, where: str) -> KnownFinding:
     Raises:
         StabtreeError: for a key that is unknown, is missing, or has a value of another type.
     """
-    problem = _entry_problem(item)
+    if not isinstance(item, dict):
+        problem = "it is damaged: a finding must be an object"
+    else:
+        unknown = (f"there is no key {clean(key, 60)!r}{near(key, _KEYS)}" for key in item if key not in _KEYS)
+        missing = (f"{key} is missing" for key in _KEYS if key not in item and key not in _OPTIONAL)
+        wrong = (f"{key} must be {kind}" for key, (fits, kind) in _KEYS.items() if key in item and not fits(item[key]))
+        problem = next((text for texts in (unknown, missing, wrong) for text in texts), "")
     if problem:
         raise StabtreeError(problem, where=where, hint="correct it, or accept the finding again")
     # No control characters may reach the screen.
-    texts = {key: clean(item[key], MAX_TEXT) for key in ("reason", "since") if key in item}
-    return KnownFinding(**{**item, **texts})
-
-
-def _entry_problem(item: Any) -> str:
-    """Return what is wrong with a finding of the file; empty if nothing is."""
-    if not isinstance(item, dict):
-        return "it is damaged: a finding must be an object"
-    for key in item:
-        if key not in KEYS:
-            return f"there is no key {clean(key, 60)!r}{near(key, KEYS)}"
-    for key, (fits, kind) in KEYS.items():
-        if key not in item and key not in OPTIONAL:
-            return f"{key} is missing"
-        if key in item and not fits(item[key]):
-            return f"{key} must be {kind}"
-    return ""
-
-
-MAX_TEXT = 200  # characters of a reason
-OPTIONAL = ("breaks", "reason", "since")
-TEXT = (lambda value: isinstance(value, str), "a text")
-KEYS: dict[str, tuple[Any, str]] = {
-    "path": TEXT,
-    "run": TEXT,
-    "leaf": TEXT,
-    "severity": (lambda value: value in [*map(str, Severity)], f"one of {', '.join(Severity)}"),
-    "onset_step": (lambda value: value is None or (type(value) is int and 0 <= value < MAX_STEP), "a step or null"),
-    "fingerprint": TEXT,
-    "breaks": (
-        lambda value: isinstance(value, dict) and all(type(count) is int for count in value.values()),
-        "an object of whole numbers",
-    ),
-    "reason": TEXT,
-    "since": TEXT,
-}
-"""The keys of a finding: a test of the value, and what it must be."""
+    return KnownFinding(**item | {key: clean(item[key], MAX_TEXT) for key in ("reason", "since") if key in item})

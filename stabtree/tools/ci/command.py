@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,16 +19,6 @@ from stabtree.cli.shell.progress import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.codes import UNUSABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from stabtree.judging.accepted import KnownFinding
-    from stabtree.judging.judge import Judging
-    from stabtree.judging.settings import Settings
-    from stabtree.loaders import Loaded
-    from stabtree.run import Run
-    from stabtree.tools.ci.baseline import Update
 
 DEFAULT = "stabtree-baseline.json"
 FileOpt = Annotated[
@@ -54,7 +44,9 @@ def baseline(
     Warnings and worse are accepted, with --fail-on note also notes. The file keeps what it holds about other runs, and
     the reasons and dates that people wrote into it.
     """
-    from stabtree.tools.ci.baseline import BaselineWriter, changed, folder_of, placed, written
+    from stabtree.judging.stretch import cut, stretch_of
+    from stabtree.loaders import load_runs
+    from stabtree.tools.ci.baseline import BaselineWriter, changed, folder_of, placed, read_baseline, written
     from stabtree.tree.model import Severity
 
     effective = effective_settings(read, judge)
@@ -62,68 +54,28 @@ def baseline(
     if file == "-":
         hint = f"name a file, as in --output {DEFAULT}"
         raise StabtreeError("a baseline is kept in a file", where="--output -", hint=hint)
-    kept = _kept(file, update=update)
+    before = read_baseline(file).runs.values() if update or Path(file).exists() else ()
     record = BaselineWriter(file, effective.levels | {Severity.WARNING})
     judging = judging_by(effective.settings, judge, record)
     with Busy(wanted=True).doing(f"judging {', '.join(paths)}"):
-        loaded = _loaded(paths, read, effective.settings)
-        runs = [item.run for item in loaded if not isinstance(item.run, StabtreeError)]
-        _judge(runs, judging, file)
-    judged = {(placed(run, folder_of(file)), run.name) for run in runs}
-    change = changed(kept, record.found, judged, add=not update)
+        ends = stretch_of(read.steps)
+        loaded = load_runs(*paths, ranks=read.ranks, **reading(read, effective.settings))
+        unread = [(item.name, item.run) for item in loaded if isinstance(item.run, StabtreeError)]
+        if unread and len(unread) == len(loaded):
+            raise unread[0][1]
+        judged = set()
+        for run in (cut(item, ends).run for item in loaded):
+            if not isinstance(run, StabtreeError):
+                # The last of the rules is the baseline itself.
+                protect_run([Path(file).resolve()], run, *judging.rules[:-1])
+                judging.diagnosed(run)
+                judged.add((placed(run, folder_of(file)), run.name))
+    change = changed(chain.from_iterable(before), record.found, judged, add=not update)
     write(Path(file), written(change.entries))
-    unread = [(item.name, item.run) for item in loaded if isinstance(item.run, StabtreeError)]
     for name, error in unread:
         notify(f"note: {name} can't be read: {clean(error.problem)}")
-    emit(_summary(change, file))
-    if unread:
-        raise typer.Exit(UNUSABLE)
-
-
-def _kept(file: str, *, update: bool) -> list[KnownFinding]:
-    """Return what the baseline holds already.
-
-    Raises:
-        StabtreeError: where it can't be read, or is to be updated and does not exist.
-    """
-    from stabtree.tools.ci.baseline import read_baseline
-
-    if not update and not Path(file).exists():
-        return []
-    return list(chain.from_iterable(read_baseline(file).runs.values()))
-
-
-def _loaded(paths: list[str], read: ReadOptions, settings: Settings) -> list[Loaded]:
-    """Return the runs that paths hold.
-
-    Raises:
-        StabtreeError: where none can be read.
-    """
-    from stabtree.judging.stretch import cut, stretch_of
-    from stabtree.loaders import load_runs
-
-    ends = stretch_of(read.steps)
-    loaded = [cut(item, ends) for item in load_runs(*paths, ranks=read.ranks, **reading(read, settings))]
-    unread = [item.run for item in loaded if isinstance(item.run, StabtreeError)]
-    if unread and len(unread) == len(loaded):
-        raise unread[0]
-    return loaded
-
-
-def _judge(runs: Sequence[Run], judging: Judging, file: str) -> None:
-    """Judge all runs, which records what is found.
-
-    Raises:
-        StabtreeError: where the baseline would overwrite something that is read.
-    """
-    rules = judging.rules[:-1]  # the last is the baseline itself
-    for run in runs:
-        protect_run([Path(file).resolve()], run, *rules)
-        judging.diagnosed(run)
-
-
-def _summary(change: Update, file: str) -> str:
-    """Return how much is accepted now."""
     count = len(change.entries)
     accepted = f"{count:,} finding{'' if count == 1 else 's'} accepted in {clean(file)}"
-    return f"{accepted}: {change.new:,} new, {change.kept:,} as before, {change.dropped:,} dropped"
+    emit(f"{accepted}: {change.new:,} new, {change.kept:,} as before, {change.dropped:,} dropped")
+    if unread:
+        raise typer.Exit(UNUSABLE)

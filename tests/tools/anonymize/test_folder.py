@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.loaders import load_run
-from stabtree.tools.anonymize.anonymize import anonymized
-from stabtree.tools.anonymize.folder import MAX_FILES
+from stabtree.tools.anonymize.anonymize import MAX_FILES, anonymized
 from tests.cli.command import run
 from tests.conftest import FIXTURES as ALL
 from tests.loaders import make_binary

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabtree.tools.anonymize.scrub import Scrub
-from stabtree.tools.anonymize.words import known, of_errors
+from stabtree.tools.anonymize.scrub import Scrub, known, of_errors
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
 TOLD = [

@@ -144,6 +144,7 @@ def test_few_findings_are_told_whole_and_the_worst_before_the_others(tmp_path: P
         ({}, (), 0),
         ({"lora_rank": 512}, (), 0),
         ({"lora_rank": 512}, ("--fail-on", "note"), 1),
+        ({"optimizer": "adamww"}, (), 0),
         ({"grad_clip": 0.0}, (), 1),
         ({"grad_clip": 0.0}, ("--fail-on", "critical"), 0),
         ({"grad_clip": 0.0}, ("--ignore", "no-clipping"), 0),

@@ -100,6 +100,28 @@ def test_every_leaf_and_every_answer_has_a_configuration() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("apollo_adamw", "adamw_torch_xla", "adamw_torch_npu_fused", "galore_adamw_8bit_layerwise"),
+        *("ao_adamw_4bit", "ao_adamw_8bit", "dion", "schedule_free_sgd"),
+    ],
+)
+def test_an_optimizer_that_a_trainer_has_is_not_asked_about(name: str) -> None:
+    """Names of transformers and of axolotl."""
+    assert leaves(checked(planned(optimizer=name))) == set()
+
+
+def test_a_name_that_is_nearly_a_known_one_is_asked_about_and_stops_nothing() -> None:
+    """Nearness is no proof: the trainer may know a name that stabtree does not."""
+    for key, name, near in (("optimizer", "adamw_trch", "adamw_torch"), ("lr_schedule", "cosinus", "cosine")):
+        found = checked(planned({key: name}))
+        assert found.verdict == "note"
+        (finding,) = found.findings
+        assert finding.leaf.title.endswith("right?")
+        assert finding.evidence[-1].text.endswith(f"did you mean {near}?")
+
+
 def test_a_setting_that_is_not_said_is_not_judged() -> None:
     """Without it no rule that reads it has an answer: nothing is taken for a default where no trainer is known."""
     for key in GOOD:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stabtree.judging.judge import Judging
-from stabtree.tools.ci.fingerprint import fingerprint
+from stabtree.tools.ci.baseline import fingerprint
 from tests.conftest import make_run, series
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.outcome import Outcome
-from stabtree.tools.ci.github import MAX_RUNS, MAX_SHOWN, github, several, summary
+from stabtree.tools.ci.services import MAX_RUNS, MAX_SHOWN, github, summary
 from tests.tools.ci.reading import commands
 from tests.tools.ci.runs import UNREADABLE, outcome, short
 
@@ -44,7 +44,7 @@ def test_the_line_is_named_only_where_it_is_known() -> None:
 
 def test_the_severity_decides_the_command() -> None:
     """A critical finding and an unreadable log are errors, an open verdict a warning, a lone note a notice."""
-    found = several([outcome("nan-forward"), outcome("plateau"), UNREADABLE, short()])
+    found = github([outcome("nan-forward"), outcome("plateau"), UNREADABLE, short()])
     told = [
         (command.name, command.message.split("\n")[0].rpartition("(")[2].rstrip(")")) for command in commands(found)
     ]
@@ -64,7 +64,7 @@ def test_a_healthy_run_is_one_line_and_no_annotation() -> None:
 def test_no_more_are_annotated_than_github_shows_and_the_rest_is_counted() -> None:
     """Ten errors, though there are twelve, and a line that says so; warnings have ten of their own."""
     found = outcome("nan-forward").found
-    text = several([Outcome(f"runs/{place}", found) for place in range(MAX_SHOWN + 2)] + [outcome("slow-rise")])
+    text = github([Outcome(f"runs/{place}", found) for place in range(MAX_SHOWN + 2)] + [outcome("slow-rise")])
     assert [command.name for command in commands(text)] == ["error"] * MAX_SHOWN + ["warning"]
     assert "Not annotated: 2 more errors" in text
     assert text.endswith(f"{MAX_SHOWN + 3} runs: {MAX_SHOWN + 2} critical, 1 warning\n")

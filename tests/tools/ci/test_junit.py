@@ -8,7 +8,7 @@ import pytest
 
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.report.options import RenderOptions
-from stabtree.tools.ci.junit import junit, several
+from stabtree.tools.ci.services import junit
 from tests.conftest import FIXTURES
 from tests.tools.ci.reading import suites
 from tests.tools.ci.runs import UNREADABLE, outcome, short
@@ -28,7 +28,7 @@ def kinds(element: ET.Element) -> dict[str, str]:
 
 def read(*outcomes: Outcome, look: RenderOptions | None = None) -> ET.Element:
     """The outcomes as a reader of JUnit XML gets them."""
-    return suites(several(outcomes, look or RenderOptions()))
+    return suites(junit(outcomes, look or RenderOptions()))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,8 +9,8 @@ import pytest
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.outcome import Outcome
 from stabtree.report.options import RenderOptions
-from stabtree.tools.ci import gitlab, sarif
-from stabtree.tools.ci.fingerprint import VERSION, fingerprint
+from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint
+from stabtree.tools.ci.services import gitlab, sarif
 from tests.conftest import FIXTURES
 from tests.tools.ci import reading
 from tests.tools.ci.runs import UNREADABLE, outcome, short
@@ -22,14 +22,14 @@ LEVELS = {"critical": "error", "warning": "warning", "note": "note"}
 def test_sarif_holds_each_finding_with_its_rule_and_fingerprint() -> None:
     """Over all fixtures at once: valid, a rule for each leaf, the level of its severity, a fingerprint of its own."""
     outcomes = [outcome(name) for name in NAMES]
-    run = reading.sarif(sarif.several(outcomes, RenderOptions(exit_code=1)))
+    run = reading.sarif(sarif(outcomes, RenderOptions(exit_code=1)))
     found = [
         (LEVELS[finding.leaf.severity], finding.leaf.id, fingerprint(each.found, finding))
         for each in outcomes
         if isinstance(each.found, Diagnosis) and each.found.verdict != "ok"
         for finding in each.found.findings
     ]
-    told = [(one["level"], one["ruleId"], one["partialFingerprints"][VERSION]) for one in run["results"]]
+    told = [(one["level"], one["ruleId"], one["partialFingerprints"][FINGERPRINT]) for one in run["results"]]
     calm = {"spike-minor", "grad-skipped", "normal-backoff"}  # notes that call for nothing
     assert [one for one in told if one[1] not in calm] == [one for one in found if one[1] not in calm]
     assert run["invocations"] == [{"executionSuccessful": True, "exitCode": 1}]
@@ -38,7 +38,7 @@ def test_sarif_holds_each_finding_with_its_rule_and_fingerprint() -> None:
 
 def test_sarif_tells_of_what_was_not_read_apart_from_what_was_found() -> None:
     """A notification each, and a tool that did not succeed: no service takes that for a clean log."""
-    run = reading.sarif(sarif.several([UNREADABLE, short(), outcome("healthy")], RenderOptions()))
+    run = reading.sarif(sarif([UNREADABLE, short(), outcome("healthy")], RenderOptions()))
     assert run["results"] == []
     (invocation,) = run["invocations"]
     assert not invocation["executionSuccessful"]
@@ -48,7 +48,7 @@ def test_sarif_tells_of_what_was_not_read_apart_from_what_was_found() -> None:
 
 def test_sarif_shows_what_is_ignored_as_suppressed() -> None:
     """It is still in the log, and counts for nothing."""
-    run = reading.sarif(sarif.several([outcome("nan-forward", ignore=("nan-forward",))], RenderOptions()))
+    run = reading.sarif(sarif([outcome("nan-forward", ignore=("nan-forward",))], RenderOptions()))
     assert {one["ruleId"]: "suppressions" in one for one in run["results"]}["nan-forward"]
 
 
@@ -64,7 +64,7 @@ def test_sarif_shows_what_is_ignored_as_suppressed() -> None:
 def test_a_path_is_a_uri_and_no_scheme_of_its_own(path: str, uri: str) -> None:
     """Blanks, marks and letters are encoded; a colon begins no scheme."""
     unread = Outcome(path, UNREADABLE.found)
-    run = reading.sarif(sarif.several([unread], RenderOptions()))
+    run = reading.sarif(sarif([unread], RenderOptions()))
     (note,) = run["invocations"][0]["toolExecutionNotifications"]
     assert note["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
@@ -73,7 +73,7 @@ def test_gitlab_lists_each_with_a_fingerprint_of_its_own() -> None:
     """Also where two folders hold copies of one log; the keys are those that GitLab asks for."""
     found = outcome("nan-forward").found
     copies = [Outcome("a/run", found), Outcome("b/run", found), UNREADABLE, short()]
-    issues = json.loads(gitlab.several(copies, RenderOptions()))
+    issues = json.loads(gitlab(copies, RenderOptions()))
     assert [issue["severity"] for issue in issues] == ["critical", "critical", "major", "minor"]
     assert len({issue["fingerprint"] for issue in issues}) == len(issues)
     assert all(
@@ -81,4 +81,4 @@ def test_gitlab_lists_each_with_a_fingerprint_of_its_own() -> None:
         and issue["location"]["lines"]["begin"] >= 1
         for issue in issues
     )
-    assert json.loads(gitlab.several([outcome("healthy")], RenderOptions())) == []
+    assert json.loads(gitlab([outcome("healthy")], RenderOptions())) == []

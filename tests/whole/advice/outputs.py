@@ -16,7 +16,7 @@ from stabtree.report.markdown.postmortem import postmortem
 from stabtree.report.model.build import report
 from stabtree.report.options import RenderOptions
 from stabtree.report.screen.screen import screen
-from stabtree.tools.ci.junit import junit
+from stabtree.tools.ci.services import junit
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Incident

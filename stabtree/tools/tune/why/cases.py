@@ -10,7 +10,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.run import CONFIG
-from stabtree.tools.check.configs.load import load_config
+from stabtree.tools.check.load import load_config
 from stabtree.tools.tune.why.ways import end_of, target
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.model import Severity

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.tools.check.configs import load_config
+from stabtree.tools.check.load import load_config
 from tests.loaders.make import write
-from tests.loaders.make_binary import event, part, scalar, wandb
+from tests.loaders.make_binary import wandb
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +22,6 @@ ARGS = {
     "warmup_steps": 0,
     "warmup_ratio": 0.1,
     "learning_rate": 1e-4,
-    "logging_nan_inf_filter": True,
-    "eval_strategy": "no",
 }
 MAIN = "output_dir: out\nper_device_train_batch_size: 4\nlearning_rate: 1e-4\nfp16: true\n"
 DS = json.dumps({"fp16": {"enabled": "auto", "loss_scale": 0, "initial_scale_power": 8}, "zero_optimization": {}})
@@ -96,55 +94,13 @@ def test_a_link_in_circles_and_a_broken_file_beside_cost_nothing(tmp_path: Path)
     assert [note for note in run.notes if "args.json" in note]
 
 
-def test_a_tensorboard_file_holds_the_arguments_of_its_trainer(tmp_path: Path) -> None:
-    """All arguments are read from the log of a run whose configuration is lost, whole folders included."""
-    text = part(1, "args/text_summary") + part(8, part(1, 7) + part(8, json.dumps(ARGS)))
-    data = event(0, [text]) + event(1, [scalar("train/loss", 2.0)])
-    (tmp_path / "runs").mkdir()
-    file = write(tmp_path / "runs", data, "events.out.tfevents.1.host.1.0")
+def test_the_header_of_a_log_is_a_configuration(tmp_path: Path) -> None:
+    """What W&B kept of a run whose configuration is lost, named as a file or by its folder."""
+    settings = {**ARGS, "optim": "adamw", "weight_decay": 0.1, "max_steps": 50}
+    file = write(tmp_path, wandb([{"_step": 1, "loss": 2.0}], settings), "run-a.wandb")
     for path in (file, tmp_path):
         config = load_config(path).config
-        assert config["framework"].value == "huggingface"
-        assert config["warmup_ratio"].value == 0.1
-        assert config["log_filters_nan"].value is True
-        assert config["eval_strategy"].value == "no"
-
-
-def test_a_wandb_file_holds_the_configuration_of_its_run(tmp_path: Path) -> None:
-    """What W&B kept of a run is read as its trainer wrote it, nested keys too."""
-    data = wandb([{"_step": 1, "loss": 2.0}], {**ARGS, "optimizer/betas": [0.9, 0.95], "report_to": "['wandb']"})
-    config = load_config(write(tmp_path, data, "run-a.wandb")).config
-    assert (config["lr"].value, config["beta2"].value, config["logs"].value) == (1e-4, 0.95, "wandb")
-
-
-def test_what_a_trainer_prints_as_a_whole_is_read_as_its_configuration(tmp_path: Path) -> None:
-    """Arguments printed with dots are those of the trainer that is known by them, also those that logs don't need."""
-    printed = {
-        "tensor_model_parallel_size": 2,
-        "fp16": True,
-        "bf16": False,
-        "loss_scale": None,
-        "params_dtype": "half",
-        "micro_batch_size": 4,
-        "lr_warmup_iters": 0,
-        "lr_warmup_fraction": 0.05,
-        "optimizer": "adam",
-        "lr": 1e-4,
-        **{f"other_{place}": "x" for place in range(12)},
-    }
-    text = "".join(f"  {key} {'.' * 20} {value}\n" for key, value in (*printed.items(), ("lr", "9")))
-    run = load_config(write(tmp_path, f"{text}training ...\n iteration 1 | lm loss: 3.5 | lr: 1e-4 |\n", "train.log"))
-    assert {key: one.value for key, one in run.config.items()} == {
-        "framework": "megatron",
-        "dtype": "fp16",
-        "mixed": True,
-        "loss_scaling": "dynamic",
-        "micro_batch_size": 4,
-        "warmup_steps": 0,
-        "warmup_ratio": 0.05,
-        "optimizer": "adam",
-        "lr": 1e-4,
-    }
+        assert (config["lr"].value, config["optimizer"].value, config["weight_decay"].value) == (1e-4, "adamw", 0.1)
 
 
 def test_of_what_a_log_prints_only_the_sure_is_read(tmp_path: Path) -> None:
@@ -173,9 +129,10 @@ def test_the_configuration_of_a_model_alone_is_no_training(tmp_path: Path) -> No
 
 def test_deepspeed_is_added_to_the_trainer_that_it_is_named_with(tmp_path: Path) -> None:
     """In either order: it is read once, the trainer's defaults count, and two precisions are two."""
-    write(tmp_path, "python a.py --output_dir o --per_device_train_batch_size 1 --bf16 true --deepspeed b.json", "a.sh")
+    text = "output_dir: o\nper_device_train_batch_size: 1\nbf16: true\ndeepspeed: b.json\n"
+    write(tmp_path, text, "a.yaml")
     write(tmp_path, '{"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}}', "b.json")
-    for names in (["a.sh"], ["a.sh", "b.json"], ["b.json", "a.sh"]):
+    for names in (["a.yaml"], ["a.yaml", "b.json"], ["b.json", "a.yaml"]):
         run = load_config(*(tmp_path / name for name in names))
         assert run.setting("framework") == "huggingface"
         assert run.setting("precisions") == "fp16+bf16"

@@ -9,8 +9,8 @@ import pytest
 
 from stabtree.frameworks.load import frameworks
 from stabtree.predicates import PREDICATES
-from stabtree.tools.check.configs import load_config
-from stabtree.tools.check.configs.keys import KEYS
+from stabtree.tools.check.load import load_config
+from stabtree.tools.check.tables import SETTINGS
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def test_all_defaults_are_values_of_known_settings() -> None:
     for trainer in frameworks().values():
         for unset in (trainer.unset, *trainer.unset_by_task.values()):
             for key, value in unset.items():
-                assert value is None or KEYS[key][0](value) == value, (trainer.id, key)
+                assert value is None or SETTINGS[key][0](value) == value, (trainer.id, key)
 
 
 def test_a_file_of_many_keys_is_searched_for_slips_to_an_end(tmp_path: Path) -> None:
@@ -145,27 +145,6 @@ def test_a_file_of_many_keys_is_searched_for_slips_to_an_end(tmp_path: Path) -> 
 
 
 MM = "optim_wrapper: {optimizer: {type: SGD, lr: 0.1}}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "[{type: LinearLR, by_epoch: false, begin: 0, end: 50}, {type: CosineAnnealingLR}]",
-            ("cosineannealinglr", 50),
-        ),
-        ("[{type: LinearLR, begin: 0, end: 5}, {type: MultiStepLR, begin: 5}]", ("multisteplr", None)),
-        ("[{type: LinearLR}]", ("linearlr", None)),
-        ("[]", (None, None)),
-    ],
-)
-def test_schedules_that_follow_one_another_are_a_warm_up_and_the_rest(
-    tmp_path: Path, text: str, expected: tuple[str | None, int | None]
-) -> None:
-    """A warm-up that is counted in epochs is there, and how many steps it has is not known."""
-    config = loaded(tmp_path, f"{MM}param_scheduler: {text}").config
-    found = tuple(config[key].value if key in config else None for key in ("lr_schedule", "warmup_steps"))
-    assert found == expected
 
 
 def test_no_default_counts_where_the_file_is_built_on_another(tmp_path: Path) -> None:

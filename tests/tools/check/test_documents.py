@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,18 +13,14 @@ from hypothesis import strategies as st
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import config as header
-from stabtree.tools.check.configs import load_config
-from stabtree.tools.check.configs.complete import completed
-from stabtree.tools.check.configs.document import ConfigFile
-from stabtree.tools.check.configs.keys import KEYS
-from stabtree.tools.check.configs.sections import ALSO, LOCAL, SECTIONS
-from stabtree.tools.check.configs.settle import settings_of
+from stabtree.tools.check.document import ConfigFile
+from stabtree.tools.check.load import completed, load_config
+from stabtree.tools.check.settings import read_settings
+from stabtree.tools.check.tables import KINDS, SETTINGS
 from tests.loaders.make import write
-from tests.tools.check.configs.test_trainers import CASES
+from tests.tools.check.test_trainers import CASES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stabtree.run import Run
 
 ONE = {"learning_rate": 1e-3, "max_steps": 100, "optim": "adamw", "seed": 3}
@@ -31,7 +28,6 @@ SPELLED = {
     "a.json": json.dumps(ONE),
     "a.yaml": "learning_rate: 1e-3\nmax_steps: 100\noptim: adamw\nseed: 3\n",
     "a.toml": 'learning_rate = 1e-3\nmax_steps = 100\noptim = "adamw"\nseed = 3\n',
-    "a.py": "import os\nlearning_rate = 1e-3\nmax_steps = 10 * 10\noptim = 'adamw'\nseed: int = 3\n",
     "a.conf": json.dumps(ONE, indent=1),
 }
 
@@ -43,7 +39,7 @@ def values(run: Run) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", SPELLED)
 def test_a_configuration_is_the_same_in_every_format(tmp_path: Path, name: str) -> None:
-    """JSON, YAML, TOML, Python assignments and JSON under another name hold the same settings."""
+    """JSON, YAML, TOML, and JSON under another name hold the same settings."""
     run = load_config(write(tmp_path, SPELLED[name], name))
     assert values(run) == {"lr": 1e-3, "max_steps": 100, "optimizer": "adamw", "seed": 3}
 
@@ -70,8 +66,8 @@ def test_a_configuration_is_the_same_in_every_format(tmp_path: Path, name: str) 
         ("a.toml", b"[a" + b" . 'b'" * 30_000 + b"]\n", "more than 32 parts"),
         ("a.toml", b"x = {" + b'"a".' * 30_000 + b"b = 1}\n", "more than 32 parts"),
         ("a.toml", b"a = " + b"[" * 100_000, "nests too deeply"),
-        ("a.py", b"lr = (\n", "not valid Python"),
-        ("a.py", b"print('hello')\n", "holds no settings"),
+        ("a.py", b"lr = 0.1\n", "is a program, not a configuration"),
+        ("a.sh", b"python train.py --lr 0.1\n", "is a program, not a configuration"),
         ("a.bin", b"\x80\x04\x95\x00\x01\x02", "is no configuration"),
         ("a.log", b"step 1 loss 2.0\nstep 2 loss 1.0\n", "is no configuration"),
     ],
@@ -163,24 +159,6 @@ def test_a_cut_file_is_an_error_or_less_of_the_same(tmp_path: Path, trainer: str
             assert load_config(write(tmp_path, content, name)).config
 
 
-def test_python_is_read_and_never_run(tmp_path: Path) -> None:
-    """What a Python file does is not done; what it computes is not there, nor what was there before."""
-    mark = tmp_path / "mark"
-    text = f"open({str(mark)!r}, 'w')\nlr = 0.1\nseed = 1\nlr = compute()\nx = 9 ** 9 ** 9\nmax_steps = 7 / 0\n"
-    run = load_config(write(tmp_path, text, "config.py"))
-    assert values(run) == {"seed": 1}
-    assert not mark.exists()
-
-
-def test_names_of_a_python_file_stand_for_small_values_alone(tmp_path: Path) -> None:
-    """Objects in objects would grow without end; what is assigned again, and can't be read, is not there."""
-    lines = ["train_0 = dict(" + ", ".join(f"a{key}=1" for key in range(200)) + ")"]
-    lines += [f"train_{n} = dict({', '.join(f'train{key}=train_{n - 1}' for key in range(200))})" for n in range(1, 7)]
-    lines += ["seed = 3", "lr = 0.5", "lr *= other", "max_steps = 40", "max_steps += 2", "train = dict(lr=train_6)"]
-    run = load_config(write(tmp_path, "\n".join(lines), "config.py"))
-    assert values(run) == {"seed": 3, "max_steps": 42}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -204,36 +182,37 @@ def test_a_key_in_a_section_of_something_else_is_left_alone(tmp_path: Path, text
 
 def test_no_spelling_means_two_settings() -> None:
     """A word stands for one setting, and each section knows only settings that there are."""
-    words = [word for key, (_, others) in KEYS.items() for word in (key, *others.split())]
+    words = [word for key, (_, others) in SETTINGS.items() for word in (key, *others)]
     assert sorted(words) == sorted(set(words))
-    named = {key for keys in LOCAL.values() for key in keys.values()} | {key for keys in ALSO.values() for key in keys}
-    assert named - {"*"} <= KEYS.keys()
-    assert {*SECTIONS.values()} <= LOCAL.keys() == ALSO.keys()
+    assert {key for kind in KINDS.values() for key in (*kind.own.values(), *kind.shared)} - {"*"} <= SETTINGS.keys()
+    named = [name for kind in KINDS.values() for name in kind.named]
+    assert sorted(named) == sorted(set(named))
 
 
-@pytest.mark.parametrize("key", sorted(KEYS.keys() & header.KEYS.keys()))
+@pytest.mark.parametrize("key", sorted(SETTINGS.keys() & header.KEYS.keys()))
 def test_a_setting_of_a_log_header_is_read_here_as_there(key: str) -> None:
     """What both tables know takes the same values, but that names here are words in lower case."""
-    same = KEYS[key][0] is header.KEYS[key][0]
+    same = SETTINGS[key][0] is header.KEYS[key][0]
     assert same or key in ("optimizer", "lr_schedule", "task", "save_strategy", "adapter")
 
 
+NAMES = sorted({*SETTINGS, *(name for kind in KINDS.values() for name in kind.named)})
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 JSON = st.recursive(
     PLAIN | st.sampled_from(["auto", "16-true"]),
     lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(sorted({*KEYS, *SECTIONS, "params", "enabled", "betas", "trainer/lr"})), inner),
+    | st.dictionaries(st.sampled_from([*NAMES, "params", "enabled", "betas", "trainer/lr"]), inner),
     max_leaves=12,
 )  # fmt: skip
 
 
-@given(st.dictionaries(st.sampled_from(sorted({*KEYS, *SECTIONS})), JSON, min_size=1))
+@given(st.dictionaries(st.sampled_from(NAMES), JSON, min_size=1))
 def test_any_values_give_settings_of_their_kind(values: dict[str, Any]) -> None:
     """Whatever stands at the known keys and in the known sections, what comes out can be read again as it is."""
-    settings, notes = settings_of(ConfigFile("a.json", values))
-    for key, one in completed(settings).items():
-        assert key == "framework" or KEYS[key][0](one.value) == one.value
-    assert all(note.isprintable() for note in notes)
+    reading = read_settings(ConfigFile(Path("a.json"), values))
+    for key, one in completed(reading.settings).items():
+        assert key == "framework" or SETTINGS[key][0](one.value) == one.value
+    assert all(note.isprintable() for note in reading.notes)
 
 
 def test_comments_in_json_are_left_out(tmp_path: Path) -> None:

@@ -1,1 +1,0 @@
-"""Files that are programs, read for what they say of a training and never run: one module for each form."""

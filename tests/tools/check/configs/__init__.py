@@ -1,1 +1,0 @@
-"""Configurations before a run."""
