@@ -16,7 +16,7 @@ from stabtree.report.model.words import step_prefix
 from stabtree.report.page import new_page
 from stabtree.report.screen.headline import LONGEST_LINE, one_line
 from stabtree.report.verdicts import BADGES, TICK_SIGNS, TICK_STYLES
-from stabtree.tools.fleet.outputs.spark import spark
+from stabtree.tools.fleet.record import spark
 from stabtree.tools.live.event import EventChange
 
 if TYPE_CHECKING:
