@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from distributed import Client
 
-REACHED_SECONDS = 5
-WORKER_SECONDS = 20
+REACHED_SECONDS, WORKER_SECONDS = 5, 20
 RETRIES = 2  # of a batch that raised an error; of one whose worker died Dask itself says how often
 
 
@@ -33,13 +32,13 @@ def dask(address: str) -> Iterator[tuple[Executor, int]]:
             version of stabtree or none.
     """
     if not address:
-        hint = "add --scheduler tcp://HOST:8786"
-        raise StabtreeError("needs the address of a scheduler", where="--engine dask", hint=hint)
+        problem, hint = "needs the address of a scheduler", "add --scheduler tcp://HOST:8786"
+        raise StabtreeError(problem, where="--engine dask", hint=hint)
     try:
         from distributed import Client
     except ImportError:
-        hint = "type `pip install 'stabtree[dask]'`"
-        raise StabtreeError("needs the package distributed", where="--engine dask", hint=hint) from None
+        problem, hint = "needs the package distributed", "type `pip install 'stabtree[dask]'`"
+        raise StabtreeError(problem, where="--engine dask", hint=hint) from None
     where = f"--scheduler {clean(masked(address))}"
     logger = logging.getLogger("distributed")
     level = logger.level

@@ -15,7 +15,7 @@ from stabtree.judging.outcome import Outcome
 from stabtree.judging.stretch import cut
 from stabtree.loaders.paths.contents import contents
 from stabtree.loaders.paths.options import LoadOptions
-from stabtree.tools.fleet.record import Record, record
+from stabtree.tools.fleet.record import Record, record_of
 from stabtree.tools.fleet.remote import is_address, read_remote, with_hashes
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ class Judge:
         except Exception as error:
             outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError)
         seconds += time.perf_counter() - begin
-        return record(outcome, item.path, documents=self.documents, fault=fault, seconds=seconds)
+        return record_of(outcome, item.path, documents=self.documents, fault=fault, seconds=seconds)
 
 
 def failed(unit: Unit, error: Exception) -> Record:
     """Return the record of a unit that could not be read."""
     path = clean(unit.path, 4096)
-    return record(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
+    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
 
 
 def _shown(error: Exception) -> StabtreeError:

@@ -12,6 +12,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
+from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome
 from stabtree.report.json.machine import SCHEMA
@@ -21,7 +22,7 @@ from stabtree.report.markdown.text import code, escape, folded, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.outputs import CSV, HEADLINE, HTML, JSON, JSONL, MARKDOWN, RECORDS, SCREEN, output
 from stabtree.report.verdicts import BADGES
-from stabtree.tools.fleet.record import records, worst_first
+from stabtree.tools.fleet.record import record_of, worst_first
 from stabtree.tools.fleet.table import FEW, Summary, next_command, screen, word
 from stabtree.tree.model import Severity
 
@@ -149,7 +150,11 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
 
 def several(outcomes: Sequence[Outcome], look: RenderOptions, *, name: str) -> str:
     """Return an output of `diagnose` for several runs: worst first for people, in their own order for machines."""
-    rows = list(records(outcomes, documents=name in (JSON, JSONL)))
+    rows = []
+    for outcome in outcomes:
+        sources = [] if isinstance(outcome.found, StabtreeError) else outcome.found.run.sources
+        path = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
+        rows.append(record_of(outcome, path, documents=name in (JSON, JSONL)))
     if name in (SCREEN, MARKDOWN, HTML):
         rows = worst_first(rows)
     write = partial(screen, worst=sys.maxsize) if name == SCREEN else output(RECORDS, name)

@@ -28,20 +28,17 @@ STYLE = """
 main { max-width: 80rem; }
 .badge.unread { background: #7a1f8a; }
 .counts, .groups { list-style: none; padding: 0; }
-.counts { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; margin-top: 1rem; }
-.groups > li { padding: .8rem 0; }
-.groups > li + li { border-top: 1px solid var(--line); }
+.counts li { display: inline-block; margin: .6rem 1.5rem 0 0; }
+.groups > li { padding: .8rem 0; border-bottom: 1px solid var(--line); }
 .names, .share { font-size: .88rem; color: var(--quiet); }
 .list { overflow-x: auto; }
 .list table { width: 100%; min-width: 52rem; }
-.list th { position: sticky; top: 0; background: var(--back); }
 .list td { vertical-align: middle; overflow-wrap: anywhere; }
 td.run { font: .84rem/1.45 var(--mono); min-width: 12rem; }
 .num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .spark { display: block; width: 8rem; height: 1.7rem; }
 .spark path { fill: none; stroke: var(--curve); stroke-width: 1.2; vector-effect: non-scaling-stroke; }
 .spark .mark { stroke: var(--bad); }
-@media print { .list tr { break-inside: avoid; } .list th { position: static; } }
 """
 
 

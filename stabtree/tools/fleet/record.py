@@ -13,7 +13,6 @@ from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, in_words
-from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.outcome import ORDER, UNREAD
 from stabtree.report.json import machine
 from stabtree.report.model.advice import do_now
@@ -21,8 +20,9 @@ from stabtree.report.model.words import badge, headline, main_finding, title
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.outcome import Outcome
     from stabtree.report.text import Line
     from stabtree.run import Run
@@ -98,7 +98,9 @@ class Record:
         return zlib.decompress(self.packed).decode() if self.packed else ""
 
 
-def record(outcome: Outcome, path: str, *, documents: bool = True, fault: bool = False, seconds: float = 0.0) -> Record:
+def record_of(
+    outcome: Outcome, path: str, *, documents: bool = True, fault: bool = False, seconds: float = 0.0
+) -> Record:
     """Return what became of one run of many.
 
     Args:
@@ -140,14 +142,6 @@ def record(outcome: Outcome, path: str, *, documents: bool = True, fault: bool =
         packed=_packed({"source": outcome.name, **machine.to_dict(found)}) if documents else b"",
         seconds=seconds,
     )
-
-
-def records(outcomes: Iterable[Outcome], *, documents: bool = True) -> Iterator[Record]:
-    """Yield what became of runs that are at hand, in their order; `documents` as of `record`."""
-    for outcome in outcomes:
-        sources = outcome.found.run.sources if isinstance(outcome.found, Diagnosis) else ()
-        path = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
-        yield record(outcome, path, documents=documents)
 
 
 def worst_first(records: Iterable[Record]) -> list[Record]:

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked, stays_inside
@@ -72,13 +72,13 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
         logs = tuple(filter(may_be_log, direct))
         below = (Unit(f"{unit.folder.rstrip('/')}/{name}") for name in folders if not _is_hidden(name))
         return Contents(further=(*([Unit(unit.folder, logs)] if logs else []), *below))
-    with _copied(unit, files) as copy:
-        waiting, loaded = [copy.unit], list[Loaded]()
+    with _copied(unit, files) as (copy, names, refused):
+        waiting, loaded = [copy], list[Loaded]()
         while waiting:
-            found = contents(waiting.pop(0), options, (copy.unit.folder,))
+            found = contents(waiting.pop(0), options, (copy.folder,))
             loaded += map(with_hashes, found.loaded)
             waiting[:0] = found.further
-        return Contents((*_renamed(loaded, copy.names), *copy.refused))
+        return Contents((*_renamed(loaded, names), *refused))
 
 
 def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
@@ -94,10 +94,10 @@ def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
                 places.append(path)
                 continue
             for unit in units(path):
-                copy = stack.enter_context(_copied(unit, _files(unit)))
-                places += copy.unit.paths
-                names |= copy.names
-                refused += copy.refused
+                copy, more_names, more_refused = stack.enter_context(_copied(unit, _files(unit)))
+                places += copy.paths
+                names |= more_names
+                refused += more_refused
         try:
             return [*_renamed([with_hashes(item) for item in load_runs(*places, **how)], names), *refused]
         except StabtreeError as error:
@@ -137,17 +137,13 @@ def _files(unit: Unit) -> dict[str, int]:
     return {name.removeprefix(f"{path}/"): int(item.get("size") or 0) for name, item in sorted(found.items())}
 
 
-class _Copy(NamedTuple):
-    """A unit on this machine, what addresses begin with by what their copies begin with, and what was not copied."""
-
-    unit: Unit
-    names: Mapping[str, str]
-    refused: Sequence[Loaded]
-
-
 @contextmanager
-def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[_Copy]:
-    """Copy what may be logs and settings, and lay out empty files in place of all others: their names are enough."""
+def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[str, str], list[Loaded]]]:
+    """Copy what may be logs and settings, and lay out empty files in place of all others: their names are enough.
+
+    Yields:
+        The unit on this machine, what addresses begin with by what their copies begin with, and what was not copied.
+    """
     system, prefix, path = _opened(unit.folder)
     with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
         root = Path(folder).resolve()
@@ -176,7 +172,7 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[_Copy]:
                 home.joinpath(*parts).touch()
         with _asked(unit.folder):
             system.get([f"{path}/{name}" for name in wanted], [str(home / name) for name in wanted])
-        yield _Copy(replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused)
+        yield replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused
 
 
 def _is_name(name: str) -> bool:

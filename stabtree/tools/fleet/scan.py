@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
     from stabtree.judging.stretch import Ends
     from stabtree.tools.fleet.record import Record
-
-    Engine = AbstractContextManager[tuple[Executor, int]]
-    """Starts an executor and stops it; with it comes how many calls it runs together."""
 
 ENGINES = ("processes", "serial", "dask")
 READING = {"dtype", "checkpoint_every", "columns", "step_column", "format", "run", "checkpoints", "ranks"}
@@ -123,12 +120,13 @@ def scan(
     units = [*units_of(near), *dict.fromkeys(far)]
     roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
     judge = Judge(judging, how, roots, ends, documents)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     found: list[Record] = []
     counts: Counter[str] = Counter()
     waiting = deque(units)
     stopped = False
     try:
-        with closing(results(judge, waiting, engine, jobs or usable_cores(), address)) as stream:
+        with closing(results(judge, waiting, engine, jobs or cores, address)) as stream:
             for done, judged in enumerate(stream, 1):
                 found += judged.records
                 counts.update(record.badge for record in judged.records)
@@ -182,9 +180,8 @@ def results(judge: Judge, waiting: deque[Unit], engine: str, jobs: int, address:
     while waiting or suspects:
         with _started(engine, 1 if suspects else jobs, address) as (pool, workers):
             alone = bool(suspects)
-            for judged in (
-                _one_by_one(pool, judge, suspects) if alone else _together(pool, workers, judge, waiting, suspects)
-            ):
+            together = _together(pool, workers, judge, waiting, suspects)
+            for judged in _one_by_one(pool, judge, suspects) if alone else together:
                 for unit in reversed(judged.further):
                     # A link may lead to a folder where another one has led before.
                     target = os.path.realpath(unit.folder) if unit.linked and not unit.files else ""
@@ -249,19 +246,13 @@ def _parts(unit: Unit, roots: Sequence[str]) -> list[Unit]:
     return [*logs, *folders] if len(logs) > 1 or (logs and folders) else []
 
 
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(len(os.sched_getaffinity(0)), 1)
-    return os.cpu_count() or 1
-
-
-def _started(engine: str, jobs: int, address: str) -> Engine:
+def _started(engine: str, jobs: int, address: str) -> AbstractContextManager[tuple[Executor, int]]:
+    """Return a context that starts an executor and stops it; with it comes how many calls it runs together."""
     if engine == "dask":
         from stabtree.tools.fleet.dask import dask
 
         return dask(address)
-    return _processes(jobs) if engine == "processes" else _serial()
+    return _processes(jobs) if engine == "processes" else nullcontext((_Inline(), 1))
 
 
 class _Inline(Executor):
@@ -275,11 +266,6 @@ class _Inline(Executor):
         except Exception as error:
             future.set_exception(error)
         return future
-
-
-@contextmanager
-def _serial() -> Iterator[tuple[Executor, int]]:
-    yield _Inline(), 1
 
 
 class _Pool(ProcessPoolExecutor):

@@ -19,7 +19,7 @@ from stabtree.loaders import load_run
 from stabtree.report.options import RenderOptions
 from stabtree.tools.fleet.outputs import COLUMNS, csv_lines, frame, headlines, jsonl, markdown, to_json
 from stabtree.tools.fleet.page import page
-from stabtree.tools.fleet.record import CELLS, levels, loss_line, record, spark, worst_first
+from stabtree.tools.fleet.record import CELLS, levels, loss_line, record_of, spark, worst_first
 from stabtree.tools.fleet.table import next_command, screen
 from tests.conftest import FIXTURES, make_run
 from tests.report.test_html import CHROMIUM, Parts, browsed
@@ -40,7 +40,7 @@ def judged() -> tuple[Record, ...]:
     """A run of each verdict, worst first."""
     outcomes = [Outcome(name, Judging().diagnosed(load_run(FIXTURES / "phase19" / name))) for name in NAMES]
     outcomes.append(Outcome("broken.csv", StabtreeError("no loss in it", where="broken.csv")))
-    return tuple(worst_first(record(outcome, outcome.name) for outcome in outcomes))
+    return tuple(worst_first(record_of(outcome, outcome.name) for outcome in outcomes))
 
 
 def many(count: int, healthy: int) -> Iterator[Record]:
@@ -59,7 +59,7 @@ def hostile() -> Record:
     """A run all of whose texts are markup, formulas and escape codes."""
     texts = dict.fromkeys(("run", "title", "leaf", "first"), HOSTILE)
     outcome = Outcome(f"=cmd|{HOSTILE}", StabtreeError(HOSTILE, where=HOSTILE, hint=HOSTILE))
-    packed = record(outcome, outcome.name).packed
+    packed = record_of(outcome, outcome.name).packed
     return replace(judged()[0], path=f"=cmd|{HOSTILE}", notes=(HOSTILE,), packed=packed, **texts)  # type: ignore[arg-type]
 
 
@@ -92,7 +92,7 @@ def test_json_is_what_the_runs_alone_tell() -> None:
 @pytest.mark.parametrize("path", ["日本 \U0001f600.csv", "a\udcff.csv"])
 def test_no_encoding_can_garble_a_line(path: str) -> None:
     """A name is that of the run, whatever a terminal or a pipe can carry, and though it be no UTF-8."""
-    (line,) = jsonl([record(Outcome(path, StabtreeError("is bad", where=path)), path)])
+    (line,) = jsonl([record_of(Outcome(path, StabtreeError("is bad", where=path)), path)])
     assert line.isascii()
     assert json.loads(line)["path"] == path
 
