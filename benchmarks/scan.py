@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabtree.loaders.paths.find import Unit, parts
-from stabtree.tools.fleet.judge import Judge
+from stabtree.tools.fleet.judge import UnitJudge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def write(folder: Path, place: int, steps: int) -> Path:
 
 def costs(top: Path) -> None:
     """Print the processor time of a run and of a row, and the bytes that come back, by format."""
-    judge = Judge(documents=False)
+    judge = UnitJudge(documents=False)
     for kind, name in enumerate(FORMATS):
         took: dict[int, float] = {}
         back = 0.0

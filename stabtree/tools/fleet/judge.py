@@ -34,7 +34,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class UnitJudge:
     """How units are read and judged: plain values, so that another process or machine can be handed it.
 
     Attributes:

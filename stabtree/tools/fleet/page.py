@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from stabtree.tools.fleet.record import Record
-    from stabtree.tools.fleet.table import Group
+    from stabtree.tools.fleet.table import RunGroup
 
 MAX_ROWS, MAX_GROUPS = 2000, 60
 HEADS = ("verdict", "run", "loss", "from step", "what was found", "restart", "last step")
@@ -100,7 +100,7 @@ def _causes(summary: Summary) -> Markup:
     return tag("section", tag("h2", "Causes", id="causes"), shown, aria_labelledby="causes")
 
 
-def _group(summary: Summary, group: Group) -> Markup:
+def _group(summary: Summary, group: RunGroup) -> Markup:
     steps = f", from step {group.steps}" if group.steps else ""
     return tag(
         "li",

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from stabtree.loaders.paths.find import Unit
 from stabtree.loaders.tensorboard import loader as events  # noqa: F401 - for those that are forked
-from stabtree.tools.fleet.judge import Judge
+from stabtree.tools.fleet.judge import UnitJudge
 
 ROWS = 64
 LINES = {
@@ -35,7 +35,7 @@ def prepare() -> None:
             if name == "run.csv":
                 settings = '{"learning_rate": 0.001, "max_steps": 64}'
                 home.joinpath("training_args.json").write_text(settings, encoding="utf-8")
-            Judge()([Unit(str(home))])
+            UnitJudge()([Unit(str(home))])
 
 
 with suppress(Exception):  # what is wrong is reported where a run is judged

@@ -25,7 +25,7 @@ from stabtree.loaders.paths.kinds import is_copy, is_log
 from stabtree.loaders.paths.several import expanded, units_of
 from stabtree.run import Run, Series
 from stabtree.tools.fleet import remote
-from stabtree.tools.fleet.judge import Judge, Judged, failed
+from stabtree.tools.fleet.judge import Judged, UnitJudge, failed
 from stabtree.tools.fleet.record import worst_first
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def scan(
     near = [one for path in map(str, paths) if not remote.is_address(path) for one in expanded(path)]
     units = [*units_of(near), *dict.fromkeys(far)]
     roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
-    judge = Judge(judging, how, roots, ends, documents)
+    judge = UnitJudge(judging, how, roots, ends, documents)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     found: list[Record] = []
     counts: Counter[str] = Counter()
@@ -165,7 +165,7 @@ def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, ho
     check_options(**how)
 
 
-def results(judge: Judge, waiting: deque[Unit], engine: str, jobs: int, address: str = "") -> Generator[Judged]:
+def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int, address: str = "") -> Generator[Judged]:
     """Yield what became of each unit as soon as it is there; where a worker dies, go on with new ones.
 
     Args:
@@ -192,7 +192,7 @@ def results(judge: Judge, waiting: deque[Unit], engine: str, jobs: int, address:
 
 
 def _together(
-    pool: Executor, workers: int, judge: Judge, waiting: deque[Unit], suspects: deque[Unit]
+    pool: Executor, workers: int, judge: UnitJudge, waiting: deque[Unit], suspects: deque[Unit]
 ) -> Iterator[Judged]:
     """Feed workers until nothing is left, or one of them died; few batches are under way, however many units wait."""
     running: dict[Future[list[Judged]], list[Unit]] = {}
@@ -215,7 +215,7 @@ def _together(
                 yield from found
 
 
-def _one_by_one(pool: Executor, judge: Judge, suspects: deque[Unit]) -> Iterator[Judged]:
+def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iterator[Judged]:
     """Try units of workers that died one by one, to see which of them it was; stop at it, as the pool broke."""
     while suspects:
         unit = suspects.popleft()

@@ -37,7 +37,7 @@ _OWN_NUMBERS = re.compile(r" \([^()]* â†’ [^()]*\)")  # of one run: (lr 0.003 â†
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RunGroup:
     """Runs of one verdict in which the same was found.
 
     Attributes:
@@ -110,7 +110,7 @@ class Summary:
         same: dict[tuple[str, str], list[Record]] = {}
         for run in self.records:
             same.setdefault((run.badge, "" if run.badge == Severity.OK else run.leaf), []).append(run)
-        groups = [Group(badge, leaf, runs) for (badge, leaf), runs in same.items()]
+        groups = [RunGroup(badge, leaf, runs) for (badge, leaf), runs in same.items()]
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
 
     @property

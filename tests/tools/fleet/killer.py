@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.common.dataclass import dataclass
-from stabtree.tools.fleet.judge import Judge, Judged
+from stabtree.tools.fleet.judge import Judged, UnitJudge
 
 if TYPE_CHECKING:
     from stabtree.loaders.paths.find import Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Killer(Judge):
+class Killer(UnitJudge):
     """Kills its process where it comes to a unit with `fatal` in a path, and takes a second where one holds `slow`.
 
     Attributes:
@@ -34,4 +34,4 @@ class Killer(Judge):
             if self.once:
                 Path(self.once).touch()
             os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
-        return Judge.judged(self, unit)
+        return UnitJudge.judged(self, unit)

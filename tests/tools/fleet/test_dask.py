@@ -12,7 +12,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.paths.find import Unit
 from stabtree.tools.fleet import dask as engine
-from stabtree.tools.fleet.judge import Judge
+from stabtree.tools.fleet.judge import UnitJudge
 from stabtree.tools.fleet.scan import results
 from tests.loaders.paths import logs
 from tests.tools.fleet.killer import Killer
@@ -37,7 +37,7 @@ def scheduler() -> Iterator[str]:
         yield cluster.scheduler_address
 
 
-def found(judge: Judge, folder: Path, name: str, address: str = "") -> list[Record]:
+def found(judge: UnitJudge, folder: Path, name: str, address: str = "") -> list[Record]:
     """What an engine finds of twelve runs, a file each, one of them called fatal, by path."""
     names = ["fatal.csv" if place == 5 else f"{place}.csv" for place in range(12)]
     units = [Unit(str(folder), (logs.csv(folder / name, place).name,)) for place, name in enumerate(names)]
@@ -49,7 +49,7 @@ def test_each_run_is_answered_once_though_a_worker_was_killed(tmp_path: Path, sc
     """A worker that is killed midway costs no run and repeats none: the records are those of one process."""
     there = found(Killer(once=str(tmp_path / "done")), tmp_path, "dask", scheduler)
     assert (tmp_path / "done").exists()
-    here = found(Judge(), tmp_path, "serial")
+    here = found(UnitJudge(), tmp_path, "serial")
     assert [(run.path, run.verdict, run.data) for run in there] == [(run.path, run.verdict, run.data) for run in here]
 
 
@@ -63,7 +63,7 @@ def test_a_run_that_kills_every_worker_is_a_record(tmp_path: Path, scheduler: st
 def test_a_worker_of_another_version_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that would judge otherwise is named with both versions, before anything is sent, or when it is."""
     with pytest.raises(StabtreeError, match=r"a worker has stabtree .*, not 0\.0\.1"):
-        Judge(version="0.0.1")([])
+        UnitJudge(version="0.0.1")([])
     monkeypatch.setattr(engine, "__version__", "99.0")
     with pytest.raises(StabtreeError, match=r"has stabtree .*, this machine has 99\.0"), engine.dask(scheduler):
         pass

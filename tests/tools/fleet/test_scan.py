@@ -14,7 +14,7 @@ from stabtree import StabtreeError, scan
 from stabtree.loaders.paths.contents import contents
 from stabtree.loaders.paths.find import Unit
 from stabtree.tools.fleet import judge as judging
-from stabtree.tools.fleet.judge import Judge
+from stabtree.tools.fleet.judge import UnitJudge
 from stabtree.tools.fleet.scan import results
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
@@ -39,7 +39,7 @@ def three(folder: Path) -> Path:
     return folder
 
 
-def judged(judge: Judge, units: Sequence[Unit], engine: str = "processes") -> dict[str, Record]:
+def judged(judge: UnitJudge, units: Sequence[Unit], engine: str = "processes") -> dict[str, Record]:
     """What became of units, by the last names of their paths, in the order in which it came."""
     found = results(judge, deque(units), engine, 2)
     return {record.path.rpartition("/")[2]: record for item in found for record in item.records}
@@ -93,12 +93,12 @@ def test_a_folder_that_kills_its_reader_is_read_log_by_log(tmp_path: Path) -> No
     for name in ("fatal.csv", "good.csv", "below/run.csv"):
         logs.csv(tmp_path / name, len(name))
 
-    class Reading(Judge):
+    class Reading(UnitJudge):
         def judged(self, unit: Unit) -> judging.Judged:
             """Fail as a broken pool does, for the folder and for the log."""
             if "fatal.csv" in unit.files or unit == Unit(str(tmp_path)):
                 raise MemoryError
-            return Judge.judged(self, unit)
+            return UnitJudge.judged(self, unit)
 
     found = judged(Reading(), [Unit(str(tmp_path))], "serial")
     assert {name: record.verdict for name, record in found.items()} == {
@@ -239,8 +239,8 @@ def test_a_worker_imports_nothing_more_for_a_usual_run() -> None:
     """What is judged before workers are forked is shared by all of them; neither Dask nor fsspec is among it."""
     code = (
         "import sys\nimport stabtree.tools.fleet.prepared\nfrom stabtree.loaders.paths.find import Unit\n"
-        "from stabtree.tools.fleet.judge import Judge\nbefore = set(sys.modules)\n"
-        "(found,) = Judge()([Unit(sys.argv[1])])\n"
+        "from stabtree.tools.fleet.judge import UnitJudge\nbefore = set(sys.modules)\n"
+        "(found,) = UnitJudge()([Unit(sys.argv[1])])\n"
         "more = [name for name in set(sys.modules) - before if name.startswith('stabtree')]\n"
         "print(found.records[0].verdict, more, [name for name in ('distributed', 'fsspec') if name in sys.modules])\n"
     )
