@@ -25,7 +25,7 @@ TREE_COMMANDS = {"test": "stabtree.tools.tune.why.command:test"}
 FUNCTIONS = {
     "read_baseline": "stabtree.tools.ci.baseline:read_baseline",
     "summary": "stabtree.tools.ci.services:summary",
-    "fetched_runs": "stabtree.tools.fleet.remote.runs:fetched_runs",
+    "fetched_runs": "stabtree.tools.fleet.remote:fetched_runs",
     "why_not": "stabtree.tools.tune.why.section:why_not_section",
     "why_not_contract": "stabtree.tools.tune.why.contract:why_not",
     "why_not_nodes": "stabtree.tools.tune.why.ways:nodes_by_name",
@@ -33,29 +33,28 @@ FUNCTIONS = {
 }
 """Functions that the core calls where they are there."""
 
-_FLEET = "stabtree.tools.fleet.outputs"
-_SEVERAL = f"{_FLEET}.several"
+_FLEET = "stabtree.tools.fleet"
 _CHECK = "stabtree.tools.check.report"
 _SERVICES = {name: f"stabtree.tools.ci.services:{name}" for name in ("github", "gitlab", "junit", "sarif")}
 _RUNS = ("screen", "headline", "json", "jsonl", "csv", "markdown", "html")
 
 OUTPUTS = {
     "run": {
-        "jsonl": f"{_SEVERAL}:one_jsonl",
-        "csv": f"{_SEVERAL}:one_csv",
+        "jsonl": f"{_FLEET}.outputs:one_jsonl",
+        "csv": f"{_FLEET}.outputs:one_csv",
         **_SERVICES,
     },
     "runs": {
-        **{name: f"{_SEVERAL}:{name}" for name in _RUNS},
+        **{name: f"{_FLEET}.outputs:several_{name}" for name in _RUNS},
         **_SERVICES,
     },
     "records": {
-        "screen": f"{_FLEET}.table:table",
-        "headline": f"{_FLEET}.lines:headlines",
-        "json": f"{_FLEET}.lines:to_json",
-        "jsonl": f"{_FLEET}.lines:jsonl",
-        "csv": f"{_FLEET}.csv:csv_lines",
-        "markdown": f"{_FLEET}.markdown:markdown",
+        "screen": f"{_FLEET}.table:screen",
+        "headline": f"{_FLEET}.outputs:headlines",
+        "json": f"{_FLEET}.outputs:to_json",
+        "jsonl": f"{_FLEET}.outputs:jsonl",
+        "csv": f"{_FLEET}.outputs:csv_lines",
+        "markdown": f"{_FLEET}.outputs:markdown",
         "html": f"{_FLEET}.page:page",
     },
     "comparison": {

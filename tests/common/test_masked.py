@@ -25,7 +25,7 @@ ADDRESSES = (
     "http://h/x?API_KEY=PW",
 )
 COMMANDS = (
-    "scan --no-cache",
+    "scan",
     "diagnose",
     "diagnose --json",
     "inspect",
@@ -35,7 +35,7 @@ COMMANDS = (
     "anonymize",
     "compare",
     "tree show",
-    "scan --no-cache --output jsonl",
+    "scan --output jsonl",
 )
 
 

@@ -1,4 +1,4 @@
-"""What every worker needs, imported and parsed: importing this module judges a run that is made up.
+"""What every worker needs, imported and parsed: importing this module judges runs that are made up.
 
 Workers are forked from a process that has imported it, so that they begin at once, and share the memory of it.
 """
@@ -6,42 +6,36 @@ Workers are forked from a process that has imported it, so that they begin at on
 from __future__ import annotations
 
 import gc
+import math
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import numpy as np
-
-from stabtree.judging.judge import Judging
-from stabtree.loaders.formats import choose
-from stabtree.loaders.paths.joined import Loaded
-from stabtree.loaders.paths.options import LoadOptions
-from stabtree.loaders.source import in_memory
+from stabtree.loaders.paths.find import Unit
 from stabtree.loaders.tensorboard import loader as events  # noqa: F401 - for those that are forked
-from stabtree.run import Run, Series, Setting
-from stabtree.tools.fleet import examine  # noqa: F401 - for those that are forked
-from stabtree.tools.fleet.outputs.records import record
+from stabtree.tools.fleet.judge import UnitJudge
 
 ROWS = 64
-TEXTS = {
-    "made-up.csv": "step,loss\n0,3.5\n1,3.25\n",
-    "made-up.jsonl": '{"step": 0, "loss": 3.5}\n{"step": 1, "loss": 3.25}\n',
-    "made-up.log": "step 0: loss 3.5\nstep 1: loss 3.25\n",
+LINES = {
+    "run.csv": "{},{},{}",
+    "run.jsonl": '{{"step": {}, "loss": {}, "lr": {}}}',
+    "run.log": "step {}: loss {} lr {}",
 }
 
 
 def prepare() -> None:
-    """Judge runs that learn, without settings and with some, and one that spikes, and read logs of two rows."""
-    steps = np.arange(ROWS)
-    falling = 3.0 * np.exp(-steps / ROWS)
-    spiking = np.where(steps == ROWS // 2, 9.0, falling)
-    known = {"max_steps": Setting(ROWS, "made-up"), "lr": Setting(1e-3, "made-up")}
-    for loss, config in ((falling, {}), (falling, known), (spiking, known)):
-        columns = {"loss": loss, "grad_norm": 1 + falling, "lr": np.full(ROWS, 1e-3)}
-        run = Run("made-up", {name: Series(name, steps, values, name) for name, values in columns.items()}, config)
-        record(Judging().outcome(Loaded("made-up", run, "made-up")), "made-up")
-    names = LoadOptions().names()
-    for name, text in TEXTS.items():
-        source = in_memory(name, text)
-        choose(source, names).read(source, names)
+    """Judge runs that spike in three formats, the first with settings."""
+    rows = [(step, 9.0 if step > ROWS // 2 else 3 * math.exp(-step / ROWS), 1e-3) for step in range(ROWS)]
+    with TemporaryDirectory() as folder:
+        for name, line in LINES.items():
+            home = Path(folder, name.replace(".", "-"))
+            home.mkdir()
+            head = ["step,loss,lr"] * name.endswith(".csv")
+            home.joinpath(name).write_text("\n".join([*head, *(line.format(*row) for row in rows)]), encoding="utf-8")
+            if name == "run.csv":
+                settings = '{"learning_rate": 0.001, "max_steps": 64}'
+                home.joinpath("training_args.json").write_text(settings, encoding="utf-8")
+            UnitJudge()([Unit(str(home))])
 
 
 with suppress(Exception):  # what is wrong is reported where a run is judged

@@ -1,18 +1,37 @@
-"""One run of many in plain values: what a table, a cache or another machine needs to know of it."""
+"""One run of many in plain values: what a table, a page or another machine needs to know of it."""
 
 from __future__ import annotations
 
 import json
+import math
 import zlib
-from dataclasses import fields
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from stabtree.common.dataclass import dataclass
-from stabtree.tools.fleet.remote.addresses import is_address
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean, in_words
+from stabtree.judging.outcome import ORDER, UNREAD
+from stabtree.report.json import machine
+from stabtree.report.model.advice import do_now
+from stabtree.report.model.words import badge, headline, main_finding, title
+from stabtree.tree.model import Severity
 
-Row = tuple[Any, ...]
-"""A record as it is kept: the columns of `cache.COLUMNS`."""
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.judging.outcome import Outcome
+    from stabtree.report.text import Line
+    from stabtree.run import Run
+
+STRETCHES = 16  # of a small line, each with its lowest and its highest value
+MAX_PROBLEM, MAX_PATH = 90, 4096
+BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-'"
+CELLS = 8
+WIDE = 50.0  # times from the lowest to the highest: more than that is drawn by orders of magnitude
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +55,19 @@ class Record:
         restart_step: the checkpoint to go back to.
         first: what to do about it first, besides going back; of a run that can't be judged what to log.
         notes: what loading it changed or ignored.
-        spark: the loss in a few values for a small line, lowest and highest of each stretch kept; None where a stretch
-            holds none that is finite.
-        mark: the place in `spark` at which the main finding begins.
-        data: the object of `diagnose --json` as compact JSON; of a log that can't be read its error.
+        spark: the loss as a few values, the lowest and the highest of each stretch; None for a stretch without a finite
+            value.
+        mark: the index in `spark` at which the main finding begins.
+        files: the files that it was read from.
+        packed: its JSON, compressed; empty where it was not asked for.
+        fault: whether stabtree itself failed.
         seconds: how long reading and judging took.
     """
 
     path: str
     run: str = ""
-    verdict: str = "unknown"
-    badge: str = "unknown"
+    verdict: str = UNREAD
+    badge: str = UNREAD
     partial: bool = False
     leaf: str = ""
     section: str = ""
@@ -61,57 +82,157 @@ class Record:
     notes: tuple[str, ...] = ()
     spark: tuple[float | None, ...] = ()
     mark: int | None = None
-    data: bytes = b""
+    files: tuple[str, ...] = ()
+    packed: bytes = b""
+    fault: bool = False
     seconds: float = 0.0
 
     @property
     def name(self) -> str:
         """The path, and the run's name where the path holds several."""
-        if self.run:
-            return f"{self.path} {self.run}"
-        return self.path
+        return f"{self.path} {self.run}".rstrip()
+
+    @property
+    def data(self) -> str:
+        """The object of `diagnose --json` in one line; of a log that can't be read its error."""
+        return zlib.decompress(self.packed).decode() if self.packed else ""
 
 
-def _folder(path: str) -> str:
-    if is_address(path):
-        return path.rpartition("/")[0]
-    return str(Path(path).parent)
+def record_of(
+    outcome: Outcome, path: str, *, documents: bool = True, fault: bool = False, seconds: float = 0.0
+) -> Record:
+    """Return what became of one run of many.
 
-
-def row_of(record: Record) -> Row:
-    """Return a record as it is kept: what runs are ordered and grouped by, the rest as JSON, and its data compressed.
-
-    Whoever examined the run does so, since the process that keeps the results serves all others.
+    Args:
+        outcome: the outcome, whose name is the path, with the run's name behind it where the path holds several.
+        path: what was read.
+        documents: whether its JSON is wanted, which takes longer than the rest.
+        fault: whether stabtree itself failed.
+        seconds: how long reading and judging took.
     """
-    outline = {item.name: getattr(record, item.name) for item in fields(record) if item.name != "data"}
-    return (
-        *(record.badge, record.verdict, int(record.partial), record.leaf, _folder(record.path), record.path),
-        *(record.run, dumps(outline), zlib.compress(record.data, 1)),
+    found, name = outcome.found, clean(outcome.name.removeprefix(path).strip(), MAX_PATH)
+    shown = clean(path, MAX_PATH)
+    if isinstance(found, StabtreeError):
+        packed = _packed({"source": outcome.name, "path": outcome.name, **machine.error(found)}) if documents else b""
+        problem = clean(found.problem, MAX_PROBLEM)
+        return Record(shown, name, title=problem, files=(path,), packed=packed, fault=fault, seconds=seconds)
+    main = main_finding(found)
+    onset = main.onset_step if main else None
+    line, mark = loss_line(found.run, onset)
+    return Record(
+        path=shown,
+        run=name,
+        verdict=str(found.verdict),
+        badge=badge(found),
+        partial=found.partial,
+        leaf=main.leaf.id if main else "",
+        section=main.section if main else "",
+        title=headline(found) if badge(found) == Severity.OK else title(found),
+        onset_step=onset,
+        unit=main.unit if main else found.run.unit,
+        more=max(len(found.findings) - 1, 0) if main else 0,
+        rows=sum(source.rows for source in found.run.sources),
+        last_step=found.run.last_step,
+        restart_step=main.restart.checkpoint_step if main and main.restart else None,
+        first=_first(found),
+        notes=found.run.notes,
+        spark=line,
+        mark=mark,
+        files=tuple(source.path for source in found.run.sources),
+        packed=_packed({"source": outcome.name, **machine.to_dict(found)}) if documents else b"",
+        seconds=seconds,
     )
 
 
-def record_of(outline: bytes, data: bytes) -> Record:
-    """Return the record of the last two columns of its row."""
-    held = loads(outline)
-    held |= {"notes": tuple(held["notes"]), "spark": tuple(held["spark"])}
-    return Record(**held, data=zlib.decompress(data))
+def worst_first(records: Iterable[Record]) -> list[Record]:
+    """Return records with the worst verdict first; of one verdict the commonest finding first."""
+    rows = list(records)
+    count = Counter((row.badge, row.title) for row in rows)
+    first = {key: index for index, key in enumerate(count)}
+
+    def rank(row: Record) -> tuple[int, int, int]:
+        key = row.badge, row.title
+        return ORDER.index(row.badge), -count[key], first[key]
+
+    return sorted(rows, key=rank)
 
 
-def dumps(value: Any) -> bytes:
-    """Return a value as JSON."""
+def _packed(document: dict[str, Any]) -> bytes:
+    """Return compressed JSON in one line."""
     import orjson
 
     try:
-        return orjson.dumps(value)
-    except TypeError:  # names of files that are no text
-        return json.dumps(value).encode()
+        text = orjson.dumps(document)
+    except TypeError:  # a whole number of over 64 bits, a name of a file that is no UTF-8
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    return zlib.compress(text, 1)
 
 
-def loads(text: bytes) -> Any:
-    """Return the value of a JSON text."""
-    import orjson
+def _first(found: Diagnosis) -> str:
+    """Return the first thing to do that is not going back, which has a step of its own."""
+    main = main_finding(found)
+    if main is not None:
+        return next((action.text for action in do_now(main) if action.fix), "")
+    if found.log_next and not found.findings:
+        return f"Log {in_words(found.log_next[0].names)}"
+    return ""
 
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return json.loads(text)
+
+def loss_line(run: Run, onset: int | None = None) -> tuple[tuple[float | None, ...], int | None]:
+    """Return the lowest and the highest loss of each stretch in their order, and the index of the onset."""
+    series = run.get("loss")
+    if series is None or not len(series.values):
+        return (), None
+    points: list[float | None] = []
+    mark = None
+    rows = len(series.values)
+    stretches = min(rows, STRETCHES)
+    size, longer = divmod(rows, stretches)
+    ends = [(place + 1) * size + min(place + 1, longer) for place in range(stretches)]
+    for begin, end in pairwise((0, *ends)):
+        if onset is not None and mark is None and series.steps[end - 1] >= onset:
+            mark = len(points)
+        finite = series.values[begin:end]
+        finite = finite[np.isfinite(finite)]
+        if len(finite):
+            points += [float(finite[at]) for at in sorted((int(finite.argmin()), int(finite.argmax())))]
+        else:
+            points += [None, None]
+    return tuple(points), mark
+
+
+def levels(values: Sequence[float | None], count: int) -> list[int | None]:
+    """Return values as whole levels from 0 to `count` - 1; None stays None."""
+    finite = [value for value in values if value is not None]
+    if not finite:
+        return [None] * len(values)
+    low, high = min(finite), max(finite)
+    scaled: Callable[[float], float] = float
+    if low > 0 and high / low > WIDE:
+        scaled = math.log
+    low, high = scaled(low), scaled(high)
+    top, span = count - 1, high / 2 - low / 2  # halves: the span of two floats may be no float
+
+    def level(value: float) -> int:
+        if span > 0:
+            return min(top, int((scaled(value) / 2 - low / 2) / span * top + 0.5))
+        return top // 2
+
+    return [value if value is None else level(value) for value in values]
+
+
+def spark(values: Sequence[float | None], mark: int | None = None, *, ascii: bool = False) -> Line:  # noqa: A002 - as in `RenderOptions`
+    """Return the line in `CELLS` characters: up to the finding, and from there on; a cross where nothing was finite."""
+    if not values:
+        return [(" " * CELLS, "")]
+    signs, not_finite = (ASCII_BLOCKS, "x") if ascii else (BLOCKS, "×")
+    drawn = levels(values, len(signs))
+    text, begins = "", CELLS
+    for cell in range(CELLS):
+        start = cell * len(values) // CELLS
+        stretch = drawn[start : max(start + 1, (cell + 1) * len(values) // CELLS)]
+        heights = [level for level in stretch if level is not None]
+        text += signs[max(heights)] if len(heights) == len(stretch) else not_finite
+        if mark is not None and start + len(stretch) > mark:
+            begins = min(begins, cell)
+    return [(text[:begins], "curve"), (text[begins:], "mark")]

@@ -1,103 +1,81 @@
-"""Scan folders: find runs, have them examined in parallel, keep what was found, show it worst first."""
+"""Scan folders: find runs, have them judged in parallel, return them worst first."""
 
 from __future__ import annotations
 
-import hashlib
+import multiprocessing
 import os
+import signal
+import sys
+import threading
+from collections import Counter, deque
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stabtree._version import __version__
 from stabtree.common.dataclass import dataclass
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean, near
 from stabtree.judging.judge import Judging
-from stabtree.tools.fleet import read
-from stabtree.tools.fleet.engine import usable_cores
-from stabtree.tools.fleet.examine import TIMEOUT_SECONDS, Examiner, fault
-from stabtree.tools.fleet.loop import Loop, Progress
-from stabtree.tools.fleet.options import check_judging, check_paths, check_reading, check_work
-from stabtree.tools.fleet.store import Store
+from stabtree.loaders import check_options
+from stabtree.loaders.paths.find import Unit, listed, place
+from stabtree.loaders.paths.kinds import is_copy, is_log
+from stabtree.loaders.paths.several import expanded, units_of
+from stabtree.run import Run, Series
+from stabtree.tools.fleet import remote
+from stabtree.tools.fleet.judge import Judged, UnitJudge, failed
+from stabtree.tools.fleet.record import worst_first
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
     import pandas as pd
 
     from stabtree.judging.stretch import Ends
     from stabtree.tools.fleet.record import Record
 
-GROUP = 3  # runs that stand for a group
+ENGINES = ("processes", "serial", "dask")
+READING = {"dtype", "checkpoint_every", "columns", "step_column", "format", "run", "checkpoints", "ranks"}
+PREPARED = "stabtree.tools.fleet.prepared"
+AHEAD = 3  # batches for each worker that are under way or waiting for it
+BATCH = 8  # units, or logs, that go to a worker at once
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Fleet:
-    """The runs that a scan found, in a file: they are read one by one, however many there are.
+    """The runs that a scan found.
 
     Attributes:
-        store: where they are.
-        faults: how many of them failed by faults of stabtree's own.
+        records: the runs, worst first.
         stopped: whether the scan was interrupted.
-        notes: what is to be said about the scan itself.
     """
 
-    store: Store
-    faults: int = 0
+    records: Sequence[Record]
     stopped: bool = False
-    notes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Record]:
         """Return the runs, worst first."""
-        return self.records()
+        return iter(self.records)
 
     def __len__(self) -> int:
-        return sum(self.counts().values())
+        return len(self.records)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row a run as a pandas DataFrame, worst first."""
+        from stabtree.tools.fleet.outputs import frame
+
+        return frame(self.records)
 
     def _repr_html_(self) -> str:
         """Return the page of `scan --output html` in a frame of its own, as a notebook shows it."""
         from stabtree.report.html.frame import framed
-        from stabtree.report.outputs import HTML, RECORDS, output
+        from stabtree.tools.fleet.page import page
 
-        return framed("".join(output(RECORDS, HTML)(self.records())))
-
-    def records(self, *, worst_first: bool = True) -> Iterator[Record]:
-        """Return the runs, worst first, those of one leaf together; else by their paths."""
-        return self.store.records(worst_first=worst_first)
-
-    def counts(self) -> dict[str, int]:
-        """Return how many runs there are of each badge, worst first."""
-        return self.store.counts()
-
-    def verdicts(self, *, accept_partial: bool = False) -> list[str]:
-        """Return the verdicts that there are, for the exit code."""
-        verdicts = self.store.verdicts()
-        if accept_partial:
-            return ["ok" if partial else verdict for verdict, partial in verdicts]
-        return [verdict for verdict, _ in verdicts]
-
-    def groups(self, by: str = "leaf", most: int = GROUP) -> Iterator[tuple[str, str, int, list[Record]]]:
-        """Groups of runs as (badge, leaf or folder, how many, the first of them), the worst group first.
-
-        Args:
-            by: `leaf`, `folder` or `verdict`.
-            most: how many runs of a group are given.
-        """
-        return self.store.groups(by, most)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a row a run as a pandas DataFrame, worst first."""
-        from stabtree.tools.fleet.outputs.frame import frame
-
-        return frame(self.records())
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self.store.close()
-
-    def __enter__(self) -> Fleet:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return framed("".join(page(self.records)))
 
 
 def scan(
@@ -107,9 +85,8 @@ def scan(
     jobs: int | None = None,
     engine: str = "processes",
     address: str = "",
-    timeout: float | None = None,
-    cache: str | Path | None = None,
-    tell: Callable[[Progress], None] | None = None,
+    documents: bool = True,
+    tell: Callable[[Counter[str], int, int], None] | None = None,
     **how: Any,
 ) -> Fleet:
     """Find and judge every run below folders.
@@ -118,16 +95,14 @@ def scan(
     >>> [(run.path, run.verdict, run.leaf) for run in fleet]  # doctest: +SKIP
 
     Args:
-        paths: folders, files, patterns.
+        paths: folders, files, patterns, addresses.
         judging: how runs are judged; as `diagnose` does where not given.
         ends: the first and the last step that are judged.
         jobs: processes; as many as there are cores where not given.
-        engine: what does the work: `processes`, `serial`, or what `stabtree.tools.fleet.engine.ENGINES` names besides.
-        address: of what is running already, where the engine is of that kind.
-        timeout: seconds that one log, or one folder of a run, may take; 120 where not given. Workers of a cluster
-            can't be stopped so.
-        cache: a file that keeps what was found, so that the next scan need not look again; none where not given.
-        tell: called with the progress, now and then.
+        engine: what does the work: `processes`, `serial` or `dask`.
+        address: of the scheduler of Dask.
+        documents: whether each run has its JSON as `data`, which costs as much time as judging it.
+        tell: called now and then with the runs by badge, and the number of units that were judged, and that wait.
         how: how logs are read: options of `load_run`.
 
     Returns:
@@ -136,50 +111,207 @@ def scan(
     Raises:
         StabtreeError: where an argument is wrong.
     """
-    check_paths(paths)
-    check_work(engine=engine, address=address, jobs=jobs, timeout=timeout, cache=cache)
-    check_reading(how)
-    check_judging(judging, ends)
-    units = read.units([str(path) for path in paths])
+    _check(paths, engine, address, jobs, how)
+    judging = judging or Judging()
+    nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
+    judging.diagnosed(Run("nothing", {"loss": nothing}))  # refuses rules that no run can be judged by
+    far = [unit for path in map(str, paths) if remote.is_address(path) for unit in remote.units(path)]
+    near = [one for path in map(str, paths) if not remote.is_address(path) for one in expanded(path)]
+    units = [*units_of(near), *dict.fromkeys(far)]
     roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
-    examiner = Examiner(judging or Judging(), how, roots, ends, timeout or TIMEOUT_SECONDS)
-    store = Store(None if cache is None else Path(cache))
+    judge = UnitJudge(judging, how, roots, ends, documents)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    found: list[Record] = []
+    counts: Counter[str] = Counter()
+    waiting = deque(units)
+    stopped = False
     try:
-        loop = Loop(examiner, store, rules_of(examiner), jobs or usable_cores(), tell)
-        loop.waiting.extend(units)
-        loop.run(engine, address)
-    except BaseException:
-        store.close()
-        raise
-    return Fleet(store, loop.faults, loop.stopped, tuple(store.notes))
+        with closing(results(judge, waiting, engine, jobs or cores, address)) as stream:
+            for done, judged in enumerate(stream, 1):
+                found += judged.records
+                counts.update(record.badge for record in judged.records)
+                if tell is not None:
+                    tell(counts, done, len(waiting))
+    except KeyboardInterrupt:
+        stopped = True
+    found.sort(key=lambda record: (record.leaf, record.path, record.run))
+    return Fleet(tuple(worst_first(found)), stopped)
 
 
-def rules_of(examiner: Examiner) -> str:
-    """Return a hash of all that decides what is found in a log: options, settings, trees, version."""
-    digest = hashlib.sha256(__version__.encode())
-    judging = examiner.judging
-    said = {
-        "how": sorted((key, str(value)) for key, value in examiner.how.items() if value is not None and value != {}),
-        "judging": repr(replace(judging, answers=dict(judging.answers))),
-        "ends": examiner.ends,
-    }
-    digest.update(repr(said).encode("utf-8", "surrogateescape"))
-    for file in _rule_files(judging):
+def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, how: dict[str, Any]) -> None:
+    """Refuse what a scan is asked for and can't do, before anything is read.
+
+    Raises:
+        StabtreeError: for the first of it.
+    """
+    hint = "name the folder that holds the runs"
+    if not paths:
+        raise StabtreeError("no folder to scan", hint=hint)
+    for path in paths:
+        if not isinstance(path, str | os.PathLike) or str(path) == "":
+            raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
+        if str(path) == "-":
+            raise StabtreeError("standard input is one log", where="-", hint="diagnose it alone: stabtree -")
+    if engine not in ENGINES:
+        raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(ENGINES))
+    if address and engine != "dask":
+        hint = "add --engine dask, or leave it out"
+        raise StabtreeError(f"--engine {engine} has no scheduler", where="--scheduler", hint=hint)
+    if jobs is not None and not jobs >= 1:
+        raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
+    for name in how.keys() - READING:
+        problem = f"{name!r} is not an option of a scan{near(name, READING)}"
+        raise StabtreeError(problem, where="scan", hint=f"known are {', '.join(sorted(READING))}")
+    check_options(**how)
+
+
+def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int, address: str = "") -> Generator[Judged]:
+    """Yield what became of each unit as soon as it is there; where a worker dies, go on with new ones.
+
+    Args:
+        judge: judges units, in a worker.
+        waiting: the units, to which those that are found below them are added.
+        engine: the name of the engine.
+        jobs: processes.
+        address: of the scheduler of Dask.
+    """
+    suspects: deque[Unit] = deque()  # of a worker that died
+    seen: set[str] = set()
+    while waiting or suspects:
+        with _started(engine, 1 if suspects else jobs, address) as (pool, workers):
+            alone = bool(suspects)
+            together = _together(pool, workers, judge, waiting, suspects)
+            for judged in _one_by_one(pool, judge, suspects) if alone else together:
+                for unit in reversed(judged.further):
+                    # A link may lead to a folder where another one has led before.
+                    target = os.path.realpath(unit.folder) if unit.linked and not unit.files else ""
+                    if target not in seen:
+                        waiting.appendleft(unit)
+                    seen |= {target} - {""}
+                yield judged
+
+
+def _together(
+    pool: Executor, workers: int, judge: UnitJudge, waiting: deque[Unit], suspects: deque[Unit]
+) -> Iterator[Judged]:
+    """Feed workers until nothing is left, or one of them died; few batches are under way, however many units wait."""
+    running: dict[Future[list[Judged]], list[Unit]] = {}
+    while running or (waiting and not suspects):
+        while waiting and not suspects and len(running) < AHEAD * workers:
+            batch = [waiting.popleft()]
+            while waiting and sum(max(len(unit.files), 1) for unit in batch) < BATCH:
+                batch.append(waiting.popleft())
+            try:
+                running[pool.submit(judge, batch)] = batch
+            except (RuntimeError, OSError):  # the pool broke
+                suspects.extend(batch)
+        for future in wait(running, timeout=1, return_when=FIRST_COMPLETED).done:
+            batch = running.pop(future)
+            try:
+                found = future.result()
+            except Exception:
+                suspects.extend(batch)
+            else:
+                yield from found
+
+
+def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iterator[Judged]:
+    """Try units of workers that died one by one, to see which of them it was; stop at it, as the pool broke."""
+    while suspects:
+        unit = suspects.popleft()
         try:
-            digest.update(file.read_bytes())
-        except OSError as error:
-            digest.update(fault(error).problem.encode())
-    return digest.hexdigest()
+            (found,) = pool.submit(judge, [unit]).result()
+        except Exception as error:
+            parts = _parts(unit, judge.roots)
+            suspects.extend(parts)
+            if not parts:
+                problem = error.problem if isinstance(error, StabtreeError) else "the process that read it was killed"
+                hint = "diagnose it alone; it may need more memory than there is"
+                yield Judged((failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
+            return
+        yield found
 
 
-def _rule_files(judging: Judging) -> list[Path]:
-    from stabtree.tree.shipped import shipped
+def _parts(unit: Unit, roots: Sequence[str]) -> list[Unit]:
+    """Return the parts of a unit that was too much for a worker, to see which log it was; none where it has none."""
+    if unit.files:
+        return [replace(unit, files=(name,)) for name in unit.files] if len(unit.files) > 1 else []
+    try:
+        listing = listed(unit.folder, roots)
+    except OSError:
+        return []
+    logs = [Unit(unit.folder, (name,)) for name in listing.files if is_log(name)]
+    folders = [Unit(place(unit.folder, name)) for name in listing.folders if not is_copy(name)]
+    folders += [Unit(place(unit.folder, name), linked=True) for name in listing.linked]
+    return [*logs, *folders] if len(logs) > 1 or (logs and folders) else []
 
-    files = list(shipped().values())
-    for rule in filter(None, judging.rules):
-        path = Path(rule)
-        if path.is_dir():
-            files += sorted(path.glob("*.y*ml"))
-        else:
-            files.append(path)
-    return files
+
+def _started(engine: str, jobs: int, address: str) -> AbstractContextManager[tuple[Executor, int]]:
+    """Return a context that starts an executor and stops it; with it comes how many calls it runs together."""
+    if engine == "dask":
+        from stabtree.tools.fleet.dask import dask
+
+        return dask(address)
+    return _processes(jobs) if engine == "processes" else nullcontext((_Inline(), 1))
+
+
+class _Inline(Executor):
+    """Does all in this process, at once: for few runs, and where no other process may be started."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Return the result, in a future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class _Pool(ProcessPoolExecutor):
+    """Processes that import nothing of the script that runs, which need not be one that may be imported."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Send a call; it is here that processes are started, and would run the script again that is hidden."""
+        main = sys.modules["__main__"]
+        names = ("__file__", "__spec__")
+        hidden: dict[str, Any] = {name: main.__dict__.pop(name) for name in names if name in vars(main)}
+        main.__spec__ = None
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            main.__dict__.update(hidden)
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
+    """Yield a pool of processes of this machine, which begin with stabtree imported."""
+    method = "spawn"
+    if "forkserver" in multiprocessing.get_all_start_methods():  # this process may have threads, and is not forked
+        method = "forkserver"
+        multiprocessing.set_forkserver_preload([PREPARED])
+    pool = _Pool(jobs, mp_context=multiprocessing.get_context(method), initializer=_warm)
+    try:
+        yield pool, jobs
+    except BaseException:
+        for process in [*(pool._processes or {}).values()]:  # noqa: SLF001 - public only from Python 3.14 on
+            process.kill()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _warm() -> None:
+    """Begin a worker."""
+    # The one who typed Ctrl-C is asked by the process that was started; it ends these.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    import_module(PREPARED)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

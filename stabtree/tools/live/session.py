@@ -214,9 +214,8 @@ class LogJudge:
 
     def _check(self, run: Run) -> Diagnosis | None:
         from stabtree.run import Run
-        from stabtree.tools.check.configs.complete import completed
-        from stabtree.tools.check.configs.logged import header_settings
         from stabtree.tools.check.judge import checked
+        from stabtree.tools.check.load import completed, header_settings
 
         settings = header_settings(run.config)
         if not settings:

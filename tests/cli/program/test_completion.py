@@ -51,7 +51,6 @@ from tests.cli.command import environment, failed, run
         (["calibrate", "--output", "t"], ["toml"]),
         (["calibrate", "--level", ""], ["note", "warning"]),
         (["scan", "--output", "p"], []),
-        (["scan", "--by", "l"], ["leaf"]),
     ],
 )
 def test_what_fits_is_offered(words: list[str], offered: list[str]) -> None:

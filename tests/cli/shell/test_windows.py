@@ -35,7 +35,7 @@ def without_posix(*words: str) -> subprocess.CompletedProcess[str]:
     "words",
     [
         ["diagnose", NAN],
-        ["scan", NAN, HEALTHY, "--no-cache", "--engine", "serial"],
+        ["scan", NAN, HEALTHY, "--engine", "serial"],
         ["inspect", NAN],
         ["explain", "Q3.4"],
         ["watch", NAN, "--until-found", "--exec", f"'{sys.executable}' -c ''"],
@@ -76,19 +76,6 @@ def odd(folder: Path, name: str) -> Path:
     except OSError:
         pytest.skip("no folder can be called so here")
     return place
-
-
-@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: name[:10])
-def test_reports_have_names_that_windows_takes(tmp_path: Path, name: str) -> None:
-    """Whatever a run is called, its report is a file that can be written there."""
-    odd(tmp_path / "runs", name)
-    reports = tmp_path / "reports"
-    done = run("scan", str(tmp_path / "runs"), "--no-cache", "--reports", str(reports))
-    assert done.returncode == 1, done.stderr
-    (report,) = reports.iterdir()
-    assert not REFUSED.search(report.name)
-    assert len(report.name) < 100
-    assert b"\r" not in report.read_bytes()
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: name[:10])

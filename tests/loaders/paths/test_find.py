@@ -191,7 +191,7 @@ def test_a_folder_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
     os.mkdir(odd)  # noqa: PTH102 - a path of bytes
     logs.csv(tmp_path / "b.csv", 2)
     os.rename(os.fsencode(tmp_path / "b.csv"), odd + b"/metrics.csv")  # noqa: PTH104 - as above
-    done = run("scan", str(tmp_path), "--no-cache", "--output", "jsonl")
+    done = run("scan", str(tmp_path), "--engine", "serial", "--output", "jsonl")
     assert len(done.stdout.splitlines()) == 2
 
 

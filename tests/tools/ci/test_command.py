@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.tools.fleet.engine import ENGINES
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 
@@ -182,11 +181,10 @@ def test_no_output_goes_over_the_baseline_beside_a_log_that_can_not_be_read(tmp_
     assert (tmp_path / "base.json").read_text(encoding="utf-8") == before
 
 
-def test_a_scan_takes_it_and_reads_anew_once_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By option or by the settings; what was kept of a scan without it counts no more."""
-    monkeypatch.setitem(ENGINES, "processes", ENGINES["serial"])
+def test_a_scan_takes_it(tmp_path: Path) -> None:
+    """By option or by the settings; what is in it when the scan begins counts."""
     run("baseline", SPIKE, NAN, "-o", "base.json")
-    words = ("scan", SPIKE, NAN, "--cache", "kept.sqlite", "-q")
+    words = ("scan", SPIKE, NAN, "--engine", "serial", "-q")
     assert run(*words).returncode == 1
     assert run(*words, "--baseline", "base.json").returncode == 0
     assert run(*words).returncode == 1

@@ -11,8 +11,7 @@ import pytest
 
 from stabtree.cli import main
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import masked
-from stabtree.tools.fleet.remote import addresses, mirror
+from stabtree.tools.fleet import remote
 from stabtree.tools.fleet.scan import scan
 from tests.conftest import FIXTURES
 
@@ -43,8 +42,7 @@ def memory() -> Iterator[Any]:
 
 def rows(*paths: str, **options: Any) -> list[Record]:
     """What a scan in this process finds, by path."""
-    with scan(*paths, engine="serial", **options) as fleet:
-        return list(fleet.records(worst_first=False))
+    return sorted(scan(*paths, engine="serial", **options), key=lambda run: run.path)
 
 
 @pytest.mark.usefixtures("memory")
@@ -59,7 +57,7 @@ def test_a_scan_tells_addresses_as_it_tells_folders() -> None:
         )
         files = [[file["sha256"] for file in json.loads(run.data)["run"]["inputs"]] for run in (one, other)]
         assert files[0] == files[1]
-    assert all(tempfile.gettempdir().encode() not in run.data for run in far)
+    assert all(tempfile.gettempdir() not in run.data for run in far)
 
 
 def test_files_that_a_manifest_names_are_of_its_run(memory: Any) -> None:
@@ -84,7 +82,7 @@ def test_only_what_may_be_a_log_is_fetched(memory: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr(type(memory), "get", lambda _self, *paths: noted(*paths))
     (run,) = rows("memory://runs/fp16-overflow")
     assert sorted(fetched) == ["/runs/fp16-overflow/manifest.json", "/runs/fp16-overflow/metrics.csv"]
-    assert b"memory://runs/fp16-overflow/checkpoint-500" in run.data
+    assert "memory://runs/fp16-overflow/checkpoint-500" in run.data
 
 
 def test_diagnose_reads_a_run_at_an_address(
@@ -110,90 +108,48 @@ def test_a_pattern_names_runs(memory: Any) -> None:
     assert [run.path for run in rows("memory://other/*.csv")] == ["memory://other/run.csv"]
 
 
+def test_runs_beside_a_log_are_runs_of_their_own(memory: Any) -> None:
+    """A folder with a log and more logs below than are read together is parted; no run of it is lost or told twice."""
+    text = HEALTHY.joinpath("metrics.csv").read_bytes()
+    for number in range(70):
+        memory.pipe(f"/sweep/{number}/metrics.csv", text)
+    memory.pipe("/sweep/top.csv", text)
+    found = [run.path for run in rows("memory://sweep", documents=False)]
+    assert found == sorted(["memory://sweep/top.csv", *(f"memory://sweep/{number}" for number in range(70))])
+
+
 @pytest.mark.usefixtures("memory")
 def test_a_file_that_is_too_large_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log above the limit is not fetched, and told."""
-    monkeypatch.setattr(mirror, "MAX_BYTES", 4096)
+    monkeypatch.setattr(remote, "MAX_BYTES", 4096)
     found = {run.path: run for run in rows("memory://runs/healthy")}
-    assert "more than is fetched" in found["memory://runs/healthy/metrics.csv"].title
+    assert "more than is copied" in found["memory://runs/healthy/metrics.csv"].title
 
 
-class Lying:
-    """A store whose listing names what lies elsewhere."""
-
-    names = ("../../home/user/.ssh/id", "/etc/passwd", "b/runs/..", "b/runs/a\0b.csv", "b/runs/" + "x" * 300)
-
-    def _strip_protocol(self, address: str) -> str:
-        return address.removeprefix("lie://")
-
-    def ls(self, _path: str, detail: bool) -> list[dict[str, Any]]:
-        """Names, of which one may be followed."""
-        assert detail
-        return [{"name": name, "size": 9, "type": "file"} for name in (*self.names, "b/runs/good.csv")]
-
-
-def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
-    """What would be written elsewhere is refused, each name in a row of its own, and nothing of it is written."""
-    folder = addresses.Remote(Lying(), "lie://", "b/runs")
-    entries, refused = addresses.listed(folder)
-    assert [entry.name for entry in entries] == ["good.csv"]
-    assert len(refused) == len(Lying.names)
-    made = mirror.Mirror(str(tmp_path))
-    made.outline(folder)
-    assert len(made.refused) == len(Lying.names)
-    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["good.csv"]
+def test_no_name_leads_out_of_the_folder(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be written elsewhere is refused, each name in a record of its own, and nothing of it is fetched."""
+    names = ("../../home/user/.ssh/id", "b/../../x.csv", "a\0b.csv", "x" * 300)
+    listing = {"/runs/healthy/metrics.csv": {"size": 9}, **{f"/runs/healthy/{name}": {"size": 9} for name in names}}
+    monkeypatch.setattr(type(memory), "find", lambda *_args, **_options: listing)
+    found = rows("memory://runs/healthy")
+    assert [run.verdict for run in found] == ["ok", *["unread"] * len(names)]
+    assert {run.title for run in found[1:]} == {"its name would lead out of the folder, or is not a file name"}
 
 
 @pytest.mark.parametrize("address", ["memory://runs/../../etc", "memory://runs/a\0b"])
 def test_an_address_leads_nowhere_else(address: str) -> None:
     """Nor does an address that is typed."""
     with pytest.raises(StabtreeError, match="not the address"):
-        addresses.opened(address)
+        remote.units(address)
 
 
-def test_a_second_scan_reads_only_what_changed(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has the size and the stamp that it had is not fetched again; what was written again is."""
-    cache = tmp_path / "scan.sqlite"
-    first = rows("memory://runs", cache=cache)
-    fetched: list[str] = []
-    fetch = mirror.Mirror.fetch
-
-    def noted(self: mirror.Mirror, files: list[addresses.Remote]) -> None:
-        fetched.extend(file.path for file in files)
-        fetch(self, files)
-
-    monkeypatch.setattr(mirror.Mirror, "fetch", noted)
-    assert rows("memory://runs", cache=cache) == first
-    assert fetched == []
-    memory.pipe("/runs/healthy/metrics.csv", HEALTHY.joinpath("metrics.csv").read_bytes() + b"1000,nan\n")
-    rows("memory://runs", cache=cache)
-    assert {path.split("/")[1] for path in fetched} == {"healthy"}
-
-
-@pytest.mark.parametrize(
-    ("told", "safe"),
-    [
-        ("ftp://me:secret@host/runs", "ftp://***@host/runs"),
-        ("a s3://KEY:se/cr@et@bucket/x failed", "a s3://***@bucket/x failed"),
-        ("https://token@host/a", "https://***@host/a"),
-        ("https://h/a?X-Amz-Signature=0f&b=1", "https://h/a?X-Amz-Signature=***&b=1"),
-        ("http://host:8080/a@b and s3://bucket/a:b@c", "http://host:8080/a@b and s3://bucket/a:b@c"),
-    ],
-)
-def test_passwords_are_masked(told: str, safe: str) -> None:
-    """No password, token or signature of an address is told; what only looks like one stays."""
-    assert masked(told) == safe
-
-
-@pytest.mark.parametrize("command", ["diagnose", "scan", "inspect"])
-def test_no_command_tells_a_password(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither an error nor a result holds it, nor does the file that a scan keeps."""
-    options = ["--cache", str(tmp_path / "kept.sqlite")] if command == "scan" else []
-    assert main([command, "ftp://me:hunter2@127.0.0.1:1/runs", *options]) == 2
+@pytest.mark.parametrize("command", ["diagnose", "scan"])
+def test_no_command_tells_a_password(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither an error nor a result holds it."""
+    assert main([command, "ftp://me:hunter2@127.0.0.1:1/runs"]) == 2
     told = capsys.readouterr()
     assert "hunter2" not in told.out + told.err
     assert "ftp://***@127.0.0.1:1/runs" in told.err
-    assert all(b"hunter2" not in file.read_bytes() for file in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("command", ["diagnose", "scan"])
@@ -202,7 +158,7 @@ def test_without_the_package_it_is_said_how_else(
 ) -> None:
     """Without fsspec an address is refused with the command that reads it."""
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    assert main([command, "s3://bucket/runs/log.csv", *(["--no-cache"] if command == "scan" else [])]) == 2
+    assert main([command, "s3://bucket/runs/log.csv"]) == 2
     assert "type `aws s3 cp s3://bucket/runs/log.csv - | stabtree -`" in capsys.readouterr().err
 
 
@@ -232,14 +188,12 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     service.stop()
 
 
-def test_a_bucket_is_scanned(bucket: str, tmp_path: Path) -> None:
-    """Runs of an S3 bucket are found, judged and remembered by their ETags as those of a folder are."""
-    cache = tmp_path / "scan.sqlite"
-    found = rows(f"{bucket}/**", cache=cache)
+def test_a_bucket_is_scanned(bucket: str) -> None:
+    """Runs of an S3 bucket are found and judged as those of a folder are."""
+    found = rows(f"{bucket}/**")
     assert [(run.path, run.leaf) for run in found] == [
         (f"{bucket}/fp16-overflow", "fp16-overflow"),
         (f"{bucket}/healthy", ""),
     ]
-    assert rows(bucket, cache=cache) == found
     with pytest.raises(StabtreeError, match="nothing at this address"):
         rows(f"{bucket}/absent")

@@ -1,45 +1,35 @@
-"""A scan examines each unit once, in whatever process, and tells of all that went wrong."""
+"""A scan judges each run once, in whatever process, and tells of all that went wrong."""
 
 from __future__ import annotations
 
 import json
-from concurrent.futures import Future
+import subprocess
+import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stabtree import StabtreeError, scan
+from stabtree.loaders.paths.contents import contents
 from stabtree.loaders.paths.find import Unit
-from stabtree.tools.fleet import loop as looping
-from stabtree.tools.fleet import read
-from stabtree.tools.fleet.engine import ENGINES
-from stabtree.tools.fleet.examine import Examiner
-from stabtree.tools.fleet.loop import Loop, Progress
-from stabtree.tools.fleet.read import read_unit
-from stabtree.tools.fleet.store import Store
-from tests.cli.command import run
+from stabtree.tools.fleet import judge as judging
+from stabtree.tools.fleet.judge import UnitJudge
+from stabtree.tools.fleet.scan import results
+from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 from tests.loaders.paths import logs
 from tests.report.test_html import Parts
-from tests.tools.fleet.deadly import Mortal
+from tests.tools.fleet.killer import Killer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from stabtree.tools.fleet.scan import Fleet
+    from stabtree.tools.fleet.record import Record
 
-SAME = ("healthy", "nan-forward", "spike-persistent", "fp16-overflow", "scale-collapse", "loss-stops")
-
-
-def told(fleet: Fleet) -> dict[str, str]:
-    """The verdicts by the last names of the paths."""
-    with fleet:
-        return {record.path.rpartition("/")[2]: record.verdict for record in fleet}
-
-
-def serial(*paths: Path, **options: Any) -> Fleet:
-    """A scan in this process."""
-    return scan(*paths, engine="serial", **options)
+SPIKE = FIXTURES / "phase19" / "spike-persistent"
+SERIAL = ("--engine", "serial")
 
 
 def three(folder: Path) -> Path:
@@ -49,197 +39,210 @@ def three(folder: Path) -> Path:
     return folder
 
 
+def judged(judge: UnitJudge, units: Sequence[Unit], engine: str = "processes") -> dict[str, Record]:
+    """What became of units, by the last names of their paths, in the order in which it came."""
+    found = results(judge, deque(units), engine, 2)
+    return {record.path.rpartition("/")[2]: record for item in found for record in item.records}
+
+
 def test_records_are_what_diagnose_says() -> None:
-    """Each run's data is where it is from and the object of `diagnose --json`, all trees and hashes with it."""
-    paths = [FIXTURES / "phase19" / name for name in SAME]
-    with serial(*paths) as fleet:
-        records = {record.path: record for record in fleet}
-    assert len(records) == len(SAME)
-    for path in paths:
-        alone = json.loads(run("diagnose", str(path), "--json").stdout)
-        assert json.loads(records[str(path)].data) == {"source": str(path), **alone}
+    """Each run's data is where it is from and the object of `diagnose --json`, hashes with it; the worst come first."""
+    paths = [FIXTURES / "phase19" / name for name in ("healthy", "nan-forward", "spike-persistent", "loss-stops")]
+    fleet = scan(*paths, engine="serial")
+    assert {record.path for record in fleet} == {*map(str, paths)}
+    assert [record.verdict for record in fleet] == ["critical", "critical", "critical", "ok"]
+    for record in fleet:
+        alone = json.loads(run("diagnose", record.path, "--json").stdout)
+        assert json.loads(record.data) == {"source": record.path, **alone}
         assert alone["run"]["inputs"][0]["sha256"]
 
 
 def test_processes_say_the_same(tmp_path: Path) -> None:
     """Other processes find what this one finds, and the script that asks is not run again in them."""
-    three(tmp_path)
-    with serial(tmp_path) as here, scan(tmp_path, jobs=2) as there:
-        assert [record.data for record in here] == [record.data for record in there]
-        assert len(there) == 3
+    here = scan(three(tmp_path), engine="serial")
+    code = f"import stabtree\nprint([run.data for run in stabtree.scan({str(tmp_path)!r}, jobs=2)])\n"
+    script = tmp_path / "script.py"
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, encoding="utf-8", check=True)
+    assert done.stdout == f"{[record.data for record in here]}\n"
 
 
-def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None:
-    """The page of `--output html`, escaped, so that no name of a folder ends the attribute."""
-    folder = three(tmp_path / 'a"><script>alert(1)<')
-    with serial(folder) as fleet:
-        ((tag, attributes),) = Parts(fleet._repr_html_()).elements
-    assert (tag, attributes["sandbox"]) == ("iframe", "allow-scripts")
-    assert "3 runs" in Parts(attributes["srcdoc"] or "").text
-
-
-def loop_of(tmp_path: Path, examiner: Examiner, **options: Any) -> Loop:
-    """A loop over the runs below a folder."""
-    loop = Loop(examiner, Store(None), "rules", 2, **options)
-    loop.waiting.extend(read.units([str(tmp_path)]))
-    return loop
+def test_results_stream_as_they_come(tmp_path: Path) -> None:
+    """A run that takes long holds up no other; the scan as a whole is in its own order all the same."""
+    units = [Unit(str(logs.csv(tmp_path / name / "m.csv").parent)) for name in ("a-slow", *"bcdefghijklmnopqrst")]
+    names = [*judged(Killer(), units)]
+    assert names[0] != "a-slow"
+    assert {*names} == {"a-slow", *"bcdefghijklmnopqrst"}
 
 
 def test_a_worker_that_is_killed_ends_no_scan(tmp_path: Path) -> None:
-    """The log that its reader was killed of is a row that says so; all others are read."""
-    three(tmp_path)
-    logs.csv(tmp_path / "deadly" / "metrics.csv", 9)
-    loop = loop_of(tmp_path, Mortal())
-    loop.run("processes")
-    rows = {record.path.rpartition("/")[2]: record for record in loop.store.records()}
-    assert rows.keys() == {"a", "b", "c", "deadly"}
-    assert rows["deadly"].title == "the process that read it was killed"
-    assert {rows[name].verdict for name in "abc"} == {"ok"}
+    """The log that its reader was killed of is a record that says so; those that were read with it are judged."""
+    units = [Unit(str(three(tmp_path) / name)) for name in "abc"]
+    for name in ("r0", "r1", "fatal", "r2"):
+        logs.csv(tmp_path / "loose" / f"{name}.csv", len(name))
+    loose = Unit(str(tmp_path / "loose"), ("r0.csv", "r1.csv", "fatal.csv", "r2.csv"))
+    found = judged(Killer(), [*units, loose])
+    assert found.pop("fatal.csv").title == "the process that read it was killed"
+    assert {name: record.verdict for name, record in found.items()} == dict.fromkeys(
+        ("a", "b", "c", "r0.csv", "r1.csv", "r2.csv"), "ok"
+    )
 
 
-def test_of_logs_read_together_the_guilty_one_alone_is_blamed(tmp_path: Path) -> None:
-    """Logs that were read with one that is too much are read without it."""
-    for seed in range(3):
-        logs.csv(tmp_path / f"r{seed}.csv", seed)
-    logs.csv(tmp_path / "deadly.csv", 9)
-    unit = Unit(str(tmp_path), ("r0.csv", "r1.csv", "deadly.csv", "r2.csv"))
-    loop = Loop(Mortal(), Store(None), "rules", 1)
-    loop.waiting.append(unit)
-    loop.run("processes")
-    assert {record.path.rpartition("/")[2]: record.verdict for record in loop.store.records()} == {
-        **{f"r{seed}.csv": "ok" for seed in range(3)},
-        "deadly.csv": "unread",
+def test_a_folder_that_kills_its_reader_is_read_log_by_log(tmp_path: Path) -> None:
+    """One log of a folder is too much; the others, and the folders below, are judged without it."""
+    for name in ("fatal.csv", "good.csv", "below/run.csv"):
+        logs.csv(tmp_path / name, len(name))
+
+    class Reading(UnitJudge):
+        def judged(self, unit: Unit) -> judging.Judged:
+            """Fail as a broken pool does, for the folder and for the log."""
+            if "fatal.csv" in unit.files or unit == Unit(str(tmp_path)):
+                raise MemoryError
+            return UnitJudge.judged(self, unit)
+
+    found = judged(Reading(), [Unit(str(tmp_path))], "serial")
+    assert {name: record.verdict for name, record in found.items()} == {
+        "fatal.csv": "unread",
+        "good.csv": "ok",
+        "below": "ok",
     }
 
 
-def test_what_takes_too_long_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that takes longer than it may is told, and the others are read."""
-    three(tmp_path)
-    real = read_unit
-
-    def slow(unit: Unit, *rest: Any) -> Any:
-        while unit.path.endswith("/b"):
-            pass
-        return real(unit, *rest)
-
-    monkeypatch.setattr("stabtree.tools.fleet.examine.read_unit", slow)
-    with serial(tmp_path, timeout=1.0) as fleet:
-        rows = {record.path.rpartition("/")[2]: record for record in fleet}
-    assert rows["b"].title == "took longer than 1 seconds"
-    assert rows["a"].verdict == rows["c"].verdict == "ok"
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    """A folder that links lead to again and again is read once."""
+    three(tmp_path / "far")
+    (tmp_path / "far" / "again").symlink_to(tmp_path / "far", target_is_directory=True)
+    (tmp_path / "top").mkdir()
+    (tmp_path / "top" / "link").symlink_to(tmp_path / "far", target_is_directory=True)
+    assert len(scan(tmp_path / "top", engine="serial")) == 3
 
 
-def test_a_fault_of_ours_is_a_row_and_code_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_is_a_record_and_code_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug that one log brings out costs the others nothing, and is never green."""
-    three(tmp_path)
-    real = read_unit
+    real = contents
 
     def broken(unit: Unit, *rest: Any) -> Any:
         if unit.path.endswith("/b"):
             raise ZeroDivisionError("of ours")
         return real(unit, *rest)
 
-    monkeypatch.setattr("stabtree.tools.fleet.examine.read_unit", broken)
-    monkeypatch.setitem(ENGINES, "processes", ENGINES["serial"])
-    done = run("scan", str(tmp_path), "--no-cache", "--output", "jsonl")
+    monkeypatch.setattr(judging, "contents", broken)
+    done = run("scan", str(three(tmp_path)), *SERIAL, "--output", "jsonl")
     assert done.returncode == 4
     assert "stabtree itself failed: ZeroDivisionError: of ours" in done.stdout
     assert len(done.stdout.splitlines()) == 3
 
 
-def test_what_did_not_change_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second scan reads what changed, what is new, and what is judged by other rules, and nothing else."""
-    top, cache = three(tmp_path / "top"), tmp_path / "cache.sqlite"
-    with serial(top, cache=cache) as fleet:
-        first = [record.data for record in fleet]
-    read: list[str] = []
-    real = read_unit
-
-    def counted(unit: Unit, *rest: Any) -> Any:
-        read.append(unit.path.rpartition("/")[2])
-        return real(unit, *rest)
-
-    monkeypatch.setattr("stabtree.tools.fleet.examine.read_unit", counted)
-    with serial(top, cache=cache) as fleet:
-        assert [record.data for record in fleet] == first
-    assert read == []
-    logs.csv(top / "b" / "metrics.csv", 7, 50)
-    (top / "c" / "config.yaml").write_text("dtype: fp16\n", encoding="utf-8")
-    logs.csv(top / "d" / "metrics.csv", 8)
-    with serial(top, cache=cache) as fleet:
-        assert len(fleet) == 4
-    assert sorted(read) == ["b", "c", "d", "top"]
-    read.clear()
-    with serial(top, cache=cache, dtype="fp16") as fleet:
-        assert len(fleet) == 4
-    assert len(read) == 5
-
-
-def test_a_log_that_went_away_is_gone(tmp_path: Path) -> None:
-    """What an earlier scan found is shown only as long as it is there."""
-    top, cache = three(tmp_path / "top"), tmp_path / "cache.sqlite"
-    serial(top, cache=cache).close()
-    (top / "a" / "metrics.csv").unlink()
-    assert told(serial(top, cache=cache)).keys() == {"b", "c"}
-
-
-def test_an_option_that_is_wrong_is_an_error(tmp_path: Path) -> None:
-    """What is wrong whatever the log is told once, not as a row of each."""
-    with pytest.raises(StabtreeError, match="not a format"):
-        serial(three(tmp_path), format="nonsense")
-
-
-def test_two_scans_at_once(tmp_path: Path) -> None:
-    """Two scans that share a cache each tell their own runs, while the other one writes."""
-    one, other, cache = three(tmp_path / "one"), tmp_path / "other", tmp_path / "cache.sqlite"
-    logs.csv(other / "z" / "metrics.csv", 5)
-    with serial(one, cache=cache) as first:
-        records = first.records()
-        next(records)
-        with serial(one, other, cache=cache) as second:
-            assert len(second) == 4
-            assert len([*records]) == 2
-        assert len(first) == 3
-
-
 def test_an_interrupted_scan_keeps_what_it_found(tmp_path: Path) -> None:
-    """Ctrl-C ends a scan with its runs so far, and the next one goes on from there."""
-    top, cache = three(tmp_path / "top"), tmp_path / "cache.sqlite"
-    done: list[int] = []
+    """Ctrl-C ends a scan with its runs so far, and says that there may be more."""
+    told: list[int] = []
 
-    def stop(progress: Progress) -> None:
-        done.append(progress.runs)
-        if progress.runs:
+    def stop(found: Any, _done: int, _waiting: int) -> None:
+        told.append(found.total())
+        if found:
             raise KeyboardInterrupt
 
-    with serial(top, cache=cache, tell=stop) as fleet:
-        assert fleet.stopped
-        assert len(fleet) == done[-1] > 0
-    with serial(top, cache=cache) as fleet:
-        assert len(fleet) == 3
+    fleet = scan(three(tmp_path), engine="serial", tell=stop)
+    assert fleet.stopped
+    assert len(fleet) == told[-1] > 0
 
 
-def test_the_number_under_way_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many logs wait, a few batches for each worker are handed out at once."""
-    under_way: list[int] = []
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None:
+    """The page of `--output html`, escaped, so that no name of a folder ends the attribute."""
+    folder = three(tmp_path / 'a"><script>alert(1)<')
+    ((tag, attributes),) = Parts(scan(folder, engine="serial")._repr_html_()).elements
+    assert tag == "iframe"
+    assert "3 runs" in Parts(attributes["srcdoc"] or "").text
 
-    class Counting:
-        def __init__(self) -> None:
-            self.futures: list[Future[Any]] = []
 
-        def submit(self, *_: Any) -> Future[Any]:
-            future: Future[Any] = Future()
-            self.futures.append(future)
-            under_way.append(sum(not one.done() for one in self.futures))
-            if under_way[-1] >= looping.AHEAD * 2:
-                for one in self.futures:
-                    if not one.done():
-                        one.set_result([])
-            return future
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("jobs", 0, "0 is too few"),
+        ("engine", None, "None is not an engine"),
+        ("address", "tcp://127.0.0.1:8786", "has no scheduler"),
+        ("colums", {}, "did you mean 'columns'"),
+        ("format", "nonsense", "not a format"),
+        ("rerun", "x", "not an option of a scan"),
+    ],
+)
+def test_an_odd_value_is_an_error_of_ours(name: str, value: Any, problem: str) -> None:
+    """In Python as on the command line: it says what is wrong and what to do, once, and nothing is read."""
+    odd: dict[str, Any] = {"engine": "serial", name: value}
+    with pytest.raises(StabtreeError) as caught:
+        scan(SPIKE, **odd)
+    assert problem in caught.value.problem
+    assert caught.value.hint
 
-    pool = Counting()
-    loop = Loop(Examiner(), Store(None), "", 2)
-    loop.waiting.extend(Unit(str(tmp_path / f"{n}")) for n in range(8 * looping.BATCH * looping.AHEAD * 2))
-    monkeypatch.setattr(looping, "wait", lambda futures, **_: ([one for one in futures if one.done()], []))
-    loop._in_parallel(pool, loop._next_batch())  # type: ignore[arg-type]
-    assert max(under_way) <= looping.AHEAD * 2
+
+@pytest.mark.parametrize("path", [5, None, b"runs", [SPIKE], "", "-"], ids=repr)
+def test_what_is_no_path_is_an_error_of_ours(path: Any) -> None:
+    """Whatever it is: no record of a log that can't be read, which would be taken for one of a run."""
+    with pytest.raises(StabtreeError):
+        scan(path, engine="serial")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--worst", "0"), "0 is too few"),
+        (("--output", "svg"), "'svg' is not an output"),
+        (("--set", "Q9.9.x=1"), "Q9.9"),
+        (("--tree", "nowhere.yaml"), "no such tree"),
+        (("--dtype", "int3"), "int3"),
+        (("--scheduler", "tcp://127.0.0.1:1"), "add --engine dask"),
+    ],
+)
+def test_what_is_typed_wrong_is_told_once(options: tuple[str, ...], problem: str, tmp_path: Path) -> None:
+    """A mistake in an option ends the command in two lines, before any log is read."""
+    assert problem in failed("scan", str(three(tmp_path)), *SERIAL, *options)
+
+
+def test_exit_codes_are_those_of_diagnose(tmp_path: Path) -> None:
+    """0 for healthy runs, 1 for a finding, 2 for a log that can't be read or none at all, 3 for one not judged."""
+    assert "no log found" in failed("scan", str(tmp_path), *SERIAL)
+    logs.csv(tmp_path / "a" / "metrics.csv")
+    assert run("scan", str(tmp_path), *SERIAL).returncode == 0
+    (tmp_path / "short.csv").write_text("step,loss\n1,2.31\n2,2.29\n", encoding="utf-8")
+    assert run("scan", str(tmp_path), *SERIAL).returncode == 3
+    assert run("scan", str(tmp_path), *SERIAL, "--fail-on", "not-partial").returncode == 0
+    (tmp_path / "a" / "bad.csv").write_bytes(bytes(range(256)))
+    assert run("scan", str(tmp_path), *SERIAL).returncode == 2
+    assert run("scan", str(tmp_path), str(SPIKE), *SERIAL).returncode == 1
+    assert run("scan", str(tmp_path), str(SPIKE), *SERIAL, "--fail-on", "never").returncode == 2
+
+
+def test_outputs_go_where_they_are_sent(tmp_path: Path) -> None:
+    """The screen and files at once, each with every run; a report of before is written over."""
+    logs.csv(tmp_path / "top" / "metrics.csv")
+    out = tmp_path / "out.jsonl"
+    out.write_text("of before", encoding="utf-8")
+    done = run("scan", str(tmp_path / "top"), str(SPIKE), *SERIAL, "--output", "screen", "--output", f"jsonl={out}")
+    assert "2 runs: 1 critical, 1 ok" in done.stdout
+    assert [json.loads(line)["verdict"] for line in out.read_text(encoding="utf-8").splitlines()] == ["critical", "ok"]
+
+
+def test_no_output_goes_over_what_was_scanned_or_judged_by(tmp_path: Path) -> None:
+    """A log, one that can't be read, the settings: each may be all that there is of it."""
+    logs.csv(tmp_path / "top" / "metrics.csv")
+    (tmp_path / "top" / "bad.csv").write_bytes(bytes(range(256)))
+    (tmp_path / "own.toml").write_text('fail_on = "critical"\n', encoding="utf-8")
+    words = ("scan", str(tmp_path / "top"), *SERIAL, "--config", str(tmp_path / "own.toml"))
+    problems = {"top/metrics.csv": "of the run itself", "top/bad.csv": "of the run itself", "own.toml": "is in use"}
+    for name, problem in problems.items():
+        before = (tmp_path / name).read_bytes()
+        assert problem in failed(*words, "--output", f"csv={tmp_path / name}")
+        assert (tmp_path / name).read_bytes() == before
+
+
+def test_a_worker_imports_nothing_more_for_a_usual_run() -> None:
+    """What is judged before workers are forked is shared by all of them; neither Dask nor fsspec is among it."""
+    code = (
+        "import sys\nimport stabtree.tools.fleet.prepared\nfrom stabtree.loaders.paths.find import Unit\n"
+        "from stabtree.tools.fleet.judge import UnitJudge\nbefore = set(sys.modules)\n"
+        "(found,) = UnitJudge()([Unit(sys.argv[1])])\n"
+        "more = [name for name in set(sys.modules) - before if name.startswith('stabtree')]\n"
+        "print(found.records[0].verdict, more, [name for name in ('distributed', 'fsspec') if name in sys.modules])\n"
+    )
+    words = [sys.executable, "-c", code, str(FIXTURES / "phase19" / "healthy")]
+    assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "ok [] []\n"

@@ -1,0 +1,173 @@
+"""Many runs for machines and reports: CSV, a DataFrame, JSON, a line each, Markdown; and all outputs of `diagnose`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from functools import partial
+from textwrap import indent
+from typing import TYPE_CHECKING
+
+from stabtree.common.answer import UNKNOWN
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, inert, to_ascii
+from stabtree.judging.outcome import ORDER, UNREAD, Outcome
+from stabtree.report.json.machine import SCHEMA
+from stabtree.report.json.values import inert as inert_json
+from stabtree.report.json.values import written
+from stabtree.report.markdown.text import code, escape, folded, paged, table
+from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.outputs import CSV, HEADLINE, HTML, JSON, JSONL, MARKDOWN, RECORDS, SCREEN, output
+from stabtree.report.verdicts import BADGES
+from stabtree.tools.fleet.record import record_of, worst_first
+from stabtree.tools.fleet.table import FEW, Summary, next_command, screen, word
+from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pandas as pd
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.tools.fleet.record import Record
+
+COLUMNS = (
+    *("path", "run", "verdict", "leaf", "section", "title", "onset_step", "restart_step"),
+    *("rows", "last_step", "more", "seconds", "problem", "badge"),
+)
+"""The columns; new ones are only added behind them. The exit code is that of `verdict`; the screen counts `badge`."""
+MAX_CELL, MAX_LINE = 4000, 400
+MAX_RUNS = 100  # a forge takes some 65,000 characters of a comment
+MAX_GROUPS = 30
+_BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the last four, wide forms, for the first
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
+def row(record: Record) -> dict[str, str | int | float | None]:
+    """Return a run by columns."""
+    values = {name: getattr(record, name, "") for name in COLUMNS} | {"seconds": round(record.seconds, 4)}
+    if record.verdict == UNREAD:
+        values |= {"title": "", "rows": None, "more": None, "problem": record.title}
+    return values
+
+
+def csv_lines(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
+    """Yield a line a run below a header; no cell is a formula, none holds a line break."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for record in records:
+        writer.writerow([_cell(value) for value in row(record).values()])
+    yield stream.getvalue()
+
+
+def _cell(value: str | float | None) -> str | float | None:
+    """Return text that spreadsheets show as text: what would begin a formula gets an apostrophe before it."""
+    if not isinstance(value, str):
+        return value
+    text = inert(clean(value, MAX_CELL))
+    return f"'{text}" if value.startswith(_BEGINS_A_FORMULA) or text.startswith(_BEGINS_A_FORMULA) else text
+
+
+def frame(records: Iterable[Record]) -> pd.DataFrame:
+    """Return a row a run, with the columns of the CSV; verdicts and badges are ordered, the worst is the greatest."""
+    import pandas as pd
+
+    whole = ("onset_step", "restart_step", "rows", "last_step", "more")
+    texts = ("path", "run", "leaf", "section", "title", "problem")
+    order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
+    types = {**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "string"), "seconds": "float64"}
+    rows = pd.DataFrame(map(row, records), columns=list(COLUMNS), dtype=object)  # a float would round a large step
+    return rows.astype({**types, "verdict": order, "badge": order})
+
+
+def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
+    """Yield a line a run: the object of `diagnose --json` with its path as `source`, or why it can't be read."""
+    for record in records:
+        # Escapes, since no terminal or pipe can garble them.
+        yield f"{inert_json(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], record.data))}\n"
+
+
+def to_json(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
+    """Yield `{"schema": 1, "runs": [...], "verdict": worst}`, each run as in `jsonl`."""
+    worst, last = str(Severity.OK), ""
+    yield f'{{\n  "schema": {SCHEMA},\n  "runs": [\n'
+    for record in records:
+        worst = min(worst, record.verdict, key=ORDER.index)
+        if last:
+            yield f"{last},\n"
+        last = indent(written(json.loads(record.data)).rstrip("\n"), "    ")
+    yield f'{last}\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
+
+
+def headlines(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
+    """Yield a line a run: verdict, path, what was found and from which step on."""
+    for record in records:
+        title = record.title
+        if record.badge != Severity.OK and record.onset_step is not None:
+            title = f"{record.unit.capitalize()} {record.onset_step:,}: {title}"
+        leaf = f" [{record.leaf}]" if record.leaf else ""
+        line = clean(f"{BADGES[record.badge].word}  {record.name}: {title}{leaf}", MAX_LINE)
+        yield inert(f"{to_ascii(line) if look.ascii else line}\n")
+
+
+def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
+    """Yield a report for a pull request: of few runs a line each, of many the causes, and the worst runs folded."""
+    summary = Summary(records)
+    few = len(summary.records) <= FEW
+    shown = summary.records if few else summary.calling[:MAX_RUNS]
+    parts = [f"### {summary.headline}", f"in {escape(summary.folder)}" if summary.folder else ""]
+    if not few:
+        groups = [
+            [
+                word(group.badge),
+                f"{len(group.runs):,}",
+                *map(escape, (group.heading, group.steps, group.examples(summary.name), group.first)),
+            ]
+            for group in summary.groups[:MAX_GROUPS]
+        ]
+        heads = ("verdict", "runs", "what was found", "from step", "the worst", "what to do first")
+        parts.append(table(heads, groups))
+    if shown:
+        cells = [
+            [
+                word(record.badge),
+                escape(summary.name(record)),
+                "" if record.onset_step is None else f"{record.onset_step:,}",
+                escape(record.title),
+            ]
+            for record in shown
+        ]
+        runs = table(("verdict", "run", "step", "what was found"), cells)
+        if not few:
+            runs = folded(f"The worst {len(shown):,} of {len(summary.calling):,} runs that are not healthy", runs)
+        parts += [runs, "The worst in full:", code(next_command(shown[0], "--output markdown"))]
+    yield paged(*parts)
+
+
+def several(outcomes: Sequence[Outcome], look: RenderOptions, *, name: str) -> str:
+    """Return an output of `diagnose` for several runs: worst first for people, in their own order for machines."""
+    rows = []
+    for outcome in outcomes:
+        sources = [] if isinstance(outcome.found, StabtreeError) else outcome.found.run.sources
+        path = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
+        rows.append(record_of(outcome, path, documents=name in (JSON, JSONL)))
+    if name in (SCREEN, MARKDOWN, HTML):
+        rows = worst_first(rows)
+    write = partial(screen, worst=sys.maxsize) if name == SCREEN else output(RECORDS, name)
+    return "".join(write(rows, look))
+
+
+def one(diagnosis: Diagnosis, look: RenderOptions, *, name: str) -> str:
+    """Return an output of `diagnose` for one run that is as that of many: its line of JSON, its row below a header."""
+    path = next((source.path for source in diagnosis.run.sources), diagnosis.run.name)
+    return several([Outcome(path, diagnosis)], look, name=name)
+
+
+several_screen, several_html, several_markdown, several_headline, several_json, several_jsonl, several_csv = (
+    partial(several, name=name) for name in (SCREEN, HTML, MARKDOWN, HEADLINE, JSON, JSONL, CSV)
+)
+one_jsonl, one_csv = partial(one, name=JSONL), partial(one, name=CSV)

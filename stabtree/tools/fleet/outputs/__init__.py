@@ -1,1 +1,0 @@
-"""Outputs of many runs: each takes records, worst first, and yields its text in pieces."""

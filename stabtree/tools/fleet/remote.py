@@ -1,0 +1,236 @@
+"""Runs at addresses, such as `s3://bucket/runs`: their files are copied to a temporary folder while they are read."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import re
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, masked, stays_inside
+from stabtree.loaders import Loaded, load_runs
+from stabtree.loaders.folder import SETTINGS
+from stabtree.loaders.paths.contents import Contents, contents
+from stabtree.loaders.paths.find import MAX_TOGETHER, PLACES, Unit
+from stabtree.loaders.paths.inputs import with_inputs
+from stabtree.loaders.paths.kinds import PASSED_BY, is_copy, is_log, may_be_log
+from stabtree.loaders.source import open_source
+from stabtree.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stabtree.loaders.paths.options import LoadOptions
+
+T = TypeVar("T")
+MAX_BYTES = 1 << 30  # of one file that is copied
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//|:)")
+
+
+def is_address(path: str) -> bool:
+    """Return whether a path is an address: a scheme, `://` and what follows it."""
+    return _ADDRESS.match(path) is not None
+
+
+def units(address: str) -> list[Unit]:
+    """Return the folders and files that an address or a pattern of addresses names.
+
+    Raises:
+        StabtreeError: where there is nothing, or it can't be reached.
+    """
+    system, prefix, path = _opened(address.removesuffix("/**"))
+    with _asked(address):
+        paths = sorted(system.glob(path)) if re.search(r"[*?\[]", path) else [path]
+        folders = [path for path in paths if system.isdir(path)]
+        if not folders and not any(map(system.exists, paths)):
+            raise FileNotFoundError
+    below = tuple(f"{folder}/" for folder in folders)
+    places = [(prefix + path.strip("/"), path in folders) for path in paths if not path.startswith(below)]
+    return [
+        Unit(place) if folder else Unit(place.rpartition("/")[0], (place.rpartition("/")[2],), named=True)
+        for place, folder in places
+    ]
+
+
+def read_remote(unit: Unit, options: LoadOptions) -> Contents:
+    """Return the runs of a folder or of files at an address, and the folders below it that are better read alone.
+
+    Raises:
+        StabtreeError: where it can't be reached, or an option is wrong whatever the log.
+    """
+    files = _files(unit)
+    direct = [name for name in files if "/" not in name]
+    folders = sorted({name.partition("/")[0] for name in files} - set(direct))
+    is_run = any(name == "manifest.json" or may_be_log(name) for name in direct)
+    is_run = is_run or any(name.lower() in PLACES or is_copy(name) for name in folders)
+    if folders and not unit.files and (not is_run or sum(map(is_log, files)) > MAX_TOGETHER):
+        logs = tuple(filter(may_be_log, direct))
+        below = (Unit(f"{unit.folder.rstrip('/')}/{name}") for name in folders if not _is_hidden(name))
+        return Contents(further=(*([Unit(unit.folder, logs)] if logs else []), *below))
+    with _copied(unit, files) as (copy, names, refused):
+        waiting, loaded = [copy], list[Loaded]()
+        while waiting:
+            found = contents(waiting.pop(0), options, (copy.folder,))
+            loaded += map(with_hashes, found.loaded)
+            waiting[:0] = found.further
+        return Contents((*_renamed(loaded, names), *refused))
+
+
+def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
+    """Return the runs at paths and addresses, for a command that reads a few of them, named by their addresses.
+
+    Raises:
+        StabtreeError: where one can't be reached, or an option of `load_runs` is wrong.
+    """
+    with ExitStack() as stack:
+        places, names, refused = list[str](), dict[str, str](), list[Loaded]()
+        for path in paths:
+            if not is_address(path):
+                places.append(path)
+                continue
+            for unit in units(path):
+                copy, more_names, more_refused = stack.enter_context(_copied(unit, _files(unit)))
+                places += copy.paths
+                names |= more_names
+                refused += more_refused
+        try:
+            return [*_renamed([with_hashes(item) for item in load_runs(*places, **how)], names), *refused]
+        except StabtreeError as error:
+            raise _renamed(error, names) from None
+
+
+def with_hashes(item: Loaded) -> Loaded:
+    """Return a run with what identifies its files, while they are here."""
+    return replace(item, run=with_inputs(item.run)) if isinstance(item.run, Run) else item
+
+
+def _opened(address: str) -> tuple[Any, str, str]:
+    """Return the file system of an address, what stands before the path in it, and the path as the system calls it."""
+    if "::" in address.partition("?")[0]:
+        hint = "name the last address of the chain"
+        raise StabtreeError("chained addresses are not read", where=_shown(address), hint=hint)
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        open_source(address)  # says how to do without
+        raise
+    with _asked(address):
+        # Nothing is kept of what a folder held: a file in it may be written again at any time.
+        system, path = url_to_fs(address, use_listings_cache=False)
+    inner, typed = str(path).strip("/"), address.rstrip("/")
+    if inner and not all(map(_is_name, inner.split("/"))):
+        raise StabtreeError("is not the address of a file or folder", where=_shown(address), hint="write it out")
+    scheme = address[: address.index("://") + 3]
+    return system, typed.removesuffix(inner) if inner and typed.endswith(inner) else scheme, str(path).rstrip("/")
+
+
+def _files(unit: Unit) -> dict[str, int]:
+    """Return the files of a folder and below it, by their path in it, with their sizes; of loose logs those beside."""
+    system, _, path = _opened(unit.folder)
+    with _asked(unit.folder):
+        found = system.find(path, maxdepth=1 if unit.files else None, detail=True)
+    return {name.removeprefix(f"{path}/"): int(item.get("size") or 0) for name, item in sorted(found.items())}
+
+
+@contextmanager
+def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[str, str], list[Loaded]]]:
+    """Copy what may be logs and settings, and lay out empty files in place of all others: their names are enough.
+
+    Yields:
+        The unit on this machine, what addresses begin with by what their copies begin with, and what was not copied.
+    """
+    system, prefix, path = _opened(unit.folder)
+    with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
+        root = Path(folder).resolve()
+        home = root / path.strip("/")
+        home.mkdir(parents=True, exist_ok=True)
+        refused, wanted = list[Loaded](), list[str]()
+        for name, size in files.items():
+            parts, problem = name.split("/"), ""
+            last = parts[-1]
+            if not all(map(_is_name, parts)):
+                problem = "its name would lead out of the folder, or is not a file name"
+            elif size > MAX_BYTES and may_be_log(last):
+                problem = f"is {size / 2**30:.1f} GiB, more than is copied"
+            if problem:
+                where = masked(f"{unit.folder.rstrip('/')}/{clean(name)}")
+                error = StabtreeError(problem, where=where, hint="copy it here, and name the copy")
+                refused.append(Loaded(where, error, where))
+                continue
+            if any(map(_is_hidden, parts)):
+                continue
+            home.joinpath(*parts).parent.mkdir(parents=True, exist_ok=True)
+            log = last in unit.files if unit.files else may_be_log(last)
+            if size and (log or last in SETTINGS or last.endswith((".yaml", ".yml"))):
+                wanted.append(name)
+            else:
+                home.joinpath(*parts).touch()
+        with _asked(unit.folder):
+            system.get([f"{path}/{name}" for name in wanted], [str(home / name) for name in wanted])
+        yield replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused
+
+
+def _is_name(name: str) -> bool:
+    """Return whether this can be the name of one file in a folder, and leads nowhere else."""
+    fits = 0 < len(name.encode("utf-8", "surrogateescape")) <= 255
+    return fits and name != "." and "\0" not in name and stays_inside(name)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name in PASSED_BY
+
+
+def _shown(address: str) -> str:
+    """Return an address, safe to print: without its password."""
+    return clean(masked(address[:1200]), 300)
+
+
+@contextmanager
+def _asked(address: str) -> Iterator[None]:
+    """Tell in our words what a storage answers.
+
+    Raises:
+        StabtreeError: for whatever goes wrong within.
+    """
+    problem, hint = "", "check the address, and that you may read there"
+    try:
+        yield
+    except StabtreeError:
+        raise
+    except FileNotFoundError:
+        problem = "there is nothing at this address"
+    except ImportError as error:
+        problem, hint = f"can't be reached: {clean(error, 120)}", "type `pip install 'stabtree[remote]'` for s3://"
+    except Exception as error:  # each kind of storage raises errors of its own
+        problem = f"can't be read: {clean(masked(clean(error, 400)), 160) or type(error).__name__}"
+    if problem:
+        raise StabtreeError(problem, where=_shown(address), hint=hint) from None
+
+
+def _renamed(value: T, names: Mapping[str, str]) -> T:
+    """Return a value with addresses instead of the paths of copies, in every text in it, whatever classes it is of."""
+
+    class Writer(pickle.Pickler):
+        def persistent_id(self, item: object) -> str | None:
+            """Return the text to read instead of an item; None where it stays as it is."""
+            if type(item) is not str or not any(map(item.__contains__, names)):
+                return None
+            for copy, address in names.items():
+                item = item.replace(copy, address)
+            return item
+
+    class Reader(pickle.Unpickler):  # noqa: S301 - of what was written a line before
+        def persistent_load(self, text: str) -> str:
+            """Return the text."""
+            return text
+
+    stream = io.BytesIO()
+    Writer(stream).dump(value)
+    stream.seek(0)
+    found: T = Reader(stream).load()
+    return found

@@ -1,1 +1,0 @@
-"""Runs at addresses: what is there, and how it is fetched."""

@@ -1,0 +1,246 @@
+"""Many runs on a screen: how many of each verdict, the causes with what to do, the worst runs, a line each."""
+
+from __future__ import annotations
+
+import os.path
+import re
+import shlex
+from collections import Counter
+from itertools import groupby
+from textwrap import shorten, wrap
+from typing import TYPE_CHECKING
+
+from stabtree.common.dataclass import dataclass
+from stabtree.common.text import clean, in_words, to_ascii
+from stabtree.judging.outcome import ORDER, UNREAD
+from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import new_page, styled
+from stabtree.report.text import counted
+from stabtree.report.verdicts import BADGES
+from stabtree.tools.fleet.record import CELLS, spark
+from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from stabtree.report.page import Page
+    from stabtree.report.text import Line
+    from stabtree.tools.fleet.record import Record
+
+FEW = 40  # runs that are all listed, healthy ones too
+WORST = 20  # of more runs, those that are listed
+MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
+MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
+NARROW = 72  # columns below which no small line is drawn
+BADGE = 13  # columns of a badge with a space behind it
+_OWN_NUMBERS = re.compile(r" \([^()]* → [^()]*\)")  # of one run: (lr 0.003 → 0.0015)
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """Runs of one verdict in which the same was found.
+
+    Attributes:
+        badge: the verdict.
+        leaf: the id of what was found; empty where nothing was.
+        runs: the runs, of which there is at least one.
+    """
+
+    badge: str
+    leaf: str
+    runs: Sequence[Record]
+
+    @property
+    def heading(self) -> str:
+        """What was found in them."""
+        title = self.runs[0].title
+        if self.badge == Severity.OK:
+            return "Healthy"
+        return title if all(run.title == title for run in self.runs) else f"{title}, and the like"
+
+    @property
+    def first(self) -> str:
+        """What to do about them first, where that is the same for all."""
+        actions = {_OWN_NUMBERS.sub("", run.first) for run in self.runs}
+        return actions.pop() if len(actions) == 1 and self.badge != Severity.OK else ""
+
+    @property
+    def steps(self) -> str:
+        """The range of the steps at which it began; empty where there are none."""
+        steps = [run.onset_step for run in self.runs if run.onset_step is not None]
+        if not steps or self.badge == Severity.OK:
+            return ""
+        return f"{min(steps):,}" if min(steps) == max(steps) else f"{min(steps):,}-{max(steps):,}"
+
+    def examples(self, name: Callable[[Record], str], room: int = MAX_NAME) -> str:
+        """Return the names of the first runs, as many as there is room for, and how many more there are."""
+        names = [] if self.badge == Severity.OK else [name(run) for run in self.runs[:MAX_EXAMPLES]]
+        text = ""
+        while names and not (text and len(text) <= room):
+            rest = len(self.runs) - len(names)
+            text = in_words([*names, *([f"{rest:,} more"] if rest else [])])
+            names.pop()
+        return text
+
+
+class Summary:
+    """Many runs, counted and grouped.
+
+    Args:
+        records: the runs, worst first.
+
+    Attributes:
+        records: all of them.
+        calling: those that are not healthy.
+        counts: how many runs have each verdict, as it is shown.
+        folder: the folder in which all paths are, to be named once; empty where there is none.
+        notes: what was noted of every run that was judged.
+        groups: runs in which the same was found, worst first, the largest first.
+    """
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.records = list(records)
+        self.calling = [run for run in self.records if run.badge != Severity.OK]
+        self.counts = Counter(run.badge for run in self.records)
+        folders = [f"{run.path.rstrip('/').rpartition('/')[0]}/" for run in self.records]
+        above = os.path.commonprefix(folders).rpartition("/")[0]  # noqa: RUF071 - cut at the last slash
+        self.folder = f"{above}/" if above.strip("/") else ""
+        judged = [run.notes for run in self.records if run.badge != UNREAD]
+        self.notes = [note for note in (judged or [()])[0] if all(note in notes for notes in judged)]
+        same: dict[tuple[str, str], list[Record]] = {}
+        for run in self.records:
+            same.setdefault((run.badge, "" if run.badge == Severity.OK else run.leaf), []).append(run)
+        groups = [RunGroup(badge, leaf, runs) for (badge, leaf), runs in same.items()]
+        self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
+
+    @property
+    def headline(self) -> str:
+        """How many runs there are of each verdict, in a line."""
+        parts = [f"{self.counts[badge]:,} {word(badge)}" for badge in ORDER if self.counts[badge]]
+        noted = sum(run.badge == Severity.OK != run.verdict for run in self.records)  # `--fail-on note` fails for these
+        if noted:
+            parts[-1] += f" ({noted:,} with notes)"
+        return f"{counted(len(self.records), 'run')}{': ' * bool(parts)}{', '.join(parts)}"
+
+    def name(self, record: Record) -> str:
+        """Return a run's name without the folder that all share."""
+        return clean(record.name.removeprefix(self.folder), MAX_NAME) or "?"
+
+
+def word(badge: str) -> str:
+    """Return a verdict as a word in a sentence."""
+    return BADGES[badge].word.lower()
+
+
+def next_command(record: Record, *options: str) -> str:
+    """Return what to type to see a run in full; a name that no line can hold is left to be filled in."""
+    path = f"./{record.path}" if record.path.startswith("-") else record.path
+    words = ["stabtree diagnose", _typed(path, "PATH"), *(["--run", _typed(record.run, "NAME")] if record.run else [])]
+    return " ".join([*words, *options])
+
+
+def _typed(name: str, instead: str) -> str:
+    return shlex.quote(name) if name and clean(name, MAX_NAME) == name else instead
+
+
+def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, worst: int = WORST) -> Iterator[str]:
+    """Yield the runs, worst first; of many the causes first, then the worst of them.
+
+    Args:
+        records: the runs, worst first.
+        look: how it is to look.
+        worst: how many of many runs are listed.
+    """
+    summary = Summary(records)
+    page = new_page(look)
+    page.line((summary.headline, "heading"), (f"  in {clean(summary.folder)}" if summary.folder else "", "dim"))
+    if len(summary.records) > FEW:
+        _groups(page, summary)
+        shown = summary.calling[:worst]
+    else:
+        shown = summary.records
+    if shown:
+        _listed(page, shown, summary, look)
+    page.blank()
+    rest = len(summary.calling) - len(shown)
+    if rest > 0:
+        more = f"--worst {len(summary.calling)}, or --output csv=runs.csv"
+        page.line((f"and {rest:,} more that are not healthy: {more}", ""))
+    for note in summary.notes:
+        page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
+    yield page.text()
+    for record in (shown or summary.records)[:1]:  # in one line however long it is: it is there to be copied
+        page, command = new_page(look), next_command(record)
+        if len(command) + 6 > look.width:
+            yield f"next  {to_ascii(command) if look.ascii else command}\n"
+        else:
+            page.line(("next  ", "dim"), (command, "id"))
+            yield page.text()
+
+
+def _groups(page: Page, summary: Summary) -> None:
+    """Add up to three lines a group: what was found and from which steps on, in which runs, what to do about it."""
+    digits = max(len(f"{len(group.runs):,}") for group in summary.groups)
+    left = BADGE + digits + 2
+    room = max(MIN_TITLE, page.width - left)
+    page.blank()
+    for group in summary.groups[:MAX_GROUPS]:
+        head: Line = [*_badge(group.badge), (f"{len(group.runs):>{digits},}  ", "number")]
+        steps = group.steps
+        for text in _wrapped(page, group.heading, max(MIN_TITLE, room - len(steps) - 2)):
+            width = max(len(steps) + 1, room - styled([(text, "")]).cell_len)
+            page.lines([[*head, (text, "title"), (f"{steps:>{width}}", "dim")]])
+            head, steps = [(" " * left, "")], ""  # beside the first line alone
+        if group.badge != Severity.OK:
+            leaf = f"{group.leaf} · " if group.leaf else ""
+            names = group.examples(summary.name, room - len(leaf))
+            page.lines([[(page.plain(leaf), "id"), (_tail(page.plain(names), room - len(leaf)), "dim")]], indent=left)
+        if group.first:
+            sentence = page.plain(f"→ {group.first}").partition(". ")[0].removesuffix(".")
+            page.lines([[(shorten(sentence, room, placeholder=" …"), "ok word")]], indent=left)
+    if (rest := len(summary.groups) - MAX_GROUPS) > 0:
+        page.line((f"and {rest:,} more groups", "dim"), indent=left)
+
+
+def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderOptions) -> None:
+    """Add the heads and a line a run, those of one verdict below its badge."""
+    longest = max(MIN_NAME, look.width * 2 // 5)
+    names = [_tail(page.plain(summary.name(record)), longest) for record in shown]
+    steps = [f"{run.onset_step:,}" if run.onset_step is not None else "–" * (run.verdict != UNREAD) for run in shown]
+    name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
+    step_width = max(map(len, ("step", *steps)))
+    drawn = look.width >= NARROW and any(record.spark for record in shown)
+    left = 2 + name_width + 2 + (CELLS + 2) * drawn + step_width + 2
+
+    def line(name: str, loss: Line, step: str) -> Line:
+        fill = " " * (name_width - styled([(name, "")]).cell_len + 2)
+        return [(f"  {name}{fill}", ""), *([*loss, ("  ", "")] if drawn else []), (f"{step:>{step_width}}  ", "number")]
+
+    page.blank()
+    heads = [*line("run", [(f"{'loss':<{CELLS}}", "")], "step"), ("what was found", "")]
+    page.lines([[(text, "dim") for text, _ in heads]])
+    for badge, members in groupby(zip(shown, names, steps, strict=True), key=lambda cell: cell[0].badge):
+        page.blank()
+        page.lines([[*_badge(badge), (counted(summary.counts[badge], "run"), "dim")]])
+        for record, name, step in members:
+            more = f"+{record.more}" if record.more else ""
+            texts = _wrapped(page, f"{record.title} {more}", max(MIN_TITLE, page.width - left))
+            found: list[Line] = [[(text, "")] for text in texts]
+            if more:
+                found[-1] = [(texts[-1].removesuffix(more), ""), (more, "dim")]
+            page.lines([[*line(name, spark(record.spark, record.mark, ascii=look.ascii), step), *found[0]]])
+            page.lines(found[1:], indent=left)
+
+
+def _wrapped(page: Page, text: str, room: int) -> list[str]:
+    return wrap(page.plain(text), room, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _badge(badge: str) -> Line:
+    shown = f" {BADGES[badge].word} "
+    return [(shown, badge), (" " * (BADGE - len(shown)), "")]
+
+
+def _tail(name: str, longest: int) -> str:
+    """Return the end of a long name: that is where the names of runs differ."""
+    return name if len(name) <= longest else f"…{name[1 - max(longest, MIN_TITLE) :]}"

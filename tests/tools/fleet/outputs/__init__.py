@@ -1,1 +1,0 @@
-"""Tests of outputs of many runs."""
