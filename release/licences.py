@@ -41,7 +41,6 @@ class Shipped:
 
 SHIPPED = (
     Shipped("stabtree", "MIT", "LICENSE", ("stabtree/", "trees/", "skills/", "fixtures/")),
-    Shipped("uPlot", "MIT", "stabtree/report/html/uplot/LICENSE", ("stabtree/report/html/uplot/uPlot",)),
 )
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.report.layout import Pane, fitted
 from stabtree.report.options import RenderOptions
-from stabtree.report.page import new_page
+from stabtree.report.page import Pane, fitted, new_page
 from stabtree.report.text import clipped, in_lines, uncut
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.paths import inputs
 from stabtree.loaders.paths.inputs import hashed, with_inputs
-from stabtree.report.json.contract import schema
-from stabtree.report.json.fingerprint import fingerprint
-from stabtree.report.json.machine import error, to_dict, to_json
+from stabtree.report.contract import schema
+from stabtree.report.json import error, fingerprint, to_dict, to_json
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import RUNS, output
 from stabtree.tree.load import load_tree, load_trees

@@ -11,15 +11,14 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run
-from stabtree.report.html.page import html
-from stabtree.report.json.machine import to_json
-from stabtree.report.markdown.page import markdown
-from stabtree.report.markdown.postmortem import postmortem
-from stabtree.report.model.words import earlier, headline
+from stabtree.report.html import html
+from stabtree.report.json import to_json
+from stabtree.report.markdown import markdown, postmortem
 from stabtree.report.options import Length, RenderOptions
 from stabtree.report.outputs import RUNS, output
-from stabtree.report.screen.headline import headline as quiet
-from stabtree.report.screen.screen import screen
+from stabtree.report.screen import headline as quiet
+from stabtree.report.screen import screen
+from stabtree.report.words import earlier, headline
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import FIXTURES

@@ -8,7 +8,7 @@ from typing import Any
 from docs.site.markup import code
 from docs.site.reference.docstrings import about, attributes
 from docs.site.reference.shapes import section
-from stabtree.report.json.contract import schema as contract
+from stabtree.report.contract import schema as contract
 from stabtree.tree import model
 from stabtree.tree.document import Cause, Decide, Expectation
 from stabtree.tree.kinds import lists

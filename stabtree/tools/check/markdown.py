@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.outcome import UNREAD
-from stabtree.report.markdown.text import escape, folded, listed, paged, table
-from stabtree.report.model.words import accepted_notes, badge, headline
+from stabtree.report.markdown import escape, folded, listed, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.verdicts import BADGES
+from stabtree.report.words import accepted_notes, badge, headline
 from stabtree.tools.check.report import closing, coverage, items, read_from, unjudged
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.text import clean, in_words
 from stabtree.frameworks.load import framework
-from stabtree.report.model.words import badge, finding_title, headline, ignored_counts
 from stabtree.report.text import counted
 from stabtree.report.verdicts import BADGES
+from stabtree.report.words import badge, finding_title, headline, ignored_counts
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

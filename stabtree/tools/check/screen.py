@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.outcome import UNREAD
-from stabtree.report.layout import Pane, fitted
-from stabtree.report.model.words import accepted_notes, badge
 from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
-from stabtree.report.page import Page, new_page
-from stabtree.report.screen.headline import one_line
+from stabtree.report.page import Page, Pane, fitted, new_page
+from stabtree.report.screen import one_line
 from stabtree.report.text import clipped, in_lines
 from stabtree.report.verdicts import BADGES
+from stabtree.report.words import accepted_notes, badge
 from stabtree.tools.check.report import Item, closing, coverage, items, read_from, summary, unjudged
 from stabtree.tree.model import Severity
 

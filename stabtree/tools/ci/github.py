@@ -9,12 +9,11 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome
-from stabtree.report.markdown.page import markdown
-from stabtree.report.markdown.text import escape, paged, table
-from stabtree.report.model.words import badge, headline
+from stabtree.report.markdown import escape, markdown, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.text import counted
 from stabtree.report.verdicts import BADGES
+from stabtree.report.words import badge, headline
 from stabtree.tools.check import markdown as preflight
 from stabtree.tools.ci.problems import Problem, named, problems
 from stabtree.tree.model import Severity

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.judging.outcome import UNREAD, Outcome
-from stabtree.report.json.values import written
+from stabtree.report.json import written
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.tools.ci.problems import Problem, named, problems
 from stabtree.tree.model import Severity

@@ -11,9 +11,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
 from stabtree.judging.levels import fails
 from stabtree.judging.outcome import UNREAD, Outcome
-from stabtree.report.model.ticks import sections_found
-from stabtree.report.model.words import title
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.words import sections_found, title
 from stabtree.tools.ci.problems import MAX_PATH, MAX_TEXT, MAX_TITLE, NOT_JUDGED, accepted, actions, describe, named
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.outcome import UNREAD, Outcome
-from stabtree.report.model.advice import do_now
-from stabtree.report.model.words import all_clear, finding_title, step_prefix, title
+from stabtree.report.advice import do_now
+from stabtree.report.words import all_clear, finding_title, step_prefix, title
 from stabtree.tools.check.report import location_of
 from stabtree.tools.ci.fingerprint import fingerprint
 

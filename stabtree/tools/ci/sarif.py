@@ -10,8 +10,8 @@ from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean
 from stabtree.judging.outcome import UNREAD, Outcome
-from stabtree.report.json.values import written
-from stabtree.report.markdown.text import escape, listed
+from stabtree.report.json import written
+from stabtree.report.markdown import escape, listed
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.tools.ci.fingerprint import VERSION
 from stabtree.tools.ci.problems import MAX_TEXT, Problem, named, problems

@@ -54,7 +54,7 @@ class Fleet:
 
     def _repr_html_(self) -> str:
         """Return the page of `scan --output html` in a frame of its own, as a notebook shows it."""
-        from stabtree.report.html.frame import framed
+        from stabtree.report.html import framed
         from stabtree.report.outputs import HTML, RECORDS, output
 
         return framed("".join(output(RECORDS, HTML)(self.records())))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.outcome import ORDER, UNREAD
-from stabtree.report.json.machine import SCHEMA
-from stabtree.report.json.values import inert as inert_json
-from stabtree.report.json.values import written
+from stabtree.report.contract import SCHEMA
+from stabtree.report.json import inert as inert_json
+from stabtree.report.json import written
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.verdicts import BADGES
 from stabtree.tree.model import Severity

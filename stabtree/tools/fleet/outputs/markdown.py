@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.report.markdown.text import code, escape, folded, paged, table
+from stabtree.report.markdown import code, escape, folded, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.tools.fleet.outputs.groups import HEALTHY, count_runs, next_command, word
 from stabtree.tools.fleet.outputs.table import FEW

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree._version import __version__
 from stabtree.common.text import clean
 from stabtree.judging.outcome import ORDER
-from stabtree.report.html.charts import as_script
-from stabtree.report.html.document import CLOSING, asset, opening
-from stabtree.report.html.first import badge
-from stabtree.report.html.tags import NOTHING, Markup, folded, joined, tag
+from stabtree.report.html import CLOSING, asset, badge, opening
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.tags import NOTHING, Markup, folded, joined, tag
 from stabtree.report.text import counted
 from stabtree.report.verdicts import BADGES
 from stabtree.tools.fleet.outputs.groups import HEALTHY, LONGEST_NAME, count_runs, next_command, ordered, word
@@ -257,3 +256,11 @@ def _style() -> Markup:
 @cache
 def _script() -> Markup:
     return Markup(asset("page.js", __package__))
+
+
+def as_script(value: object) -> Markup:
+    """Return data as JSON that no parser of markup takes for anything else."""
+    written = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return Markup(
+        written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("##", "#\\u0023")
+    )

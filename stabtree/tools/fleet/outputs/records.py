@@ -11,9 +11,9 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean, in_words
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.outcome import UNREAD
-from stabtree.report.json import machine
-from stabtree.report.model.advice import do_now
-from stabtree.report.model.words import badge, headline, main_finding, title
+from stabtree.report import json as machine
+from stabtree.report.advice import do_now
+from stabtree.report.words import badge, headline, main_finding, title
 from stabtree.tools.fleet.record import Record
 from stabtree.tree.model import Severity
 

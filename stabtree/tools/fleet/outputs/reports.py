@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
-from stabtree.report.html.page import html
+from stabtree.report.html import html
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

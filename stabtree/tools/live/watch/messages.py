@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.outcome import ORDER
-from stabtree.report.model.advice import do_now
-from stabtree.report.model.build import report
-from stabtree.report.model.restart import restart_line
-from stabtree.report.model.words import step_prefix
+from stabtree.report.advice import do_now, restart_line
+from stabtree.report.model import Report
 from stabtree.report.page import new_page
-from stabtree.report.screen.headline import LONGEST_LINE, one_line
+from stabtree.report.screen import LONGEST_LINE, one_line
 from stabtree.report.verdicts import BADGES, TICK_SIGNS, TICK_STYLES
+from stabtree.report.words import step_prefix
 from stabtree.tools.fleet.outputs.spark import spark
 from stabtree.tools.live.event import EventChange
 
@@ -156,7 +155,7 @@ def _loss(loss: float | None) -> Line:
 def _of_one(outcomes: Sequence[Outcome], step: Line, loss: Line, drawn: Line) -> list[tuple[int, Line]]:
     sections: Line = []
     if outcomes and not isinstance(outcomes[0].found, StabtreeError):
-        for id_, tick in report(outcomes[0].found).ticks:
+        for id_, tick in Report(outcomes[0].found).ticks:
             if sections:
                 sections.append((" ", "dim"))
             sections += [(f"§{id_} ", "dim"), (TICK_SIGNS[tick], TICK_STYLES[tick])]

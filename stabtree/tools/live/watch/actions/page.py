@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.report.html.tags import Markup, tag
-from stabtree.report.model.words import step_prefix
 from stabtree.report.options import DEFAULT_OPTIONS
 from stabtree.report.outputs import HTML, RUN, RUNS, output
+from stabtree.report.tags import Markup, tag
 from stabtree.report.verdicts import BADGES
+from stabtree.report.words import step_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

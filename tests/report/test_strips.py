@@ -1,0 +1,128 @@
+"""A figure in the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.report.plot import ROWS, Figure, Mark, columns_for, figure, strips
+from stabtree.report.words import main_finding
+from stabtree.tree.load import load_trees
+from tests.conftest import make_run
+
+
+def made(values: np.ndarray, *marks: Mark, **given: object) -> Figure:
+    """A figure of one loss, a value a step."""
+    run = make_run({"loss": values})
+    found = figure(diagnose(run, load_trees(run)), None, columns_for(80))
+    assert found is not None
+    strip = replace(found.strips[0], **given)  # type: ignore[arg-type]
+    return replace(found, strips=(strip,), marks=marks)
+
+
+def drawn(of: Figure, width: int = 80, *, ascii: bool = False) -> list[str]:  # noqa: A002 - as in `strips`
+    """The lines as text."""
+    return ["".join(text for text, _ in line) for line in strips(of, width, ascii=ascii)]
+
+
+NOISE = 2 + 0.1 * np.random.default_rng(0).normal(size=1000)
+EMPTY = np.full(columns_for(80), np.nan)
+MARKS = (Mark(500, "restart", "500"), Mark(560, "onset", "560"))
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("ascii", [False, True])
+def test_all_rows_are_as_wide_as_asked(width: int, ascii: bool) -> None:  # noqa: A002 - as in `strips`
+    """Two rows a strip and one of steps, each of the same width."""
+    lines = drawn(made(NOISE, *MARKS), width, ascii=ascii)
+    assert len(lines) == ROWS + 1
+    assert {len(line) for line in lines} == {width}
+    assert not ascii or "".join(lines).isascii()
+
+
+def test_a_value_that_is_not_finite_is_a_cross_in_the_colour_of_trouble() -> None:
+    """One NaN among a thousand values stands as one cross."""
+    values = NOISE.copy()
+    values[700] = np.nan
+    line = strips(made(values), 80)[0]
+    assert [style for text, style in line if "×" in text] == ["mark"]
+    assert "".join(text for text, _ in line).count("×") == 1
+
+
+def test_a_value_beyond_the_axis_is_named() -> None:
+    """A spike that is cut off shows at the upper edge, and how high it reached stands beside it."""
+    values = NOISE.copy()
+    values[700] = 40.0
+    top, bottom, _ = drawn(made(values))
+    assert "↑" in top
+    assert "max 40" in bottom
+
+
+def test_marks_stand_below_their_lines_with_both_ends_of_the_axis() -> None:
+    """The arrow of a mark is in the column of its line, its step beside it, restart and onset of a style each."""
+    of = made(NOISE, *MARKS, lows=EMPTY, highs=EMPTY, joined=EMPTY > 0)
+    rows = strips(of, 80)
+    lines = drawn(of)
+    assert [i for i, c in enumerate(lines[0]) if c == "┊"] == [i for i, c in enumerate(lines[2]) if c == "▲"]
+    assert "restart 500 ▲  ▲ onset 560" in lines[2]
+    assert lines[2].split()[0] == "0"
+    assert lines[2].endswith("999")
+    assert [style for text, style in rows[0] if text == "┊"] == ["restart", "mark"]
+
+
+def test_a_mark_at_the_end_is_named_rather_than_the_last_step() -> None:
+    """Where there is no room for both, the end gives way."""
+    line = drawn(made(NOISE, Mark(985, "onset", "985")))[2]
+    assert "onset 985 ▲" in line
+    assert "999" not in line
+
+
+def test_a_gap_stays_a_gap() -> None:
+    """No line is drawn across values that are not finite, one is across steps that were not logged."""
+    values = np.full(1000, 2.0)
+    values[300:600] = np.nan
+    row = drawn(made(values, bad=np.zeros(columns_for(80), dtype=bool)))[0]
+    assert "  " * 5 in row[30:]
+    few = drawn(made(np.linspace(1, 2, 12)))
+    assert " " not in "".join(max(pair) for pair in zip(few[0][25:], few[1][25:], strict=True))
+
+
+def test_a_name_too_long_or_hostile_keeps_to_its_columns() -> None:
+    """A long name loses its middle, control characters are shown as text."""
+    top = drawn(made(NOISE, metric="weight_norm/" + "x" * 40 + "/last"))[0]
+    assert "…" in top
+    assert "last" in top
+    assert len(top) == 80
+    assert "\x1b" not in drawn(made(NOISE, metric="a\x1b[31m"))[0]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"loss": [NAN] * 60},
+        {"loss": [2.3, *[NAN] * 60]},
+        {"grad_norm": [NAN] * 60},
+        {"eval_loss": [2.0, 1.0, NAN, NAN]},
+    ],
+)
+def test_what_was_never_finite_is_drawn_as_crosses(columns: dict[str, list[float]]) -> None:
+    """Also where no row is finite, or one, and where the loss was not logged at all."""
+    found = diagnose(make_run(columns))
+    shown = figure(found, main_finding(found), columns_for(80))
+    assert shown is not None
+    assert "×" in next(line for line in drawn(shown) if line.startswith(f"{next(iter(columns))} "))
+
+
+def test_an_onset_is_drawn_only_where_something_happened() -> None:
+    """Of two series of which one moved, only that one has the line; the step is named below both."""
+    of = made(NOISE, Mark(500, "onset", "500"), lows=EMPTY, highs=EMPTY, joined=EMPTY > 0)
+    still = replace(of.strips[0], moved=False)
+    lines = drawn(replace(of, strips=(of.strips[0], still)))
+    assert ["┊" in line for line in lines] == [True, True, False, False, False]
+    assert "onset 500" in lines[-1]
