@@ -11,12 +11,10 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from stabtree.common.lazy import np
 from stabtree.report.explain import reference_to, rule_of
 from stabtree.report.model import Report, turn_of
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.plot import figure
-from stabtree.report.rows import HASHES, steps_around, value_at
 from stabtree.report.svg import COLUMNS, style, svg
 from stabtree.report.tags import NOTHING, Markup, fields, folded, items, joined, prose, table, tag
 from stabtree.report.text import counted
@@ -31,14 +29,10 @@ if TYPE_CHECKING:
     from stabtree.report.advice import Action
     from stabtree.report.model import CauseRow, Open, Turn, Walk
     from stabtree.report.plot import Figure
-    from stabtree.run import FileUse, Run
 
 CLOSING = Markup("</body></html>\n")
 FRAME = "width:100%;height:44rem;border:1px solid #8884;border-radius:6px"
 MAX_OPEN = 3
-MAX_ROWS = 300  # of a table: some logs have ten thousand columns
-MAX_SERIES = 12
-BEFORE, AFTER = 6, 6  # rows around the onset
 TICK_WORDS = {
     Tick.PASSED: "nothing wrong",
     Tick.FOUND: "something found",
@@ -315,17 +309,13 @@ def _everything_else(report: Report) -> Markup:
     """Return what no first look needs."""
     diagnosis, finding = report.diagnosis, report.finding
     trees = [[tree.name, tree.title, "walked" if tree.walked else "not walked", tree.why] for tree in diagnosis.trees]
-    settings = [[key, str(item.value), item.source] for key, item in sorted(diagnosis.run.config.items())]
     advice = finding.advice if finding else ()
     parts = [
         _folded("What happened, in order", _events(report)),
-        _log_rows(report),
         _folded(f"All fixes, in the order in which to try them ({len(advice)})", _fixes(advice)),
         _folded("NaN monitor", items("ul", report.monitor)),
         _folded("The walks past the first diagnosis", *_further(diagnosis)),
-        _folded(f"Trees ({len(trees)})", *_first_rows(["tree", "title", "", "why"], trees)),
-        _folded(f"Configuration ({len(settings)})", *_first_rows(["setting", "value", "from"], settings)),
-        *map(_file, diagnosis.run.sources),
+        _folded(f"Trees ({len(trees)})", table(["tree", "title", "", "why"], trees)),
         _folded("Your answers", items("ul", diagnosis.answer_notes)),
         _folded("Notes on the log", items("ul", report.log_notes)),
     ]
@@ -347,64 +337,8 @@ def _events(report: Report) -> Markup:
     return tag("ol", *rows, class_="events") if rows else NOTHING
 
 
-def _first_rows(heads: list[str], rows: list[list[str]]) -> Iterator[Markup]:
-    """Yield the first rows of a table, and how many are left out."""
-    if rows:
-        yield table(heads, rows[:MAX_ROWS])
-    if rows[MAX_ROWS:]:
-        yield tag("p", f"and {len(rows) - MAX_ROWS:,} more", class_="quiet")
-
-
-def _log_rows(report: Report) -> Markup:
-    """Return the log's own rows around the onset."""
-    run, onset = report.diagnosis.run, report.finding.onset_step if report.finding else None
-    if onset is None:
-        return NOTHING
-    heads, rows = around(run, onset, ["loss", *(event.metric for event in report.events)])
-    marked = [[tag("strong", cell) for cell in row] if row[0] == f"{onset:,}" else row for row in rows]
-    if not rows:
-        return NOTHING
-    return folded(f"The log's rows around {run.unit} {onset:,}", table(heads, marked, class_="numbers"))
-
-
-def around(run: Run, step: int, names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return the heads and the rows of a table: the steps nearest to one, a column a series.
-
-    Args:
-        run: the run.
-        step: the step in the middle.
-        names: series that go first.
-    """
-    found = {name: run.find(name) for name in dict.fromkeys([*names, *run.series]) if name != HASHES}
-    chosen = [series for series in found.values() if series][:MAX_SERIES]
-    near = np.unique(np.concatenate([np.empty(0, np.int64), *(steps_around(s, step, BEFORE, AFTER) for s in chosen)]))
-    middle = int(near.searchsorted(step))
-    steps = near[max(middle - BEFORE, 0) : middle + AFTER + 1].tolist()
-    heads = [run.unit, *(series.metric for series in chosen)]
-    return heads, [[f"{at:,}", *(value_at(series, at, "") for series in chosen)] for at in steps]
-
-
 def _further(diagnosis: Diagnosis) -> Iterator[Markup]:
     """Yield the walks past the path, by section."""
     for visits in filter(None, diagnosis.further):
         yield tag("h3", diagnosis.tree.section(visits[0].question.section).heading)
         yield _turns(diagnosis, map(turn_of, visits))
-
-
-def _file(source: FileUse) -> Markup:
-    rows = [
-        [use.name, use.metric or "not used", *map(_number, (use.logged, use.first, use.last)), use.why]
-        for use in source.columns
-    ]
-    facts = [f"{source.rows:,} rows, {source.format}"]
-    if source.skipped_count:
-        facts.append(f"{source.skipped_count:,} lines were skipped")
-    facts += [f"line {line.line:,}: {line.reason}" for line in source.skipped]
-    columns = _first_rows(["column", "read as", "cells", "first", "last", "note"], rows)
-    return folded(joined(["How ", tag("code", source.path), " was read"]), items("ul", facts), *columns)
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

@@ -73,22 +73,14 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
 
 
 def files_text(found: FoundRuns, *, width: int = 100, color: bool = False) -> str:
-    """Return a list of the runs below some paths where there are several, and of what was not read, for a terminal."""
+    """Return the names of the runs below some paths where there are several, and what can't be read, for a terminal."""
     page, files = Page(width=width, color=color), files_dict(found)
-    runs = [(item.name, item.run) for item in found.loaded if not isinstance(item.run, StabtreeError)]
+    runs = [clean(item.name) for item in found.loaded if not isinstance(item.run, StabtreeError)]
     if len(runs) > 1:
-        ends = (f", up to {run.unit} {run.last_step:,}" if run.last_step is not None else "" for _, run in runs)
-        texts = [f"{clean(name)}: {_formats(run)}{end}" for (name, run), end in zip(runs, ends, strict=True)]
-        _list(page, f"{len(runs)} runs; name one to see how it is read", texts)
-    _list(page, "Not read", [f"{item['path']} {item['reason']}" for item in files["unread"]])
-    _list(page, "Hold no metrics", [f"{item['path']}: {item['reason']}" for item in files["ignored"]])
+        _list(page, f"{len(runs)} runs; name one to see how it is read", runs)
+    for title, kind in (("Not read", "unread"), ("Hold no metrics", "ignored")):
+        _list(page, title, [f"{item['path']}: {item['reason']}" for item in files[kind]])
     return page.text() if any(files.values()) or len(runs) > 1 else ""
-
-
-def _formats(run: Run) -> str:
-    formats = ", ".join(dict.fromkeys(source.format.partition(",")[0] for source in run.sources))
-    files = f"{len(run.sources)} files, " if len(run.sources) > 1 else ""
-    return f"{files}{formats or 'error lines alone'}"
 
 
 def files_dict(found: FoundRuns) -> dict[str, list[dict[str, str]]]:

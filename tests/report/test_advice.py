@@ -8,7 +8,7 @@ from stabtree.diagnosis.judged import CauseState, Decision, Fix, JudgedCause
 from stabtree.diagnosis.result import Incident  # noqa: TC001
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.advice import do_now, repeats
+from stabtree.report.advice import do_now
 from stabtree.tree.document import Cause
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
@@ -64,21 +64,8 @@ def test_a_fix_of_the_first_cause_comes_before_those_of_the_leaf() -> None:
     assert texts(decided) == ["Is it the shard?", "Stop the run."]
 
 
-def test_no_setting_gets_two_values() -> None:
-    """A second rate would only ask which one to believe."""
-    rates = ("Lower the learning rate (lr 0.1 → 0.05).", "Warm up longer (lr 0.1 → 0.01).", "Use more data.")
-    assert texts(found(*rates)) == [rates[0], rates[2]]
-
-
 def test_nothing_is_said_twice_in_other_words() -> None:
     """Nor the same words about something else."""
     once = "Compute log_softmax(logits) in one call, never log(softmax(x))."
     again = "Compute log_softmax(logits) or cross_entropy in one call, never log(softmax(x)), and in fp32."
     assert texts(found(once, again, "Use bf16.")) == [once, "Use bf16."]
-
-
-def test_a_second_finding_adds_no_action_that_is_there_already() -> None:
-    """The first fix of both findings may be the same."""
-    actions = do_now(found("Call optimizer.zero_grad() before every backward().", "Clip the gradient."))
-    assert repeats("Call optimizer.zero_grad() before every backward(), or once per accumulation.", actions)
-    assert not repeats("Print every sample of the batch before that step.", actions)

@@ -77,13 +77,6 @@ def test_what_inspect_reads_is_explained(word: str, begins: str) -> None:
     assert text.count("\n") <= explain.MAX_LINES
 
 
-def test_words_are_listed_on_one_screen() -> None:
-    """A word of many nodes ends with how many are left out; --full lists them all."""
-    short, whole = (run("explain", "spike", *more).stdout for more in ([], ["--full"]))
-    assert short.count("\n") <= explain.MAX_LINES < whole.count("\n")
-    assert re.fullmatch(r"and \d+ more: --full lists them", short.splitlines()[-1])
-
-
 def test_what_speaks_for_a_cause_is_shown_in_words() -> None:
     """The clues that it asks for, with the weight and its source; not by their names in the code."""
     expected = Expectation("recovery_rows", "> 20", 4.0, "expert judgment")
@@ -94,38 +87,12 @@ def test_what_speaks_for_a_cause_is_shown_in_words() -> None:
     assert re.search(f"rules it out: {needed}.*: at most 2 rare: any run", told)
 
 
-def test_explain_tells_of_an_id_in_whatever_case() -> None:
-    """The command explains an id that others begin with, and names these."""
-    for word in ("P12", "p12"):
-        lines = run("explain", word).stdout.splitlines()
-        assert lines[0].startswith("P12  Loss spikes")
-        assert any(re.search(r"^ also +P12\.lead$", line) for line in lines)
-
-
-def test_what_a_group_holds_is_named_with_its_fix() -> None:
-    """Its leaves stand on its page, each with its title and below with what to do, and not among the other nodes."""
-    trees = load_defining("Q3.4")
-    assert trees is not None
-    told = explain.one_screen(trees, find(trees, "Q3.4")[0], width=80)
-    assert told.count("scale-collapse") == 2
-    assert " also " not in told
-
-
 @pytest.mark.parametrize("metric", all_metrics(), ids=lambda metric: metric.name)
 def test_every_metric_can_be_explained(metric: Metric) -> None:
     """Its meaning, its first other name and how to log it stand on the page, whether or not a question asks for it."""
     page = " ".join(about_metric(load_trees(), metric.name, width=160).split())
     for text in (metric.meaning, *metric.aliases[:1], metric.log):
         assert " ".join(text.split()) in page
-
-
-def test_a_metric_names_the_questions_that_read_it() -> None:
-    """Those whose predicate asks for it, and those whose tree names it; the nodes that mention it follow."""
-    text = run("explain", "grad_norm").stdout
-    assert text.startswith("grad_norm  global L2 norm")
-    assert "Q3.1, " in text
-    assert " findings   nan-backward, " in text
-    assert "G" in next(line for line in run("explain", "kl").stdout.splitlines() if line.startswith(" read by"))
 
 
 @pytest.mark.parametrize("name", ["loss", "grad_norm", "kl"])

@@ -66,36 +66,6 @@ def test_a_line_never_crosses_what_is_not_finite_or_a_gap() -> None:
     assert drawn_strip(series, frame).joined[60]
 
 
-def test_marks_are_of_the_finding_and_of_what_moved_first() -> None:
-    """Onset and restart are those that are reported, in order, and all are on the axis."""
-    values = falling(800)
-    values[600:] = np.nan
-    run = make_run({"loss": values, "grad_norm": np.where(np.arange(800) < 560, 1.0, 40.0)}, checkpoint_every=100)
-    found = diagnose(run, load_trees(run))
-    finding = main_finding(found)
-    drawn = figure(found, finding, COLUMNS)
-    assert finding
-    assert drawn
-    assert finding.restart
-    marks = {mark.kind: mark.step for mark in drawn.marks}
-    assert marks["onset"] == finding.onset_step
-    assert marks["restart"] == finding.restart.checkpoint_step
-    assert [mark.step for mark in drawn.marks] == sorted(mark.step for mark in drawn.marks)
-    leaders = [event.metric for event in found.timeline if event.first]
-    assert [strip.metric for strip in drawn.strips if strip.first] == leaders
-
-
-def test_a_late_spike_is_not_flattened_by_the_early_loss() -> None:
-    """With an onset late in the run the axis is that of what came before it, and the early loss is named."""
-    values = np.where(np.arange(1000) < 20, 12.0, 2.0) + 0.05 * np.random.default_rng(0).normal(size=1000)
-    values[800:805] = 2.6
-    series = Series("loss", np.arange(1000), values, "test")
-    flat, shown = (drawn_strip(series, Frame(0, 999, COLUMNS, onset)) for onset in (None, 800))
-    assert flat.high > 11
-    assert shown.high < 4
-    assert shown.clipped == values.max()
-
-
 FLOATS = arrays(np.float64, st.integers(1, 60), elements=st.floats(allow_subnormal=True))
 
 

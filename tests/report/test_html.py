@@ -9,17 +9,16 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.html import around, html
+from stabtree.report.html import html
 from stabtree.report.model import Report
 from stabtree.report.options import RenderOptions
 from stabtree.run import LogLine, Run, Setting
 from stabtree.tree.load import load_trees
-from tests.conftest import FIXTURES, make_run
+from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,23 +136,3 @@ def test_hostile_names_and_lines_are_text() -> None:
     assert {name for name, _ in plain.elements} == {name for name, _ in hostile.elements}
     assert "<script>alert(1)</script><img src=x onerror='alert(1)'>\"&" in hostile.text
     assert not re.search("[\u2028\u202e\x1b]", hostile.text)
-
-
-def test_a_log_of_many_columns_makes_no_large_page() -> None:
-    """What is told of columns is cut where it grows beyond what anybody reads, and the rest is counted."""
-    many = {f"weight_norm/layer{place}": np.full(60, 1.0 + place) for place in range(3000)}
-    settings = {f"key{place}": Setting(place, "manifest.json") for place in range(3000)}
-    run = replace(make_run({"loss": np.linspace(3, 1, 60), **many}), config=settings)
-    page = html(found(run))
-    assert len(page.encode()) < 500_000
-    assert "and 2,700 more" in page
-
-
-def test_the_rows_around_the_onset_are_those_of_the_log() -> None:
-    """A row a step, in order, a cell a series; empty where nothing was logged, and NaN where that was."""
-    heads, rows = around(load_run(OVERFLOW), 730, ["loss", "grad_norm", "eval_loss"])
-    assert heads[:4] == ["step", "loss", "grad_norm", "eval_loss"]
-    assert "batch_id" not in heads
-    assert [row[0] for row in rows] == [str(step) for step in range(724, 737)]
-    assert rows[5][:4] == ["729", "0.677957", "1.10565", ""]
-    assert rows[6][:4] == ["730", "nan", "nan", ""]

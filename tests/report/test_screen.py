@@ -143,26 +143,6 @@ def test_the_rows_show_the_event() -> None:
     assert "and all 59 rows after it" in here
 
 
-def test_a_slow_change_is_drawn_and_not_quoted() -> None:
-    """Where no row stands out the plot shows it; with plots off the rows do."""
-    run = load_run(FIXTURES / "phase19" / "slow-rise")
-    found = diagnose(run, load_trees(run))
-    assert BRAILLE.search(screen(found, OPTIONS))
-    bare = screen(found, replace(OPTIONS, plots=False))
-    assert "◀ here" in bare
-    assert not BRAILLE.search(bare)
-
-
-def test_a_headline_says_at_which_chance_level_the_loss_stands() -> None:
-    """A loss of ln(C) is told as that, configured or not; any other flat one is not."""
-    noise = 0.002 * np.random.default_rng(0).standard_normal(400)
-    told = {level: headline(diagnose(make_run({"loss": level + noise}))) for level in (0.6931, 0.8)}
-    told[1.9459] = headline(diagnose(make_run({"loss": 1.9459 + noise}, n_classes=7)))
-    assert "never left 0.693 = ln 2, chance for 2 classes" in told[0.6931]
-    assert "never left 1.95 = ln 7, chance for 7 classes" in told[1.9459]
-    assert "never left its first level" in told[0.8]
-
-
 def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:
     """Without figures there is no braille; in ASCII no other sign, no line too wide, and the same path."""
     run = load_run(FIXTURES / "phase19" / "fp16-overflow")
@@ -184,12 +164,6 @@ def test_a_healthy_run_says_in_words_what_it_was_checked_for() -> None:
     assert "eval_loss" in shown[0]
     assert shown[1].startswith("No NaN, no spike, no divergence; mixed precision not judged: log dtype")
     assert "§" not in "".join(shown)
-
-
-def test_a_healthy_run_without_a_loss_says_what_it_is_judged_by() -> None:
-    """Its numbered sections ask for a loss, and tell nothing."""
-    found = diagnose(make_run({"reward": np.linspace(1, 9, 300) + np.tile([-0.5, 0.5], 150)}), TREE)
-    assert "judged by reward 0.5 → 9.5" in screen(found, OPTIONS).splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -216,15 +190,6 @@ def test_no_colour_that_a_palette_hides_is_used() -> None:
                 code for found in re.findall(r"\x1b\[([\d;]*)m", text) for code in re.findall(r"38;5;\d+|\d+", found)
             }
             assert not codes & {"90", "37", "97", "2"}
-
-
-def test_a_link_is_one_only_where_the_terminal_can_follow_it() -> None:
-    """OSC 8 around addresses where the look has links; nowhere else."""
-    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
-    found = diagnose(run, load_trees(run))
-    look = replace(OPTIONS, length=Length.FULL, color=True)
-    assert "\x1b]8;" not in screen(found, look)
-    assert "https://arxiv.org/abs/1710.03740\x1b\\" in screen(found, replace(look, links=True))
 
 
 def test_questions_for_a_person_take_one_line_of_the_report() -> None:

@@ -43,15 +43,6 @@ def test_all_rows_are_as_wide_as_asked(width: int, ascii: bool) -> None:  # noqa
     assert not ascii or "".join(lines).isascii()
 
 
-def test_a_value_that_is_not_finite_is_a_cross_in_the_colour_of_trouble() -> None:
-    """One NaN among a thousand values stands as one cross."""
-    values = NOISE.copy()
-    values[700] = np.nan
-    line = strips(made(values), 80)[0]
-    assert [style for text, style in line if "×" in text] == ["mark"]
-    assert "".join(text for text, _ in line).count("×") == 1
-
-
 def test_a_value_beyond_the_axis_is_named() -> None:
     """A spike that is cut off shows at the upper edge, and how high it reached stands beside it."""
     values = NOISE.copy()
@@ -73,13 +64,6 @@ def test_marks_stand_below_their_lines_with_both_ends_of_the_axis() -> None:
     assert [style for text, style in rows[0] if text == "┊"] == ["restart", "mark"]
 
 
-def test_a_mark_at_the_end_is_named_rather_than_the_last_step() -> None:
-    """Where there is no room for both, the end gives way."""
-    line = drawn(made(NOISE, Mark(985, "onset", "985")))[2]
-    assert "onset 985 ▲" in line
-    assert "999" not in line
-
-
 def test_a_gap_stays_a_gap() -> None:
     """No line is drawn across values that are not finite, one is across steps that were not logged."""
     values = np.full(1000, 2.0)
@@ -88,15 +72,6 @@ def test_a_gap_stays_a_gap() -> None:
     assert "  " * 5 in row[30:]
     few = drawn(made(np.linspace(1, 2, 12)))
     assert " " not in "".join(max(pair) for pair in zip(few[0][25:], few[1][25:], strict=True))
-
-
-def test_a_name_too_long_or_hostile_keeps_to_its_columns() -> None:
-    """A long name loses its middle, control characters are shown as text."""
-    top = drawn(made(NOISE, metric="weight_norm/" + "x" * 40 + "/last"))[0]
-    assert "…" in top
-    assert "last" in top
-    assert len(top) == 80
-    assert "\x1b" not in drawn(made(NOISE, metric="a\x1b[31m"))[0]
 
 
 NAN = float("nan")

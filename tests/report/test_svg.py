@@ -10,7 +10,6 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.plot import ends, linear_ticks, short
 from stabtree.report.svg import WIDTH, svg_report
 from stabtree.tree.load import load_trees
 from tests.cli.command import failed, run
@@ -58,27 +57,6 @@ def test_hostile_names_are_text() -> None:
     object.__setattr__(log, "name", "</title><script>alert(1)</script>\x00")
     root = ET.fromstring(svg_report(diagnose(log, load_trees(log))))  # noqa: S314 - our own
     assert not list(root.iter(f"{SVG}script"))
-
-
-def test_a_run_without_series_makes_a_picture_too() -> None:
-    """Its title, and that there is nothing to draw."""
-    log = make_run({"loss": np.ones(1)})
-    assert "Nothing to draw" in svg_report(diagnose(log, load_trees(log)))
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(0.3, 2.7, [1.0, 2.0]), (0.0, 1000.0, [0, 500, 1000]), (-1.0, 1.0, [-1, -0.5, 0, 0.5, 1]), (2.0, 2.0, [2.0])],
-)
-def test_ticks_are_round(low: float, high: float, expected: list[float]) -> None:
-    """Multiples of 1, 2 or 5 times a power of ten, within the ends."""
-    assert linear_ticks(low, high, 4) == pytest.approx(expected)
-
-
-def test_numbers_at_an_axis_are_short_and_differ() -> None:
-    """Two ends that lie close together are told apart."""
-    assert [short(value) for value in (0.0, 2.314, 65536, 1.24e-5, -3e10)] == ["0", "2.31", "65536", "1.2e-5", "-3e10"]
-    assert ends(2.3011, 2.3014) == ("2.3011", "2.3014")
 
 
 def test_the_picture_goes_to_a_file(tmp_path: Path) -> None:

@@ -88,11 +88,6 @@ def test_nothing_is_claimed_that_what_is_ignored_contradicts(name: str, ignored:
     )
 
 
-def test_what_is_ignored_does_not_pass_its_section() -> None:
-    """The section of an ignored finding is not ticked."""
-    assert "§3 ✓" not in markdown(judged("scale-collapse", "scale-collapse", "slow-rise", "scale-drifts-down"), OPTIONS)
-
-
 def test_what_came_before_the_finding_is_told_on_top() -> None:
     """A jump of the rate stands below the headline of the NaN that it made; nothing does where nothing came before."""
     found = judged("nan-backward")
@@ -102,16 +97,6 @@ def test_what_came_before_the_finding_is_told_on_top() -> None:
     for name in ("nan-forward", "lr-rising", "spike-lr-jump"):
         other = judged(name)
         assert earlier(other, other.findings[0]) == ""
-
-
-def test_only_what_is_no_symptom_came_before() -> None:
-    """A loss scale that keeps falling did; a loss that was high before tells nothing of why it broke."""
-    found = judged("fp16-overflow")
-    main, scale, *_ = found.findings
-    assert earlier(found, main) == f"Before it, at step 621: {scale.leaf.title}"
-    seen = tuple(replace(item, metric="loss") for item in scale.evidence)
-    assert earlier(replace(found, findings=(main, replace(scale, evidence=seen))), main) == ""
-    assert earlier(replace(found, findings=(main, replace(scale, onset_step=731))), main) == ""
 
 
 def test_the_table_names_the_command_for_one_of_several_runs_of_a_file(tmp_path: Path) -> None:
