@@ -426,4 +426,4 @@ def _all_parts(kind: type[JsonPart]) -> Iterator[type[JsonPart]]:
 
 def _key(name: str) -> str:
     """Return the name of a definition: `finding_event` of the class `FindingEvent`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("JsonPart")).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Part")).lower()
