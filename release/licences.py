@@ -39,9 +39,7 @@ class Shipped:
     files: tuple[str, ...]
 
 
-SHIPPED = (
-    Shipped("stabtree", "MIT", "LICENSE", ("stabtree/", "trees/", "skills/", "fixtures/")),
-)
+SHIPPED = (Shipped("stabtree", "MIT", "LICENSE", ("stabtree/", "trees/", "skills/", "fixtures/")),)
 
 
 def work_of(file: str) -> Shipped | None:

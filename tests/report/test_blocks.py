@@ -46,12 +46,6 @@ def test_a_part_folds_only_where_it_must(most: int, told: str) -> None:
     assert text.replace("\n\n", " ").replace("\n", "") == told
 
 
-def test_an_empty_part_leaves_no_gap() -> None:
-    """Parts are a blank line apart, close ones none, and what draws nothing takes no line at all."""
-    panes = [pane("a", 1), pane("b", 0), pane("c", 1), pane("d", 1, close=True)]
-    assert fitted(panes, (), 40, partial(new_page, RenderOptions(width=40))) == "a\n\nc\nd\n"
-
-
 def test_a_text_is_cut_at_a_clause_or_behind_a_word() -> None:
     """Whole where it fits; never in the middle of a word, and never wider than its room."""
     assert clipped("short", 5) == "short"

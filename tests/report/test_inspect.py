@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree.loaders import find_runs, load_run
-from stabtree.report.inspect import files_dict, files_text, inspect_dict, inspect_text, interval
+from stabtree.report.inspect import files_dict, files_text, inspect_dict, inspect_text
 from tests.cli.command import run
-from tests.conftest import series
 from tests.loaders.make import text, write
 from tests.loaders.paths.make import KINDS, LAYOUTS, healthy
 
@@ -45,15 +44,6 @@ def test_what_went_wrong_while_reading_is_told(tmp_path: Path) -> None:
     assert "loss is missing in 29 rows, from step 41 to the end." in page
 
 
-def test_what_cannot_be_checked_says_what_to_log(tmp_path: Path) -> None:
-    """Each absent series comes with how to log it; a loss scale only matters to fp16."""
-    page = report(tmp_path, "step,loss,lr\n0,1,1\n1,1,1\n")
-    assert "grad_norm: what clip_grad_norm_ returns" in page
-    assert "scaler.get_scale()" in page
-    assert "scaler.get_scale()" not in report(tmp_path, "step,loss,lr\n0,1,1\n1,1,1\n", dtype="bf16")
-    assert "scheduler" not in page
-
-
 @pytest.mark.parametrize("width", [40, 80, 160])
 @pytest.mark.parametrize("color", [False, True])
 def test_the_report_fits_its_width(tmp_path: Path, width: int, color: bool) -> None:
@@ -75,21 +65,6 @@ def test_a_file_cannot_style_the_report(tmp_path: Path) -> None:
     page = report(tmp_path, "step,loss,[red]x[/red],\x1b[31my\n0,1,1,1\n1,1,1,1\n")
     assert "[red]x[/red]" in page
     assert "\x1b" not in page
-
-
-@pytest.mark.parametrize(
-    ("steps", "words"),
-    [
-        ([3], "once"),
-        ([0, 1, 2], "every step"),
-        ([0, 10, 20], "every 10 steps"),
-        ([*range(0, 300, 10), 295], "every 10 steps, mostly"),
-        ([0, 1, 2, 50, 51, 99], "about every step, unevenly"),
-    ],
-)
-def test_intervals_in_words(steps: list[int], words: str) -> None:
-    """How often a series was logged reads as a phrase."""
-    assert interval(series("loss", [1.0] * len(steps), steps)) == words
 
 
 def test_json_holds_the_same_and_no_nan(tmp_path: Path) -> None:

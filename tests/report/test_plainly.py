@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.loaders import load_run
 from stabtree.report.model import Report
 from stabtree.report.plainly import plainly
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 from tests.leaves.make import AT, healthy, noisy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TREES = load_trees()
 SPIKED = healthy()["loss"] + np.where((AT >= 300) & (AT < 320), 4.0, 0.0)
@@ -78,18 +74,6 @@ def test_what_was_not_logged_is_not_said_to_explain_nothing() -> None:
     assert told(rising).plainly == "lr, weight norm and gradient are not logged."
     run = make_run({"loss": rising, "lr": np.full(600, 1e-3)})
     assert Report(diagnose(run, TREES)).plainly == "weight norm and gradient are not logged."
-
-
-def test_behind_a_crash_what_else_is_wrong_has_a_line(tmp_path: Path) -> None:
-    """A run that ran out of memory with a loss that never moved is not told only to lower its batch."""
-    log = tmp_path / "train.log"
-    rows = "".join(f"{{'loss': 2.0, 'learning_rate': 0.001, 'epoch': {row}}}\n" for row in range(12))
-    log.write_text(f"{rows}torch.cuda.OutOfMemoryError: CUDA out of memory.\n", encoding="utf-8")
-    found = Report(diagnose(load_run(log), TREES))
-    assert found.finding is not None
-    assert found.finding.leaf.id == "cuda-oom"
-    assert len(found.do_now) == 3
-    assert found.do_now[-1].text.startswith("Before the restart: the loss is the same number again and again. ")
 
 
 def test_a_rise_that_is_over_is_no_rise_to_the_end() -> None:

@@ -200,16 +200,3 @@ def test_questions_for_a_person_take_one_line_of_the_report() -> None:
     told = full(answered, RenderOptions(width=120))
     assert "10 questions for a person (O6, O10, O11, O13, O17, O18, O19, O20, O21, O26)" in " ".join(told.split())
     assert sum("O17" in line for line in told.splitlines()) <= 2
-
-
-def test_the_whole_report_names_each_column_of_its_rows_in_full() -> None:
-    """A long name of a series keeps its room and its values stand below its end; what has no room is left out whole."""
-    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
-    found = diagnose(run, load_trees(run))
-    for width in (60, 80, 120):
-        lines = full(found, RenderOptions(width=width)).splitlines()
-        place = lines.index("The rows around it") + 1
-        names = lines[place].split()
-        assert names[:3] == ["step", "loss", "weight_norm/blocks"][: len(names)]
-        assert all(name in run.series for name in names[1:])
-        assert {len(line) for line in lines[place : place + 6] if line} == {len(lines[place])}

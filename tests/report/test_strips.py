@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.report.plot import ROWS, Figure, Mark, columns_for, figure, strips
+from stabtree.report.plot import Figure, Mark, columns_for, figure, strips
 from stabtree.report.words import main_finding
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
@@ -33,16 +33,6 @@ EMPTY = np.full(columns_for(80), np.nan)
 MARKS = (Mark(500, "restart", "500"), Mark(560, "onset", "560"))
 
 
-@pytest.mark.parametrize("width", [40, 80, 120])
-@pytest.mark.parametrize("ascii", [False, True])
-def test_all_rows_are_as_wide_as_asked(width: int, ascii: bool) -> None:  # noqa: A002 - as in `strips`
-    """Two rows a strip and one of steps, each of the same width."""
-    lines = drawn(made(NOISE, *MARKS), width, ascii=ascii)
-    assert len(lines) == ROWS + 1
-    assert {len(line) for line in lines} == {width}
-    assert not ascii or "".join(lines).isascii()
-
-
 def test_a_value_beyond_the_axis_is_named() -> None:
     """A spike that is cut off shows at the upper edge, and how high it reached stands beside it."""
     values = NOISE.copy()
@@ -62,16 +52,6 @@ def test_marks_stand_below_their_lines_with_both_ends_of_the_axis() -> None:
     assert lines[2].split()[0] == "0"
     assert lines[2].endswith("999")
     assert [style for text, style in rows[0] if text == "┊"] == ["restart", "mark"]
-
-
-def test_a_gap_stays_a_gap() -> None:
-    """No line is drawn across values that are not finite, one is across steps that were not logged."""
-    values = np.full(1000, 2.0)
-    values[300:600] = np.nan
-    row = drawn(made(values, bad=np.zeros(columns_for(80), dtype=bool)))[0]
-    assert "  " * 5 in row[30:]
-    few = drawn(made(np.linspace(1, 2, 12)))
-    assert " " not in "".join(max(pair) for pair in zip(few[0][25:], few[1][25:], strict=True))
 
 
 NAN = float("nan")

@@ -24,8 +24,6 @@ from stabtree.tree.model import Severity
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stabtree.diagnosis.result import Diagnosis
 
 OPTIONS = RenderOptions(width=80, exit_code=0)
@@ -97,12 +95,3 @@ def test_what_came_before_the_finding_is_told_on_top() -> None:
     for name in ("nan-forward", "lr-rising", "spike-lr-jump"):
         other = judged(name)
         assert earlier(other, other.findings[0]) == ""
-
-
-def test_the_table_names_the_command_for_one_of_several_runs_of_a_file(tmp_path: Path) -> None:
-    """Its path and its name, each as a shell takes it."""
-    log = tmp_path / "two runs.csv"
-    log.write_text("step,loss\n" + "".join(f"{step},{2.0 + step % 3}\n" for step in range(60)), encoding="utf-8")
-    found = diagnose(load_run(log))
-    shown = output(RUNS, "screen")([Outcome(f"{log} 2", found), Outcome(f"{log} b c", found)], RenderOptions(width=400))
-    assert f"stabtree diagnose '{log}' --run 2" in shown

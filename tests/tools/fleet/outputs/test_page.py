@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from stabtree.tools.fleet.outputs.page import page
 from stabtree.tools.fleet.outputs.reports import report_name, reports
-from tests.report.test_html import CHROMIUM, LOADS, Parts, browsed
+from tests.report.test_html import LOADS, Parts
 from tests.tools.fleet.outputs.made import HOSTILE, hostile, judged, many
 
 if TYPE_CHECKING:
@@ -21,6 +23,18 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.tools.fleet.record import Record
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def browsed(page: str, folder: Path, width: int = 1280) -> tuple[str, str]:
+    """What a browser makes of a page, and what it complains of."""
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
+    command = [str(CHROMIUM), *options, f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
+    command += ["--dump-dom", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
+    return done.stdout, done.stderr
 
 
 def rows(parts: Parts) -> list[list[Any]]:
