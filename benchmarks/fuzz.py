@@ -41,11 +41,10 @@ from stabtree.diagnosis.result import Diagnosis
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import LOADERS, load_runs
-from stabtree.report.inspect import inspect_text
-from stabtree.report.json import machine
-from stabtree.report.json.inspection import inspect_dict
+from stabtree.report import json as machine
+from stabtree.report.inspect import inspect_dict, inspect_text
 from stabtree.report.options import RenderOptions
-from stabtree.report.outputs import JSON, PNG, RUN, RUNS, names, output
+from stabtree.report.outputs import JSON, RUN, RUNS, names, output
 from stabtree.tree.load import load_trees
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def _all(file: Path, forced: str | None, number: int) -> str:
 
 
 def _outputs(kind: str, found: Any, number: int) -> None:
-    for name in {*names(kind)} - {PNG}:
+    for name in names(kind):
         write = output(kind, name)
         told = write(found, RenderOptions(width=WIDTH))
         _plain(told, name)

@@ -36,7 +36,7 @@ autodoc_member_order = "bysource"
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
-# The colours are those of the HTML report (stabtree/report/html/style.css); pictures take them from these names.
+# The colours are those of the HTML report (stabtree/report/style.css); pictures take them from these names.
 LIGHT = {
     "color-brand-primary": "#2257c5",
     "color-brand-content": "#2257c5",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.literal import simulated
-from stabtree.report.figure.theme import DARK, LIGHT
+from stabtree.report.svg import DARK, LIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

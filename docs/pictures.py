@@ -15,7 +15,7 @@ from rich.text import Text
 
 import stabtree
 from stabtree.report.options import RenderOptions
-from stabtree.report.screen.screen import screen
+from stabtree.report.screen import screen
 
 ROOT = Path(__file__).resolve().parents[1]
 SCREEN = ROOT / "docs" / "pictures" / "screen.svg"

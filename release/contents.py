@@ -130,7 +130,6 @@ def _metadata() -> Iterator[str]:
     yield f"Version: {stabtree.__version__}"
     yield "License-Expression: MIT"
     yield "License-File: LICENSE"
-    yield "License-File: stabtree/report/html/uplot/LICENSE"
     yield "Requires-Python: >=3.11"
 
 

@@ -39,10 +39,7 @@ class Shipped:
     files: tuple[str, ...]
 
 
-SHIPPED = (
-    Shipped("stabtree", "MIT", "LICENSE", ("stabtree/", "trees/", "skills/", "fixtures/")),
-    Shipped("uPlot", "MIT", "stabtree/report/html/uplot/LICENSE", ("stabtree/report/html/uplot/uPlot",)),
-)
+SHIPPED = (Shipped("stabtree", "MIT", "LICENSE", ("stabtree/", "trees/", "skills/", "fixtures/")),)
 
 
 def work_of(file: str) -> Shipped | None:

@@ -17,7 +17,7 @@ from docs.site.markup import text
 from faultbench import archives, scoring
 from faultbench.rates import chance_in_words
 from stabtree.common.yaml12 import parse
-from stabtree.report.markdown.text import table
+from stabtree.report.markdown import table
 
 if TYPE_CHECKING:
     from faultbench.rates import Rate

@@ -14,7 +14,7 @@ from docs.site.reading import KINDS, asking, counted_in, known_besides, told
 from stabtree.common.text import docstring
 from stabtree.facts import FACTS
 from stabtree.predicates import PREDICATES
-from stabtree.report.trees.predicates import metrics_of
+from stabtree.report.trees import metrics_of
 from stabtree.tree.build import file_of
 from stabtree.tree.load import stated_for
 from stabtree.tree.params import facts_behind, settable

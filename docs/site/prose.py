@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from docs.site.markup import ACTIVE, code, has_page, text, to
-from stabtree.report.markdown.text import table as whole_table
+from stabtree.report.markdown import table as whole_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

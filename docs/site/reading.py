@@ -8,7 +8,7 @@ from docs.site.markup import METRIC_NAMES, known, to, to_metric
 from docs.site.prose import folded, prose, shown, table
 from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES
-from stabtree.report.trees.predicates import UNITS, metrics_of
+from stabtree.report.trees import UNITS, metrics_of
 from stabtree.tree.load import load_tree
 from stabtree.tree.model import Question
 from stabtree.tree.params import fine, resolved, settable

@@ -126,8 +126,8 @@ def _wants_json(words: Sequence[str]) -> bool:
 
 
 def _emit_json(error: StabtreeError) -> None:
-    from stabtree.report.json.machine import error as as_data
-    from stabtree.report.json.values import written
+    from stabtree.report.json import error as as_data
+    from stabtree.report.json import written
 
     with suppress(StabtreeError, BrokenPipeError):  # where that fails, standard error and the exit code have to do
         emit(written(as_data(error), indent=None))

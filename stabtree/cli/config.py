@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,6 @@ from stabtree.cli.options.output import OutputOptions  # noqa: TC001 - Typer rea
 from stabtree.cli.options.read import ReadOptions  # noqa: TC001 - Typer reads it
 from stabtree.cli.program.expand import Only
 from stabtree.cli.shell.printing import emit, screen
-from stabtree.report.options import DEFAULT_OPTIONS
 
 if TYPE_CHECKING:
     from stabtree.judging.settings import Settings
@@ -28,7 +27,7 @@ def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOp
     from stabtree.judging.judge import accepted_by
     from stabtree.judging.overrides import overrides
     from stabtree.judging.settings import read_settings
-    from stabtree.report.trees.config import config_json, config_text, effective_settings
+    from stabtree.report.config import config_text, effective_settings
     from stabtree.tree.load import load_preflight, load_tree, load_trees
 
     settings = read_settings(read.config)
@@ -44,8 +43,8 @@ def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOp
                 check_ignored(walked, leaves)
     effective = effective_settings(settings, _trees(settings), accepted_by(None, settings))
     width, color = screen()
-    options = replace(DEFAULT_OPTIONS, width=width, color=color)
-    emit(config_json(effective) if out.json else config_text(effective, options))
+    text = "" if out.json else config_text(effective, width=width, color=color)
+    emit(text or json.dumps(effective, indent=2, allow_nan=False))
 
 
 def _trees(settings: Settings) -> list[tuple[str, Tree]]:

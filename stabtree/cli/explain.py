@@ -15,7 +15,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 
 if TYPE_CHECKING:
-    from stabtree.report.trees.nodes import Node
+    from stabtree.report.explain import Node
     from stabtree.tree.model import Tree
 
 MIN_LETTERS = 4  # of a part of an id that is a word of its own
@@ -42,7 +42,7 @@ def explain(
 ) -> None:
     """Explain a node on one screen: the question, its rule, where each answer leads, and the fix."""
     from stabtree.metrics.table import by_name
-    from stabtree.report.trees import nodes, reference
+    from stabtree.report import explain as nodes
     from stabtree.tree.load import load_defining, load_known, load_tree
 
     tree = load_tree(judge.tree) if judge.tree else None
@@ -51,7 +51,7 @@ def explain(
     chosen = tree or load_known()
     if all_:
         width, color = screen()
-        emit(reference.explain(chosen, nodes.every(chosen), full=full, width=width, color=color))
+        emit(nodes.explain(chosen, nodes.every(chosen), width=width, color=color))
         return
     if node is None or not clean(node).strip("§ "):
         raise StabtreeError(
@@ -67,8 +67,8 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
         StabtreeError: where there is nothing.
     """
     from stabtree.metrics.table import by_name
-    from stabtree.report.trees import nodes
-    from stabtree.report.trees.metric import about_column, about_metric, metric_of
+    from stabtree.report import explain as nodes
+    from stabtree.report.trees import about_column, about_metric, metric_of
 
     width, color = screen()
     found, by_id = nodes.find(tree, word)
@@ -90,25 +90,25 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
 
 def _whole(tree: Tree, found: list[Node], word: str, *, full: bool) -> str:
     """Return the nodes in words."""
-    from stabtree.report.trees import brief, reference
+    from stabtree.report import explain as nodes
 
     width, color = screen()
     if full:
-        return reference.explain(tree, found, full=True, width=width, color=color)
-    return brief.one_screen(tree, found, named=word, width=width, color=color)
+        return nodes.explain(tree, found, width=width, color=color)
+    return nodes.one_screen(tree, found, named=word, width=width, color=color)
 
 
 def _listed(found: list[Node], *, after_metric: bool = False, full: bool) -> str:
     """Return many nodes in short: below what is known of a metric by their ids alone."""
-    from stabtree.report.trees import brief
+    from stabtree.report import explain as nodes
 
     width, color = screen()
     if full:
-        whole = brief.listing(found, width=width, color=color, most=len(found))
+        whole = nodes.listing(found, width=width, color=color, most=len(found))
         return f"\n{whole}" if after_metric else whole
     if after_metric:
-        return brief.by_kind(found, width=width, color=color)
-    return brief.listing(found, width=width, color=color)
+        return nodes.by_kind(found, width=width, color=color)
+    return nodes.listing(found, width=width, color=color)
 
 
 def _meant(tree: Tree, word: str) -> str:

@@ -30,7 +30,7 @@ def schema() -> None:
     """Print the JSON Schema of `diagnose --json` (one run, several runs, errors) and of the lines of `watch --json`."""
     import json
 
-    from stabtree.report.json.contract import schema as contract
+    from stabtree.report.contract import schema as contract
 
     emit(json.dumps(contract(), indent=1))
 

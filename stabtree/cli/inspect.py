@@ -25,9 +25,8 @@ def inspect(
     """Show how a run's files are read: columns, steps, gaps, and what a full diagnosis would still need."""
     from stabtree.loaders import find_runs
     from stabtree.loaders.paths.load import only_run
-    from stabtree.report.files import files_dict, files_text
-    from stabtree.report.inspect import inspect_text
-    from stabtree.report.json.inspection import SCHEMA, inspect_dict
+    from stabtree.report.contract import SCHEMA
+    from stabtree.report.inspect import files_dict, files_text, inspect_dict, inspect_text
     from stabtree.run import Run
 
     settings = effective_settings(read).settings.for_reading()

@@ -1,8 +1,7 @@
-"""`stabtree tree`: list, show, draw, check and test trees; the schema of their files, and the predicates they ask."""
+"""`stabtree tree`: list, show, check and test trees; the schema of their files, and the predicates they ask."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,17 +27,10 @@ Name = Annotated[
 ]
 
 
-class GraphFormat(StrEnum):
-    """The languages of `tree graph`."""
-
-    MERMAID = "mermaid"
-    DOT = "dot"
-
-
 @tree_app.command("list", cls=TypedCommand)
 def list_() -> None:
     """List the trees that ship with stabtree."""
-    from stabtree.report.trees import outline as outlines
+    from stabtree.report import trees as outlines
     from stabtree.tree.load import load_tree
     from stabtree.tree.shipped import shipped
 
@@ -55,7 +47,7 @@ def show(
     ] = False,
 ) -> None:
     """Show a tree: its sections, questions and edges, or its thresholds."""
-    from stabtree.report.trees import outline as outlines
+    from stabtree.report import trees as outlines
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)
@@ -64,22 +56,6 @@ def show(
         emit(outlines.thresholds(tree, literal=literal, width=width, color=color))
     else:
         emit(outlines.outline(tree, width=width, color=color))
-
-
-@tree_app.command(cls=TypedCommand)
-def graph(
-    name: Name = "phase19",
-    format_: Annotated[GraphFormat, typer.Option("--format", help="The graph language.")] = GraphFormat.MERMAID,
-    section: Annotated[str, typer.Option("--section", help="Only one section, such as 2 or learning.")] = "",
-) -> None:
-    """Print a tree, or one section of it, as a graph for Mermaid or Graphviz."""
-    from stabtree.report.trees import graph as graphs
-    from stabtree.tree.load import load_tree
-
-    tree = load_tree(name)
-    if section:
-        tree = graphs.part_of(tree, section)
-    emit(graphs.mermaid(tree) if format_ is GraphFormat.MERMAID else graphs.dot(tree))
 
 
 @tree_app.command(cls=TypedCommand)
@@ -107,7 +83,7 @@ def predicates(
     """List the predicates that a tree can ask, with their verdicts, or show one with its parameters."""
     from stabtree.common.text import near
     from stabtree.predicates import predicate_named, predicate_names
-    from stabtree.report.trees.predicates import predicate_list, predicate_page
+    from stabtree.report.trees import predicate_list, predicate_page
 
     width, color = screen()
     names = predicate_names()

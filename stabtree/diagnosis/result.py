@@ -182,15 +182,15 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain values, as `--json` writes them."""
-        return dict(_rendered("json.machine", "to_dict")(self))
+        return dict(_rendered("json", "to_dict")(self))
 
     def to_text(self) -> str:
         """Return the diagnosis on one screen, as the command line prints it."""
-        return str(_rendered("screen.screen", "screen")(self))
+        return str(_rendered("screen", "screen")(self))
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own, as a notebook shows it: its style and script stay inside."""
-        return str(_rendered("html.frame", "framed")(_rendered("html.page", "html")(self)))
+        """Return the page in a frame of its own, as a notebook shows it: its style stays inside."""
+        return str(_rendered("html", "framed")(_rendered("html", "html")(self)))
 
     @property
     def timeline(self) -> Sequence[Happening]:

@@ -1,1 +1,1 @@
-"""Pure functions from a diagnosis, a run or a tree to text."""
+"""A diagnosis as people and machines read it: on a screen, as a page, Markdown, SVG or JSON."""

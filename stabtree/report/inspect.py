@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
+from stabtree.context.model import as_dict
 from stabtree.judging.account import AccountEntry, Fate, account, broken_values
 from stabtree.loaders.assemble.run import replaced_rows
-from stabtree.report.model.identity import identity, unknown_parts
-from stabtree.report.model.run_facts import missing
+from stabtree.report.contract import SCHEMA
+from stabtree.report.json import picked
 from stabtree.report.page import QUIET, Page, styled
+from stabtree.report.words import identity, missing, unknown_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.context.model import FullContext
+    from stabtree.loaders.paths.load import FoundRuns
     from stabtree.report.text import Piece
-    from stabtree.run import ColumnUse, FileUse, Gap, Run, Series
+    from stabtree.run import ColumnUse, FileUse, Run, Series
 
 IGNORED_SHOWN = 10
 USED_SHOWN = 60
@@ -31,6 +34,8 @@ FATE_WIDTH = 13
 GAPS = "Gaps (an empty cell is often a NaN)"
 LOSSES = "What could be the training loss (--column loss=NAME takes another one)"
 MISSING = "Not checkable in this run; to change that, log"
+ENTRY = ("kind", "name", "fate", "count", "reason", "first", "path")
+COLUMN = ("name", "metric", "role", "why", "logged", "first", "last", "nonfinite", "misread")
 
 
 def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
@@ -38,9 +43,13 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     page = Page(width=width, color=color)
     page.line((run.name, "heading"))
     for source in run.sources:
-        same = source is not run.sources[0] and _layout(source) == _layout(run.sources[0])
-        _source(page, source, same=same)
-    _identity(page, context_of(run))
+        _source(page, source, same=source is not run.sources[0] and _layout(source) == _layout(run.sources[0]))
+    context = context_of(run)
+    page.heading("Run")
+    for name, value, how in identity(context):
+        _fact(page, name, [(value, ""), (f"  ({how})", "dim")])
+    if unknown := unknown_parts(context):
+        _fact(page, "not known", [(", ".join(unknown), "dim")])
     _list(page, LOSSES, run.loss_ranking.in_words)
     _steps(page, run)
     _config(page, run)
@@ -49,8 +58,13 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
         f" the later rows replace {replaced_rows(resume)}."
         for resume in run.resumes
     ]
+    gaps = []
+    for gap in run.gaps:
+        end = "the end." if gap.at_end else f"{gap.last_step:,}."
+        where = f"from step {gap.first_step:,} to {end}" if gap.at_end else f"steps {gap.first_step:,} to {end}"
+        gaps.append(f"{gap.metric} is missing in {gap.rows:,} rows, {where}")
     _list(page, "Resumes", resumes)
-    _list(page, GAPS, [*map(_gap, run.gaps)])
+    _list(page, GAPS, gaps)
     _list(page, "Skipped lines", [*_skipped(run)])
     _account(page, run)
     _list(page, "Notes", run.notes)
@@ -58,20 +72,75 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     return page.text()
 
 
-def _identity(page: Page, context: FullContext) -> None:
-    page.heading("Run")
-    for name, value, how in identity(context):
-        _fact(page, name, [(value, ""), (f"  ({how})", "dim")])
-    unknown = unknown_parts(context)
-    if unknown:
-        _fact(page, "not known", [(", ".join(unknown), "dim")])
+def files_text(found: FoundRuns, *, width: int = 100, color: bool = False) -> str:
+    """Return the names of the runs below some paths where there are several, and what can't be read, for a terminal."""
+    page, files = Page(width=width, color=color), files_dict(found)
+    runs = [clean(item.name) for item in found.loaded if not isinstance(item.run, StabtreeError)]
+    if len(runs) > 1:
+        _list(page, f"{len(runs)} runs; name one to see how it is read", runs)
+    for title, kind in (("Not read", "unread"), ("Hold no metrics", "ignored")):
+        _list(page, title, [f"{item['path']}: {item['reason']}" for item in files[kind]])
+    return page.text() if any(files.values()) or len(runs) > 1 else ""
+
+
+def files_dict(found: FoundRuns) -> dict[str, list[dict[str, str]]]:
+    """Return the files below some paths that can't be read and that hold no metrics, each with why."""
+    errors = [(item, item.run) for item in found.loaded if isinstance(item.run, StabtreeError)]
+    return {
+        "unread": [{"path": clean(item.path), "reason": error.problem, "hint": error.hint} for item, error in errors],
+        "ignored": [{"path": clean(item.path), "reason": item.reason} for item in found.ignored],
+    }
+
+
+def inspect_dict(run: Run) -> dict[str, Any]:
+    """Return how a run was read as plain values, a number that is not finite as null."""
+    return {
+        "schema": SCHEMA,
+        "name": run.name,
+        "context": as_dict(context_of(run)),
+        "series": [_series(metric, series) for metric, series in run.series.items()],
+        "loss_candidates": [picked(column, "column", "points", "why") for column in run.loss_ranking.candidates],
+        "ranks": list(run.ranks),
+        "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},
+        "gaps": [picked(gap, *gap.__dataclass_fields__) for gap in run.gaps],
+        "resumes": [picked(resume, *resume.__dataclass_fields__) for resume in run.resumes],
+        "sources": [
+            {
+                **picked(source, "path", "format", "rows", "steps_from", "restarts"),
+                "columns": [picked(use, *COLUMN) for use in source.columns],
+                "skipped": [picked(skip, "line", "reason") for skip in source.skipped],
+                **picked(source, "skipped_count", "lost_share"),
+            }
+            for source in run.sources
+        ],
+        "missing": [{"metric": name, "log": text} for name, text in missing(run)],
+        "account": [picked(entry, *ENTRY) for entry in account(run)],
+        "notes": list(run.notes),
+    }
+
+
+def _series(metric: str, series: Series) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "column": series.origin,
+        "points": len(series),
+        "first_step": int(series.steps[0]),
+        "last_step": int(series.steps[-1]),
+        "interval_steps": median(np.diff(series.steps)) if len(series) > 1 else None,
+        "nonfinite": int(np.count_nonzero(~np.isfinite(series.values))),
+    }
 
 
 def _source(page: Page, source: FileUse, *, same: bool) -> None:
     if source.columns and not same:
         page.blank()
+    parts = [source.format, f"{source.rows:,} rows"]
+    if source.skipped_count:
+        parts.append(f"{source.skipped_count:,} lines skipped")
+    if source.lost_share:
+        parts.append(f"{source.lost_share:.1%} of its bytes damaged")
     _fact(page, "file", [(source.path, "")])
-    _fact(page, "format", [(" · ".join(_format_of(source)), "")])
+    _fact(page, "format", [(" · ".join(parts), "")])
     if same:
         _fact(page, "columns", [("as in the first file", "dim")])
         return
@@ -80,17 +149,13 @@ def _source(page: Page, source: FileUse, *, same: bool) -> None:
     _columns(page, used[:USED_SHOWN])
     if used[USED_SHOWN:]:
         page.line((f"and {len(used) - USED_SHOWN:,} more columns like these", "dim"), indent=1)
-    _ignored(page, [use for use in source.columns if not use.metric])
-
-
-def _format_of(source: FileUse) -> Iterator[str]:
-    """Yield the format of a file, its rows, and what of it could not be read."""
-    yield source.format
-    yield f"{source.rows:,} rows"
-    if source.skipped_count:
-        yield f"{source.skipped_count:,} lines skipped"
-    if source.lost_share:
-        yield f"{source.lost_share:.1%} of its bytes damaged"
+    # The ignored columns, grouped by role and reason; those that are worth a look first.
+    ignored = [use for use in source.columns if not use.metric]
+    groups = Counter((use.role, use.why) for use in ignored)
+    for (role, why), count in sorted(groups.items(), key=lambda item: item[1]):
+        names = ", ".join([use.name for use in ignored if (use.role, use.why) == (role, why)][:IGNORED_SHOWN])
+        names += f" and {count - IGNORED_SHOWN:,} more" if count > IGNORED_SHOWN else ""
+        _fact(page, "ignored", [(names, ""), (f"  ({role}: {why})", "dim")])
 
 
 def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
@@ -100,94 +165,44 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=QUIET)
     for title in ("column", "read as", "role"):
         table.add_column(title, overflow="fold")
-    numbers = ["values", "first", "last", "not finite"]
     misread = any(use.misread for use in uses)
-    if misread:
-        numbers.append("misread")
-    for title in numbers:
+    for title in ("values", "first", "last", "not finite", *(["misread"] if misread else [])):
         table.add_column(title, justify="right", no_wrap=True)
     for use in uses:
-        counts = [use.nonfinite]
-        if misread:
-            counts.append(use.misread)
-        cells = [
-            (use.name, ""),
-            _metric(use),
-            (use.role, "dim"),
-            (f"{use.logged or 0:,}", ""),
-            (_short(use, use.first), ""),
-            (_short(use, use.last), ""),
-            *map(_bad, counts),
-        ]
+        counts = [use.nonfinite, use.misread] if misread else [use.nonfinite]
+        name = "=" if use.metric == use.name else str(use.metric)
+        metric = (f"{name} ({use.why})", "id") if use.why else (name, "dim" if name == "=" else "id")
+        cells: list[Piece] = [(use.name, ""), metric, (use.role, "dim"), (f"{use.logged or 0:,}", "")]
+        cells += [(_short(use, value), "") for value in (use.first, use.last)]
+        cells += [(f"{count:,}", "mark") if count else ("·", "dim") for count in counts]
         table.add_row(*(styled([cell]) for cell in cells))
     page.add(Padding(table, (0, 0, 0, 1)))
-
-
-def _bad(count: int) -> Piece:
-    if count:
-        return f"{count:,}", "mark"
-    return "·", "dim"
-
-
-def _metric(use: ColumnUse) -> Piece:
-    name = str(use.metric)
-    if use.metric == use.name:
-        name = "="
-    if use.why:
-        return f"{name} ({use.why})", "id"
-    if name == "=":
-        return name, "dim"
-    return name, "id"
 
 
 def _short(use: ColumnUse, value: float | None) -> str:
     if value is None or use.metric == "batch_id":
         return "–"
-    if use.metric == "step":
-        return f"{value:,.0f}"
-    return f"{value:.6g}"
-
-
-def _ignored(page: Page, uses: Sequence[ColumnUse]) -> None:
-    """Add the ignored columns, grouped by role and reason; those that are worth a look first."""
-    groups = Counter((use.role, use.why) for use in uses)
-    for (role, why), count in sorted(groups.items(), key=lambda item: item[1]):
-        names = ", ".join([use.name for use in uses if (use.role, use.why) == (role, why)][:IGNORED_SHOWN])
-        if count > IGNORED_SHOWN:
-            names += f" and {count - IGNORED_SHOWN:,} more"
-        _fact(page, "ignored", [(names, ""), (f"  ({role}: {why})", "dim")])
+    return f"{value:,.0f}" if use.metric == "step" else f"{value:.6g}"
 
 
 def _steps(page: Page, run: Run) -> None:
     page.heading("Steps")
     loss = run.get("loss")
     if loss is not None and len(loss):
+        # What the steps were read from, and in parentheses what it means where they go back.
+        origin = clean(", ".join(dict.fromkeys(source.steps_from for source in run.sources)), 60)
+        meanings = "; ".join(dict.fromkeys(clean(source.restarts, 200) for source in run.sources if source.restarts))
         span = f"{int(loss.steps[0]):,} to {run.last_step or 0:,}"
-        _fact(page, "range", [(span, "number"), (f", from {_origin(run)}", "")])
+        whence = f", from {origin} ({meanings})" if meanings else f", from {origin}"
+        _fact(page, "range", [(span, "number"), (whence, "")])
     by_interval: dict[str, dict[str, None]] = {}
     for metric, series in run.series.items():
-        by_interval.setdefault(interval(series), {})[_group(metric)] = None
+        group, slash, _ = metric.partition("/")
+        by_interval.setdefault(interval(series), {})[f"{group}/*" if slash else metric] = None
     for every, names in by_interval.items():
         _fact(page, "logged", [(every, ""), (f": {', '.join(names)}", "dim")])
     if run.ranks:
         _fact(page, "ranks", [(f"{len(run.ranks)}: {', '.join(list(run.ranks)[:LIST_SHOWN])}", "")])
-
-
-def _origin(run: Run) -> str:
-    """Return what the steps were read from, and in parentheses what it means where they go back."""
-    origin = clean(", ".join(dict.fromkeys(source.steps_from for source in run.sources)), 60)
-    meanings = "; ".join(dict.fromkeys(clean(source.restarts, 200) for source in run.sources if source.restarts))
-    if meanings:
-        return f"{origin} ({meanings})"
-    return origin
-
-
-def _group(metric: str) -> str:
-    """Return the group of a series, as `weight_norm/*`; its own name if it is in none."""
-    group, slash, _ = metric.partition("/")
-    if slash:
-        return f"{group}/*"
-    return metric
 
 
 def interval(series: Series) -> str:
@@ -197,20 +212,15 @@ def interval(series: Series) -> str:
     intervals = np.diff(series.steps)
     usual = int(median(intervals))
     even = float(np.mean(intervals == usual))
-    every = f"every {usual:,} steps"
-    if usual == 1:
-        every = "every step"
+    every = "every step" if usual == 1 else f"every {usual:,} steps"
     if even == 1:
         return every
-    if even >= 0.9:
-        return f"{every}, mostly"
-    return f"about {every}, unevenly"
+    return f"{every}, mostly" if even >= 0.9 else f"about {every}, unevenly"
 
 
 def _config(page: Page, run: Run) -> None:
-    if not run.config:
-        return
-    page.heading("Configuration")
+    if run.config:
+        page.heading("Configuration")
     for source in dict.fromkeys(setting.source for setting in run.config.values()):
         settings = [(key, value.value) for key, value in run.config.items() if value.source == source]
         text = " · ".join(f"{key}={_value(value)}" for key, value in settings)
@@ -219,30 +229,16 @@ def _config(page: Page, run: Run) -> None:
 
 def _value(value: object) -> str:
     if isinstance(value, tuple):
-        shown = ", ".join(map(str, value[:LIST_SHOWN]))
-        if len(value) > LIST_SHOWN:
-            return f"{shown} and {len(value) - LIST_SHOWN} more"
-        return shown
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value)
-
-
-def _gap(gap: Gap) -> str:
-    where = f"steps {gap.first_step:,} to {gap.last_step:,}."
-    if gap.at_end:
-        where = f"from step {gap.first_step:,} to the end."
-    return f"{gap.metric} is missing in {gap.rows:,} rows, {where}"
+        more = f" and {len(value) - LIST_SHOWN} more" if len(value) > LIST_SHOWN else ""
+        return ", ".join(map(str, value[:LIST_SHOWN])) + more
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _skipped(run: Run) -> Iterator[str]:
     for source in run.sources:
-        prefix = ""
-        if len(run.sources) > 1:
-            prefix = f"{source.path}, "
+        prefix = f"{source.path}, " if len(run.sources) > 1 else ""
         shown = source.skipped[:SKIPPED_SHOWN]
-        for skip in shown:
-            yield f"{prefix}line {skip.line:,} {skip.reason}."
+        yield from (f"{prefix}line {skip.line:,} {skip.reason}." for skip in shown)
         if source.skipped_count > SKIPPED_SHOWN:
             yield f"{prefix}{source.skipped_count - len(shown):,} more lines."
 
@@ -264,27 +260,19 @@ def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator
     if series:
         yield f"{len(series):,} series: {first_few(series, IGNORED_SHOWN)}"
     lines = [entry for entry in entries if entry.kind == "lines"]
-    yield from _lines(lines)
+    for entry in lines[:SKIPPED_SHOWN]:
+        where = f"line {entry.first:,}" if entry.first else "further lines"
+        where += f" and {entry.count - 1:,} like it" if entry.first and entry.count > 1 else ""
+        yield f"{where}: {entry.name}"
+    if lines[SKIPPED_SHOWN:]:
+        yield f"and {len(lines) - SKIPPED_SHOWN:,} more kinds of lines"
     if fate is Fate.UNEXPLAINED:
         yield from broken_values(entries, unit)
 
 
-def _lines(entries: Sequence[AccountEntry]) -> Iterator[str]:
-    for entry in entries[:SKIPPED_SHOWN]:
-        where = "further lines"
-        if entry.first:
-            where = f"line {entry.first:,}"
-            if entry.count > 1:
-                where += f" and {entry.count - 1:,} like it"
-        yield f"{where}: {entry.name}"
-    if entries[SKIPPED_SHOWN:]:
-        yield f"and {len(entries) - SKIPPED_SHOWN:,} more kinds of lines"
-
-
 def _list(page: Page, title: str, texts: Sequence[str]) -> None:
-    if not texts:
-        return
-    page.heading(title)
+    if texts:
+        page.heading(title)
     for text in texts[:LIST_SHOWN]:
         page.item(("·", "dim"), [(text, "")], indent=1, head_width=2)
     if len(texts) > LIST_SHOWN:

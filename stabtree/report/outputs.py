@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Output = Callable[..., Any]
-    """Takes a result and the options; returns the text, the bytes of a picture, or pieces of a large result."""
+    """Takes a result and the options; returns the text, or pieces of a large result."""
 
-SCREEN, HEADLINE, JSON, HTML, SVG, PNG = "screen", "headline", "json", "html", "svg", "png"
+SCREEN, HEADLINE, JSON, HTML, SVG = "screen", "headline", "json", "html", "svg"
 MARKDOWN, POSTMORTEM, JSONL, CSV = "markdown", "postmortem", "jsonl", "csv"
 GITHUB, GITLAB, JUNIT, SARIF = "github", "gitlab", "junit", "sarif"
 SERVICES = (GITHUB, GITLAB, JUNIT, SARIF)
@@ -23,14 +23,13 @@ COMPARISON, CALIBRATION, CHECK, WATCH = "comparison", "calibration", "check", "w
 
 OUTPUTS: dict[str, dict[str, str]] = {
     RUN: {
-        SCREEN: "stabtree.report.screen.screen:screen",
-        HEADLINE: "stabtree.report.screen.headline:headline",
-        JSON: "stabtree.report.json.machine:to_json",
-        HTML: "stabtree.report.html.page:html",
-        SVG: "stabtree.report.figure.svg:output",
-        PNG: "stabtree.report.figure.png:output",
-        MARKDOWN: "stabtree.report.markdown.page:markdown",
-        POSTMORTEM: "stabtree.report.markdown.postmortem:postmortem",
+        SCREEN: "stabtree.report.screen:screen",
+        HEADLINE: "stabtree.report.screen:headline",
+        JSON: "stabtree.report.json:to_json",
+        HTML: "stabtree.report.html:html",
+        SVG: "stabtree.report.svg:svg_report",
+        MARKDOWN: "stabtree.report.markdown:markdown",
+        POSTMORTEM: "stabtree.report.markdown:postmortem",
     },
 }
 """The outputs of the core: of one run. Tools add those of their own results, and further ones of one run."""

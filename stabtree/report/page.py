@@ -1,4 +1,4 @@
-"""A page of styled text for the terminal, built on rich: the styles of every command in one place.
+"""A page of styled text for the terminal, built on rich, and blocks that fold until all of them fit on a screen.
 
 Everything goes through `Text`, never through markup, so nothing that a file holds can style the page.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.report.verdicts import BADGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from rich.console import RenderableType
     from rich.text import Text
@@ -158,16 +159,12 @@ class Page:
     def plain(self, text: str) -> str:
         """Return a text as the page will show it, to be measured."""
         shown = text if text.isprintable() else clean(text, limit=2000)
-        if self._ascii:
-            return to_ascii(shown)
-        return shown
+        return to_ascii(shown) if self._ascii else shown
 
     def link(self, text: str, target: str) -> Piece:
         """Return a piece that leads to an address where the terminal can follow it."""
         web = self._links and target.startswith(("https://", "http://")) and target.isprintable() and " " not in target
-        if web:
-            return text, f"link {target}"
-        return text, ""
+        return text, f"link {target}" if web else ""
 
     def _styled(self, pieces: Iterable[Piece]) -> Text:
         if self._ascii:
@@ -192,3 +189,63 @@ def styled(pieces: Iterable[Piece]) -> Text:
     for piece, style in pieces:
         text.append(piece if piece.isprintable() else clean(piece, limit=2000), STYLES.get(style, style) or None)
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """A part of a screen.
+
+    Attributes:
+        name: what it is called in the order of folding.
+        forms: how to draw it, from the longest form to the shortest.
+        close: whether no empty line separates it from the block before it.
+        free: whether its lines don't count.
+        group: no empty line separates neighbours of one group; empty where it has none.
+    """
+
+    name: str
+    forms: tuple[Callable[[Page], None], ...]
+    close: bool = False
+    free: bool = False
+    group: str = ""
+
+
+def fitted(blocks: Sequence[Pane], folds: Iterable[str], most: int, new_page: Callable[[], Page]) -> str:
+    """Return the blocks as one text, each folded no further than it takes to fit.
+
+    Args:
+        blocks: in their order on the screen.
+        folds: names of blocks; each time a name comes up, that block takes its next form.
+        most: how many lines there may be.
+        new_page: makes an empty page to draw on.
+    """
+    forms = {block.name: 0 for block in blocks}
+    drawn = {block.name: _drawn(block, forms[block.name], new_page) for block in blocks}
+    named = {block.name: block for block in blocks}
+    counted = [block for block in blocks if not block.free]
+    for name in folds:
+        if _joined(counted, drawn).count("\n") <= most:
+            break
+        if name in named and forms[name] + 1 < len(named[name].forms):
+            forms[name] += 1
+            drawn[name] = _drawn(named[name], forms[name], new_page)
+    return _joined(blocks, drawn)
+
+
+def _drawn(block: Pane, form: int, new_page: Callable[[], Page]) -> str:
+    page = new_page()
+    block.forms[form](page)
+    return page.text().strip("\n")
+
+
+def _joined(blocks: Sequence[Pane], drawn: dict[str, str]) -> str:
+    text = last = ""
+    for block in blocks:
+        part = drawn[block.name]
+        if not part:
+            continue
+        if text:
+            text += "\n" if block.close or (block.group and block.group == last) else "\n\n"
+        text += part
+        last = block.group
+    return f"{text}\n"

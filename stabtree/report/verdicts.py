@@ -12,26 +12,19 @@ from stabtree.tree.model import Severity
 
 
 class Badge(NamedTuple):
-    """How a verdict is shown.
-
-    Attributes:
-        word: what a report calls it.
-        style: how rich writes the word.
-        fill: the background of a node in a graph.
-    """
+    """How a verdict is shown: what a report calls it, and how rich writes the word."""
 
     word: str
     style: str
-    fill: str
 
 
 BADGES: dict[str, Badge] = {
-    Severity.OK: Badge("OK", "bold color(231) on color(28)", "#d6f5d6"),
-    Severity.NOTE: Badge("NOTE", "bold color(231) on color(25)", "#d6e6fa"),
-    Severity.WARNING: Badge("WARNING", "bold color(16) on color(178)", "#fff0b8"),
-    Severity.CRITICAL: Badge("CRITICAL", "bold color(231) on color(160)", "#f9d0d0"),
-    UNKNOWN: Badge("NOT JUDGED", "bold color(231) on color(240)", "#e0e0e0"),
-    UNREAD: Badge("NOT READ", "bold color(231) on color(90)", "#ecd9f2"),
+    Severity.OK: Badge("OK", "bold color(231) on color(28)"),
+    Severity.NOTE: Badge("NOTE", "bold color(231) on color(25)"),
+    Severity.WARNING: Badge("WARNING", "bold color(16) on color(178)"),
+    Severity.CRITICAL: Badge("CRITICAL", "bold color(231) on color(160)"),
+    UNKNOWN: Badge("NOT JUDGED", "bold color(231) on color(240)"),
+    UNREAD: Badge("NOT READ", "bold color(231) on color(90)"),
 }
 
 CAUSE_SIGNS = {

@@ -11,8 +11,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.json.machine import to_dict
-from stabtree.report.screen.full import full
+from stabtree.report.full import full
+from stabtree.report.json import to_dict
 from stabtree.tree.load import build, load_trees
 from stabtree.tree.model import EVENTS
 from tests.conftest import FIXTURES, make_run

@@ -19,9 +19,9 @@ from stabtree.facts.registry import Facts
 from stabtree.loaders import load_run
 from stabtree.predicates.clues import CLUES
 from stabtree.predicates.clues.registry import Clues, Moment
-from stabtree.report.json.machine import to_dict
+from stabtree.report.full import full
+from stabtree.report.json import to_dict
 from stabtree.report.options import RenderOptions
-from stabtree.report.screen.full import full
 from stabtree.run import FileUse
 from stabtree.tree.document import Cause
 from stabtree.tree.load import load_trees

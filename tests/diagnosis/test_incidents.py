@@ -9,8 +9,8 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.json.machine import to_dict
-from stabtree.report.screen.screen import screen
+from stabtree.report.json import to_dict
+from stabtree.report.screen import screen
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Take
 from tests.conftest import FIXTURES, make_run

@@ -13,7 +13,7 @@ from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.missing import PER_GROUP, how_to_log
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run, load_runs
-from stabtree.report.screen.full import full
+from stabtree.report.full import full
 from stabtree.run import Run
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES, ROOT, falling, make_run, series

@@ -9,8 +9,8 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.model.words import headline
-from stabtree.report.screen.full import full
+from stabtree.report.full import full
+from stabtree.report.words import headline
 from stabtree.run import Setting
 from stabtree.tree.load import load_trees
 from tests.leaves.errors import LINES

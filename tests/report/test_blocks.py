@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.report.layout import Pane, fitted
 from stabtree.report.options import RenderOptions
-from stabtree.report.page import new_page
+from stabtree.report.page import Pane, fitted, new_page
 from stabtree.report.text import clipped, in_lines, uncut
 
 if TYPE_CHECKING:
@@ -45,12 +44,6 @@ def test_a_part_folds_only_where_it_must(most: int, told: str) -> None:
     panes = [pane("a", 5, 3, 1), pane("b", 5, 3, 1)]
     text = fitted(panes, ("a", "b", "a", "b", "b", "nobody"), most, partial(new_page, RenderOptions(width=40)))
     assert text.replace("\n\n", " ").replace("\n", "") == told
-
-
-def test_an_empty_part_leaves_no_gap() -> None:
-    """Parts are a blank line apart, close ones none, and what draws nothing takes no line at all."""
-    panes = [pane("a", 1), pane("b", 0), pane("c", 1), pane("d", 1, close=True)]
-    assert fitted(panes, (), 40, partial(new_page, RenderOptions(width=40))) == "a\n\nc\nd\n"
 
 
 def test_a_text_is_cut_at_a_clause_or_behind_a_word() -> None:

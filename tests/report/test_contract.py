@@ -18,12 +18,11 @@ from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.paths import inputs
 from stabtree.loaders.paths.inputs import hashed, with_inputs
-from stabtree.report.json.contract import schema
-from stabtree.report.json.fingerprint import fingerprint
-from stabtree.report.json.machine import error, to_dict, to_json
+from stabtree.report.contract import schema
+from stabtree.report.json import error, fingerprint, to_dict, to_json
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import RUNS, output
-from stabtree.tree.load import load_tree, load_trees
+from stabtree.tree.load import load_trees
 from tests.cli.command import run as command
 from tests.conftest import FIXTURES, ROOT, falling, make_run, series
 
@@ -96,21 +95,6 @@ def test_a_key_too_many_or_too_few_is_seen() -> None:
     assert wrong(found)
 
 
-def test_odd_runs_keep_the_contract() -> None:
-    """So do runs of ranks, of settings by hand and of the letter, one that can't be judged, and one that went well."""
-    loss = falling(400)
-    broken = np.where(np.arange(400) > 300, np.nan, loss)
-    whole = make_run({"loss": broken}, dtype="fp16", epochs=float("inf"), checkpoints=(100, 200))
-    ranks = replace(whole, ranks={"0": {"loss": series("loss", loss)}, "1": {"loss": series("loss", broken)}})
-    for run in (whole, ranks, make_run({"loss": loss[:3]}), make_run({}), make_run({"loss": loss})):
-        assert wrong(judged(run)) == []
-    found = diagnose(whole, load_tree(), literal=True, overrides={"Q2.1": {"sigma": np.float64(4.0)}})
-    document = json.loads(to_json(found))
-    assert wrong(document) == []
-    assert document["rules"]["literal"] is True
-    assert document["rules"]["set"] == {"Q2.1": {"sigma": 4.0}}
-
-
 def test_errors_and_several_runs_keep_the_contract(tmp_path: Path) -> None:
     """What the command prints for a file that is not there, for several runs, and for a bad one among them."""
     failed = command("diagnose", str(tmp_path / "none.csv"), "--json")
@@ -172,6 +156,16 @@ def test_the_hash_of_the_rules_is_that_of_their_words() -> None:
     assert to_dict(diagnose(make_run({"loss": falling(100)}), tree))["rules"]["sha256"] == known
 
 
+def test_the_onset_has_a_time_where_the_log_has_a_clock() -> None:
+    """A clock of the calendar gives the onset a time in UTC, one that counts from the start of the run none."""
+    run = load_run(FIXTURES / "phase19" / "nan-forward")
+    steps = run.series["loss"].steps
+    for start, told in ((1_700_000_000, "2023-11-14T22:"), (0, None)):
+        clock = series("wall_time", start + 0.5 * np.arange(len(steps)), steps)
+        (first, *_) = judged(replace(run, series={**run.series, "wall_time": clock}))["findings"]
+        assert (first["onset_time"] or "").startswith(told) if told else first["onset_time"] is None
+
+
 def test_a_file_that_is_not_hashed_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder, a file that is gone, and one beyond the limit have no hash and a reason; one at the limit has one."""
     file = tmp_path / "log.csv"
@@ -182,13 +176,3 @@ def test_a_file_that_is_not_hashed_says_why(tmp_path: Path, monkeypatch: pytest.
     for path, reason in ((file, "larger than 99 bytes"), (tmp_path, "a folder"), (tmp_path / "none", "not a file")):
         item = hashed(str(path))
         assert (item.size, item.sha256, item.reason) == (None, None, reason)
-
-
-def test_the_onset_has_a_time_where_the_log_has_a_clock() -> None:
-    """A clock of the calendar gives the onset a time in UTC, one that counts from the start of the run none."""
-    run = load_run(FIXTURES / "phase19" / "nan-forward")
-    steps = run.series["loss"].steps
-    for start, told in ((1_700_000_000, "2023-11-14T22:"), (0, None)):
-        clock = series("wall_time", start + 0.5 * np.arange(len(steps)), steps)
-        (first, *_) = judged(replace(run, series={**run.series, "wall_time": clock}))["findings"]
-        assert (first["onset_time"] or "").startswith(told) if told else first["onset_time"] is None

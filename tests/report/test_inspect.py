@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stabtree.loaders import load_run
-from stabtree.report.inspect import inspect_text, interval
-from stabtree.report.json.inspection import inspect_dict
-from stabtree.report.model.run_facts import missing
-from tests.conftest import make_run, series
+from stabtree.loaders import find_runs, load_run
+from stabtree.report.inspect import files_dict, files_text, inspect_dict, inspect_text
+from tests.cli.command import run
 from tests.loaders.make import text, write
+from tests.loaders.paths.make import KINDS, LAYOUTS, healthy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,31 +44,6 @@ def test_what_went_wrong_while_reading_is_told(tmp_path: Path) -> None:
     assert "loss is missing in 29 rows, from step 41 to the end." in page
 
 
-def test_what_cannot_be_checked_says_what_to_log(tmp_path: Path) -> None:
-    """Each absent series comes with how to log it; a loss scale only matters to fp16."""
-    page = report(tmp_path, "step,loss,lr\n0,1,1\n1,1,1\n")
-    assert "grad_norm: what clip_grad_norm_ returns" in page
-    assert "scaler.get_scale()" in page
-    assert "scaler.get_scale()" not in report(tmp_path, "step,loss,lr\n0,1,1\n1,1,1\n", dtype="bf16")
-    assert "scheduler" not in page
-
-
-def test_a_run_with_everything_lacks_nothing() -> None:
-    """Nothing is asked for that is there, a group counting for its metric."""
-    names = ("loss", "eval_loss", "grad_norm", "lr", "loss_scale", "weight_norm/head", "batch_id")
-    assert missing(make_run({name: [1.0, 2.0] for name in names})) == []
-
-
-def test_what_was_misread_is_counted_for_machines(tmp_path: Path) -> None:
-    """Cells that hold no number, or not the one that was logged, beside the column's other counts."""
-    rows = "".join(f"{i},{'oops' if i in (3, 7) else 2 - i / 50}\n" for i in range(50))
-    found = inspect_dict(load_run(write(tmp_path, f"step,loss\n{rows}")))
-    assert [(column["name"], column["misread"]) for column in found["sources"][0]["columns"]] == [
-        ("step", 0),
-        ("loss", 2),
-    ]
-
-
 @pytest.mark.parametrize("width", [40, 80, 160])
 @pytest.mark.parametrize("color", [False, True])
 def test_the_report_fits_its_width(tmp_path: Path, width: int, color: bool) -> None:
@@ -86,42 +60,11 @@ def test_the_report_fits_its_width(tmp_path: Path, width: int, color: bool) -> N
         assert all(len(line) <= width and (line.isprintable() or not line) for line in page.split("\n"))
 
 
-def test_thousands_of_columns_stay_readable(tmp_path: Path) -> None:
-    """Only the first names of many are shown."""
-    names = [f"metric{i}" for i in range(3000)]
-    page = report(tmp_path, "step,loss," + ",".join(names) + "\n" + "0,1," + ",".join(["1"] * 3000) + "\n")
-    assert "metric9 and 2,990 more" in page
-    assert len(page.splitlines()) < 40
-
-
-def test_ranks_are_told(tmp_path: Path) -> None:
-    """Files of several ranks are listed, their columns once."""
-    files = [write(tmp_path, "step,loss\n0,1\n1,1\n", f"rank{i}.csv") for i in range(3)]
-    page = inspect_text(load_run(*files), width=100)
-    assert "3: 0, 1, 2" in page
-    assert page.count("as in the first file") == 2
-
-
 def test_a_file_cannot_style_the_report(tmp_path: Path) -> None:
     """Markup and escape sequences in names come out as text."""
     page = report(tmp_path, "step,loss,[red]x[/red],\x1b[31my\n0,1,1,1\n1,1,1,1\n")
     assert "[red]x[/red]" in page
     assert "\x1b" not in page
-
-
-@pytest.mark.parametrize(
-    ("steps", "words"),
-    [
-        ([3], "once"),
-        ([0, 1, 2], "every step"),
-        ([0, 10, 20], "every 10 steps"),
-        ([*range(0, 300, 10), 295], "every 10 steps, mostly"),
-        ([0, 1, 2, 50, 51, 99], "about every step, unevenly"),
-    ],
-)
-def test_intervals_in_words(steps: list[int], words: str) -> None:
-    """How often a series was logged reads as a phrase."""
-    assert interval(series("loss", [1.0] * len(steps), steps)) == words
 
 
 def test_json_holds_the_same_and_no_nan(tmp_path: Path) -> None:
@@ -146,3 +89,33 @@ def test_json_holds_the_same_and_no_nan(tmp_path: Path) -> None:
     assert source["steps_from"] == "step"
     assert [column["misread"] for column in source["columns"]] == [0, 0, 0]
     assert "NaN" not in json.dumps(found)
+
+
+def folder(top: Path, runs: int) -> Path:
+    """Return a folder of some runs with a file that can't be read and one that holds no metrics."""
+    for number in range(runs):
+        write(top, KINDS["csv"](healthy(number))[1], f"run{number}.csv")
+    write(top, "", "empty.csv")
+    write(top, "torch==2.1\n", "requirements.txt")
+    return top
+
+
+def test_several_runs_are_listed_with_all_that_is_beside_them(tmp_path: Path) -> None:
+    """On the screen by a line each, in JSON whole."""
+    page = " ".join(run("inspect", str(folder(tmp_path, 2))).stdout.split())  # a long path breaks lines
+    assert "2 runs; name one to see how it is read" in page
+    assert "run1" in page
+    assert "empty.csv: is empty" in page
+    assert "requirements.txt: holds" in page
+    found = json.loads(run("inspect", str(tmp_path), "--json").stdout)
+    assert [one["name"] for one in found["runs"]] == ["run0", "run1"]
+    assert [one["reason"] for one in found["unread"]] == ["is empty"]
+    assert len(found["ignored"]) == 1
+
+
+def test_a_folder_where_all_is_read_has_no_lists(tmp_path: Path) -> None:
+    """Nothing is said of what is part of the run."""
+    LAYOUTS["spread"](tmp_path)
+    found = find_runs(tmp_path)
+    assert files_text(found) == ""
+    assert files_dict(found) == {"unread": [], "ignored": []}

@@ -11,18 +11,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.diagnosis.walk import diagnose
-from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run
-from stabtree.report.markdown.page import actions, markdown
-from stabtree.report.markdown.postmortem import postmortem
-from stabtree.report.markdown.text import code, escape, listed, table
-from stabtree.report.model.build import report
-from stabtree.report.model.report import Action
+from stabtree.report.advice import Action
+from stabtree.report.markdown import _actions, escape, listed, markdown, postmortem, table
+from stabtree.report.model import Report
 from stabtree.report.options import RenderOptions
-from stabtree.report.outputs import RUNS, output
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES, series
 
@@ -85,16 +80,10 @@ def test_nothing_is_made_a_link_or_a_mention(text: str) -> None:
     assert not re.search(r"[@#]\w|:[\w+-]*[a-z][\w+-]*:", read, re.IGNORECASE)
 
 
-def test_a_block_holds_any_fence() -> None:
-    """A command in which backticks stand does not end its block."""
-    (block,) = PARSER.parse(code("a ``` b\n````"))
-    assert (block.type, block.content) == ("fence", "a ``` b ````\n")
-
-
 def test_what_matters_max_is_strong() -> None:
     """The words around the checkpoint keep their blanks."""
     assert (
-        next(actions([Action("Restart from step 6 (a_b), now", strong="step 6")]))
+        next(_actions([Action("Restart from step 6 (a_b), now", strong="step 6")]))
         == "Restart from **step 6** (a_b), now"
     )
 
@@ -109,7 +98,7 @@ def judged(path: Path) -> Diagnosis:
 def test_the_page_says_what_the_report_says(path: Path) -> None:
     """Verdict, do now, causes and last line stand in their order before and after what is folded, which ends."""
     found = judged(path)
-    told = report(found, exit_code=1)
+    told = Report(found, 1)
     text = markdown(found, RenderOptions(exit_code=1))
     order = [told.title, *(item.text for item in told.do_now if not item.strong)]
     order += [row.judged.cause.text for row in told.causes[:1]] + [told.closing]
@@ -123,10 +112,9 @@ def test_the_page_says_what_the_report_says(path: Path) -> None:
 def test_a_reason_for_several_things_to_do_is_told_once() -> None:
     """Fixes that rest on one number have it below the first of them alone."""
     found = judged(FIXTURES / "phase19" / "fp16-overflow")
-    reasons = {item.reason for item in report(found).do_now if item.reason}
+    reasons = {item.reason for item in Report(found).do_now if item.reason}
     assert reasons
-    for page in (markdown(found), postmortem(found)):
-        assert page.count("because") == len(reasons)
+    assert markdown(found).count("because") == postmortem(found).count("because") == len(reasons)
 
 
 def test_the_page_of_a_hostile_log_holds_nothing_but_ours() -> None:
@@ -145,19 +133,6 @@ def test_the_page_of_a_hostile_log_holds_nothing_but_ours() -> None:
         assert links == ({found.findings[0].leaf.page} if made is markdown else set())
 
 
-def test_several_runs_are_a_table_worst_first() -> None:
-    """A line a run, one that can't be read among them, each with its path as text."""
-    good, bad = judged(FIXTURES / "phase19" / "healthy"), judged(FIXTURES / "phase19" / "nan-forward")
-    broken = StabtreeError("is a | pipe")
-    text = output(RUNS, "markdown")(
-        [Outcome("good", good), Outcome("a|b", broken), Outcome("@bad", bad)], RenderOptions()
-    )
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert [row.split(" | ")[0] for row in rows] == ["| verdict", "| ---", "| critical", "| not read", "| ok"]
-    assert "@&#8203;bad" in rows[2]
-    assert {row.count("|") for row in rows} == {5}
-
-
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
 def test_a_post_mortem_has_all_its_parts(path: Path) -> None:
     """Seven parts in their order, each with a place for people or what the log tells, whatever was found."""
@@ -166,11 +141,9 @@ def test_a_post_mortem_has_all_its_parts(path: Path) -> None:
     parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)[1:]
     assert parts[::2] == ["Summary", "Timeline", "Evidence", "Root cause", "Fix", "Prevention", "Follow-ups"]
     assert all("**To fill in:**" in part for part in parts[1::2])
-    told = report(found)
+    told = Report(found)
     assert all(escape(turn.id) in parts[5] for item in told.walks for turn in item.turns)
-    assert told.finding is None or all(
-        escape(fix) in parts[9] for fix in told.finding.fixes if fix not in {action.fix for action in told.do_now}
-    )
+    assert all(escape(action.text) in parts[9] for action in told.do_now if not action.strong and not action.branches)
     assert all(action.fix in found.findings[0].fixes for action in told.do_now if action.fix)
     for row in told.causes:
         assert f"| {row.word} | {escape(row.judged.cause.text)}" in parts[7]

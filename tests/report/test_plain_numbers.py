@@ -12,10 +12,9 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.figures import against, as_factor, as_share, deviations, figure
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.markdown.page import markdown
-from stabtree.report.markdown.postmortem import postmortem
+from stabtree.report.markdown import markdown, postmortem
 from stabtree.report.options import Length, RenderOptions
-from stabtree.report.screen.screen import screen
+from stabtree.report.screen import screen
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.figure.build import figure
-from stabtree.report.model.advice import MAX_TO_DO
-from stabtree.report.model.build import report
+from stabtree.report.advice import MAX_TO_DO
+from stabtree.report.model import Report
+from stabtree.report.plot import figure
+from stabtree.report.rows import quoted
 from stabtree.report.verdicts import Tick
 from stabtree.tree.load import load_trees
+from tests.conftest import make_run
 
 FIXTURES = sorted(path for path in (Path(__file__).resolve().parents[2] / "fixtures").glob("*/*") if path.is_dir())
 
@@ -22,7 +25,7 @@ def test_a_report_says_what_the_diagnosis_found(path: Path) -> None:
     """Verdict, path and last line are those of the diagnosis, and a run with a finding is told what to do."""
     run = load_run(path)
     found = diagnose(run, load_trees(run))
-    told = report(found, exit_code=1)
+    told = Report(found, 1)
     assert told.verdict == found.verdict
     assert [turn.id for turn in told.walks[0].turns] == [visit.question.id for visit in found.path]
     assert told.closing.endswith("exit 1")
@@ -37,5 +40,28 @@ def test_a_report_says_what_the_diagnosis_found(path: Path) -> None:
 def test_a_section_that_leads_on_to_the_finding_did_not_pass() -> None:
     """A NaN that is traced to fp16 is ticked under both sections that it was seen in."""
     run = load_run(next(path for path in FIXTURES if path.name == "fp16-overflow"))
-    ticks = dict(report(diagnose(run, load_trees(run))).ticks)
+    ticks = dict(Report(diagnose(run, load_trees(run))).ticks)
     assert (ticks["1"], ticks["2"], ticks["3"]) == (Tick.FOUND, Tick.PASSED, Tick.FOUND)
+
+
+def notes(loss: object) -> dict[int, str]:
+    """What the quoted rows of the first finding of a loss are called, by step."""
+    run = make_run({"loss": loss})
+    found = diagnose(run, load_trees(run)).findings[0]
+    table = quoted(run, found)
+    assert table is not None
+    return {line.step: line.note for line in table.lines}
+
+
+def test_no_row_is_the_worst_where_none_is_off_its_level() -> None:
+    """Rows of exactly 0 are too low, and the highest row after them is an ordinary one."""
+    loss = 2.5 + 0.1 * np.random.default_rng(0).standard_normal(300)
+    loss[[150, 151, 170, 190, 210]] = 0.0
+    assert "worst" not in notes(loss).values()
+
+
+def test_a_row_that_exploded_is_not_the_last_good_one() -> None:
+    """The row before a NaN is a million times the one before it."""
+    loss = np.full(200, np.nan)
+    loss[:2] = 5.0, 5.2e6
+    assert notes(loss)[1] == "row before"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +13,10 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.figure.plot import plot
-from stabtree.report.model.build import report
+from stabtree.report.full import full
+from stabtree.report.model import Report
 from stabtree.report.options import Length, RenderOptions
-from stabtree.report.screen.full import full
-from stabtree.report.screen.headline import headline
-from stabtree.report.screen.screen import MAX_LINES, NARROW_LINES, ROWS_OF_PLOT, screen
+from stabtree.report.screen import MAX_LINES, NARROW_LINES, ROWS_OF_PLOT, headline, screen
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import FIXTURES, ROOT, make_run
@@ -58,7 +55,7 @@ def checked(run: Run, width: int) -> None:
     """A screen is no longer than it may be, no line is too wide, and what must be said is said."""
     found = diagnose(run, load_trees(run))
     options = replace(OPTIONS, width=width)
-    told, text = report(found, exit_code=1), screen(found, options)
+    told, text = Report(found, 1), screen(found, options)
     shown = text.splitlines()
     assert all(len(line) <= width and line == line.rstrip() for line in shown)
     assert len(shown) <= MAX_IN_ALL
@@ -146,58 +143,6 @@ def test_the_rows_show_the_event() -> None:
     assert "and all 59 rows after it" in here
 
 
-def test_a_slow_change_is_drawn_and_not_quoted() -> None:
-    """Where no row stands out the plot shows it; with plots off the rows do."""
-    run = load_run(FIXTURES / "phase19" / "slow-rise")
-    found = diagnose(run, load_trees(run))
-    assert BRAILLE.search(screen(found, OPTIONS))
-    bare = screen(found, replace(OPTIONS, plots=False))
-    assert "◀ here" in bare
-    assert not BRAILLE.search(bare)
-
-
-@pytest.mark.parametrize(("good", "said"), [(0, "is NaN from its first row on"), (1, "is NaN")])
-def test_a_headline_says_that_a_loss_was_never_finite(good: int, said: str) -> None:
-    """A run that is broken from its first row did not go NaN; one with a single good row did."""
-    loss = np.full(60, np.nan)
-    loss[:good] = 2.3
-    assert f"The loss {said}" in headline(diagnose(make_run({"loss": loss, "lr": np.full(60, 1e-3)})))
-
-
-def test_a_headline_says_at_which_chance_level_the_loss_stands() -> None:
-    """A loss of ln(C) is told as that, configured or not; any other flat one is not."""
-    noise = 0.002 * np.random.default_rng(0).standard_normal(400)
-    told = {level: headline(diagnose(make_run({"loss": level + noise}))) for level in (0.6931, 0.8)}
-    told[1.9459] = headline(diagnose(make_run({"loss": 1.9459 + noise}, n_classes=7)))
-    assert "never left 0.693 = ln 2, chance for 2 classes" in told[0.6931]
-    assert "never left 1.95 = ln 7, chance for 7 classes" in told[1.9459]
-    assert "never left its first level" in told[0.8]
-
-
-def test_a_loss_of_one_number_is_told_with_it() -> None:
-    """The headline holds the number and how many rows have it."""
-    values = np.append(np.geomspace(8.0, 2.0, 300), np.full(250, 1.875))
-    assert "The loss is exactly 1.875 in 250 rows" in headline(diagnose(make_run({"loss": values})))
-
-
-def test_a_headline_holds_what_was_raised(tmp_path: Path) -> None:
-    """Type and text of the exception, without the escape codes and the rank around them, cut behind a word."""
-    rows = [f"step {step} loss {3 - 0.005 * step + 0.02 * (step * 7 % 5):.4f}" for step in range(220)]
-    raised = "[rank0]: RuntimeError: \x1b[31mshape '[-1, 7, 13]' is invalid\x1b[0m for input of size 12544"
-    head = "Traceback (most recent call last)\n"
-    (tmp_path / "a.log").write_text("\n".join([*rows, head + raised]), encoding="utf-8")
-    (tmp_path / "b.log").write_text("\n".join([*rows, head + raised + " and more" * 40]), encoding="utf-8")
-    (tmp_path / "c.log").write_text("\n".join([*rows, head]), encoding="utf-8")
-    whole, long, bare = (screen(diagnose(load_run(tmp_path / name)), OPTIONS) for name in ("a.log", "b.log", "c.log"))
-    assert "The run ended in RuntimeError: shape '[-1, 7, 13]' is invalid for input of size 12544 steps 0-219" in flat(
-        whole
-    )
-    assert "\x1b" not in whole
-    assert flat(long).startswith("CRITICAL Step 219: The run ended in RuntimeError: shape")
-    assert "and more… steps 0-219" in flat(long)
-    assert "The program raised an error" in bare
-
-
 def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:
     """Without figures there is no braille; in ASCII no other sign, no line too wide, and the same path."""
     run = load_run(FIXTURES / "phase19" / "fp16-overflow")
@@ -211,16 +156,6 @@ def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:
     assert headline(found, replace(OPTIONS, ascii=True)).isascii()
 
 
-def test_the_whole_report_shows_the_rows_around_the_onset() -> None:
-    """Five rows of the log around the onset, and the last one."""
-    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
-    rows = full(diagnose(run, load_trees(run)), OPTIONS).partition("The rows around it\n")[2].splitlines()[1:]
-    steps = [row.split()[0].replace(",", "") for row in takewhile(str.strip, rows)]
-    assert {"728", "729", "730", "731", "732"} <= set(steps)
-    assert steps[-1] == str(run.last_step)
-    assert rows[steps.index("730")].split()[1] == "nan"
-
-
 def test_a_healthy_run_says_in_words_what_it_was_checked_for() -> None:
     """What was not found, and what was not judged with what to log for it; no signs of sections."""
     loss = 2 * np.exp(-np.arange(600) / 150) + 0.05 * np.random.default_rng(0).standard_normal(600) + 1
@@ -229,35 +164,6 @@ def test_a_healthy_run_says_in_words_what_it_was_checked_for() -> None:
     assert "eval_loss" in shown[0]
     assert shown[1].startswith("No NaN, no spike, no divergence; mixed precision not judged: log dtype")
     assert "§" not in "".join(shown)
-
-
-def test_a_note_of_what_healthy_runs_have_does_not_take_the_headline() -> None:
-    """A small spike leaves the run healthy on the screen; the verdict itself stays a note."""
-    run = load_run(FIXTURES / "phase19" / "spike-minor")
-    found = diagnose(run, load_trees(run))
-    assert found.verdict == Severity.NOTE
-    assert screen(found, OPTIONS).startswith(" OK  Healthy (1 note)")
-    plateau = load_run(FIXTURES / "phase19" / "plateau")
-    assert not screen(diagnose(plateau, load_trees(plateau)), OPTIONS).startswith(" OK ")
-
-
-def test_a_healthy_run_quotes_the_first_and_the_last_loss() -> None:
-    """A level of several rows is in no row of the log, and a short log has moved on within them."""
-    values = [1.613, 0.82, 0.476, 0.31, 0.21, 0.15, 0.12, 0.0975, 0.07, 0.05, 0.04, 0.0269]
-    assert "loss 1.61 → 0.0269" in screen(diagnose(make_run({"loss": values})))
-
-
-def test_a_healthy_run_without_a_loss_says_what_it_is_judged_by() -> None:
-    """Its numbered sections ask for a loss, and tell nothing."""
-    found = diagnose(make_run({"reward": np.linspace(1, 9, 300) + np.tile([-0.5, 0.5], 150)}), TREE)
-    assert "judged by reward 0.5 → 9.5" in screen(found, OPTIONS).splitlines()[0]
-
-
-def test_a_healthy_run_that_learns_from_rewards_shows_its_reward() -> None:
-    """A critic's loss may rise tenfold with the returns, which is no sign of health."""
-    wave = np.tile([-0.5, 0.5], 150)
-    run = make_run({"reward": np.linspace(1, 9, 300) + wave, "critic_loss": np.geomspace(4, 40, 300) + wave})
-    assert "judged by reward 0.5 → 9.5" in screen(diagnose(run, TREE), OPTIONS).splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -286,15 +192,6 @@ def test_no_colour_that_a_palette_hides_is_used() -> None:
             assert not codes & {"90", "37", "97", "2"}
 
 
-def test_a_link_is_one_only_where_the_terminal_can_follow_it() -> None:
-    """OSC 8 around addresses where the look has links; nowhere else."""
-    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
-    found = diagnose(run, load_trees(run))
-    look = replace(OPTIONS, length=Length.FULL, color=True)
-    assert "\x1b]8;" not in screen(found, look)
-    assert "https://arxiv.org/abs/1710.03740\x1b\\" in screen(found, replace(look, links=True))
-
-
 def test_questions_for_a_person_take_one_line_of_the_report() -> None:
     """O1=yes asks what else is wrong; what is not answered is listed together."""
     still = make_run({"loss": 2.3 + np.random.default_rng(0).normal(0, 0.01, 600), "lr": np.full(600, 1e-3)})
@@ -303,40 +200,3 @@ def test_questions_for_a_person_take_one_line_of_the_report() -> None:
     told = full(answered, RenderOptions(width=120))
     assert "10 questions for a person (O6, O10, O11, O13, O17, O18, O19, O20, O21, O26)" in " ".join(told.split())
     assert sum("O17" in line for line in told.splitlines()) <= 2
-
-
-def test_the_whole_report_names_each_column_of_its_rows_in_full() -> None:
-    """A long name of a series keeps its room and its values stand below its end; what has no room is left out whole."""
-    run = load_run(FIXTURES / "phase19" / "fp16-overflow")
-    found = diagnose(run, load_trees(run))
-    for width in (60, 80, 120):
-        lines = full(found, RenderOptions(width=width)).splitlines()
-        place = lines.index("The rows around it") + 1
-        names = lines[place].split()
-        assert names[:3] == ["step", "loss", "weight_norm/blocks"][: len(names)]
-        assert all(name in run.series for name in names[1:])
-        assert {len(line) for line in lines[place : place + 6] if line} == {len(lines[place])}
-
-
-def test_the_plots_of_the_whole_report_share_their_steps() -> None:
-    """What moved first is among them, and the onset stands in one column although eval_loss ends earlier."""
-    run = load_run(FIXTURES / "phase19" / "nan-backward")
-    found = diagnose(run, load_trees(run))
-    leader = next(event.metric for event in found.timeline if event.first)
-    lines = full(found, RenderOptions(width=80)).splitlines()
-    assert f" {leader}" in [line.removesuffix(" (log scale)") for line in lines]
-    feet = [line.index("▲") for line in lines if "▲" in line]
-    assert len(feet) > 1
-    assert len(set(feet)) == 1
-
-
-def test_a_plot_reaches_over_the_steps_that_it_is_given() -> None:
-    """A series of the middle half fills the middle half of the columns, thinned or not."""
-    for many in (40, 100_000):
-        series = make_run({"loss": np.linspace(3, 2, many)}).series["loss"]
-        drawn = plot(series, width=90, height=3, span=(-many // 2, many + many // 2))
-        held = [
-            place for line in drawn for place, sign in enumerate("".join(text for text, _ in line)) if sign > "\u2800"
-        ]
-        assert min(held) == pytest.approx(30, abs=1)
-        assert max(held) == pytest.approx(70, abs=2)

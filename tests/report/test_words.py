@@ -11,22 +11,19 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run
-from stabtree.report.html.page import html
-from stabtree.report.json.machine import to_json
-from stabtree.report.markdown.page import markdown
-from stabtree.report.markdown.postmortem import postmortem
-from stabtree.report.model.words import earlier, headline
+from stabtree.report.html import html
+from stabtree.report.json import to_json
+from stabtree.report.markdown import markdown, postmortem
 from stabtree.report.options import Length, RenderOptions
 from stabtree.report.outputs import RUNS, output
-from stabtree.report.screen.headline import headline as quiet
-from stabtree.report.screen.screen import screen
+from stabtree.report.screen import headline as quiet
+from stabtree.report.screen import screen
+from stabtree.report.words import earlier, headline
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stabtree.diagnosis.result import Diagnosis
 
 OPTIONS = RenderOptions(width=80, exit_code=0)
@@ -89,11 +86,6 @@ def test_nothing_is_claimed_that_what_is_ignored_contradicts(name: str, ignored:
     )
 
 
-def test_what_is_ignored_does_not_pass_its_section() -> None:
-    """The section of an ignored finding is not ticked."""
-    assert "§3 ✓" not in markdown(judged("scale-collapse", "scale-collapse", "slow-rise", "scale-drifts-down"), OPTIONS)
-
-
 def test_what_came_before_the_finding_is_told_on_top() -> None:
     """A jump of the rate stands below the headline of the NaN that it made; nothing does where nothing came before."""
     found = judged("nan-backward")
@@ -103,22 +95,3 @@ def test_what_came_before_the_finding_is_told_on_top() -> None:
     for name in ("nan-forward", "lr-rising", "spike-lr-jump"):
         other = judged(name)
         assert earlier(other, other.findings[0]) == ""
-
-
-def test_only_what_is_no_symptom_came_before() -> None:
-    """A loss scale that keeps falling did; a loss that was high before tells nothing of why it broke."""
-    found = judged("fp16-overflow")
-    main, scale, *_ = found.findings
-    assert earlier(found, main) == f"Before it, at step 621: {scale.leaf.title}"
-    seen = tuple(replace(item, metric="loss") for item in scale.evidence)
-    assert earlier(replace(found, findings=(main, replace(scale, evidence=seen))), main) == ""
-    assert earlier(replace(found, findings=(main, replace(scale, onset_step=731))), main) == ""
-
-
-def test_the_table_names_the_command_for_one_of_several_runs_of_a_file(tmp_path: Path) -> None:
-    """Its path and its name, each as a shell takes it."""
-    log = tmp_path / "two runs.csv"
-    log.write_text("step,loss\n" + "".join(f"{step},{2.0 + step % 3}\n" for step in range(60)), encoding="utf-8")
-    found = diagnose(load_run(log))
-    shown = output(RUNS, "screen")([Outcome(f"{log} 2", found), Outcome(f"{log} b c", found)], RenderOptions(width=400))
-    assert f"stabtree diagnose '{log}' --run 2" in shown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.report.trees import reference
+from stabtree.report.explain import reference_to
 from stabtree.tree.fixes import plain
 from stabtree.tree.load import load_tree, load_trees
 from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX
@@ -76,7 +76,7 @@ def test_every_cross_reference_exists() -> None:
             if "/" not in link and " " not in link:
                 assert link in ids, link
                 assert titles[link] == TREE.title_of(link)
-    assert reference.reference_to(load_tree("errors"), "P10").startswith("P10 (fp16: ")
+    assert reference_to(load_tree("errors"), "P10").startswith("P10 (fp16: ")
 
 
 def test_texts_are_of_this_year() -> None:

@@ -197,7 +197,6 @@ def test_a_reader_that_has_gone_is_code_141(monkeypatch: pytest.MonkeyPatch) -> 
         (["diagnose", HEALTHY, "--tre", "phase19"], "no such option: --tre"),
         (["diagnose", HEALTHY, "--tree"], "requires an argument"),
         (["diagnose"], "type `stabtree diagnose --help`"),
-        (["tree", "graph", "--format", "svg"], "'svg' is not one of mermaid, dot"),
         (["diagnos"], "no such command 'diagnos'"),
         (["explain", "Q7.7"], "nothing is called 'Q7.7'"),
         (["explain"], "which node?"),
@@ -325,33 +324,6 @@ def test_the_predicates_are_listed_for_those_who_write_trees() -> None:
     assert "share float, a share, 0 to 1" in one
     assert "rows int, rows of the log" in one
     assert "did you mean 'stays_above'?" in run("tree", "predicates", "stays_abov").stderr
-
-
-@pytest.mark.parametrize("language", ["mermaid", "dot"])
-def test_graphs_name_every_node(language: str) -> None:
-    """Both graph languages draw every question and every leaf, and one edge from a question to the same place."""
-    from stabtree.tree.load import load_tree
-
-    text = run("tree", "graph", "--format", language).stdout
-    for leaf in load_tree().leaves.values():
-        assert leaf.title.split(",")[0].split()[0] in text
-    assert "unknown, no" in text or "no, unknown" in text or "fp32, bf16, fp8" in text
-    assert text.count("-->" if language == "mermaid" else " -> ") >= 40
-
-
-@pytest.mark.parametrize("language", ["mermaid", "dot"])
-def test_a_graph_shows_groups_and_causes_and_one_section_where_asked(language: str) -> None:
-    """The lists of fixes hold their leaves, a tree of causes leads to leaves of others, a section stands alone."""
-    whole = run("tree", "graph", "--format", language).stdout
-    assert all(f"{group} " in whole for group in ("Q1.4", "Q2.4", "Q3.4"))
-    places = [whole.index(title) for title in ("§1 NaN", "§2 Loss", "§3 Mixed", "§4 Silent")]
-    assert places == sorted(places)
-    assert "nan-forward, nan-unlocated" in run("tree", "graph", "signatures", "--format", language).stdout
-    part = run("tree", "graph", "--section", "§2", "--format", language).stdout
-    assert "Q2.2 " in part
-    assert "Q3.0" in part
-    assert "Q3.1" not in part
-    assert "did you mean 'learning'" in run("tree", "graph", "convergence", "--section", "lerning").stderr
 
 
 def test_a_closed_pipe_is_no_error() -> None:

@@ -16,7 +16,7 @@ import yaml
 from stabtree.cli.program.commands import commands
 from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.report.json.contract import VERDICTS, schema
+from stabtree.report.contract import VERDICTS, schema
 from stabtree.tree.load import build, load_trees
 from tests.cli.command import run
 from tests.cli.test_recipes import BASH, process

@@ -9,7 +9,7 @@ from docs.site.failures.gallery import gallery
 from docs.site.failures.leaf import page
 from docs.site.failures.terminal import styles
 from docs.site.markup import FAILURES
-from stabtree.report.figure.theme import style
+from stabtree.report.svg import style
 from stabtree.tree.build import file_of
 
 HERE = Path(__file__).parent
@@ -28,4 +28,4 @@ def pages() -> dict[str, str | bytes]:
 def _css() -> str:
     """The looks of the pages: written ones, those of the pictures, which have none of their own, and the terminal's."""
     written = (HERE / "failures.css").read_text(encoding="utf-8")
-    return "\n".join([written, style(dark=None), styles()])
+    return "\n".join([written, style(), styles()])

@@ -10,7 +10,7 @@ from docs.site.failures import parts
 from docs.site.failures.examples import Kind, examples
 from docs.site.markup import known as tree
 from docs.site.markup import text
-from stabtree.report.html.tags import Markup, joined, tag
+from stabtree.report.tags import Markup, joined, tag
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

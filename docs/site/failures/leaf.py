@@ -13,8 +13,8 @@ from docs.site.markup import known as tree
 from docs.site.markup import text
 from stabtree.common.answer import UNKNOWN
 from stabtree.predicates import predicate_named
-from stabtree.report.html.tags import Markup, folded, items, joined, prose, tag
-from stabtree.report.trees.reference import reference_to
+from stabtree.report.explain import reference_to
+from stabtree.report.tags import Markup, folded, items, joined, prose, tag
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import Take
 

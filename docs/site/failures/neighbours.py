@@ -9,8 +9,8 @@ from docs.site.failures.examples import after, examples, near
 from docs.site.failures.pictures import of as curve
 from docs.site.failures.pictures import telling
 from docs.site.markup import known as tree
-from stabtree.report.html.tags import Markup, joined, prose, table, tag
-from stabtree.report.trees.reference import rule_of
+from stabtree.report.explain import rule_of
+from stabtree.report.tags import Markup, joined, prose, table, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

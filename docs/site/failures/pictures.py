@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from docs.site.failures.examples import Kind
-from stabtree.report.figure.axis import ends, levels, short
-from stabtree.report.figure.build import Frame, drawn_strip, figure
-from stabtree.report.figure.model import Figure, Mark, column_of
-from stabtree.report.figure.svg import svg
-from stabtree.report.html.tags import Markup, joined, tag
+from stabtree.report.plot import Figure, Frame, Mark, column_of, drawn_strip, ends, figure, levels, short
+from stabtree.report.svg import svg
+from stabtree.report.tags import Markup, joined, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from docs.site.failures.examples import Example
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.visits import Visit
-    from stabtree.report.figure.model import Strip
+    from stabtree.report.plot import Strip
     from stabtree.run import Gap, Run
 
 COLUMNS = 200  # of the large picture: finer than its line is thick

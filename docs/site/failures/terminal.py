@@ -16,7 +16,7 @@ from stabtree.judging.outcome import Outcome
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import CHECK, SCREEN, output
 from stabtree.report.page import STYLES
-from stabtree.report.screen.screen import screen
+from stabtree.report.screen import screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from docs.site.nodes.outline import place_of, tree_link
 from docs.site.prose import badge, console, listed, page, part, prose, reference
 from docs.site.reading import home_of, metric_table, parameters
 from stabtree.predicates import PREDICATES
-from stabtree.report.trees.predicates import metrics_of
+from stabtree.report.trees import metrics_of
 from stabtree.tree.fixes import plain
 from stabtree.tree.params import fact_params
 

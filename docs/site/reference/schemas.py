@@ -8,7 +8,7 @@ from typing import Any
 from docs.site.markup import code
 from docs.site.reference.docstrings import about, attributes
 from docs.site.reference.shapes import section
-from stabtree.report.json.contract import schema as contract
+from stabtree.report.contract import schema as contract
 from stabtree.tree import model
 from stabtree.tree.document import Cause, Decide, Expectation
 from stabtree.tree.kinds import lists
@@ -64,7 +64,9 @@ Every object below has all of its keys. `a.b` is the key `b` of the object `a`,
 """
     events = {name: f"The event {code(name)}" for name in made["$defs"] if name not in JSON_TITLES}
     parts = [head]
-    defined = {**made["$defs"], "runs": _several(made["$defs"]["runs"], made["$defs"]["diagnosis"])}
+    defined = {**made["$defs"]}
+    either = [defined.pop("judged_run"), defined.pop("unread_run")]
+    defined["runs"] = _several(defined["runs"], either, defined["diagnosis"])
     for name, shape in defined.items():
         is_event = "event" in shape["properties"]
         title = JSON_TITLES.get(name) or (events[name] if is_event else code(name))
@@ -72,10 +74,10 @@ Every object below has all of its keys. `a.b` is the key `b` of the object `a`,
     return "\n\n".join(parts) + "\n"
 
 
-def _several(runs: dict[str, Any], alone: dict[str, Any]) -> dict[str, Any]:
+def _several(runs: dict[str, Any], either: list[dict[str, Any]], alone: dict[str, Any]) -> dict[str, Any]:
     """The object of several runs, of each of which only what a run alone has not is listed again."""
     held = runs["properties"]["runs"]
-    each = [_without(shape, alone) for shape in held["items"]["anyOf"]]
+    each = [_without(shape, alone) for shape in either]
     about_each = f"{held['description']} Each has all keys of one run as well, or an `error`."
     listed = {**held, "description": about_each, "items": {"anyOf": each}}
     return {**runs, "properties": {**runs["properties"], "runs": listed}}

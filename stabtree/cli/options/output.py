@@ -40,7 +40,7 @@ class OutputOptions:
         option(
             OUTPUT,
             "--plot FILE",
-            "Also draw the run: short for --output svg=FILE or png=FILE (pip install 'stabtree[png]').",
+            "Also draw the run: short for --output svg=FILE.",
         ),
     ] = None
     full: Annotated[bool, full_option("Print everything: all numbers, and the log's rows around the onset.")] = False

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
-from stabtree.report.outputs import HEADLINE, JSON, PNG, RUN, SCREEN, SVG, names
+from stabtree.report.outputs import HEADLINE, JSON, RUN, SCREEN, SVG, names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -46,10 +46,6 @@ def wanted(out: OutputOptions, kind: str = RUN) -> Targets:
             hint = f"send one of them elsewhere: --output {name}={other}"
             raise StabtreeError(f"{found[target]} and {name} can't both go to {stream}", where="--output", hint=hint)
         found[target] = name
-    if PNG in found.values():
-        from stabtree.report.figure.png import renderer
-
-        renderer()  # before a long log is read
     return found
 
 
@@ -79,11 +75,10 @@ def parsed(item: str, known: Collection[str]) -> tuple[str, Path | None]:
 def _picture(plot: str) -> str:
     """Return `--plot FILE` as what it is short for."""
     path = Path(plot)
-    kinds = {".svg": SVG, ".png": PNG}
-    if path.suffix.lower() not in kinds:
+    if path.suffix.lower() != ".svg":
         hint = f"type --plot {path.stem or 'run'}.svg"
-        raise StabtreeError("the name of a picture ends in .svg or .png", where=f"--plot {plot}", hint=hint)
-    return f"{kinds[path.suffix.lower()]}={plot}"
+        raise StabtreeError("the name of a picture ends in .svg", where=f"--plot {plot}", hint=hint)
+    return f"{SVG}={plot}"
 
 
 def protect_run(targets: Iterable[Path | None], run: Run, *rules: str | None) -> None:

@@ -71,8 +71,8 @@ def _understood(typed: str, choices: list[str]) -> str | None:
 
 
 def _explained(tree: Tree, question: Question) -> str:
-    from stabtree.report.trees import nodes, reference
+    from stabtree.report.explain import find, one_screen
 
     width, color = screen()
-    found, _ = nodes.find(tree, question.id)
-    return reference.explain(tree, found, width=width, color=color)
+    found, _ = find(tree, question.id)
+    return one_screen(tree, found, named=question.id, width=width, color=color)

@@ -13,15 +13,15 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words
 from stabtree.frameworks.load import framework
 from stabtree.judging.outcome import UNREAD
-from stabtree.report.markdown.text import escape, folded, listed, paged, table
-from stabtree.report.model.words import accepted_notes, badge, finding_title, ignored_counts
-from stabtree.report.model.words import headline as headline_of
+from stabtree.report.markdown import escape, folded, listed, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
 from stabtree.report.outputs import HEADLINE, JSON, JSONL, RUN, RUNS, output
 from stabtree.report.page import Page, new_page
-from stabtree.report.screen.headline import one_line
+from stabtree.report.screen import one_line
 from stabtree.report.text import clipped, counted, in_lines
 from stabtree.report.verdicts import BADGES
+from stabtree.report.words import accepted_notes, badge, finding_title, ignored_counts
+from stabtree.report.words import headline as headline_of
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

@@ -17,15 +17,13 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
 from stabtree.judging.levels import fails
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome
-from stabtree.report.json.values import written
-from stabtree.report.markdown.page import markdown
-from stabtree.report.markdown.text import escape, paged, table
-from stabtree.report.model.advice import do_now
-from stabtree.report.model.ticks import sections_found
-from stabtree.report.model.words import all_clear, badge, finding_title, headline, step_prefix, title
+from stabtree.report.advice import do_now
+from stabtree.report.json import written
+from stabtree.report.markdown import escape, markdown, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.text import counted
 from stabtree.report.verdicts import BADGES
+from stabtree.report.words import all_clear, badge, finding_title, headline, sections_found, step_prefix, title
 from stabtree.tools.check import report as preflight
 from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint
 from stabtree.tree.fixes import plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.report.markdown.text import code, escape, listed, paged, table
+from stabtree.report.markdown import code, escape, listed, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.verdicts import BADGES
 from stabtree.tools.compare import report as words

@@ -8,14 +8,13 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
-from stabtree.report.figure.build import Frame, drawn_strip
-from stabtree.report.figure.model import Figure, Mark
+from stabtree.report.plot import Figure, Frame, Mark, drawn_strip
 from stabtree.tools.compare.result import Axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.report.figure.model import Strip
+    from stabtree.report.plot import Strip
     from stabtree.tools.compare.result import Comparison
 
 MAX_STRIPS = 3

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.report.figure.theme import style
-from stabtree.report.html.charts import key, section
-from stabtree.report.html.document import CLOSING, asset, opening
-from stabtree.report.html.first import badge, headed
-from stabtree.report.html.page import script, sheet
-from stabtree.report.html.tags import NOTHING, Markup, folded, joined, table, tag
+from stabtree.report.html import CLOSING, asset, badge, charts, headed, key, opening
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.svg import COLUMNS, style
+from stabtree.report.tags import NOTHING, Markup, folded, joined, table, tag
 from stabtree.tools.compare import report as words
 from stabtree.tools.compare.overlay import overlay
 from stabtree.tools.compare.result import Parted
@@ -39,9 +36,9 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         id="report",
     )
     skip = tag("a", "Skip to the comparison", href="#report", class_="skip")
-    own = Markup(sheet() + asset("page.css", "stabtree.tools.compare"))
-    opens = opening(headline(comparison), own, script(), others=(style(dark=None),))
-    return f"{opens}{joined([skip, main, tag('script', script())])}{CLOSING}"
+    own = Markup(asset("style.css") + asset("page.css", "stabtree.tools.compare"))
+    opens = opening(headline(comparison), own, others=(style(),))
+    return f"{opens}{joined([skip, main])}{CLOSING}"
 
 
 def _header(comparison: Comparison) -> Markup:
@@ -91,7 +88,7 @@ def _charts(comparison: Comparison) -> Markup:
     if len(good) > 1:
         behind = f"the {len(good)} good runs, from the lowest to the highest"
     keys = (key("line", f"bad: {bad}"), key("line behind", behind))
-    return section(lambda columns: overlay(comparison, columns, MAX_STRIPS), "One over the other", keys)
+    return charts(overlay(comparison, COLUMNS, MAX_STRIPS), "One over the other", keys)
 
 
 def _settings(comparison: Comparison) -> Markup:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean
-from stabtree.report.figure.axis import short
-from stabtree.report.model.words import badge, headline
+from stabtree.report.plot import short
+from stabtree.report.words import badge, headline
 from stabtree.tools.compare.result import Axis, DigitsApart, Method, Parted
 from stabtree.tree.model import Severity
 

@@ -149,7 +149,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return the page of `--output html` in a frame of its own, as a notebook shows it."""
-        from stabtree.report.html.frame import framed
+        from stabtree.report.html import framed
         from stabtree.report.outputs import COMPARISON, HTML, output
 
         return framed(output(COMPARISON, HTML)(self))

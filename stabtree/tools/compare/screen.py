@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean, to_ascii
-from stabtree.report.figure.strips import columns_for, strips
 from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
 from stabtree.report.page import new_page
+from stabtree.report.plot import columns_for, strips
 from stabtree.report.verdicts import BADGES
 from stabtree.tools.compare import report as words
 from stabtree.tools.compare.overlay import overlay

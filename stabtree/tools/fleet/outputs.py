@@ -15,10 +15,10 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.outcome import ORDER, UNREAD, Outcome
-from stabtree.report.json.machine import SCHEMA
-from stabtree.report.json.values import inert as inert_json
-from stabtree.report.json.values import written
-from stabtree.report.markdown.text import code, escape, folded, paged, table
+from stabtree.report.contract import SCHEMA
+from stabtree.report.json import inert as inert_json
+from stabtree.report.json import written
+from stabtree.report.markdown import code, escape, folded, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.outputs import CSV, HEADLINE, HTML, JSON, JSONL, MARKDOWN, RECORDS, SCREEN, output
 from stabtree.report.verdicts import BADGES

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._version import __version__
 from stabtree.judging.outcome import ORDER
-from stabtree.report.html.document import CLOSING, asset, opening
-from stabtree.report.html.first import badge
-from stabtree.report.html.tags import NOTHING, Markup, joined, tag
+from stabtree.report.html import CLOSING, asset, badge, opening
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.tags import NOTHING, Markup, joined, tag
 from stabtree.report.text import counted
 from stabtree.tools.fleet.record import levels
 from stabtree.tools.fleet.table import Summary, next_command

@@ -14,9 +14,9 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, in_words
 from stabtree.judging.outcome import ORDER, UNREAD
-from stabtree.report.json import machine
-from stabtree.report.model.advice import do_now
-from stabtree.report.model.words import badge, headline, main_finding, title
+from stabtree.report import json as machine
+from stabtree.report.advice import do_now
+from stabtree.report.words import badge, headline, main_finding, title
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ class Fleet:
 
     def _repr_html_(self) -> str:
         """Return the page of `scan --output html` in a frame of its own, as a notebook shows it."""
-        from stabtree.report.html.frame import framed
+        from stabtree.report.html import framed
         from stabtree.tools.fleet.page import page
 
         return framed("".join(page(self.records)))

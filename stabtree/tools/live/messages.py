@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
-from stabtree.judging.outcome import ORDER, UNREAD, worst
-from stabtree.report.json.machine import SCHEMA, finding_dict
-from stabtree.report.json.shapes import Schema, count, flag, many, maybe, of, record, text, word
-from stabtree.report.json.values import written
-from stabtree.report.model.advice import do_now
-from stabtree.report.model.restart import restart_line
-from stabtree.report.model.words import step_prefix
+from stabtree.judging.outcome import ORDER, worst
+from stabtree.report.advice import do_now, restart_line
+from stabtree.report.contract import SCHEMA, FindingPart, JsonPart, Verdict, Version
+from stabtree.report.json import finding_dict, written
 from stabtree.report.page import new_page
-from stabtree.report.screen.headline import LONGEST_LINE, one_line
+from stabtree.report.screen import LONGEST_LINE, one_line
 from stabtree.report.verdicts import BADGES
+from stabtree.report.words import step_prefix
 from stabtree.tools.live.events import EventChange
 
 if TYPE_CHECKING:
@@ -205,44 +203,66 @@ def _event(name: str, time: datetime, **values: object) -> str:
     return written({"schema": SCHEMA, "event": name, "time": time.isoformat(timespec="seconds"), **values}, indent=None)
 
 
-def event_schemas() -> dict[str, Schema]:
-    """Return what each of these lines holds, by the name of its definition."""
-    verdicts = [*map(str, ORDER)]
-    finding = {
-        "run": text("The run's name."),
-        "last_step": maybe(count("The last step of its log then; null where it holds none.")),
-        "rows": count("How many rows its log held, of all runs in that file."),
-        "first_rows": count("How many it held when it was first found."),
-        "again": flag("Whether it was reported before, and now goes by another leaf or has begun anew."),
-        "change": word("What happened to the incident.", [*map(str, EventChange)]),
-        "incident": count("Its number within the watch: all its changes have the same."),
-        "before": maybe(text("The leaf that it was last reported as; null where it is new.")),
-        "verdict": word("The verdict of the run then.", [verdict for verdict in verdicts if verdict != UNREAD]),
-        "finding": of("finding", "What was found, as in `findings`."),
-    }
-    end = {
-        "run": text("The run's name."),
-        "verdict": word("Its last verdict.", verdicts),
-        "error": maybe(text("Why it can't be read; null where it can.")),
-    }
-    ending = {
-        "why": text("Why the watch ended."),
-        "verdict": word("The worst verdict of all; null where nothing was judged.", [*verdicts, None]),
-        "exit_code": count("The exit code."),
-        "runs": many("The runs.", record("A run.", end)),
-    }
-    return {
-        "finding_event": _event_schema("An incident that is opened, worse or renamed.", "finding", finding),
-        "over_event": _event_schema("An incident that is withdrawn or closed.", "over", finding),
-        "note_event": _event_schema("Something with the files.", "note", {"note": text("What it is.")}),
-        "end_event": _event_schema("The end of a watch.", "end", ending),
-    }
+class WatchEvent(JsonPart):
+    """A line of a watch."""
+
+    schema: Version
+    event: Annotated[str, "What happened."]
+    time: Annotated[str, "When, by the clock of the machine that watches, as of ISO 8601."]
 
 
-def _event_schema(about: str, name: str, keys: dict[str, Schema]) -> Schema:
-    head: dict[str, Schema] = {
-        "schema": {"description": "The number of this contract.", "const": SCHEMA},
-        "event": {"description": "What happened.", "const": name},
-        "time": text("When, by the clock of the machine that watches, as of ISO 8601."),
-    }
-    return record(about, head | keys)
+class IncidentEvent(WatchEvent):
+    """What happened to an incident."""
+
+    run: Annotated[str, "The run's name."]
+    last_step: Annotated[int | None, "The last step of its log then; null where it holds none."]
+    rows: Annotated[int, "How many rows its log held, of all runs in that file."]
+    first_rows: Annotated[int, "How many it held when it was first found."]
+    again: Annotated[bool, "Whether it was reported before, and now goes by another leaf or has begun anew."]
+    change: Annotated[Literal["opened", "worse", "renamed", "withdrawn", "closed"], "What happened to the incident."]
+    incident: Annotated[int, "Its number within the watch: all its changes have the same."]
+    before: Annotated[str | None, "The leaf that it was last reported as; null where it is new."]
+    verdict: Annotated[Verdict, "The verdict of the run then."]
+    finding: Annotated[FindingPart, "What was found, as in `findings`."]
+
+
+class FindingEvent(IncidentEvent):
+    """An incident that is opened, worse or renamed."""
+
+    event: Annotated[Literal["finding"], "What happened."]
+
+
+class OverEvent(IncidentEvent):
+    """An incident that is withdrawn or closed."""
+
+    event: Annotated[Literal["over"], "What happened."]
+
+
+class NoteEvent(WatchEvent):
+    """Something with the files."""
+
+    event: Annotated[Literal["note"], "What happened."]
+    note: Annotated[str, "What it is."]
+
+
+class EndedRun(JsonPart):
+    """A run at the end of a watch."""
+
+    run: Annotated[str, "The run's name."]
+    verdict: Annotated[Verdict | Literal["unread"], "Its last verdict."]
+    error: Annotated[str | None, "Why it can't be read; null where it can."]
+
+
+class EndEvent(WatchEvent):
+    """The end of a watch."""
+
+    event: Annotated[Literal["end"], "What happened."]
+    why: Annotated[str, "Why the watch ended."]
+    verdict: Annotated[Verdict | Literal["unread"] | None, "The worst verdict of all; null where nothing was judged."]
+    exit_code: Annotated[int, "The exit code."]
+    runs: Annotated[list[EndedRun], "The runs."]
+
+
+def event_schemas() -> tuple[type[WatchEvent], ...]:
+    """Return what each of these lines holds."""
+    return FindingEvent, OverEvent, NoteEvent, EndEvent

@@ -12,11 +12,10 @@ from stabtree import diagnose, load_run
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.assemble.misread import misread
 from stabtree.loaders.table import Column
-from stabtree.report.inspect import inspect_text
-from stabtree.report.json.inspection import inspect_dict
-from stabtree.report.json.machine import to_dict
-from stabtree.report.screen.full import full
-from stabtree.report.screen.headline import headline
+from stabtree.report.full import full
+from stabtree.report.inspect import inspect_dict, inspect_text
+from stabtree.report.json import to_dict
+from stabtree.report.screen import headline
 from stabtree.tree.load import load_trees
 from tests.conftest import falling
 from tests.loaders.make import write

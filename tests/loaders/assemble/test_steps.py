@@ -15,8 +15,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.loaders.assemble.history import history
-from stabtree.report.markdown.page import markdown
-from stabtree.report.screen.screen import screen
+from stabtree.report.markdown import markdown
+from stabtree.report.screen import screen
 from stabtree.run import Resume, Run
 from tests.loaders.make import points, write
 

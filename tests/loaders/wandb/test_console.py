@@ -8,7 +8,7 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run, load_runs
-from stabtree.report.model.build import report
+from stabtree.report.model import Report
 from stabtree.run import Run
 from tests.loaders.make import points, write
 from tests.loaders.make_binary import part, wandb_file, wandb_records
@@ -88,4 +88,4 @@ def test_a_scale_at_its_minimum_is_why_no_gradient_arrived(tmp_path: Path) -> No
     assert run.setting("dtype") == "fp16"
     assert found.findings[0].leaf.id == "minimum-loss-scale"
     assert "no-gradient" in [item.leaf.id for item in found.findings[0].consequences]
-    assert not any("trainable parameters" in action.text for action in report(found).do_now)
+    assert not any("trainable parameters" in action.text for action in Report(found).do_now)

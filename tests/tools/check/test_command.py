@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from stabtree.common import yaml12
-from stabtree.report.json.contract import schema
+from stabtree.report.contract import schema
 from stabtree.report.outputs import CHECK, GITHUB, GITLAB, JUNIT, MARKDOWN, SARIF, names
 from tests.cli.command import failed, run
 from tests.conftest import ROOT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,9 @@ from stabtree.tools.compare import report as words
 from stabtree.tools.compare.page import page
 from stabtree.tools.compare.runs import compare_runs
 from tests.conftest import falling, make_run, series
-from tests.report.test_html import CHROMIUM, HOSTILE, LOADS, Parts, browsed
+from tests.report.test_html import HOSTILE, LOADS, Parts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stabtree.run import Run
     from stabtree.tools.compare.result import Comparison
 
@@ -62,15 +59,9 @@ def test_the_page_says_what_the_screen_says_in_its_order(count: int) -> None:
 
 
 def test_both_runs_are_drawn_and_the_parting_is_marked() -> None:
-    """For the script and for a reader without it; several good runs are one band."""
+    """Several good runs are one band."""
     found = compared((healthy(1), healthy(2), healthy(3)), jumping(7))
     parts = Parts(page(found))
-    (mark,) = parts.drawn["marks"]
-    assert (mark["kind"], mark["step"]) == ("parting", AT)
-    first, *_ = parts.drawn["strips"]
-    assert first["metric"] == "loss"
-    assert first["leads"]
-    assert len(first["behind"]["at"]) == len(first["behind"]["high"]) == ROWS
     drawn = [attributes.get("class") for tag, attributes in parts.elements if tag == "path"]
     assert {"curve", "behind", "parting-line"} <= set(drawn)
     assert f"they part at {AT}" in parts.text
@@ -80,7 +71,6 @@ def test_a_page_without_a_parting_says_so() -> None:
     """Its heading is a sentence, and nothing is marked."""
     parts = Parts(page(compared((healthy(1),), healthy(2))))
     assert "They don't part beyond noise" in parts.text
-    assert parts.drawn["marks"] == []
     assert "Who parted first" not in parts.text
 
 
@@ -95,18 +85,8 @@ def test_no_name_reaches_beyond_its_text() -> None:
     assert not {"img", "iframe"} & {tag for tag, _ in parts.elements}
     loads = [value or "" for _, attributes in parts.elements for name, value in attributes.items() if name in LOADS]
     assert all(value.startswith(("#", "data:")) for value in loads)
-    assert not any("alert(1)" in data for tag, attributes, data in parts.inline if tag == "script" and not attributes)
+    assert "script" not in {tag for tag, _ in parts.elements}
     assert "\x1b" not in page(found)
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_browser_draws_both_runs_and_complains_of_nothing(count: int, tmp_path: Path) -> None:
-    """One plot a series, and no error in the console, also of a run whose names are markup."""
-    text = page(compared(tuple(healthy(seed) for seed in range(1, count + 1)), jumping(1, HOSTILE)))
-    drawn, complaints = browsed(text, tmp_path)
-    assert "CONSOLE" not in complaints
-    assert len(re.findall(r'class="uplot', drawn)) == len(Parts(text).drawn["strips"]) > 0
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
@@ -115,5 +95,5 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     shown = found._repr_html_()
     parts = Parts(shown)
     ((tag, attributes),) = parts.elements
-    assert (tag, attributes["sandbox"], attributes["srcdoc"]) == ("iframe", "allow-scripts", page(found))
+    assert (tag, attributes["sandbox"], attributes["srcdoc"]) == ("iframe", None, page(found))
     assert repr(compared((healthy(1),), jumping(1))) == f"Comparison('bad.csv': part, loss at {AT})"

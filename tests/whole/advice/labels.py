@@ -7,12 +7,12 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from stabtree.report.model.quoted import BEST
+from stabtree.report.rows import BEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.report.model.quoted import QuotedLine
+    from stabtree.report.rows import QuotedLine
 
 ROWS = 50
 TIMES = 10.0  # the usual step from row to row

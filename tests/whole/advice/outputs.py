@@ -9,18 +9,17 @@ from html import unescape
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from stabtree.report.html.page import html
-from stabtree.report.json.machine import to_dict
-from stabtree.report.markdown.page import markdown
-from stabtree.report.markdown.postmortem import postmortem
-from stabtree.report.model.build import report
+from stabtree.report.html import html
+from stabtree.report.json import to_dict
+from stabtree.report.markdown import markdown, postmortem
+from stabtree.report.model import Report
 from stabtree.report.options import RenderOptions
-from stabtree.report.screen.screen import screen
+from stabtree.report.screen import screen
 from stabtree.tools.ci.services import junit
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.report.model.report import Action, Report
+    from stabtree.report.advice import Action
 
 WIDE = 400  # columns: nothing is cut
 SHOWN_CAUSES = 3
@@ -35,7 +34,7 @@ class Outputs:
     @cached_property
     def report(self) -> Report:
         """What the renderers are given."""
-        return report(self.diagnosis)
+        return Report(self.diagnosis)
 
     @property
     def finding(self) -> Incident | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.report.model.build import report
-from stabtree.report.model.words import badge
+from stabtree.report.model import Report
+from stabtree.report.words import badge
 from tests.whole.advice.cells import cells
 from tests.whole.advice.failures import FAILURES
 from tests.whole.advice.kinds import KINDS
@@ -64,7 +64,7 @@ def _found(cell: Cell, diagnosis: Diagnosis) -> list[str]:
 
 def _said(cell: Cell, diagnosis: Diagnosis) -> list[str]:
     """What is wrong with the first action."""
-    actions = report(diagnosis).do_now
+    actions = Report(diagnosis).do_now
     if cell.first is None:
         return []
     if not actions:

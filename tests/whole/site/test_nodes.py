@@ -16,7 +16,7 @@ from docs.site.nodes.drawing import MARGIN, _box, _placed, drawn
 from docs.site.prose import cell, prose, table
 from stabtree.metrics.table import all_metrics, match
 from stabtree.predicates import PREDICATES
-from stabtree.report.trees.predicates import metrics_of
+from stabtree.report.trees import metrics_of
 from stabtree.tree.build import file_of
 from stabtree.tree.compose import NOTHING
 from stabtree.tree.overrides import apply_overrides

@@ -16,7 +16,7 @@ from stabtree.diagnosis.result import Diagnosis, Incident
 from stabtree.judging.settings import KEYS
 from stabtree.loaders import LOADERS
 from stabtree.metrics.table import all_metrics
-from stabtree.report.json.contract import schema
+from stabtree.report.contract import schema
 from stabtree.tree.model import Section
 from tests.cli.command import run
 from tests.conftest import ROOT

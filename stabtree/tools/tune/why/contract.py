@@ -2,59 +2,67 @@
 
 from __future__ import annotations
 
-from stabtree.report.json.shapes import SCALAR, Schema, flag, many, maybe, number, record, text, texts, word
-from stabtree.tools.tune.why.model import NodeStatus
+from typing import Annotated, Literal
+
+from stabtree.report.contract import JsonPart, Scalar, VisitPart
 
 
-def why_not(visit: dict[str, Schema]) -> dict[str, Schema]:
-    """Return why no walk came to a node.
+class LackPart(JsonPart):
+    """A thing to log."""
 
-    Args:
-        visit: what is said of a question of a walk; one on the way says it, too.
-    """
-    about = "The questions from the entry of its section to it; what is behind one that `set` turns, as if it had been."
-    return {
-        "node": text("The question, the leaf, or what holds several leaves."),
-        "title": text("What it is called."),
-        "came": word("Whether a walk came to it.", [str(status).replace(" ", "_") for status in NodeStatus]),
-        "why": text("What the questions don't say; may be empty."),
-        "way": many(about, record("A question.", visit | _stage())),
-        "set": many("What, set together, takes the walk there.", record("A parameter.", _flip())),
-        "log": many("What to log for its section to be walked.", record("A thing to log.", _lack())),
-    }
+    metric: Annotated[str, "A metric, or a setting of the manifest."]
+    log: Annotated[str, "How to log it."]
 
 
-def _stage() -> dict[str, Schema]:
-    margin = {
-        "metric": maybe(text("The series.")),
-        "steps": many("Where.", {"type": "integer"}),
-        "observed": number("The number that was compared."),
-        "threshold": number("What it was compared with."),
-        "missed_by": number("How far it is from there."),
-        "decides": flag("Whether getting past it is known to turn the answer."),
-    }
-    return {
-        "walked": flag("Whether a walk came to it; else it was asked for this alone."),
-        "wanted": texts("The answers that lead on to the node."),
-        "to": text("Where they lead."),
-        "agrees": flag("Whether the answer is one of them, or counts as one."),
-        "margin": {
-            "description": "By how much a number missed it; null where no single number is known to decide.",
-            "anyOf": [record("A number and its limit.", margin), {"type": "null"}],
-        },
-        "set": many("What would have turned it alone, the smallest change first.", record("A parameter.", _flip())),
-        "log": many("What to log for an answer.", record("A thing to log.", _lack())),
-        "by_hand": flag("Whether --answer can answer it."),
-    }
+class FlipPart(JsonPart):
+    """A parameter."""
+
+    key: Annotated[str, "What to type after --set."]
+    now: Annotated[Scalar, "Its value in this walk."]
+    value: Annotated[Scalar, "The nearest one that would do."]
 
 
-def _flip() -> dict[str, Schema]:
-    return {
-        "key": text("What to type after --set."),
-        "now": {**SCALAR, "description": "Its value in this walk."},
-        "value": {**SCALAR, "description": "The nearest one that would do."},
-    }
+class NearMissPart(JsonPart):
+    """A number and its limit."""
+
+    metric: Annotated[str | None, "The series."]
+    steps: Annotated[list[int], "Where."]
+    observed: Annotated[float | None, "The number that was compared."]
+    threshold: Annotated[float | None, "What it was compared with."]
+    missed_by: Annotated[float | None, "How far it is from there."]
+    decides: Annotated[bool, "Whether getting past it is known to turn the answer."]
 
 
-def _lack() -> dict[str, Schema]:
-    return {"metric": text("A metric, or a setting of the manifest."), "log": text("How to log it.")}
+class StagePart(VisitPart):
+    """A question on the way."""
+
+    walked: Annotated[bool, "Whether a walk came to it; else it was asked for this alone."]
+    wanted: Annotated[list[str], "The answers that lead on to the node."]
+    to: Annotated[str, "Where they lead."]
+    agrees: Annotated[bool, "Whether the answer is one of them, or counts as one."]
+    margin: Annotated[
+        NearMissPart | None, "By how much a number missed it; null where no single number is known to decide."
+    ]
+    set: Annotated[list[FlipPart], "What would have turned it alone, the smallest change first."]
+    log: Annotated[list[LackPart], "What to log for an answer."]
+    by_hand: Annotated[bool, "Whether --answer can answer it."]
+
+
+class WhyNotPart(JsonPart):
+    """What led away from it."""
+
+    node: Annotated[str, "The question, the leaf, or what holds several leaves."]
+    title: Annotated[str, "What it is called."]
+    came: Annotated[Literal["reached", "turned_away", "not_walked", "elsewhere"], "Whether a walk came to it."]
+    why: Annotated[str, "What the questions don't say; may be empty."]
+    way: Annotated[
+        list[StagePart],
+        "The questions from the entry of its section to it; what is behind one that `set` turns, as if it had been.",
+    ]
+    set: Annotated[list[FlipPart], "What, set together, takes the walk there."]
+    log: Annotated[list[LackPart], "What to log for its section to be walked."]
+
+
+def why_not() -> type[WhyNotPart]:
+    """Return why no walk came to a node."""
+    return WhyNotPart

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stabtree.report.json.machine import visit_dict
-from stabtree.report.json.values import number, plain
+from stabtree.report.json import number, plain, visit_dict
 
 if TYPE_CHECKING:
     from stabtree.tools.tune.why.model import Flip, Margin, Stage, WhyNot

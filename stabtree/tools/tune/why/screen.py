@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.figures import against
 from stabtree.common.text import in_words
-from stabtree.report.model.words import answer_word
-from stabtree.report.trees.reference import rule_of
+from stabtree.report.explain import rule_of
+from stabtree.report.words import answer_word
 from stabtree.tools.tune.why.model import NodeStatus
 
 if TYPE_CHECKING:

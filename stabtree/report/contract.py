@@ -1,0 +1,429 @@
+"""The JSON of `diagnose --json` and `watch --json` as classes: what each key holds. Their schema is made of them.
+
+Schema 1 only grows: a later version may add keys, and never drops, renames or retypes one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
+
+import msgspec
+
+from stabtree.common import extensions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCHEMA = 1
+TITLE = "What `stabtree diagnose --json` prints, and each line of `watch --json`, schema 1"
+
+Severity = Literal["ok", "note", "warning", "critical"]
+Verdict = Literal["ok", "note", "warning", "critical", "unknown"]
+VERDICTS = get_args(Verdict)
+CauseStates = Literal["confirmed", "likely", "possible", "not_confirmed", "not_checkable", "ruled_out"]
+Scalar = str | float | bool | list[int] | None
+Take = Literal["before", "unless over", "low", "best", "newest"]
+How = Literal["configured", "logged", "inferred", "unknown"]
+AccountKind = Literal["series", "values", "cells", "lines"]
+Version = Annotated[Literal[1], "The number of this contract."]
+
+
+class JsonPart(msgspec.Struct, forbid_unknown_fields=True):
+    """A part of a document: an object that has all of its keys, and no others."""
+
+
+class Tool(JsonPart):
+    """What judged it."""
+
+    name: Annotated[str, "stabtree."]
+    version: Annotated[str, "Its version."]
+
+
+class ConfigEntry(JsonPart):
+    """A setting."""
+
+    value: Annotated[Scalar, "A value; null for a number that is not finite."]
+    source: Annotated[str, "Where it was read."]
+
+
+class InputFile(JsonPart):
+    """A file."""
+
+    path: Annotated[str, "The file, as it was named."]
+    bytes: Annotated[int | None, "Its size when it was hashed; null where it was not."]
+    sha256: Annotated[str | None, "The hash of the file as it is stored; null where it was not hashed."]
+    reason: Annotated[str, "Why it was not hashed; empty where it was."]
+
+
+class RunPart(JsonPart):
+    """The run."""
+
+    name: Annotated[str, "Its name."]
+    first_step: Annotated[int | None, "The first step at which anything was logged."]
+    last_step: Annotated[int | None, "The last one."]
+    rows: Annotated[int, "How many rows were read."]
+    metrics: Annotated[list[str], "The names of its series."]
+    config: Annotated[dict[str, ConfigEntry], "Its configuration."]
+    inputs: Annotated[list[InputFile], "The files that it was read from."]
+
+
+class ContextEntry(JsonPart):
+    """A part of who the run is."""
+
+    value: Annotated[str | float | None, "The value; null where it is not known."]
+    how: Annotated[How, "How it is known."]
+    why: Annotated[str, "The evidence in a few words; empty where it is not known."]
+
+
+class OutcomeEntry(ContextEntry):
+    """What says how well the run does."""
+
+    better: Annotated[Literal["lower", "higher"] | None, "Where the outcome goes while the run does well."]
+
+
+class ContextPart(JsonPart):
+    """Who the run is."""
+
+    task: Annotated[ContextEntry, "What it trains."]
+    algorithm: Annotated[ContextEntry, "The algorithm, of tasks that have several."]
+    phase: Annotated[ContextEntry, "Where its weights began."]
+    framework: Annotated[ContextEntry, "The trainer."]
+    precision: Annotated[ContextEntry, "The number format."]
+    optimizer: Annotated[ContextEntry, "The optimizer."]
+    planned_steps: Annotated[ContextEntry, "The optimizer steps that were planned."]
+    peak_lr: Annotated[ContextEntry, "The highest learning rate; null where it is not known."]
+    classes: Annotated[ContextEntry, "The classes, or tokens, that one guess is among."]
+    outcome: Annotated[OutcomeEntry, "The metric that says how well the run does."]
+    chance: Annotated[ContextEntry, "The outcome of an uninformed guess; null where it is not known."]
+
+
+class RulesPart(JsonPart):
+    """By what it was judged."""
+
+    version: Annotated[str, "The version of the path's tree; empty where its file states none."]
+    sha256: Annotated[str, "The hash of all trees, their words and numbers, before `set` counts."]
+    literal: Annotated[bool, "Whether --literal was given."]
+    set: Annotated[dict[str, dict[str, Scalar]], "What --set gave, by node and parameter."]
+
+
+class EvidencePart(JsonPart):
+    """One thing that was seen."""
+
+    text: Annotated[str, "What was seen, in words."]
+    metric: Annotated[str | None, "The series that it was seen in."]
+    steps: Annotated[list[int], "Where, at most a handful of steps."]
+    observed: Annotated[float | None, "The number that was compared; null where it is not finite or none."]
+    threshold: Annotated[float | None, "What it was compared with."]
+
+
+class VisitPart(JsonPart):
+    """A question of a walk and its answer."""
+
+    id: Annotated[str, "The question's id."]
+    ask: Annotated[str, "The question."]
+    answer: Annotated[str, "yes, no, unknown, or a label such as fp16."]
+    by: Annotated[Literal["data", "person"], "Who gave the answer."]
+    evidence: Annotated[list[EvidencePart], "What decided it; empty where it is unknown."]
+    reason: Annotated[str, "Why it is unknown; empty where it is not."]
+    strength: Annotated[float | None, "How far it is from the limit, in doublings; null where it has no degrees."]
+
+
+class TreePart(JsonPart):
+    """A tree."""
+
+    name: Annotated[str, "Its name."]
+    title: Annotated[str, "Its title."]
+    walked: Annotated[bool, "Whether any of it was walked."]
+    why: Annotated[str, "Why, or why not."]
+
+
+class EndPart(JsonPart):
+    """The leaf at the end of the path."""
+
+    id: Annotated[str, "The leaf."]
+    of: Annotated[str, "The node of the source document that it belongs to."]
+    title: Annotated[str, "The leaf in a few words."]
+
+
+class EventPart(JsonPart):
+    """An event."""
+
+    step: Annotated[int, "When."]
+    metric: Annotated[str, "The series."]
+    text: Annotated[str, "What it did."]
+    first: Annotated[bool, "Whether it alone moved before all others."]
+
+
+class CausePart(JsonPart):
+    """A cause."""
+
+    id: Annotated[str, "Its id."]
+    state: Annotated[CauseStates, "What the log says of it."]
+    text: Annotated[str, "The cause."]
+    evidence: Annotated[list[EvidencePart], "What was seen of it."]
+    reason: Annotated[str, "Why nothing was; may be empty."]
+    fixes: Annotated[list[str], "What fixes it."]
+    odds: Annotated[float | None, "How many times likelier it is than a cause of which nothing is known."]
+
+
+class FixPart(JsonPart):
+    """A fix."""
+
+    fix: Annotated[str, "What to do."]
+    reason: Annotated[str, "What in the log speaks for it; may be empty."]
+
+
+class RestartPart(JsonPart):
+    """A restart."""
+
+    checkpoint_step: Annotated[int | None, "The checkpoint to take; null where there is none, or none is known."]
+    up_to_step: Annotated[int | None, "Any checkpoint up to this step will do; the best one is nearest to it."]
+    checkpoint_every: Annotated[int, "Steps between checkpoints; 0 where that is not known."]
+    assumed: Annotated[bool, "Whether nothing says where the checkpoints are."]
+    lost_steps: Annotated[int, "Steps that are run again."]
+    fresh_step: Annotated[int | None, "A newer checkpoint that was passed over: it may hold what broke the run."]
+    path: Annotated[str | None, "Where the checkpoint is; null where it was not seen."]
+    before_step: Annotated[int, "The step of the trouble that it must be older than; of the best one its own."]
+    lost_hours: Annotated[float | None, "Hours that went into them; null where no time was logged."]
+    take: Annotated[Take, "Which checkpoint is advised."]
+    unit: Annotated[Literal["step", "epoch", "row"], "What all these steps count."]
+
+
+class AcceptedPart(JsonPart):
+    """The acceptance of a finding."""
+
+    reason: Annotated[str, "Why it is accepted; may be empty."]
+    since: Annotated[str, "Since when; may be empty."]
+    source: Annotated[str, "The file that says so: the settings, or the baseline."]
+
+
+class RelatedPart(JsonPart):
+    """A leaf that was found beside another."""
+
+    id: Annotated[str, "The leaf."]
+    title: Annotated[str, "The leaf in a few words."]
+    severity: Annotated[Severity, "How bad it is."]
+    onset_step: Annotated[int | None, "The first step of what was found."]
+
+
+class RowPart(JsonPart):
+    """A row."""
+
+    step: Annotated[int, "Its step."]
+    what: Annotated[Literal["last good", "onset", "worst", "end"], "What it shows."]
+    values: Annotated[dict[str, float | None], "What was logged there, by metric."]
+
+
+class BranchPart(JsonPart):
+    """What may come out of a decision."""
+
+    answer: Annotated[str, "What may come out."]
+    do: Annotated[str, "What to do then."]
+
+
+class DecisionPart(JsonPart):
+    """A decision."""
+
+    ask: Annotated[str, "The question, or the trial to run."]
+    branches: Annotated[list[BranchPart], "What may come out of it."]
+    causes: Annotated[list[str], "Ids of the causes that it decides between; empty where the finding asks it."]
+
+
+class FindingPart(JsonPart):
+    """Something that was found: one event."""
+
+    id: Annotated[str, "The leaf."]
+    of: Annotated[str, "The node of the source document that the leaf belongs to."]
+    section: Annotated[str, "The section whose walk ended there."]
+    severity: Annotated[Severity, "How bad it is."]
+    title: Annotated[str, "The leaf in a few words."]
+    why: Annotated[str, "What it means."]
+    onset_step: Annotated[int | None, "The first step of what was found."]
+    onset_time: Annotated[str | None, "When that was, in UTC as of ISO 8601; null where the log has no date."]
+    last_good_step: Annotated[int | None, "The last logged step at which everything was at its level."]
+    evidence: Annotated[list[EvidencePart], "What the questions on the way saw."]
+    precursors: Annotated[list[EvidencePart], "What had left its normal course before."]
+    causes: Annotated[list[CausePart], "Judged causes, strongest first."]
+    fixes: Annotated[list[str], "All fixes, in the order in which to try them."]
+    first_fixes: Annotated[list[FixPart], "Those to try first."]
+    restart: Annotated[RestartPart | None, "Where to restart; null where the leaf calls for none."]
+    see: Annotated[list[str], "Where to read on."]
+    page: Annotated[str | None, "The address of a page on the leaf; null where its tree names none."]
+    own_onset_step: Annotated[int | None, "Where its own leaf begins; the event may have begun earlier."]
+    ignored: Annotated[bool, "Whether it is left out of the verdict: its leaf is ignored, or it is accepted."]
+    accepted: Annotated[AcceptedPart | None, "Why it is accepted; null where it is not."]
+    also: Annotated[list[RelatedPart], "Other findings of the same event."]
+    consequences: Annotated[list[RelatedPart], "Findings that followed from it."]
+    rows: Annotated[list[RowPart], "The rows that show it, by step."]
+    decision: Annotated[DecisionPart | None, "What to find out first; null where the log decides."]
+    open: Annotated[bool, "Whether it lasts to the end of the log."]
+    p: Annotated[float | None, "How likely an engineer would call the run faulty; null where not fitted."]
+
+
+class NearPart(JsonPart):
+    """A fact that came near to an alarm."""
+
+    id: Annotated[str, "The question's id."]
+    leaf: Annotated[str, "The leaf that it would have led to."]
+    p: Annotated[float | None, "How likely an engineer would call the run faulty in this way."]
+    strength: Annotated[float | None, "How far it is from the limit, in doublings; below 0."]
+    text: Annotated[str, "What was seen, in words."]
+
+
+class MissingPart(JsonPart):
+    """A question that the log could not answer."""
+
+    id: Annotated[str, "The question's id."]
+    reason: Annotated[str, "Why it has no answer."]
+    metric: Annotated[list[str], "What the run lacks for it; empty where nothing to log would help."]
+    log: Annotated[str, "How to log it."]
+
+
+class LogNextPart(JsonPart):
+    """A thing to log."""
+
+    metric: Annotated[list[str], "Metrics to log, or settings to name."]
+    log: Annotated[str, "How to log them."]
+    unlocks: Annotated[list[str], "Ids of the questions and causes that they would answer."]
+    decides: Annotated[list[str], "What of the findings they would settle."]
+
+
+class AccountPart(JsonPart):
+    """What became of something that the files hold."""
+
+    kind: Annotated[
+        AccountKind,
+        "A series, values not finite, cells that are no numbers, or lines.",
+    ]
+    name: Annotated[str, "The column; of lines the first one, or why it could not be read."]
+    fate: Annotated[Literal["judged", "harmless", "unexplained"], "What became of it."]
+    count: Annotated[int, "How many values, cells or lines there are."]
+    reason: Annotated[str, "Why it is not judged; empty where it is."]
+    first: Annotated[int | None, "The step of the first such value, or the number of the first such line."]
+    path: Annotated[str, "The file."]
+
+
+class WatchPart(JsonPart):
+    """What the NaN monitor sees of one series."""
+
+    first_step: Annotated[int, "The first step that is not finite."]
+    total: Annotated[int, "How many rows are not."]
+    longest: Annotated[int, "The most in a row."]
+    stop_step: Annotated[int | None, "Where it would have stopped the run; null where it would not."]
+    returned_step: Annotated[int | None, "Where the series came back for good."]
+    last_good: Annotated[float | None, "The last finite value before."]
+    last_good_step: Annotated[int | None, "Its step."]
+
+
+class MonitorPart(JsonPart):
+    """The replay of the NaN monitor."""
+
+    max_consecutive: Annotated[int, "So many rows in a row without a finite loss stop the run."]
+    every: Annotated[int, "Steps between two rows."]
+    steps_in_vain: Annotated[int, "Steps that ran after it would have stopped."]
+    loss: Annotated[WatchPart, "The loss."]
+    grad_norm: Annotated[WatchPart | None, "The gradient norm; null where it is not logged, or finite."]
+    first_ranks: Annotated[list[str], "The ranks that broke first."]
+    first_rank_step: Annotated[int | None, "When."]
+    other_ranks: Annotated[list[str], "The ranks that would have logged it as broken elsewhere."]
+
+
+class DiagnosisPart(JsonPart):
+    """A run that was judged."""
+
+    schema: Version
+    tool: Annotated[Tool, "What judged it."]
+    run: Annotated[RunPart, "The run."]
+    context: Annotated[ContextPart, "Who the run is."]
+    tree: Annotated[str, "The name of the tree that the path is of."]
+    rules: Annotated[RulesPart, "By what it was judged."]
+    verdict: Annotated[Verdict, "The worst severity; unknown where what must be judged was not."]
+    misread: Annotated[str, "Why what was read of the log does not represent the run; empty where it does."]
+    trees: Annotated[list[TreePart], "The trees that were put together."]
+    path: Annotated[list[VisitPart], "The source document's own walk, up to its first leaf."]
+    end: Annotated[EndPart, "The leaf at the end of the path."]
+    findings: Annotated[list[FindingPart], "What was found, worst first."]
+    timeline: Annotated[list[EventPart], "What happened around the onset of the first finding."]
+    further: Annotated[list[list[VisitPart]], "The walks of the later sections, past the first leaf."]
+    near: Annotated[list[NearPart], "What came near to an alarm without reaching it, likeliest first."]
+    missing: Annotated[list[MissingPart], "Questions that the log could not answer."]
+    log_next: Annotated[list[LogNextPart], "What to log next time, the most useful first."]
+    notes: Annotated[list[str], "Notes on answers, on accepted findings, and on all that reading the log changed."]
+    account: Annotated[list[AccountPart], "What became of all that the files hold."]
+    monitor: Annotated[MonitorPart | None, "What the NaN monitor would have done; null where the loss is finite."]
+    why_not: Annotated[dict[str, Any] | None, "Why no walk came to the node of --why-not; null without it."]
+
+
+class JudgedRun(DiagnosisPart):
+    """A run that was judged, as alone."""
+
+    source: Annotated[str, "The run's path as it was named, with the run's name where it holds several."]
+
+
+class ErrorPart(JsonPart):
+    """Something that the user can fix."""
+
+    problem: Annotated[str, "What is wrong."]
+    where: Annotated[str, "The file, line or option that it is about; may be empty."]
+    hint: Annotated[str, "What to do next; may be empty."]
+
+
+class Failure(JsonPart):
+    """Nothing could be read; the exit code is 2."""
+
+    schema: Version
+    error: Annotated[ErrorPart, "Something that the user can fix."]
+
+
+class UnreadRun(Failure):
+    """A log that can't be read."""
+
+    source: Annotated[str, "The run's path as it was named, with the run's name where it holds several."]
+    path: Annotated[str, "The same."]
+
+
+class RunsPart(JsonPart):
+    """Several runs."""
+
+    schema: Version
+    verdict: Annotated[Verdict, "The worst of all; unknown also where that is a log that can't be read."]
+    runs: Annotated[list[Any], "The runs, in the order of their paths."]
+
+
+def schema() -> dict[str, Any]:
+    """Return the schema as plain values, draft 2020-12."""
+    events: tuple[type, ...] = extensions.function("watch_contract")()
+    documents = (DiagnosisPart, RunsPart, Failure, *events)
+    kinds = (*documents, extensions.function("why_not_contract")(), JudgedRun, UnreadRun)
+    refs, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    # One of two kinds of objects, which the library can't tell apart without a tag.
+    parts["RunsPart"]["properties"]["runs"]["items"] = {"anyOf": list(refs[-2:])}
+    for part in ("DiagnosisPart", "JudgedRun"):
+        parts[part]["properties"]["why_not"]["anyOf"][0] = refs[len(documents)]
+    for kind in _all_parts(JsonPart):
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            if kind.__name__ in parts and name in kind.__struct_fields__:
+                parts[kind.__name__]["properties"][name]["description"] = hint.__metadata__[0]
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": TITLE,
+        "anyOf": list(refs[: len(documents)]),
+        "$defs": {_key(name): part for name, part in parts.items()},
+    }
+    text = re.sub(r"#/\$defs/(\w+)", lambda found: f"#/$defs/{_key(found[1])}", json.dumps(whole))
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
+def _all_parts(kind: type[JsonPart]) -> Iterator[type[JsonPart]]:
+    """Yield a kind of part and all that are made of it, those of tools too."""
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from _all_parts(inner)
+
+
+def _key(name: str) -> str:
+    """Return the name of a definition: `finding_event` of the class `FindingEvent`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Part")).lower()

@@ -1,0 +1,545 @@
+"""What `explain` prints of a node of a tree or of a metric. Generated from the tree, never written by hand."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common.dataclass import dataclass
+from stabtree.common.text import docstring, in_words
+from stabtree.predicates import predicate_named
+from stabtree.report.page import Page
+from stabtree.report.text import clipped, counted, in_lines
+from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
+from stabtree.run import CONFIG
+from stabtree.tree.calibration import calibrations
+from stabtree.tree.compose import NOTHING
+from stabtree.tree.document import Cause, Entry, Group, Signature
+from stabtree.tree.fixes import insert, plain, tags
+from stabtree.tree.model import Leaf, Question, Tree
+from stabtree.tree.params import fact_params, fine, known, settable
+from stabtree.tree.shipped import shipped_titles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from stabtree.predicates import Predicate
+    from stabtree.report.text import Line, Piece
+    from stabtree.tree.params import Asking
+
+MAX_LINES = 24  # of a terminal
+LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out
+NAMES = 20  # of findings, where a metric is shown on one screen
+NAMED = 6  # ids of nodes that go with the first one
+RULE_OF_SEVERAL = 160  # characters, where its sentences are short
+RULE = 200  # characters; a longer rule is cut to its first clauses
+FEW = 3  # clues that are named where a cause has no test
+HALF = -1.0  # of a limit, as a strength
+UNSEEN = {"right": "of such alarms are right", "named": "of such failures raise an alarm"}
+# How the docstring of a clue begins -> how a sentence goes on with it.
+_VERBS = {"Return ": "", "Count ": "the number of ", "Say ": "", "Measure ": "", "Find ": "", "Compare ": "how "}
+_ARTICLES = re.compile(r"^the number of the ")
+_COMPARED = re.compile(r"(>=|<=|>|<|=)\s*(.+)")
+_SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "exactly"}
+# What only the log of a run can fill, and a sentence can do without.
+_UNREAD = re.compile(r"\s*\(\{=\w+\}\)|: \{=\w+\}(?=[.;,]|$)")
+_LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class CauseOf:
+    """A cause with the leaves that it is a cause of."""
+
+    cause: Cause
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def id(self) -> str:
+        """The id of the cause."""
+        return self.cause.id
+
+
+Node = Question | Leaf | Group | Entry | CauseOf
+
+
+class Room(NamedTuple):
+    """How much of a node is shown: sentences, causes, fixes, whether titles may take two lines, and all the rest."""
+
+    sentences: int
+    causes: int
+    fixes: int
+    whole: bool = True
+    full: bool = False
+
+
+ROOMS = (
+    *(Room(sentences, causes, fixes) for sentences, causes, fixes in ((3, 4, 4), (2, 4, 3), (2, 3, 3), (1, 3, 2))),
+    *(Room(sentences, causes, fixes, whole=False) for sentences, causes, fixes in ((2, 3, 3), (1, 2, 2), (1, 1, 1))),
+)
+FULL = Room(999, 999, 999, full=True)
+
+
+def every(tree: Tree) -> list[Node]:
+    """Return all nodes: questions, groups, leaves, entries, and signatures as causes."""
+    signatures = [
+        CauseOf(item, tuple(tree.leaves[id_] for id_ in item.of if id_ in tree.leaves)) for item in tree.signatures
+    ]
+    return [*tree.questions.values(), *tree.groups.values(), *tree.leaves.values(), *tree.entries.values(), *signatures]
+
+
+def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
+    """Return the nodes that a word names, and whether it names them by id rather than by their text.
+
+    An id of a question, leaf or cause; a node of the document that holds several (`Q1.4`, `Q2`, `§2`, `2`);
+    else every node whose texts contain the word.
+    """
+    wanted, nodes = _id(word), every(tree)
+    homes = [(node, (node.of if isinstance(node, Leaf) else node.id).lower()) for node in nodes]
+    exact = [node for node, home in homes if wanted in (node.id.lower(), home)]
+    exact += [
+        node for node, home in homes if home.startswith(f"{wanted}.") and node not in exact and home == node.id.lower()
+    ]
+    # The leaf of a check that finds nothing is named by its own id alone.
+    named = [node for node in exact if node.id.lower() == wanted or getattr(node, "title", "") != NOTHING]
+    if not named:
+        having = [leaf for leaf in tree.leaves.values() if any(cause.id.lower() == wanted for cause in leaf.causes)]
+        causes = [cause for leaf in having for cause in leaf.causes if cause.id.lower() == wanted]
+        named = [CauseOf(causes[0], tuple(having))] if causes else []
+    number = wanted.removeprefix("q")
+    if not named and number.replace(".", "").isdigit():
+        named = [node for node, home in homes if home == f"q{number}" or home.startswith(f"q{number}.")]
+    if named or "§" in word:  # the number of a section occurs in many texts
+        return sorted(named, key=lambda node: not is_named(node, word)), True
+    return [node for node in nodes if all(part in _words(node) for part in wanted.split())], False
+
+
+def mentions(node: Node, word: str) -> bool:
+    """Whether a text of a node has the word as a whole."""
+    return re.search(rf"(?<![\w/]){re.escape(_id(word))}(?![\w/])", _words(node)) is not None
+
+
+def is_named(node: Node, word: str) -> bool:
+    """Whether a word is the very id of a node."""
+    return node.id.lower() == _id(word)
+
+
+def _id(word: str) -> str:
+    return word.strip().lower().removeprefix("§")
+
+
+def _words(node: Node) -> str:
+    """Return all texts of a node, to be searched."""
+    if isinstance(node, Group):
+        texts: Iterable[str] = (node.ask, node.why, node.rule)
+    elif isinstance(node, Question):
+        texts = (node.ask, node.why, node.rule, node.person, node.test)
+    elif isinstance(node, Entry):
+        texts = (node.title, node.symptom, node.cause, node.probe, node.knob, *node.fixes)
+    elif isinstance(node, CauseOf):
+        texts = (node.cause.text, *node.cause.fixes)
+    else:
+        causes = chain.from_iterable((cause.text, *cause.fixes) for cause in node.causes)
+        texts = (node.title, node.why, *causes, *node.fixes)
+    return " ".join((node.id, *texts)).lower()
+
+
+def title_of(node: Node) -> str:
+    """Return the question of a node, or its title."""
+    if isinstance(node, CauseOf):
+        return node.cause.text
+    return node.title if isinstance(node, Leaf | Entry) else node.ask
+
+
+def explain(tree: Tree, nodes: Sequence[Node], *, width: int = 100, color: bool = False) -> str:
+    """Return nodes in words, all that is known of each."""
+    page = Page(width=width, color=color)
+    for node in nodes:
+        if node is not nodes[0]:
+            page.blank()
+        _add(page, tree, node, FULL)
+    return page.text()
+
+
+def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 100, color: bool = False) -> str:
+    """Explain the first of the nodes in short and name the others; list several leaves or questions in a line each.
+
+    Args:
+        tree: their tree.
+        nodes: the nodes that were asked for.
+        named: what was typed: a node of exactly this id, the first one then, is always explained.
+        width: columns.
+        color: whether it may be coloured.
+    """
+    first, *others = nodes
+    # Several of a kind, not a question or a group with its leaves.
+    alike = not isinstance(first, Question | Group) or any(isinstance(node, Question) for node in others)
+    if others and alike and not is_named(first, named):
+        return listing(nodes, width=width, color=color)
+    text = ""
+    for room in ROOMS:
+        page = Page(width=width, color=color)
+        _add(page, tree, first, room)
+        names = [node.id for node in others]  # but for those that its own lines lead to
+        if isinstance(first, Question):
+            names = [name for name in names if name not in first.go.values()]
+        elif isinstance(first, Group):
+            names = [name for name in names if name not in tree.leaves]
+        field(page, "also", _first(names, NAMED))
+        asked = "" if isinstance(first, Entry | CauseOf) else f" · {_command(tree, first)}"
+        page.line((f"more: --full{asked}", "dim"), indent=1)
+        text = page.text()
+        if text.count("\n") <= MAX_LINES:
+            break
+    return text
+
+
+def _command(tree: Tree, node: Question | Leaf | Group) -> str:
+    """Return the command that asks a node; one of a tree that waits for a configuration alone is asked of that."""
+    question = node if isinstance(node, Question) else tree.questions.get(getattr(node, "of", ""))
+    home = tree.section(question.section).tree if question else ""
+    if CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when):
+        return "stabtree check CONFIG"
+    return f"stabtree diagnose RUN --why-not {node.id}"
+
+
+def listing(nodes: Sequence[Node], *, width: int = 100, color: bool = False, most: int = LISTED) -> str:
+    """Return nodes in a line each, and how many are left out."""
+    page = Page(width=width, color=color)
+    shown = nodes if len(nodes) <= most else nodes[: most - 1]
+    column = max(len(node.id) for node in shown) + 2
+    for node in shown:
+        page.item((node.id, "id"), [(clipped(title_of(node), width - column), "")], indent=0, head_width=column)
+    if len(shown) < len(nodes):
+        page.line((f"and {len(nodes) - len(shown):,} more: --full lists them", "dim"))
+    return page.text()
+
+
+def by_kind(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
+    """Return findings and entries by their ids alone, as fields that continue what is known of a metric."""
+    page = Page(width=width, color=color)
+    for head, kind in (("findings", Leaf), ("see also", Entry)):
+        field(page, head, _first([node.id for node in nodes if isinstance(node, kind)], NAMES))
+    page.line(("--full has a line for each", "dim"), indent=1)
+    return page.text()
+
+
+def _first(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _titles(page: Page, name: str, texts: Iterable[str], room: Room) -> None:
+    """Add titles, cut to a line each where there is little room."""
+    if not room.whole:
+        texts = [in_lines(text, page.width - HEAD - 1, 1)[0] for text in texts]
+    field(page, name, *texts)
+
+
+def _numbered(page: Page, fixes: Sequence[str]) -> None:
+    if len(fixes) == 1:
+        field(page, "fix", fixes[0])
+    else:
+        field(page, "fixes", *(f"{number}. {fix}" for number, fix in enumerate(fixes, 1)))
+
+
+def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
+    """Add a node: its id and title, where it is from, then its fields."""
+    more: list[Piece] = []
+    hanging = len(node.id) + 2
+    if isinstance(node, Leaf):
+        more, hanging = [("  ", ""), (f" {node.severity} ", str(node.severity))], 2
+    page.line((node.id, "id"), ("  ", ""), (title_of(node), "heading"), *more, hanging=hanging)
+    page.line((_from(tree, node), "dim"), indent=1)
+    page.blank()
+    if isinstance(node, Question):
+        _question(page, tree, node, room)
+    elif isinstance(node, Group):
+        _group(page, tree, node, room)
+    elif isinstance(node, Entry):
+        _entry(page, node, room)
+    elif isinstance(node, CauseOf):
+        _cause(page, tree, node, room)
+    else:
+        _leaf(page, tree, node, room)
+    see = node.cause.see if isinstance(node, CauseOf) else node.see
+    if room.full:
+        field(page, "see", *(reference_to(tree, link) for link in see))
+
+
+def _from(tree: Tree, node: Node) -> str:
+    """Return which part of which document a node is from."""
+    if isinstance(node, CauseOf):
+        return f"a cause · {node.cause.source if isinstance(node.cause, Signature) else node.leaves[0].of}"
+    if isinstance(node, Leaf):
+        return f"{node.of} · {node.source}"
+    if isinstance(node, Entry):
+        return node.source
+    section = tree.section(node.section)
+    return f"§{section.id} {section.title} · {node.source}"
+
+
+def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
+    rule, predicate = rule_of(tree, node), predicate_named(node.test)
+    field(page, "why", first_sentences(node.why, room.sentences))
+    field(page, "rule", rule if room.full else rule_in_short(rule))
+    if room.full and predicate:
+        reads = read_by(predicate)
+        if any(need.kind == "Run" for need in predicate.needs):
+            reads.append("the run's config, gaps, ranks, lines and rerun")
+        field(page, "test", f"{predicate.name}: {predicate.question}")
+        field(page, "reads", ", ".join(reads))
+        _params(page, tree, node, predicate)
+    if room.full or not node.test:
+        field(page, "by hand", first_sentences(node.person, room.sentences))
+    if room.full:
+        field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
+    ends: dict[str, list[str]] = {}
+    for verdict, target in node.go.items():
+        ends.setdefault(target, []).append(verdict)
+    ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
+    if room.full and predicate and "unknown" not in node.go:
+        ways.append("unknown → noted as not checked, then as for no")
+    _titles(page, "answers", ways, room)
+    _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], room)
+
+
+def _end(tree: Tree, id_: str) -> str:
+    """Return where an answer leads, with how bad that is."""
+    if id_ in tree.questions:
+        return f"{id_}: {tree.questions[id_].ask}"
+    leaf = tree.leaves[id_]
+    return f"{id_} ({leaf.severity}): {leaf.title}"
+
+
+def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
+    """Add the first fixes of the leaves that are alarms; of a single one several."""
+    fixes: dict[str, list[str]] = {}
+    for leaf in [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves:
+        # Its own, and those of its causes where it has none.
+        own = leaf.fixes or tuple(chain.from_iterable(cause.fixes[:1] for cause in leaf.causes))
+        if own:
+            count = room.sentences if room.full else 1
+            fixes[leaf.id] = [first_sentences(fix_in_words(fix), count) for fix in own]
+    if len(fixes) == 1:
+        ((_, texts),) = fixes.items()
+        _numbered(page, texts[: room.fixes])
+    else:
+        field(page, "fix", *(f"{id_}: {texts[0]}" for id_, texts in list(fixes.items())[: room.fixes]))
+
+
+def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
+    leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
+    rule = node.rule.format_map(fact_params(tree))
+    field(page, "why", first_sentences(node.why, room.sentences))
+    field(page, "rule", rule if room.full else rule_in_short(rule))
+    if room.full:
+        tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes)
+        predicates = filter(None, map(predicate_named, tests))
+        field(page, "reads", ", ".join(dict.fromkeys(chain.from_iterable(map(metrics_of, predicates)))))
+    _titles(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room)
+    _leaf_fixes(page, leaves, room)
+
+
+def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
+    field(page, "means", first_sentences(node.why, room.sentences))
+    head = "causes"
+    for cause in node.causes[: room.causes]:
+        fix = f" → {first_sentences(fix_in_words(cause.fixes[0]), 1)}" if cause.fixes else ""
+        pieces = [(cause.text, ""), (f"  ({cause.id})", "dim")] if room.full else [(cause.text + fix, "")]
+        page.item((head, "dim"), pieces, indent=1, head_width=HEAD)
+        head = ""
+        for line in _all_of_cause(cause) if room.full else ():
+            page.item(("", ""), [(line, "")], indent=1, head_width=HEAD + 3)
+    if len(node.causes) > room.causes:
+        field(page, "", f"and {len(node.causes) - room.causes} more")
+    sentences = 999 if room.full else 2
+    _numbered(page, [first_sentences(fix_in_words(fix), sentences) for fix in node.fixes][: room.fixes])
+    if room.full and node.decide:
+        branches = (f"{answer}: {plain(then)}" for answer, then in node.decide.branches.items())
+        field(page, "decides", plain(node.decide.ask), *branches)
+    if node.restart:
+        field(page, "restart", "from a checkpoint before it began; diagnose names the step")
+    if node.escalate:
+        field(page, "if not", f"{node.escalate}: {tree.leaves[node.escalate].title} (--applied {node.of})")
+    if not room.full:
+        _titles(page, "see", [reference_to(tree, link) for link in node.see][:2], room)
+        return
+    # The leaves that a reassuring one gives way to.
+    for id_, reason in (
+        (node.unproven, "without progress in the log"),
+        (node.near, "where something came near its limit"),
+    ):
+        if id_:
+            field(page, "but", f"{reason} the path ends at {id_}: {tree.leaves[id_].title}")
+    field(page, "page", node.page)
+
+
+def _all_of_cause(cause: Cause) -> Iterator[str]:
+    """Yield what tests a cause, what fixes it, and what speaks for and against it."""
+    yield f"tested by: {tested_by(cause)}"
+    yield from (f"fix: {fix_in_words(fix)}" for fix in cause.fixes)
+    yield from (f"{what}: {text}" for what, text in evidence_of(cause))
+
+
+def _cause(page: Page, tree: Tree, node: CauseOf, room: Room) -> None:
+    cause, predicate = node.cause, predicate_named(node.cause.test)
+    field(page, "tested by", tested_by(cause))
+    if room.full:
+        field(page, "evidence", *(f"{what}: {text}" for what, text in evidence_of(cause)))
+    else:
+        field(page, "ask", cause.ask)
+    _numbered(page, [fix_in_words(fix) for fix in cause.fixes][: room.fixes])
+    if room.full and predicate:
+        _params(page, tree, cause, predicate)
+    leaves = [leaf.id for leaf in node.leaves]
+    field(page, "cause of", _first(leaves, len(leaves) if room.full else NAMED))
+    field(page, "seen in", cause.example if isinstance(cause, Signature) else "")
+
+
+def _entry(page: Page, node: Entry, room: Room) -> None:
+    for name in ("symptom", "cause", "probe"):
+        field(page, name, first_sentences(getattr(node, name), room.sentences))
+    _numbered(page, [first_sentences(fix_in_words(fix), room.sentences) for fix in node.fixes][: room.fixes + 1])
+    field(page, "knob", node.knob)
+
+
+def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate) -> None:
+    """Add what can be set, with the name to set it by: a parameter of a fact by the fact's; what the limit rests on."""
+    homes = {name: home for name, (home, _) in settable(predicate).items()}
+    if not isinstance(node, Question):  # the question that led to a cause shows what the facts take
+        homes = {name: home for name, home in homes.items() if not home}
+    usual, literal = known(tree, node), known(tree, node, literal=True)
+    guards = set(fine(tree, node)).union(*(fact.advanced for fact in tree.facts.values()))
+    keys = {name: f"{home or node.id}.{name}" for name, home in homes.items()}
+    longest = max(map(len, keys.values()), default=0)
+    rows: list[Line] = []
+    for name, key in sorted(keys.items(), key=lambda item: item[0] in guards):
+        other = f"   (--literal: {shown_value(literal[name])})" if literal[name] != usual[name] else ""
+        rows.append([(f"{key:<{longest}} = ", ""), (shown_value(usual[name]), "number"), (other, "dim")])
+    page.listed("set", rows, indent=1, head_width=HEAD)
+    field(page, "limit", *fitted_texts(node.id))
+
+
+def rule_of(tree: Tree, question: Question, *, literal: bool = False) -> str:
+    """Return the question's rule with its parameters filled in."""
+    return question.rule.format_map(known(tree, question, literal=literal)) if question.rule else ""
+
+
+def reference_to(tree: Tree, link: str) -> str:
+    """Return a cross-reference as it is shown: an id with the node's title, anything else as it is."""
+    title = "" if " " in link or "/" in link else tree.title_of(link) or shipped_titles().get(link, "")
+    return f"{link} ({title})" if title else link
+
+
+def first_sentences(text: str, count: int) -> str:
+    """Return the first sentences of a text.
+
+    >>> first_sentences("It rises. Look at 3.5 of it, e.g. the first. Stop.", 2)
+    'It rises. Look at 3.5 of it, e.g. the first.'
+    """
+    return " ".join(_SENTENCE.split(text.strip())[:count])
+
+
+def rule_in_short(rule: str) -> str:
+    """Return the first sentence of a rule, or its first short ones; of a long one its first clauses.
+
+    >>> rule_in_short("loss rises by more than 8% (literal: at all). Guards follow.")
+    'loss rises by more than 8%. Guards follow.'
+    """
+    sentence, *others = _SENTENCE.split(_LITERAL.sub("", rule.strip()))
+    for other in others:
+        if len(sentence) + len(other) > RULE_OF_SEVERAL:
+            break
+        sentence += f" {other}"
+    if len(sentence) <= RULE:
+        return sentence
+    shown, *clauses = sentence.split("; ")
+    for clause in clauses:
+        if len(shown) + len(clause) > RULE:
+            break
+        shown += f"; {clause}"
+    return clipped(shown, RULE)
+
+
+def clue_in_words(name: str) -> str:
+    """Return what a clue looks at, from the first line of its docstring."""
+    from stabtree.predicates.clues import CLUES
+
+    item = CLUES.get(name)
+    text = docstring(item.func).partition("\n")[0].rstrip(".") if item else ""
+    for verb, words in _VERBS.items():
+        if text.startswith(verb):
+            return _ARTICLES.sub("the number of ", words + text.removeprefix(verb))
+    return text or name.replace("_", " ")
+
+
+def condition_in_words(text: str) -> str:
+    """Return the condition on a clue in words.
+
+    >>> condition_in_words("> 20"), condition_in_words("fp16, bf16")
+    ('above 20', 'fp16 or bf16')
+    """
+    found = _COMPARED.fullmatch(text.strip())
+    return f"{_SIGNS[found[1]]} {found[2]}" if found else " or ".join(word.strip() for word in text.split(","))
+
+
+def tested_by(cause: Cause) -> str:
+    """Return what looks for a cause in a log."""
+    predicate = predicate_named(cause.test)
+    if predicate:
+        return predicate.question
+    clues = dict.fromkeys(map(clue_in_words, (*(item.clue for item in cause.expects), *cause.refuted_by)))
+    return "; ".join(list(clues)[:FEW]) or "nothing: no log shows it"
+
+
+def evidence_of(cause: Cause) -> Iterator[tuple[str, str]]:
+    """Yield what decides whether a cause holds, each with what it is."""
+    for item in cause.expects:
+        what = f"{clue_in_words(item.clue)}: {condition_in_words(item.when)}"
+        yield "speaks for it", f"{what} ({item.weight:g} times likelier; {item.source})"
+    for name, when in cause.refuted_by.items():
+        yield "rules it out", f"{clue_in_words(name)}: {condition_in_words(when)}"
+    for how, runs in cause.usual.items():
+        yield how, in_words(["any run" if word == "any" else word for word in runs])
+    if cause.ask:
+        yield "ask", plain(cause.ask)
+
+
+def fix_in_words(fix: str) -> str:
+    """Return a fix as it reads for any run, with the runs that it is for.
+
+    >>> fix_in_words("{for task: gan}Lower the rate of the discriminator.")
+    'For gan: Lower the rate of the discriminator.'
+    >>> fix_in_words("Train less: {=epochs}. Stop at {=best_step} ({=best_eval}).")
+    'Train less. Stop at [best step].'
+    """
+    runs = [f"{tag.word} {' or '.join(tag.text.split(', '))}" for tag in tags(fix) if tag.word in ("for", "not for")]
+    text = plain(insert(_UNREAD.sub("", fix), lambda clue: f"[{clue.replace('_', ' ')}]"))
+    who = ", ".join(runs)
+    return f"{who[0].upper()}{who[1:]}: {text}" if runs else text
+
+
+def fitted_texts(id_: str) -> Iterator[str]:
+    """Yield what the limit and the slope of a question rest on; nothing where no labelled run was measured by it."""
+    fits = calibrations()
+    if id_ not in fits.questions:
+        return
+    found = fits.of(id_)
+    at, half = (f"{fits.likelihood(id_, strength):.0%}" for strength in (0.0, HALF))
+    cases = f"{counted(found.positives, 'failure')} ({counted(found.repositories, 'source')})"
+    rests_on = "limit of its document or of simulated runs, since "
+    rests_on += f"it has only {cases}" if found.positives else "no labelled failure shows it"
+    if not found.family:
+        limit = f"limit fitted to {cases}"
+        rests_on = limit if found.limit else f"documented limit, which a fit to {cases} does not move"
+    elif found.limit:
+        rests_on = f"limit raised to what simulated healthy runs stay below, since it has only {cases}"
+    slope = f"slope {found.slope:g}, shared by {found.family}" if found.family else f"slope {found.slope:g}, its own"
+    yield f"{rests_on}; likelihood of a fault {at} at it, {half} at half of it ({slope})"
+    for name, words in UNSEEN.items():
+        if name in found.unseen:
+            share, low, high = found.unseen[name]
+            yield f"on repositories left out of the fit {share:.0%} {words} (95%: {low:.0%} to {high:.0%})"

@@ -1,1 +1,0 @@
-"""A diagnosis for machines: JSON, and the schema of it."""

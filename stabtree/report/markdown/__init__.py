@@ -1,1 +1,0 @@
-"""A report as Markdown: for a pull request, an issue, a post-mortem."""

@@ -1,0 +1,402 @@
+"""What a report says, in its order: the same for screen, page, Markdown and whatever else draws it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import chain, groupby
+from typing import TYPE_CHECKING
+
+from stabtree.common.answer import UNKNOWN
+from stabtree.common.dataclass import dataclass
+from stabtree.common.text import in_words
+from stabtree.diagnosis.judged import SILENT, CauseState
+from stabtree.diagnosis.missing import RERUN
+from stabtree.facts.registry import any_floats
+from stabtree.judging.account import unexplained
+from stabtree.report.advice import MAX_TO_DO, Action, changes_of, do_now, repeats
+from stabtree.report.plainly import doubts, monitor_sentences, plainly
+from stabtree.report.rows import quoted
+from stabtree.report.verdicts import BADGES, Tick
+from stabtree.report.words import (
+    answer_word,
+    at_step,
+    badge,
+    earlier,
+    facts,
+    headline,
+    ignored_counts,
+    ignored_problems,
+    is_unasked,
+    main_finding,
+    ticks,
+    unchecked,
+)
+from stabtree.tree.model import Leaf, Severity, Take
+
+if TYPE_CHECKING:
+    from stabtree.diagnosis.judged import JudgedCause
+    from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.diagnosis.visits import Missing, Visit
+
+MAX_CAUSES = 3
+MAX_NAMES = 2  # to log next
+MAX_DECIDED = 48  # characters: with what to log a line of a screen
+FIX_OF_MISREAD = (
+    "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRow:
+    """A cause beside its fixes.
+
+    Attributes:
+        judged: the cause with what the log says of it.
+        why: what was seen, or what is missing; may be empty.
+        fixes: its own fixes, filled with this run's numbers.
+    """
+
+    judged: JudgedCause
+    why: str
+    fixes: tuple[str, ...]
+
+    @property
+    def state(self) -> CauseState:
+        """What the log says of the cause."""
+        return self.judged.state
+
+    @property
+    def word(self) -> str:
+        """The state as a person reads it: what no log could test is possible."""
+        return str(CauseState.POSSIBLE if self.state is CauseState.NOT_CHECKABLE else self.state)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing in the log supports it."""
+        return self.judged.state in SILENT
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One question of the path.
+
+    Attributes:
+        id: the question's id.
+        section: the id of its section.
+        short: the question in at most 28 characters.
+        ask: the question.
+        answer: the answer as a word, `not checked` where it has none.
+        number: the evidence that decided it, in a few words; the reason where there is no answer.
+        evidence: all of it.
+        checked: whether it has an answer.
+        source: ` (answered by a person)`; empty where the log gave the answer.
+    """
+
+    id: str
+    section: str
+    short: str
+    ask: str
+    answer: str
+    number: str
+    evidence: tuple[str, ...]
+    checked: bool
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The turns of one walk, and where it ended.
+
+    Attributes:
+        groups: its questions; neighbouring ones for a person that nobody answered are one group.
+        ends: the title of the leaf, in words that hold for the whole diagnosis.
+        node: the node of the leaf, as Q3.4.
+        leaf: its id.
+    """
+
+    groups: tuple[tuple[Turn, ...], ...]
+    ends: str
+    node: str
+    leaf: str
+
+    @property
+    def turns(self) -> list[Turn]:
+        """Its questions, one by one."""
+        return list(chain.from_iterable(self.groups))
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Something that was not checked.
+
+    Attributes:
+        text: what to log, or why nothing to log would help.
+        unlocks: ids of the questions and causes that it keeps open.
+        how: how to log it; empty where logging would not help.
+        decides: what it would settle about the findings.
+    """
+
+    text: str
+    unlocks: tuple[str, ...]
+    how: str = ""
+    decides: tuple[str, ...] = ()
+
+
+class Report:
+    """What a report says of a diagnosis.
+
+    Attributes:
+        diagnosis: what it is a report of.
+        verdict: `ok`, `note`, `warning`, `critical` or `unknown`.
+        badge: the verdict beside the headline: `ok` where all notes are of what healthy runs have.
+        title: what was found, in a few words, the step before it.
+        finding: the finding that the verdict rests on; None where there is none or the run was not judged.
+        facts: the run in a line: steps, precision, optimizer, rate, file.
+        quoted: the rows that show it; None where none do.
+        plainly: whether the trouble is over, or what to doubt about the finding; may be empty.
+        earlier: what came before the finding and may have started it; may be empty.
+        also: further findings, worst first; mere notes only where nothing worse was found.
+        notes: how many notes are not among them.
+        events: what happened around the onset, by step.
+        unexplained: what was logged and no question reads, in sentences: values that are not finite, lines not read.
+        unchecked: how many questions have no answer; empty where all have one.
+        monitor: what the NaN monitor would have done, in sentences; empty where the loss is finite throughout.
+        ticks: the numbered sections, and what became of each.
+    """
+
+    def __init__(self, diagnosis: Diagnosis, exit_code: int | None = None) -> None:
+        run, finding = diagnosis.run, main_finding(diagnosis)
+        self.diagnosis, self.finding, self.exit_code = diagnosis, finding, exit_code
+        self.verdict, self.badge, self.title = str(diagnosis.verdict), badge(diagnosis), headline(diagnosis)
+        with any_floats(run):
+            self.facts, self.unexplained = facts(run), unexplained(run)
+            self.quoted = quoted(run, finding) if finding else None
+            self.plainly = plainly(run, finding) if finding else ""
+            self._doubtful = bool(finding and doubts(run, finding))
+        self.earlier = earlier(diagnosis, finding) if finding else ""
+        # Notes are named only beside notes.
+        notes_count = diagnosis.verdict == Severity.NOTE and not ignored_problems(diagnosis)
+        least = Severity.NOTE if notes_count else Severity.WARNING
+        others = [item for item in diagnosis.findings if item is not finding]
+        self.also = tuple(item for item in others if item.leaf.severity.rank >= least.rank)
+        self.notes = len(others) - len(self.also)
+        self.events, self.unchecked = diagnosis.timeline, unchecked(diagnosis)
+        monitor = diagnosis.monitor
+        self.monitor = tuple(monitor_sentences(monitor, run.unit)) if monitor is not None else ()
+        self.ticks = tuple(ticks(diagnosis))
+
+    @property
+    def why(self) -> str:
+        """What the finding means."""
+        return self.finding.leaf.why if self.finding else ""
+
+    @property
+    def meaning(self) -> str:
+        """What the finding means, after whether it is over and what followed."""
+        return " ".join(filter(None, (self.plainly, self.why)))
+
+    @property
+    def node(self) -> str:
+        """The node of the finding, as Q3.4; empty where there is no finding."""
+        return self.finding.leaf.of if self.finding else ""
+
+    @property
+    def misread(self) -> str:
+        """How the log was misread, and what helps; empty where it was not."""
+        return f"{self.diagnosis.misread}. {FIX_OF_MISREAD}" if self.diagnosis.misread else ""
+
+    @property
+    def careful(self) -> str:
+        """The word before what was misread; none where the title says it."""
+        return "" if self.verdict == UNKNOWN else "Careful: "
+
+    @property
+    def log_notes(self) -> tuple[str, ...]:
+        """Notes on the log: what is unexplained, unusual settings, then what reading it changed or assumed."""
+        return (*self.unexplained, *self.diagnosis.setting_notes, *self.diagnosis.run.notes)
+
+    @property
+    def also_seen(self) -> str:
+        """Other findings that show the event in other series, or date it, in a sentence; notes only of a note."""
+        finding = self.finding
+        if finding is None:
+            return ""
+        min_rank = min(finding.leaf.severity.rank, Severity.WARNING.rank)
+        series = {item.metric for item in finding.parts[0].evidence}
+        moved, seen = finding.own_onset_step != finding.onset_step, []
+        for item in finding.also:
+            dates = moved and item.onset_step == finding.onset_step
+            elsewhere = not {own.metric for own in item.evidence} <= series
+            if item.leaf.severity.rank >= min_rank and (dates or elsewhere):
+                seen.append(f"{item.leaf.id}{at_step(item)}")
+        return f"Also seen as: {', '.join(seen)}." if seen else ""
+
+    @cached_property
+    def do_now(self) -> tuple[Action, ...]:
+        """What to do, at most a few things; last what else must be fixed, and the restart."""
+        finding = self.finding
+        if finding is None:
+            return ()
+        actions = do_now(finding, doubtful=self._doubtful)
+        second = next((item for item in self.also if self._must_be_fixed(item, finding)), None)
+        if second is None or not second.advice or repeats(second.advice[0].text, actions):
+            return actions
+        title, fix = second.leaf.title, second.advice[0]
+        text = f"Before the restart: {title[:1].lower()}{title[1:]}. {fix.text}"
+        kept = actions[: MAX_TO_DO - 1]
+        last = [action for action in actions[MAX_TO_DO - 1 :] if action.strong]  # a restart is always named
+        return (*kept[: len(kept) - len(last)], Action(text, reason=fix.reason, fix=fix.text), *last)
+
+    @staticmethod
+    def _must_be_fixed(other: Incident, finding: Incident) -> bool:
+        """Whether a further finding is what a crash hides, or a critical one that began before the main one."""
+        if other.leaf.id in {item.leaf.id for item in finding.consequences}:
+            return False
+        begun, onset = other.onset_step, finding.onset_step
+        was_first = begun is not None and onset is not None and begun < onset
+        return finding.leaf.of.startswith("E.") or (was_first and other.leaf.severity is Severity.CRITICAL)
+
+    @cached_property
+    def causes(self) -> tuple[CauseRow, ...]:
+        """Causes beside their fixes, strongest first, without a fix that gives a setting yet another value."""
+        advised: dict[str, str] = {}
+        for action in self.do_now:
+            advised |= changes_of(action.whole)
+        rows = []
+        for judged in self.finding.causes if self.finding else ():
+            fixes = []
+            for fix in judged.cause.fixes:
+                changes = changes_of(fix)
+                if changes | advised == advised | changes:
+                    advised |= changes
+                    fixes.append(fix)
+            rows.append(CauseRow(judged, judged.evidence[0].text if judged.evidence else judged.reason, tuple(fixes)))
+        return tuple(rows)
+
+    @property
+    def shown_causes(self) -> tuple[CauseRow, ...]:
+        """The strongest causes, without those that nothing speaks for though they were tested."""
+        return tuple(row for row in self.causes if not row.silent)[:MAX_CAUSES]
+
+    @cached_property
+    def log_next(self) -> str:
+        """What to log to decide between the causes; empty where nothing would decide anything about the finding."""
+        diagnosis, run = self.diagnosis, self.diagnosis.run
+        judged = [row.judged for row in self.causes if not row.silent]
+        settled = bool(diagnosis.findings) and diagnosis.findings[0].decision is not None
+        if settled or any(item.state == CauseState.CONFIRMED for item in judged):
+            return ""
+        if len({item.cause.short or item.cause.text for item in judged}) < 2:
+            return ""
+        wanted = dict.fromkeys(chain.from_iterable(item.missing for item in judged))
+        names = [name for name in wanted if name != RERUN and not run.has(name) and run.setting(name) is None]
+        if names:
+            verb = "they separate" if names[1:] else "it separates"
+            return f"{in_words(names[:MAX_NAMES])}: {verb} these causes"
+        for item in diagnosis.log_next:
+            text = next((text for text in item.decides if not text.startswith("whether the cause is")), "")
+            if text and len(text) <= MAX_DECIDED:
+                return f"{in_words(list(item.names)[:MAX_NAMES])}: decides {text}"
+        return ""
+
+    @cached_property
+    def walks(self) -> tuple[Walk, ...]:
+        """The path, and the walk that the verdict rests on where that is another."""
+        diagnosis, finding = self.diagnosis, self.finding
+        path = self._walk(diagnosis.path, diagnosis.end)
+        if finding is None or finding.leaf is diagnosis.end:
+            return (path,)
+        walks = [visits for visits in diagnosis.further if visits and visits[-1].question.section == finding.section]
+        # A walk from a person's answer shares its section with another one.
+        visits = next((visits for visits in walks if finding.leaf.id in visits[-1].question.go.values()), walks[0])
+        return path, self._walk(visits, finding.leaf)
+
+    def _walk(self, visits: tuple[Visit, ...], end: Leaf) -> Walk:
+        ends, diagnosis = end.title, self.diagnosis
+        blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
+        if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
+            ends = "nothing wrong in the little that could be checked"
+        elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
+            ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
+        groups: list[tuple[Turn, ...]] = []
+        for unasked, group in groupby(visits, key=is_unasked):
+            turns = tuple(map(turn_of, group))
+            groups += [turns] if unasked else [(turn,) for turn in turns]
+        return Walk(tuple(groups), ends, end.of, end.id)
+
+    @cached_property
+    def open(self) -> tuple[Open, ...]:
+        """What was not checked: what to log, and why nothing to log would answer the rest.
+
+        What keeps the run from a verdict and can't be logged goes first.
+        """
+        vital = {miss.id for miss in self.diagnosis.lacking}
+        by_reason: dict[str, list[str]] = {}
+        for miss in sorted(self.diagnosis.missing, key=lambda miss: miss.id not in vital):
+            if not miss.metrics:
+                by_reason.setdefault(self._reason(miss), []).append(miss.id)
+        reasons = [Open(reason, tuple(ids)) for reason, ids in by_reason.items()]
+        log = [Open(in_words(item.names), item.unlocks, item.log, item.decides) for item in self.diagnosis.log_next]
+        first = [item for item in reasons if not vital.isdisjoint(item.unlocks)]
+        return (*first, *log, *(item for item in reasons if item not in first))
+
+    def _reason(self, miss: Missing) -> str:
+        if not self.diagnosis.tree.questions[miss.id].test:
+            return f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
+        return f"nothing to log would help: {miss.reason}"
+
+    @property
+    def passed(self) -> str:
+        """What the numbered sections did not find, as `No NaN, no spike`; may be empty."""
+        sections = [self.diagnosis.tree.section(id_) for id_, tick in self.ticks if tick is Tick.PASSED]
+        text = ", ".join(section.passed for section in sections if section.passed)
+        return text[:1].upper() + text[1:]
+
+    @property
+    def unjudged(self) -> str:
+        """Which numbered sections were not judged, and what to log for it; may be empty."""
+        lacking = {miss.id: ", ".join(miss.metrics) for miss in self.diagnosis.missing}
+        texts = []
+        for section in (self.diagnosis.tree.section(id_) for id_, tick in self.ticks if tick is Tick.OPEN):
+            names = lacking.get(section.entry, "")
+            text = f"{section.title.lower().replace('nan', 'NaN')} not judged"
+            texts.append(f"{text}: log {names}" if names else text)
+        return "; ".join(texts)
+
+    @property
+    def closing(self) -> str:
+        """The last line: verdict, leaf, step, restart, exit code."""
+        parts, finding = [BADGES[self.badge].word.lower()], self.finding
+        if finding:
+            parts[0] += f": {finding.leaf.id}{at_step(finding)}"
+        restart = finding.restart if finding else None
+        if restart and restart.checkpoint_step is not None:
+            going_back = "use" if restart.take is Take.BEST else "restart from"
+            parts.append(f"{going_back} {restart.checkpoint_step:,}")
+        elif restart and restart.has_older:
+            best = restart.take is Take.BEST
+            step = f"{restart.up_to_step:,}"
+            parts.append(f"use a checkpoint near {step}" if best else f"restart from {step} or before")
+        if self.diagnosis.ignored:
+            parts.append(ignored_counts(self.diagnosis))
+        if self.exit_code is not None:
+            parts.append(f"exit {self.exit_code}")
+        return " · ".join(parts)
+
+
+def turn_of(visit: Visit) -> Turn:
+    """Return a visit as a turn."""
+    answer, question = visit.answer, visit.question
+    checked = answer.verdict != UNKNOWN
+    evidence = tuple(item.text for item in answer.evidence) if checked else (answer.reason,)
+    return Turn(
+        id=question.id,
+        section=question.section,
+        short=question.short or question.ask,
+        ask=question.ask,
+        answer=answer_word(visit),
+        number=next(iter(evidence), "").partition("; ")[0],
+        evidence=evidence,
+        checked=checked,
+        source=" (answered by a person)" if visit.given_by == "person" else "",
+    )

@@ -1,0 +1,532 @@
+"""The figure of a diagnosis: which series over one axis of steps, with what marked; and how a terminal draws it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+from stabtree.common.dataclass import dataclass
+from stabtree.common.lazy import np
+from stabtree.common.stats import quantiles
+from stabtree.common.text import clean
+from stabtree.profile import profiles
+from stabtree.report.rows import HASHES, distinct
+from stabtree.report.words import by_group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.report.text import Line, Piece
+    from stabtree.run import Gap, Run, Series
+
+    Ink = list[list[int]]
+    """The dots of each cell, row by row; a dot is a bit, counted down and then across."""
+    CellMark = tuple[int, str, str]
+    """A mark on the terminal: its cell, its style and its label."""
+
+LOG_RATIO = 30.0  # a series that spans more than this is drawn on a log axis
+MAX_DIGITS = 7
+LONGEST = 8  # characters of a number at the end of an axis
+MULTIPLES = (1, 2, 5, 10)
+MAX_STRIPS = 4
+ROBUST = (0.005, 0.995)  # what lies within is always on the axis
+FAR = 3.0  # how many times that range an end may reach beyond it
+ROOM = 0.5  # the same where something began later than the first of so many parts of the rows
+EARLY = 5
+ROWS = 2  # text rows of a strip
+MIN_NAME, MAX_NAME = 12, 18  # columns of a name
+MIN_CELLS = 10
+LINES = {"onset": "mark", "restart": "restart", "parting": "parting"}  # the kind of a mark -> its style
+# The words before the step of a mark, by its style: the first of these that leaves room for all of them.
+WORDS: tuple[Mapping[str, str], ...] = (
+    {"mark": "onset", "restart": "restart", "parting": "they part at"},
+    {"restart": "restart"},
+    {"mark": "onset"},
+    {},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One series, drawn into columns of equal width.
+
+    Attributes:
+        metric: the series.
+        lows: float64 (columns,), the lowest finite value of each column; NaN where none falls into it.
+        highs: the highest.
+        bad: bool (columns,), whether a value that is not finite falls into the column.
+        joined: bool (columns,), whether the line goes on from the last filled column before: no value that is not
+            finite and no gap is between.
+        low: the lower end of the axis, which leaves out what is far off most of the series; values beyond it are drawn
+            at the edge, and `clipped_low` is set.
+        high: the upper end, and `clipped`.
+        log: whether the axis is logarithmic.
+        clipped: the highest finite value where it is beyond the axis, else None.
+        clipped_low: the lowest one where it is beyond the axis.
+        first: whether it moved before all others.
+        moved: whether something happened in it at the onset.
+        behind: the course of other runs on the same axis, drawn behind it.
+    """
+
+    metric: str
+    lows: Floats
+    highs: Floats
+    bad: Bools
+    joined: Bools
+    low: float
+    high: float
+    log: bool
+    clipped: float | None = None
+    clipped_low: float | None = None
+    first: bool = False
+    moved: bool = True
+    behind: Strip | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A step that is marked on the axis: where, `onset`, `restart`, `parting` or `first`, and what it is called."""
+
+    step: int
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Strips over one axis of steps.
+
+    Attributes:
+        first_step: the left end of the axis.
+        last_step: the right end, at least one more.
+        columns: into how many columns of equal width the axis is cut.
+        strips: the series, the most important first.
+        marks: what is marked, by step.
+        unit: what the axis counts: `step`, or `row`.
+    """
+
+    first_step: int
+    last_step: int
+    columns: int
+    strips: tuple[Strip, ...]
+    marks: tuple[Mark, ...]
+    unit: str = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The axis of steps, cut into columns, and where on it the trouble began."""
+
+    first: int
+    last: int
+    columns: int
+    onset: int | None = None
+
+
+def column_of(steps: Ints, first: int, last: int, columns: int) -> Ints:
+    """Return the column that each step falls into: int64 (steps,)."""
+    share = (steps - first) / max(last - first, 1)
+    found: Ints = np.clip((share * columns).astype(np.int64), 0, columns - 1)
+    return found
+
+
+def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figure | None:
+    """Return the series that a diagnosis rests on over one axis of steps; None where there is nothing to draw.
+
+    Args:
+        diagnosis: what was found.
+        finding: the finding that the report is of.
+        columns: how many points wide.
+    """
+    chosen = chosen_series(diagnosis, finding)
+    if not chosen:
+        return None
+    first = min(int(series.steps[0]) for series in chosen)
+    last = max(int(series.steps[-1]) for series in chosen)
+    if first == last:
+        return None
+    frame = Frame(first, last, columns, finding.onset_step if finding else None)
+    # Alone a series moved before nothing.
+    groups, leads = len(by_group(diagnosis.timeline)), (event.metric for event in diagnosis.timeline if event.first)
+    leader = next(leads, "") if groups > 1 else ""
+    moved = {event.metric for event in diagnosis.timeline}
+    for worst in diagnosis.findings[:1]:
+        moved |= {worst.metric, *(item.metric for item in worst.evidence)}
+    strips = []
+    for series in chosen:
+        gaps = [gap for gap in diagnosis.run.gaps if gap.metric == series.metric]
+        strip = drawn_strip(series, frame, gaps=gaps, leads=series.metric == leader)
+        strips.append(replace(strip, moved=series.metric in moved or bool(strip.bad.any())))
+    marks = [mark for mark in _marks(diagnosis, finding) if first <= mark.step <= last]
+    marks.sort(key=lambda mark: mark.step)
+    return Figure(first, last, columns, tuple(strips), tuple(marks), diagnosis.run.unit)
+
+
+def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series]:
+    """Return the series that moved and those that the finding rests on, with the loss."""
+    run, names = diagnosis.run, _wanted(diagnosis, finding)
+    held = [series for name in dict.fromkeys(names) if (series := run.find(name)) is not None]
+    if not held:
+        held = [series for series in run.series.values() if not np.isfinite(series.values).all()]
+    held = distinct(held)
+    # There is something to see in a series by itself: a course, or a row that is not finite.
+    still = [len(series) < 2 and bool(np.isfinite(series.values).all()) for series in held]
+    drawn = [series for series, is_still in zip(held, still, strict=True) if not is_still]
+    if not drawn:
+        return []
+    loss = [
+        item for item, is_still in zip(held, still, strict=True) if is_still and item.metric == "loss" and len(item)
+    ]
+    return [*loss, *drawn][:MAX_STRIPS]
+
+
+def _wanted(diagnosis: Diagnosis, finding: Incident | None) -> list[str]:
+    """Return the names of the series to draw: the finding's own, what moved first, what moved then.
+
+    The loss comes last where it is none of them: a loss that did not move shows nothing.
+    """
+    own = [item.metric for item in finding.evidence] if finding else []
+    first = [event.metric for event in diagnosis.timeline if event.first]
+    named = dict.fromkeys([*own[:1], *first, *own, *(event.metric for event in diagnosis.timeline)])
+    names = [name for name in named if name != HASHES and diagnosis.run.find(name)]
+    if finding:
+        names += [name for name in _tenfold(diagnosis.run) if name not in names]
+    return [*names[: MAX_STRIPS - 1], "loss", *names]
+
+
+def _tenfold(run: Run) -> list[str]:
+    """Return the columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first."""
+    described, found = profiles(run), []
+    for name in run.others:
+        ratios = [abs(left.end / left.level) for left in described[name].departures if left.tenfold_step is not None]
+        if ratios and described[name].shows_training:
+            found.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
+    return [name for _, name in sorted(found)]
+
+
+def _marks(diagnosis: Diagnosis, finding: Incident | None) -> list[Mark]:
+    steps = [(event.step, "first") for event in diagnosis.timeline if event.first]
+    if finding and finding.restart and finding.restart.checkpoint_step is not None:
+        steps.append((finding.restart.checkpoint_step, "restart"))
+    if finding and finding.onset_step is not None:
+        steps.append((finding.onset_step, "onset"))
+    return [Mark(step, kind, f"{step:,}") for step, kind in steps]
+
+
+def drawn_strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
+    """Return a series as it is drawn into the columns of a frame.
+
+    Args:
+        series: the series.
+        frame: the axis of steps.
+        gaps: where it is missing.
+        leads: whether it moved before all others.
+    """
+    good = np.isfinite(series.values)
+    columns, values = column_of(series.steps, frame.first, frame.last, frame.columns), series.values[good]
+    low, high, log = _axis(values, series.steps, frame.onset if good.all() else None)
+    lows, highs = np.full(frame.columns, np.nan), np.full(frame.columns, np.nan)
+    bottom, top = low, high
+    if len(values):
+        bounds = np.searchsorted(columns[good], np.arange(frame.columns + 1))
+        filled = np.diff(bounds) > 0
+        lows[filled] = np.minimum.reduceat(values, bounds[:-1][filled])
+        highs[filled] = np.maximum.reduceat(values, bounds[:-1][filled])
+        bottom, top = float(values.min()), float(values.max())
+    bad = np.zeros(frame.columns, dtype=bool)
+    bad[columns[~good]] = True
+    # The line breaks behind a value that is not finite, and behind a gap.
+    joined = ~np.isnan(highs)
+    joined[columns[good & ~np.append(False, good[:-1])]] = False
+    after_gaps = np.searchsorted(series.steps, [gap.first_step for gap in gaps])
+    joined[columns[after_gaps[after_gaps < len(columns)]]] = False
+    return Strip(
+        metric=series.metric,
+        lows=lows,
+        highs=highs,
+        bad=bad,
+        joined=joined,
+        low=low,
+        high=high,
+        log=log,
+        clipped=top if top > high else None,
+        clipped_low=bottom if bottom < low else None,
+        first=leads,
+    )
+
+
+def _axis(values: Floats, steps: Ints, onset: int | None) -> tuple[float, float, bool]:
+    """Return the ends of the axis, and whether it is logarithmic.
+
+    The whole range where most of the series reach it. Where something began late in the run, its early fall does not
+    flatten that.
+    """
+    if not len(values):
+        return 0.0, 1.0, False
+    low, high = float(values.min()), float(values.max())
+    if low > 0 and high / low > LOG_RATIO:
+        return low, high, True
+    usual, times = values, FAR
+    if onset is not None and onset > steps[len(values) // EARLY]:
+        usual, times = values[len(values) // EARLY :], ROOM
+    inner_low, inner_high = quantiles(usual, *ROBUST)
+    room = times * (inner_high - inner_low)
+    if room > 0:
+        low, high = max(low, inner_low - room), min(high, inner_high + room)
+    return low, high, False
+
+
+def levels(values: Floats, low: float, high: float, *, log: bool) -> Floats:
+    """Return the height of finite values between the ends of an axis, 0 to 1; beyond an end is at the end."""
+    if not high > low:
+        return np.full(len(values), 0.5)
+    with np.errstate(all="ignore"):
+        if log:
+            values, low, high = np.log(values), float(np.log(low)), float(np.log(high))
+        # Halved first: the distance of the largest numbers from each other overflows a float.
+        share = (values / 2 - low / 2) / (high / 2 - low / 2)
+    found: Floats = np.clip(np.nan_to_num(share), 0, 1)
+    return found
+
+
+def short(value: float, digits: int = 3) -> str:
+    """Return a number in few characters: `2.31`, `65536`, `1.2e-5`."""
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:.0f}" if abs(value) >= 10.0**digits else f"{value:.{digits}g}"
+    decimals = digits - 1 if digits > 3 else 1 if 1e-99 <= abs(value) < 1e99 else 0
+    mantissa, _, exponent = f"{value:.{decimals}e}".partition("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def ends(low: float, high: float) -> tuple[str, str]:
+    """Return the ends of an axis, with as many digits as it takes for them to differ, where there is room."""
+    for digits in range(3, MAX_DIGITS + 1):
+        texts = short(low, digits), short(high, digits)
+        if texts[0] != texts[1] and max(map(len, texts)) <= LONGEST:
+            return texts
+    return short(low), short(high)
+
+
+def linear_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return at most `most` multiples of 1, 2 or 5 times a power of ten between two ends; the ends where none fits."""
+    rough = high / most - low / most
+    if not (math.isfinite(rough) and rough > 0) or rough < 1e-300 or max(abs(low), abs(high)) / rough > 1e12:
+        return [low, high] if high > low else [low]
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next((power * times for times in MULTIPLES if power * times >= rough), power * 10)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [count * step for count in range(first, last + 1)] or [low, high]
+
+
+def log_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return the powers of ten between two ends, evenly spread where there are more than `most`."""
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    if last - first < 1:
+        return [low, high]
+    stride = math.ceil((last - first + 1) / most)
+    return [10.0**power for power in range(first, last + 1, stride) if power > -308]
+
+
+def step_ticks(first: int, last: int, most: int) -> list[int]:
+    """Return whole numbers along the axis of steps, its first one among them."""
+    found = [round(value) for value in linear_ticks(float(first), float(last), most)]
+    return [*dict.fromkeys(step for step in found if first <= step <= last)] or [first, last]
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """What a figure is drawn with.
+
+    Attributes:
+        across: dots of a cell from left to right.
+        down: from top to bottom.
+        glyphs: the dots of a cell -> the character.
+        bad: drawn where a value is not finite.
+        line: of a marked step.
+        arrow: below the line.
+        up: a value beyond the upper end of the axis.
+        below: one beyond the lower end.
+        first: points at the strip that moved before all others.
+        cut: replaces what is left out of a long name.
+    """
+
+    across: int
+    down: int
+    glyphs: Mapping[int, str]
+    bad: str
+    line: str
+    arrow: str
+    up: str
+    below: str
+    first: str
+    cut: str
+
+
+def _braille(dots: int) -> str:
+    bits = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # counted down, then across
+    return chr(0x2800 + sum(bit for index, bit in enumerate(bits) if dots >> index & 1))
+
+
+BRAILLE = Pen(2, 4, {dots: _braille(dots) for dots in range(1, 256)}, "×", "┊", "▲", "↑", "↓", "◀", "…")
+ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"}, "x", "|", "^", "^", "v", "<", "~")
+
+
+def columns_for(width: int) -> int:
+    """Return into how many columns a figure is to be cut for a screen of that width."""
+    return BRAILLE.across * _cells(width, MIN_NAME)
+
+
+def strips(figure: Figure, width: int, *, ascii: bool = False, height: int = ROWS) -> list[Line]:  # noqa: A002 - as in `RenderOptions`
+    """Draw the strips, each as high as asked, and a last row with the steps.
+
+    A column shows the range of the values that fall into it. Styles: `title`, `axis`, `curve`; `mark` for an onset
+    and for values that are not finite, `restart`, and `first` for what moved before all others.
+
+    Args:
+        figure: what to draw.
+        width: columns in all, names and numbers included.
+        ascii: draw with nothing but ASCII characters.
+        height: text rows of a strip.
+    """
+    pen = ASCII if ascii else BRAILLE
+    room = max(MIN_NAME, min(MAX_NAME, max(len(strip.metric) for strip in figure.strips), width // 4))
+    cells = _cells(width, room)
+    at = column_of(np.array([mark.step for mark in figure.marks], np.int64), figure.first_step, figure.last_step, cells)
+    pairs = zip(at.tolist(), figure.marks, strict=True)
+    marks = [(cell, LINES[mark.kind], mark.label) for cell, mark in pairs if mark.kind in LINES]
+    styles = {cell: style for cell, style, _ in marks}
+    still = {cell: style for cell, style in styles.items() if style != LINES["onset"]}
+    lines: list[Line] = []
+    for strip in figure.strips:
+        left = _left(strip, room, height, pen)
+        right = _rows(strip, cells, styles if strip.moved else still, height, pen)
+        lines += [[*label, *drawn] for label, drawn in zip(left, right, strict=True)]
+    lines.append([(" " * (room + LONGEST + 2), ""), *_steps(figure, marks, cells, pen)])
+    return lines
+
+
+def _cells(width: int, room: int) -> int:
+    return max(MIN_CELLS, width - room - LONGEST - 2)
+
+
+def _left(strip: Strip, room: int, height: int, pen: Pen) -> list[Line]:
+    """Return its name and the upper end of its axis; below, its notes and the lower end."""
+    low, high = ends(strip.low, strip.high)
+    if np.isnan(strip.highs).all():
+        low = high = ""
+    elif strip.low == strip.high:
+        low = ""
+    name, kept = clean(strip.metric), room - 1
+    if len(name) > room:
+        name = name[: kept // 2] + pen.cut + name[len(name) - (kept - kept // 2) :]
+    if pen is ASCII:
+        name = name.encode("ascii", "replace").decode()
+    first = f"{pen.first} first " if strip.first else ""
+    notes = [] if strip.clipped is None else [f"max {short(strip.clipped)}"]
+    notes += [] if strip.clipped_low is None else [f"min {short(strip.clipped_low)}"]
+    note = " ".join([*notes, *(["(log)"] if strip.log else [])])[: room - len(first)]
+    return [
+        [(f"{name:<{room}} ", "title"), (f"{high:>{LONGEST}} ", "axis")],
+        *([[(" " * (room + LONGEST + 2), "")]] * (height - 2)),
+        [(first, "first"), (f"{note:<{room - len(first)}} ", "axis"), (f"{low:>{LONGEST}} ", "axis")],
+    ]
+
+
+def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: Pen) -> list[Line]:
+    """Draw the rows of a strip: the curve, over it what is not finite or beyond the axis, behind it marked steps."""
+    columns = np.arange(len(strip.lows)) * cells // len(strip.lows)
+    rows: list[dict[int, Piece]] = [{cell: (pen.line, style) for cell, style in marks.items()} for _ in range(height)]
+    drawn = [(_dotted(_ink(strip.behind, cells, height, pen), pen), "behind")] if strip.behind else []
+    for dots, style in (*drawn, (_ink(strip, cells, height, pen), "curve")):
+        for row, codes in zip(rows, dots, strict=True):
+            row.update({cell: (pen.glyphs[code], style) for cell, code in enumerate(codes) if code})
+    rows[-1].update(dict.fromkeys(columns[strip.lows < strip.low].tolist(), (pen.below, "curve")))
+    rows[0].update(dict.fromkeys(columns[strip.highs > strip.high].tolist(), (pen.up, "curve")))
+    rows[0].update(dict.fromkeys(columns[strip.bad].tolist(), (pen.bad, "mark")))
+    return [_merged([row.get(cell, (" ", "")) for cell in range(cells)]) for row in rows]
+
+
+def _merged(line: Line) -> Line:
+    """Return a line with neighbours of one style as one piece."""
+    found: Line = []
+    for text, style in line:
+        if found and found[-1][1] == style:
+            found[-1] = (found[-1][0] + text, style)
+        else:
+            found.append((text, style))
+    return found
+
+
+def _dotted(dots: Ink, pen: Pen) -> Ink:
+    """Keep every second column of dots, so that a curve behind another looks different without colours too."""
+    if pen.across > 1:
+        kept = (1 << pen.down) - 1
+        return [[code & kept for code in row] for row in dots]
+    return [[code * (cell % 2) for cell, code in enumerate(row)] for row in dots]
+
+
+def _ink(strip: Strip, width: int, height: int, pen: Pen) -> Ink:
+    """Return the dots of each cell: a stroke over the range of each column of dots, lines between what is joined."""
+    dots, top = width * pen.across, height * pen.down - 1
+    filled = np.flatnonzero(~np.isnan(strip.highs))
+    columns = filled * dots // len(strip.highs)
+    lows, highs = np.full(dots, np.nan), np.full(dots, np.nan)
+    low = levels(strip.lows[filled], strip.low, strip.high, log=strip.log) * top
+    high = levels(strip.highs[filled], strip.low, strip.high, log=strip.log) * top
+    np.fmin.at(lows, columns, low)
+    np.fmax.at(highs, columns, high)
+    middles = (low + high) / 2
+    for at in np.flatnonzero(strip.joined[filled]).tolist():
+        left, right = int(columns[at - 1]), int(columns[at])
+        edges = np.clip(np.arange(left, right + 2) - 0.5, left, right)
+        line = np.interp(edges, (left, right), (middles[at - 1], middles[at]))
+        between = slice(left, right + 1)
+        lows[between] = np.fmin(lows[between], np.minimum(line[:-1], line[1:]))
+        highs[between] = np.fmax(highs[between], np.maximum(line[:-1], line[1:]))
+    cells = [[0] * width for _ in range(height)]
+    for dot in np.flatnonzero(~np.isnan(lows)).tolist():
+        for level in range(round(lows[dot]), round(highs[dot]) + 1):
+            row, down = divmod(top - level, pen.down)
+            cells[row][dot // pen.across] |= 1 << (dot % pen.across * pen.down + down)
+    return cells
+
+
+def _steps(figure: Figure, marks: Sequence[CellMark], cells: int, pen: Pen) -> Line:
+    """Return the first step, what is marked, and the last step; an end gives way to a mark, a word to a number."""
+    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
+    tries = []
+    for words, both in product(WORDS, ((first, last), ("", last), (first, ""), ("", ""))):
+        worded = [(cell, style, f"{words.get(style, '')} {label}".lstrip()) for cell, style, label in marks]
+        tries.append(_laid_out(worded, cells, pen, *both))
+    return min(tries, key=lambda tried: tried[0])[1]
+
+
+def _laid_out(marks: Sequence[CellMark], cells: int, pen: Pen, first: str, last: str) -> tuple[int, Line]:
+    """Return how many labels found no room in the row with these ends, and the row."""
+    row: Line = [(" ", "")] * cells
+    ends_fit = _put(row, 0, first, "axis") and _put(row, cells - len(last), last, "axis")
+    lacking = 0 if ends_fit else len(marks) + 1
+    for cell, style, _ in marks:
+        lacking += any(style == "axis" for _, style in row[max(0, cell - 1) : cell + 2])
+        row[cell] = (pen.arrow, style)
+    for cell, style, label in marks:
+        sides = [cell + 2, cell - 1 - len(label)]
+        if style == "restart":
+            sides.reverse()
+        lacking += not any(_put(row, start, label, style) for start in sides)
+    return lacking, _merged(row)
+
+
+def _put(row: Line, start: int, text: str, style: str) -> bool:
+    """Write a text where it touches no other; return whether it found room."""
+    end = start + len(text)
+    if start < 0 or end > len(row) or any(char != " " for char, _ in row[max(0, start - 1) : end + 1]):
+        return not text
+    row[start:end] = [(char, style) for char in text]
+    return True

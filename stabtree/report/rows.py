@@ -1,0 +1,230 @@
+"""The rows of the log that show an incident, as a small table, and those around a step."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from stabtree.common.dataclass import dataclass
+from stabtree.common.figures import figure
+from stabtree.common.lazy import np
+from stabtree.common.passes import row_of
+from stabtree.common.stats import median
+from stabtree.diagnosis.judged import STRONG
+from stabtree.diagnosis.timeline import JUMP, ROWS_OF_NOISE, bad_side, last_good_row, worst_row
+from stabtree.tree.model import Take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stabtree.common.lazy import Ints
+    from stabtree.diagnosis.result import Incident
+    from stabtree.run import Run, Series
+
+MAX_ROWS = 6
+DIGITS = 4
+MAX_COLUMNS = 4
+MAX_ALONE = 3  # rows before the onset that are not finite
+FEW_ROWS = 12  # a series of no more rows shows all it has in a table
+HERE, ALONE = "◀ here", "alone: the next row is ordinary"
+LAST_GOOD, BEFORE = "last good row", "row before"
+BEST = "◀ best"
+FROM_HERE = "◀ the first row from there on"
+HASHES = "batch_id"
+GOES_ALONG = ("loss", "grad_norm", "eval_loss")  # shown where there is room
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedLine:
+    """A row of the table.
+
+    Attributes:
+        step: its step.
+        cells: what was logged there, a text for each column; empty where nothing was.
+        note: what the row is; may be empty.
+        here: whether the trouble begins there.
+        rank: how much it is worth a line, 0 for the most.
+    """
+
+    step: int
+    cells: tuple[str, ...]
+    note: str = ""
+    here: bool = False
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """The rows that show an incident.
+
+    Attributes:
+        unit: what the first column counts.
+        metrics: the series, the one that shows it best first.
+        lines: the rows, by step.
+        sharp: whether they show the trouble by themselves; else it takes a plot.
+        few: whether they are most of what was logged, and a plot would show no more.
+    """
+
+    unit: str
+    metrics: tuple[str, ...]
+    lines: tuple[QuotedLine, ...]
+    sharp: bool
+    few: bool
+
+
+def quoted(run: Run, finding: Incident) -> Quoted | None:
+    """Return the rows that show an incident; None where it has no onset or its series has no row there."""
+    onset, shown = finding.onset_step, _series(run, finding)
+    if onset is None or not shown:
+        return None
+    jumping = [series for series in shown if _jumps(series, onset)]
+    broken = (series for series in jumping if not np.isfinite(series.values[row_of(series.steps, onset)]).all())
+    lead = next(broken, next(iter(jumping), None)) or shown[0]
+    at = int(lead.steps.searchsorted(onset))
+    if at == len(lead):
+        return None
+    shown = [lead, *(series for series in shown if series is not lead)]
+    notes = _notes(shown, at, finding, sharp=bool(jumping))
+    steps, ranks = sorted(notes), {step: rank for rank, step in enumerate(notes)}
+    often = [series for series in shown if series is lead or float(np.isin(steps, series.steps).mean()) > 0.5]
+    columns = often[:MAX_COLUMNS]
+    lines = tuple(
+        QuotedLine(step, tuple(_cell(series, step) for series in columns), notes[step], step == onset, ranks[step])
+        for step in steps
+    )
+    metrics = tuple(series.metric for series in columns)
+    return Quoted(finding.unit, metrics, lines, bool(jumping), few=len(lead) <= FEW_ROWS)
+
+
+def _series(run: Run, finding: Incident) -> list[Series]:
+    """Return the series that show an incident: its own, those that moved, and what an engineer looks at beside them."""
+    proofs = chain.from_iterable(judged.evidence for judged in finding.causes if judged.state in STRONG)
+    own = [finding.metric, *(item.metric for item in chain(finding.evidence, proofs))]
+    first = [event.metric for event in finding.departures if event.first]
+    moved = [event.metric for event in finding.departures]
+    names = dict.fromkeys((own[0], *first, *own[1:], *GOES_ALONG, *moved))
+    found = (run.find(name) for name in names if name and name != HASHES)
+    return distinct(series for series in found if series is not None and len(series))
+
+
+def distinct(held: Iterable[Series]) -> list[Series]:
+    """Return some series without those that repeat an earlier one, value by value."""
+    found: list[Series] = []
+    for series in held:
+        if not any(np.array_equal(series.values, other.values, equal_nan=True) for other in found):
+            found.append(series)
+    return found
+
+
+def _jumps(series: Series, onset: int) -> bool:
+    """Return whether a series leaves its level from one row to the next at a step."""
+    at = int(series.steps.searchsorted(onset))
+    if not 0 < at < len(series) or int(series.steps[at]) != onset:
+        return False
+    before, here = series.values[max(at - ROWS_OF_NOISE, 0) : at], float(series.values[at])
+    if not np.isfinite(here):
+        return True
+    before = before[np.isfinite(before)]
+    if len(before) < 2:
+        return False
+    usual = median(np.abs(np.diff(before)))
+    return bool(abs(here - float(before[-1])) > JUMP * max(usual, 1e-12))
+
+
+def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) -> dict[int, str]:
+    """Return the steps to quote, each with what its row is; what is most worth a row comes first."""
+    lead = shown[0]
+    steps, last = lead.steps, len(lead) - 1
+    onset = int(steps[at])
+    best = finding.leaf.take is Take.BEST and _is_best(lead, at)
+    here = FROM_HERE if onset != finding.onset_step else BEST if best else HERE
+    good, before = _before(lead, at, finding, sharp=sharp)
+    notes = {onset: here} | ({} if best else before)
+    if not np.isfinite(lead.values[at:]).any():
+        after = last - at
+        notes[onset] = here + (f", and all {after:,} rows after it" if after > 1 else ", and the row after it" * after)
+        notes |= dict(_alone(shown, onset))
+        around = [at - 2, at - 3]
+    else:
+        if last > at:
+            notes[int(steps[last])] = "last row"
+        worst = worst_row(lead, onset, good)
+        if worst is not None:
+            notes.setdefault(int(steps[worst]), "worst")
+        around = list(range(last + 1)) if last < MAX_ROWS else _between(at, last, sharp=sharp)
+    for index in around:
+        if 0 <= index <= last and len(notes) < MAX_ROWS:
+            notes.setdefault(int(steps[index]), "")
+    return notes
+
+
+def _before(lead: Series, at: int, finding: Incident, *, sharp: bool) -> tuple[int | None, dict[int, str]]:
+    """Return the index of the last good row, None where none is known, and the rows before the onset to quote."""
+    notes: dict[int, str] = {}
+    moved, name = _first_move(lead, finding)
+    by_step = int(lead.steps[at]) - 1
+    if name:
+        notes[int(lead.steps[moved])] = f"{name} moved first"
+        by_step = int(lead.steps[moved]) - 1
+    if finding.last_good_step is not None:
+        by_step = min(by_step, finding.last_good_step)
+    good = last_good_row(lead, by_step)
+    if good is not None and (sharp or name):
+        notes.setdefault(int(lead.steps[good]), LAST_GOOD)
+    if at:
+        notes.setdefault(int(lead.steps[at - 1]), BEFORE if sharp and not name else "")
+    return good, notes
+
+
+def _is_best(series: Series, at: int) -> bool:
+    """Return whether no row of a series is better than one."""
+    values = bad_side(series) * series.values
+    return bool(values[at] == values[np.isfinite(values)].min(initial=np.inf))
+
+
+def _first_move(lead: Series, finding: Incident) -> tuple[int, str]:
+    """Return the row at which another series moved first, and that series; no name where none did."""
+    onset = finding.onset_step or 0
+    event = next((event for event in finding.departures if event.first and event.step < onset), None)
+    if event is None or event.metric in (lead.metric, HASHES):
+        return 0, ""
+    at = int(lead.steps.searchsorted(event.step))
+    return (0, "") if at == len(lead) or int(lead.steps[at]) >= onset else (at, event.metric)
+
+
+def _between(at: int, last: int, *, sharp: bool) -> list[int]:
+    """Return rows after the onset, ever farther apart, so that the way back is seen; of a slow change evenly spread."""
+    if not sharp:
+        return [round(share * last) for share in (0, 0.5, 0.75, 0.25)]
+    return [at + 1, *(at + round((last - at) ** share) for share in (0.4, 0.7, 0.85)), at - 2]
+
+
+def _alone(shown: Sequence[Series], onset: int) -> Iterable[tuple[int, str]]:
+    """Yield the last rows before the onset at which one series was not finite between two rows that are."""
+    for series in shown[1:]:
+        bad = ~np.isfinite(series.values)
+        sound = np.concatenate([[True], ~bad, [False]])
+        lone = series.steps[bad & sound[:-2] & sound[2:] & (series.steps < onset)]
+        for step in lone[: -MAX_ALONE - 1 : -1].tolist():
+            yield step, ALONE
+
+
+def _cell(series: Series, step: int) -> str:
+    at = int(series.steps.searchsorted(step))
+    return "" if at == len(series) or int(series.steps[at]) != step else figure(float(series.values[at]), DIGITS)
+
+
+def value_at(series: Series, step: int, absent: str) -> str:
+    """Return the value that was logged at a step; `absent` where none was."""
+    at = int(series.steps.searchsorted(step))
+    if at == len(series) or series.steps[at] != step:
+        return absent
+    value = float(series.values[at])
+    shown = f"{value:.6g}"
+    return figure(value, DIGITS) if "e" in shown else shown
+
+
+def steps_around(series: Series, step: int, before: int, after: int) -> Ints:
+    """Return the logged steps before and after a step, itself included: int64 (at most before + 1 + after,)."""
+    at = int(series.steps.searchsorted(step))
+    return series.steps[max(at - before, 0) : at + after + 1]

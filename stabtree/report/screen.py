@@ -1,0 +1,453 @@
+"""A diagnosis on one screen: what it takes to act, a healthy run in a few lines. `--full` prints all of it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stabtree.common.answer import NO
+from stabtree.common.figures import figure as number
+from stabtree.common.lazy import np
+from stabtree.common.text import clean, inert, to_ascii
+from stabtree.context.find import context_of
+from stabtree.diagnosis.judged import STRONG
+from stabtree.judging.account import not_read
+from stabtree.loaders.assemble.roles.choice import ENOUGH
+from stabtree.report import words
+from stabtree.report.advice import add_actions
+from stabtree.report.model import Report
+from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
+from stabtree.report.page import Pane, fitted, new_page
+from stabtree.report.plot import columns_for, figure, strips
+from stabtree.report.text import clipped, counted, uncut
+from stabtree.report.verdicts import BADGES
+from stabtree.tree.model import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.report.model import CauseRow, Turn
+    from stabtree.report.page import Page
+    from stabtree.report.rows import Quoted
+    from stabtree.report.text import Line, Piece
+    from stabtree.run import Run
+
+LONGEST_LINE = 400
+MAX_LINES, NARROW_LINES = 25, 33  # without the plot
+MIN_WIDTH = 72  # columns for which the former holds
+STRIPS, ROWS_OF_PLOT = 2, 4
+INDENT = 2
+MORE = "more"  # the group of the lines below what to do
+CAUSES = ((3, 3), (3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
+FOLDS = (
+    *("causes", "also", "causes", "meaning", "rows", "path", "meaning", "causes", "rows", "notes"),
+    *("causes", "rows", "meaning", "log next", "path", "also", "do now", "do now"),
+)
+"""What gives way first. Neither the verdict, the restart, what decides, nor the last line ever do."""
+LABEL = 10  # columns of the words before a line
+STATE = 11  # and of a cause's state
+NOT_CHECKED = 13
+PATH = 6  # of a healthy run
+SETTINGS = "Settings  "
+MIN_NAME = 8  # columns of a run's name that is cut
+MAX_METRIC = 26  # columns of the name of a series above a table
+MAX_BARE = 2  # causes with evidence beside which one without any is left out
+MAX_OPEN = 3
+LONGEST_SHORT = 28  # of a question in a path
+SEPARATOR, LINK, BEFORE_NOTE = " · ", " › ", "   "
+ACTED_ON = ("Set by ", "No column has a known name of the loss")
+
+
+def headline(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return the verdict in one line, with the path of the log."""
+    sources = diagnosis.run.sources
+    name = sources[0].path if sources else diagnosis.run.name
+    if len(sources) > 1:
+        name += f" and {len(sources) - 1:,} more"
+    return one_line(diagnosis, name, options)
+
+
+def one_line(diagnosis: Diagnosis, name: str, options: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return the verdict of a run in one line, under the name by which the user knows it."""
+    finding = words.main_finding(diagnosis)
+    more = f" [{finding.leaf.id}]" if finding else "; see stabtree inspect" if diagnosis.misread else ""
+    word = BADGES[words.badge(diagnosis)].word
+    line = clean(f"{word}  {name}: {words.headline(diagnosis)}{more}", LONGEST_LINE)
+    return inert(to_ascii(line) if options.ascii else line)
+
+
+def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return a diagnosis for a terminal: on one screen, or all of it."""
+    if diagnosis.why_not:
+        page = new_page(options)
+        page.line((headline(diagnosis, options), ""))
+        page.blank()
+        diagnosis.why_not.show(page, diagnosis)
+        return page.text()
+    if options.length is Length.FULL:
+        from stabtree.report.full import full
+
+        return full(diagnosis, options)
+    report = Report(diagnosis, options.exit_code)
+    if report.badge == Severity.OK:
+        page = new_page(options)
+        _healthy(page, report)
+        return page.text()
+    most = MAX_LINES if options.width >= MIN_WIDTH else NARROW_LINES
+    return fitted(_panes(report, options), FOLDS, most, partial(new_page, options))
+
+
+def _panes(report: Report, options: RenderOptions) -> list[Pane]:
+    """Return the parts of the screen in their order, each in its forms."""
+
+    def forms(draw: Callable[..., None], *settings: object) -> tuple[Callable[[Page], None], ...]:
+        drawn = [partial(draw, report=report, form=setting) for setting in settings if setting is not None]
+        return (*drawn, *([_nothing] if None in settings else []))
+
+    few = report.quoted is not None and report.quoted.few
+    plot, table = None, report.quoted
+    if options.plots and report.finding is not None and not few:
+        plot = figure(report.diagnosis, report.finding, columns_for(options.width))
+    rows: tuple[Callable[[Page], None], ...] = (_nothing,)
+    if table and (table.sharp or not plot):
+        rows = tuple(partial(_quoted, table=table, most=most) for most in (6, 5, 4, 3))
+
+    def strip_lines(page: Page) -> None:
+        if plot:
+            shown = replace(plot, strips=plot.strips[:STRIPS])
+            height = ROWS_OF_PLOT // len(shown.strips)
+            page.lines(strips(shown, options.width - INDENT, ascii=options.ascii, height=height), indent=INDENT)
+
+    return [
+        Pane("head", (partial(_head, report=report),)),
+        Pane("rows", rows),
+        Pane("strips", (strip_lines,), free=True),
+        Pane("meaning", forms(_meaning, 3, 2, 1, 0)),
+        Pane("do now", tuple(partial(add_actions, actions=report.do_now, lines=lines) for lines in (4, 3, 2))),
+        Pane("causes", forms(_causes, *CAUSES), group=MORE),
+        Pane("log next", (lambda page: _labelled(page, "Log next", report.log_next), _nothing), group=MORE),
+        Pane("path", forms(_path_line, 2, 1, None), group=MORE),
+        Pane("also", forms(_also, 2, 1, None), group=MORE),
+        Pane("not checked", forms(_not_checked, MAX_OPEN, 1), group=MORE),
+        Pane("notes", (partial(_notes, report=report), _nothing), group=MORE),
+        Pane("last", (partial(_last_line, report=report),)),
+    ]
+
+
+def _nothing(_page: Page) -> None:
+    """Draw nothing: the last form of what may give way altogether."""
+
+
+def _head(page: Page, report: Report) -> None:
+    """Add the verdict, the run in a line, and what was misread or accepted."""
+    badge = f" {BADGES[report.badge].word} "
+    title, indent = page.plain(report.title), len(badge) + 1
+    pieces: list[Piece] = [(title, "heading")]
+    gap = page.width - indent - len(title) - len(report.node)
+    if report.node and gap > 1:
+        pieces += [(" " * gap, ""), (report.node, "id")]
+    page.item((badge, report.badge), pieces, indent=0, head_width=indent)
+    page.line((_facts(page, report.facts, page.width - indent), "dim"), indent=indent)
+    if report.earlier:
+        page.line((report.earlier, ""), indent=indent)
+    if report.misread:
+        page.line((report.careful, "number"), (report.misread, ""), indent=indent)
+    diagnosis = report.diagnosis
+    answers = [f"Your answers: {text}" for text in diagnosis.answer_notes]
+    accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
+    for text in (*diagnosis.setting_notes, *answers, *accepted):
+        page.line((text, ""), indent=indent)
+
+
+def _facts(page: Page, facts: str, room: int) -> str:
+    """Return who the run is on one line: of what is too long the name is cut in its middle, or the last parts go."""
+    text, cut = page.plain(facts), page.plain("…")
+    rest, separator, name = text.rpartition(page.plain(SEPARATOR))
+    left = room - len(rest) - len(separator) - len(cut)
+    if len(text) <= room:
+        return text
+    while left < MIN_NAME and len(rest) > room:
+        rest = rest.rpartition(page.plain(SEPARATOR))[0]
+    if left < MIN_NAME:
+        return rest
+    return f"{rest}{separator}{name[: left - left // 2]}{cut}{name[len(name) - left // 2 :]}"
+
+
+def _quoted(page: Page, table: Quoted, most: int) -> None:
+    """Add the rows that show an incident as a table; where there are too many, those that are most worth it."""
+    worth = sorted(table.lines, key=lambda line: line.rank)[:most]
+    lines = [line for line in table.lines if line in worth]
+    steps = [f"{line.step:,}" for line in lines]
+    first, names, widths = max(len(table.unit), *map(len, steps)), [], list[int]()
+    note = max((len(line.note) + len(BEFORE_NOTE) for line in lines), default=0)
+    room = page.width - INDENT - first - min(note, page.width // 2)
+    for index, metric in enumerate(table.metrics):
+        name = page.plain(metric)
+        if len(name) > MAX_METRIC:  # of a long name its last part, else the end of that
+            name = name.rpartition("/")[2]
+        if len(name) > MAX_METRIC:
+            name = page.plain("…") + name[-(MAX_METRIC - 1) :]
+        width = max(len(name), *(len(line.cells[index]) for line in lines)) + 2
+        if widths and sum(widths) + width > room:
+            break
+        widths.append(width)
+        names.append(name)
+    heads = [(f"{name:>{width}}", "dim") for name, width in zip(names, widths, strict=True)]
+    page.lines([[(f"{table.unit:>{first}}", "dim"), *heads]], indent=INDENT)
+    for step, line in zip(steps, lines, strict=True):
+        style = "number" if line.here else ""
+        cells: list[Piece] = [(f"{step:>{first}}", style)]
+        for cell, width in zip(line.cells, widths, strict=False):
+            cells.append((f"{cell:>{width}}", "mark" if cell in ("NaN", "inf", "-inf") else style))
+        if line.note:
+            cells.append((BEFORE_NOTE + line.note, "mark" if line.here else "dim"))
+        page.lines([cells], indent=INDENT)
+
+
+def _meaning(page: Page, report: Report, form: int) -> None:
+    """Add what the finding means, in at most so many lines: the sentences and clauses that fit."""
+    texts = uncut(page.plain(report.meaning), page.width - LABEL, form)
+    _labelled(page, "Meaning", "\n".join(texts))
+
+
+def _causes(page: Page, report: Report, form: tuple[int, int]) -> None:
+    """Add the strongest causes, each with what speaks for it beside it: how many, and in how many lines each."""
+    most, max_lines = form
+    rows, room, names, seen = _distinct(report.shown_causes)[:most], page.width - LABEL - STATE, [], []
+    for row in rows:
+        cause, text = row.judged.cause, page.plain(row.why) if row.judged.evidence else ""
+        name = page.plain(cause.text)
+        if len(name) + 2 > room - len(text) and cause.short:
+            name = page.plain(cause.short)
+        names.append(clipped(name, room))
+        seen.append(text)
+    width = max(map(len, names), default=0) + 2
+    head = "Causes"
+    for row, name, text in zip(rows, names, seen, strict=True):
+        whole = len(text) <= room - width
+        pieces = [(f"{head:<{LABEL}}", "heading"), (f"{row.word:<{STATE}}", row.word)]
+        page.lines([[*pieces, (f"{name:<{width}}", ""), (text if whole else "", "dim")]])
+        if not whole and max_lines > 1:
+            page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")] for why in uncut(text, room, max_lines - 1)])
+        head = ""
+
+
+def _distinct(rows: Sequence[CauseRow]) -> list[CauseRow]:
+    """Return causes, each short text once; without evidence only where few others have some."""
+    enough = sum(bool(row.judged.evidence) for row in rows) >= MAX_BARE
+    found: dict[str, CauseRow] = {}
+    for row in rows:
+        if row.judged.evidence or row.state in STRONG or not enough:
+            found.setdefault(row.judged.cause.short or row.judged.cause.text, row)
+    return list(found.values())
+
+
+def _labelled(page: Page, label: str, text: str) -> None:
+    """Add a text with a label before it, wrapped beside it."""
+    if text:
+        page.item((f"{label:<{LABEL}}", "heading"), [(text, "")], indent=0, head_width=LABEL)
+
+
+def _path_line(page: Page, report: Report, form: int) -> None:
+    """Add the walk that the verdict rests on: its last questions, and the number that decided if it fits."""
+    walk, room = report.walks[-1], page.width - LABEL
+    last = walk.turns[-1]
+    links = [_link(group, shorts=False) for group in walk.groups if group[-1] is last or group[0].checked]
+    decided = page.plain(last.number) if last.checked else ""
+    # All links, then fewer and fewer of the last ones behind a mark that some are left out.
+    tries = [links, *([[("…", "dim")], *links[-count:]] for count in range(len(links) - 1, 0, -1))]
+    joined = [_joined(some) for some in tries]
+    fitting = [line for line in joined if sum(len(text) for text, _ in line) <= room] or [_joined(links[-1:])]
+    for pieces in fitting:
+        # The number goes on where the chain ends.
+        begin = sum(len(text) for text, _ in pieces) + 2
+        shown = uncut("." * begin + decided, room, form) if decided else []
+        if shown:
+            pieces.append((f": {' '.join(shown)[begin:]}", ""))
+            break
+    else:
+        pieces = fitting[0]
+    page.item((f"{'Path':<{LABEL}}", "heading"), pieces, indent=0, head_width=LABEL)
+
+
+def _joined(links: Sequence[Sequence[Piece]]) -> Line:
+    pieces: Line = []
+    for index, link in enumerate(links):
+        pieces += [(LINK, "dim"), *link] if index else link
+    return pieces
+
+
+def _link(group: Sequence[Turn], *, shorts: bool) -> list[Piece]:
+    """Return a question of a walk: its id, with `shorts` in words, and the answer."""
+    if len(group) > 1:
+        return [(", ".join(turn.id for turn in group), "id"), (" not asked", "")]
+    turn = group[0]
+    asked = f" {clipped(turn.short, LONGEST_SHORT)} " if shorts else " "
+    if turn.checked:
+        return [(turn.id, "id"), (asked, ""), (turn.answer, "answer")]
+    return [(turn.id, "id"), (asked, ""), (turn.answer if shorts else "?", "")]
+
+
+def _also(page: Page, report: Report, form: int) -> None:
+    """Add the first of what else was found and how much more there is; only its name where its title is too long."""
+    if not report.also:
+        return
+    first, *others = report.also
+    word, tail = BADGES[first.leaf.severity].word.lower(), f" (and {len(others)} more)" if others else ""
+    name = f" {first.leaf.id}{words.at_step(first)}"
+    title = first.leaf.title
+    whole = f"{name}: {title[:1].lower()}{title[1:]}{tail}"
+    fits = len(textwrap.wrap(word + page.plain(whole), page.width - LABEL)) <= form
+    pieces: Line = [(word, f"{first.leaf.severity} word"), (whole if fits else name + tail, "")]
+    page.item((f"{'Also':<{LABEL}}", "heading"), pieces, indent=0, head_width=LABEL)
+
+
+def _not_checked(page: Page, report: Report, form: int) -> None:
+    """Add what keeps a run from a verdict, the first few; nothing of a run that has one."""
+    if report.finding is not None:
+        return
+    head = "Not checked"
+    for item in report.open[:form]:
+        text = f"{words.first_ids(item.unlocks)}: {item.text}"
+        if item.how:
+            text = f"log {item.text} → {next(iter(item.decides), words.first_ids(item.unlocks))}"
+        page.item((f"{head:<{NOT_CHECKED}}", "heading"), [(text, "")], indent=0, head_width=NOT_CHECKED)
+        head = ""
+
+
+def _notes(page: Page, report: Report) -> None:
+    """Add the first note that a user may act on: what settings changed, what was guessed, what was not read.
+
+    That a further series holds values which are not finite, as a ratio of 0 to 0 in the first row, changes no verdict.
+    """
+    run, shown = report.diagnosis.run, report.diagnosis.setting_notes  # which the head has
+    others = [note for note in run.notes if note not in shown]
+    acted_on = [note for begin in ACTED_ON for note in others if note.startswith(begin)]
+    _labelled(page, "Note", next(iter([*acted_on, *not_read(run)]), ""))
+
+
+def _last_line(page: Page, report: Report) -> None:
+    """Add the summary, and what to type for more."""
+    word = BADGES[report.badge].word.lower()
+    page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
+    more = ["more: --full"]
+    if report.node:
+        more.append(f"stabtree explain {report.node}")
+    if report.finding:
+        more.append("--output html=report.html")
+    page.lines([[(SEPARATOR.join(more), "dim")]])
+
+
+def _healthy(page: Page, report: Report) -> None:
+    """Add three lines of a healthy run: verdict, what was checked, and the path with its closest margin."""
+    badge, diagnosis = f" {BADGES[report.badge].word} ", report.diagnosis
+    title, used = page.plain(report.title), len(badge) + 1
+    if len(title) > page.width - used and diagnosis.ignored:
+        title = page.plain(words.title(diagnosis, named=False))
+    pieces: Line = [(" ", ""), (title, "heading")]
+    used += len(title)
+    for part in filter(None, _parts(report)):
+        width = len(page.plain(part)) + 3
+        if used + width <= page.width:
+            pieces += [(SEPARATOR, "dim"), (part, "")]
+            used += width
+    page.item((badge, report.badge), pieces, indent=0, head_width=len(badge))
+    _checked(page, report)
+    _path_with_margin(page, report)
+    for text in diagnosis.setting_notes:
+        page.item((SETTINGS, "heading"), [(text, "")], indent=0, head_width=len(SETTINGS))
+    accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
+    for text in filter(None, (report.misread, *diagnosis.answer_notes, *accepted)):
+        page.line((text, ""))
+
+
+def _parts(report: Report) -> Iterator[str]:
+    """Yield the parts of the first line, each shown while there is room; empty ones among them."""
+    run = report.diagnosis.run
+    yield words.step_range(run)
+    yield _levels(run)
+    held_out = run.get("eval_loss")
+    if held_out is not None and np.isfinite(held_out.values).any() and run.get("loss") is not None:
+        yield f"eval_loss {number(held_out.values[int(np.nanargmin(held_out.values))])} at best"
+    if report.notes:
+        yield counted(report.notes, "note")
+    notes: list[Incident] = [finding for finding in (report.finding, *report.also) if finding]
+    if notes:
+        at = "" if notes[0].onset_step is None else f" at {notes[0].onset_step:,}"
+        yield f"{counted(len(notes), 'note')}: {notes[0].leaf.id}{at}"
+    yield run.name
+
+
+def _levels(run: Run) -> str:
+    """Return the first and last loss, as they are in the log; without a loss the series that the run is judged by.
+
+    Of a run that learns from rewards that is the reward: a critic's loss rises with the returns that it predicts.
+    """
+    context = context_of(run)
+    leading = context.outcome.value if context.learns_from_rewards else None
+    name = next((name for name in (leading or "loss", "loss", *ENOUGH) if run.get(name) is not None), "")
+    judged = run.get(name)
+    values = np.empty(0) if judged is None else judged.values[np.isfinite(judged.values)]
+    if len(values) < 2:
+        return ""
+    levels = f"{name} {number(float(values[0]))} → {number(float(values[-1]))}"
+    return levels if name == "loss" else f"judged by {levels}"
+
+
+def _checked(page: Page, report: Report) -> None:
+    """Add what was not found; then what nothing explains, else what was not judged and how much was noted."""
+    notes = report.diagnosis.run.notes
+    tail = f"{counted(len(notes), 'note')} on the log (--full)"
+    if report.unexplained:  # of more use than what was not judged, and never left out
+        short = f"unexplained: {counted(len(report.unexplained), 'problem')} (--full)"
+        whole = f"unexplained: {' '.join(report.unexplained)}"
+        texts = ["; ".join(filter(None, (report.passed, text))) for text in (whole, short)] + [short]
+    else:
+        judged = ["; ".join(filter(None, (report.passed, text))) for text in _not_judged(report)]
+        texts = [f"{text} · {tail}" for text in judged if notes and text] + judged
+    fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
+    for line in fitting[:1] or uncut(page.plain(texts[-1]), page.width, 1):
+        page.lines([[(line[:1].upper() + line[1:], "")]])
+
+
+def _not_judged(report: Report) -> list[str]:
+    """Return which sections were not judged, shorter and shorter; of a run without a loss, how many questions."""
+    if report.diagnosis.run.get("loss") is not None:
+        return [report.unjudged]
+    begin = f"{report.unchecked} not answered" if report.unchecked else ""
+    names = list(dict.fromkeys(item.text for item in report.open if item.how))
+    if not begin or not names:
+        return [begin]
+    shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
+    return [f"{begin}: log {', '.join(names)}", *shorter, begin]
+
+
+def _path_with_margin(page: Page, report: Report) -> None:
+    """Add the path in one line, in words where they fit, with the answer that was the closest to another one."""
+    shares = [(0.0, "")]
+    for visit in report.diagnosis.path:
+        if visit.answer.verdict == NO:
+            found = (_share(item.observed, item.threshold) for item in visit.answer.evidence)
+            shares += [(share, visit.question.id) for share in found if share is not None]
+    share, id_ = max(shares)
+    whole = f"{share:.0%} of its limit"
+    chains = []
+    for shorts, margin in ((True, whole), (False, whole), (False, f"{share:.0%}")):
+        pieces = _joined([_link(group, shorts=shorts) for group in report.walks[0].groups])
+        if (id_, "id") in pieces:
+            pieces.insert(pieces.index((id_, "id")) + 3, (f" ({margin})", ""))  # behind the question and the answer
+        chains.append(pieces)
+    fit = (line for line in chains if sum(len(page.plain(text)) for text, _ in line) <= page.width - PATH)
+    page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=PATH)
+
+
+def _share(observed: float | None, threshold: float | None) -> float | None:
+    """Return how far towards its threshold a number came, where both are of one sign."""
+    if observed is None or not threshold or not math.isfinite(observed) or observed * threshold < 0:
+        return None
+    share = observed / threshold
+    return share if share <= 1 else None

@@ -1,0 +1,273 @@
+"""What `tree` prints, and `explain` of a metric: outlines, thresholds, predicates, what a metric is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.common.text import docstring
+from stabtree.facts import FACTS
+from stabtree.metrics.metric import Role
+from stabtree.metrics.names import AXES, Names
+from stabtree.metrics.role import describe_name
+from stabtree.metrics.table import by_name
+from stabtree.predicates import predicate_named
+from stabtree.report.page import Page, styled
+from stabtree.tree.load import stated_for
+from stabtree.tree.params import known, settable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.facts.registry import Fact
+    from stabtree.predicates import Predicate
+    from stabtree.report.text import Line
+    from stabtree.tree.model import Section, Tree
+
+HEAD = 11  # columns of the name of a field
+ALIASES = 12
+AXIS = {
+    "step": "the optimizer step: where each row is",
+    "epoch": "the epoch: where each row is, if no step is logged",
+    "rank": "which process wrote the row",
+    "run": "which run the row is of",
+    "phase": "whether the row is of training or of evaluation",
+}
+# What a parameter is counted in, by the last word of its name.
+UNITS = {
+    "steps": "optimizer steps",
+    "rows": "rows of the log",
+    "share": "a share, 0 to 1",
+    "factor": "times",
+    "growth": "times",
+    "sigma": "standard deviations",
+    "z": "score of a trend test, in standard deviations",
+    "chance": "rows expected by chance",
+    "level": "in the unit of the metric",
+    "levels": "medians of blocks of rows",
+    "metric": "name of a metric",
+    "beside": "name of a metric",
+    "unless": "name of a metric",
+    "pattern": "regular expression",
+}
+
+
+def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
+    """Return the whole tree, section by section."""
+    page = Page(width=width, color=color)
+    page.line((tree.name, "id"), ("  ", ""), (tree.title, "heading"))
+    page.line((tree.about, "dim"), indent=1)
+    for section in tree.sections:
+        if not section.check:
+            _section(page, tree, section)
+    checks = [tree.questions[section.entry] for section in tree.sections if section.check]
+    _list(page, "Checks, each on its own", [(check.id, check.ask) for check in checks])
+    _list(page, "Entries, for a person", [(entry.id, entry.title) for entry in tree.entries.values()])
+    added = [(item.id, f"{item.text} → {', '.join(item.of)}") for item in tree.signatures]
+    _list(page, "Causes added to leaves", added)
+    page.blank()
+    for link in tree.see:
+        page.line((f"see {link}", "dim"))
+    return page.text()
+
+
+def _section(page: Page, tree: Tree, section: Section) -> None:
+    """Add a section: its questions with where each verdict leads, then its groups with the leaves that they hold."""
+    page.heading(f"§{section.id} {section.title}")
+    for question in tree.questions.values():
+        if question.section == section.id:
+            page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=6)
+            for verdict, target in question.go.items():
+                way: Line = [(target, "id")]
+                if target in tree.leaves:
+                    way = [(target, "heading"), (f" {tree.leaves[target].severity}", "dim")]
+                page.line((f"{verdict} → ", "dim"), *way, indent=8)
+    for group in tree.groups.values():
+        if group.section == section.id:
+            page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=6)
+            leaves = ", ".join(leaf.id for leaf in tree.leaves.values() if leaf.of == group.id)
+            page.line((f"holds {leaves}", "dim"), indent=8)
+
+
+def _list(page: Page, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        page.heading(title)
+    width = max((len(id_) for id_, _ in rows), default=0) + 2
+    for id_, text in rows:
+        page.item((id_, "id"), [(text, "")], indent=1, head_width=width)
+
+
+def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bool = False) -> str:
+    """Return the quick-reference table of the tree, and the rule of every question that is not in it."""
+    from rich.table import Table
+
+    page = Page(width=width, color=color)
+    table = Table(title=None, box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("Node", "Symptom", "Threshold", "First action"):
+        table.add_column(name, overflow="fold")
+    for question in tree.questions.values():
+        if question.quick:
+            quick, numbers = question.quick, known(tree, question, literal=literal)
+            # That of the source document where this is asked for and known.
+            threshold = quick.letter if literal and quick.letter else quick.threshold
+            cells = (question.id, quick.symptom, threshold.format_map(numbers), quick.first)
+            table.add_row(*(styled([(cell, "")]) for cell in cells))
+    if table.row_count:
+        page.add(table)
+    others = [question for question in tree.questions.values() if question.rule and not question.quick]
+    if others:
+        page.heading("Rules of the other questions" if table.row_count else "Rules")
+    for question in others:
+        page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=max(6, len(question.id) + 2))
+        page.line((question.rule.format_map(known(tree, question, literal=literal)), "dim"), indent=8)
+    return page.text()
+
+
+def listing(trees: list[Tree], *, width: int = 100, color: bool = False) -> str:
+    """Return trees, a row each: name, how much they hold, and what they are for."""
+    page = Page(width=width, color=color)
+    heads = ("name", "questions", "leaves", "entries", "what it is for")
+    column = max(len(tree.name) for tree in trees)
+    rows = [[(f"{heads[0]:<{column}}", "dim"), *((head, "dim") for head in heads[1:])]]
+    for tree in trees:
+        sizes = (len(tree.questions), len(tree.leaves), len(tree.entries))
+        counts = [(f"{size:>{len(head)}}", "") for size, head in zip(sizes, heads[1:-1], strict=True)]
+        rows.append([(f"{tree.name:<{column}}", "id"), *counts, (tree.title, "")])
+    page.rows(rows, indent=0, widths=(column + 2, *(len(head) + 2 for head in heads[1:-1])))
+    return page.text()
+
+
+def predicate_list(predicates: Sequence[Predicate], *, width: int = 100, color: bool = False) -> str:
+    """Return all predicates in a line or two each: name, question, verdicts."""
+    page = Page(width=width, color=color)
+    column = max(len(item.name) for item in predicates) + 2
+    for item in sorted(predicates, key=lambda each: each.name):
+        page.item((item.name, "id"), [(item.question, "")], indent=0, head_width=column)
+        page.line(("answers ", "dim"), (", ".join(item.verdicts), "answer"), indent=column)
+    page.blank()
+    page.line(("stabtree tree predicates NAME", "id"), ("  one of them, with what it reads and what can be set", "dim"))
+    return page.text()
+
+
+def predicate_page(item: Predicate, *, width: int = 100, color: bool = False) -> str:
+    """Return one predicate, whole: what it asks, reads, may answer and lets a tree set."""
+    page = Page(width=width, color=color)
+    page.line((item.name, "id"), ("  ", ""), (item.question, "heading"), hanging=len(item.name) + 2)
+    page.blank()
+    reads = read_by(item)
+    if any(need.kind == "Run" for need in item.needs):
+        reads.append("the run's config and lines")
+    fields = {
+        "about": " ".join(docstring(item.func).partition("\n")[2].split()),
+        "reads": ", ".join(reads),
+        "needs": f"{item.min_points} finite values of each" if item.min_points else "",
+        "answers": ", ".join(item.verdicts),
+        "source": item.source,
+    }
+    for name, text in fields.items():
+        if text:
+            page.item((name, "dim"), [(text, "")], indent=1, head_width=10)
+    stated, rows = stated_for(item.name), []
+    for name, (fact, parameter) in settable(item).items():
+        unit = UNITS.get(name.rpartition("_")[2], "")
+        described = ", ".join(filter(None, (parameter.kind.__name__, unit)))
+        pieces = [(f"{fact}.{name}" if fact else name, "id"), (f"  {described}", "")]
+        if not fact and name in stated:
+            pieces.append((f"  (in the shipped trees {stated[name]})", "dim"))
+        rows.append(pieces)
+    page.listed("params", rows, indent=1, head_width=10)
+    return page.text()
+
+
+def metrics_of(asks: Predicate | Fact) -> dict[str, bool]:
+    """Return the metrics that a predicate or a fact reads, its facts included, and whether it can't answer without."""
+    found: dict[str, bool] = {}
+    for need in sorted(asks.needs, key=lambda need: need.kind == "Fact"):
+        names: dict[str, bool] = {}
+        if need.kind == "Series":
+            names = {need.name: need.required}
+        elif need.kind == "Groups":
+            names = {f"{need.name}/<group>": need.required}
+        elif need.kind == "Fact":
+            # A fact that is taken as unknown is no reason not to answer.
+            names = {name: firm and "Unknown" not in need.takes for name, firm in metrics_of(FACTS[need.name]).items()}
+        for name, firm in names.items():
+            found[name] = found.get(name, False) or firm
+    return found
+
+
+def read_by(predicate: Predicate) -> list[str]:
+    """Return the metrics that a predicate reads, in words."""
+    return [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(predicate).items()]
+
+
+def shown_value(value: object) -> str:
+    """Return the value of a parameter or a setting as a file states it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def field(page: Page, name: str, *texts: str) -> None:
+    """Add texts beside the name of a field; nothing where all are empty."""
+    page.listed(name, ([(text, "")] for text in texts if text), indent=1, head_width=HEAD)
+
+
+def metric_of(name: str) -> str:
+    """Return the metric that a column of that name is read as; empty where it is none."""
+    role = Names().match(name).role
+    return "" if role in AXES else role.partition("/")[0]
+
+
+def about_column(name: str, *, width: int = 100, color: bool = False) -> str:
+    """Return what a column of that name is read as where it is no known metric; empty where the name says nothing."""
+    axis, reading = Names().match(name).role, describe_name(name)
+    page = Page(width=width, color=color)
+    if axis in AXIS:
+        page.line((name, "id"), ("  ", ""), (f"read as {axis}, {AXIS[axis]}", "heading"))
+        return page.text()
+    if reading.role is Role.OTHER:
+        return ""
+    better = f", {reading.better} is better" if reading.better else ""
+    page.line((name, "id"), ("  ", ""), (f"a column, read by its name as: {reading.role}{better}", "heading"))
+    page.blank()
+    use = "in the order of events, the plots and the quoted rows"
+    if reading.role in (Role.REWARD, Role.QUALITY, Role.HELD_OUT_LOSS):
+        use = f"as what the run is judged by, where no better one is logged; {use}"
+    field(page, "used", use)
+    field(page, "rename", "--column METRIC=NAME reads it as a known metric")
+    page.line(("`stabtree inspect RUN` shows what each column of a run is read as", "dim"), indent=1)
+    return page.text()
+
+
+def about_metric(tree: Tree, name: str, *, named: str = "", width: int = 100, color: bool = False) -> str:
+    """Return what is known of the metric of that name; empty where there is none.
+
+    Args:
+        tree: whose questions read it.
+        name: the metric.
+        named: what was typed, where that is another name of it.
+        width: columns.
+        color: whether it may be coloured.
+    """
+    metric = by_name().get(name)
+    if metric is None:
+        return ""
+    page = Page(width=width, color=color)
+    if named not in ("", name):
+        page.line((f"{named} is read as {name}.", "dim"))
+    page.line((metric.name, "id"), ("  ", ""), (metric.meaning, "heading"), hanging=len(metric.name) + 2)
+    page.blank()
+    names, more = ", ".join(metric.aliases[:ALIASES]), len(metric.aliases) - ALIASES
+    if more > 0:
+        names += f" and {more:,} more; --column {metric.name}=NAME adds one"
+    readers = []
+    for node in tree.questions.values():  # by its predicate and the facts behind it, or by name
+        predicate = predicate_named(node.test)
+        reads = [found.removesuffix("/<group>") for found in metrics_of(predicate)] if predicate else []
+        if predicate and name in (*reads, node.params.get("metric")):
+            readers.append(node.id)
+    field(page, "log", metric.log)
+    field(page, "groups", f"{metric.name}/<group>, a series each" if metric.grouped else "")
+    field(page, "found as", names)
+    field(page, "read by", ", ".join(readers))
+    return page.text()

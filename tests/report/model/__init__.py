@@ -1,1 +1,0 @@
-"""Tests of what a report says, whatever form it takes."""

@@ -1,0 +1,147 @@
+"""What `explain` prints of the nodes of the documents."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stabtree.metrics.table import all_metrics
+from stabtree.report import explain
+from stabtree.report.explain import CauseOf, find, fitted_texts, is_named
+from stabtree.report.trees import about_metric
+from stabtree.tree import calibration
+from stabtree.tree.calibration import Calibrations, Fit, use, with_limits
+from stabtree.tree.document import Cause, Expectation
+from stabtree.tree.load import load_defining, load_known, load_tree, load_trees
+from stabtree.tree.params import resolved
+from stabtree.tree.shipped import shipped
+from tests.cli.command import failed, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.metrics.metric import Metric
+
+TREE = load_trees()
+DOCUMENT = [*(f"P{n}" for n in range(1, 20)), *(f"O{n}" for n in range(1, 27))]
+
+
+@pytest.mark.parametrize("id_", DOCUMENT)
+def test_every_id_of_the_documents_explains_itself(id_: str) -> None:
+    """P1 to P19 and O1 to O26 exist and say what is wrong, why, and what to do."""
+    alone = load_defining(id_)
+    assert alone is not None
+    nodes, by_id = find(alone, id_)
+    assert by_id
+    told = explain.explain(alone, nodes)
+    assert re.search(r"^ (why|means|cause) ", told, re.MULTILINE)
+    assert re.search(r"^ (fix |fixes|answers) ", told, re.MULTILINE)
+    assert find(TREE, id_)[1]
+
+
+def test_every_id_is_explained_on_one_screen() -> None:
+    """Whatever node or cause of whatever tree: its text and not a list, in the lines of a terminal of 80 columns."""
+    known = load_known()
+    explained: set[str] = set()
+    for tree in (known, *(load_tree(name) for name in shipped())):
+        causes = {cause.id for leaf in tree.leaves.values() for cause in leaf.causes}
+        for id_ in {*tree.questions, *tree.leaves, *tree.entries, *tree.groups, *causes} - explained:
+            nodes, by_id = find(tree, id_)
+            assert by_id
+            assert is_named(nodes[0], id_)
+            text = explain.one_screen(tree, nodes, named=id_, width=80)
+            assert text.startswith(f"{id_}  "), id_
+            assert text.count("\n") <= explain.MAX_LINES, text
+            explained.add(id_)
+
+
+@pytest.mark.parametrize(
+    ("word", "begins"),
+    [
+        ("learning_rate", "learning_rate is read as lr."),
+        ("gnorm", "gnorm is read as grad_norm."),
+        ("completions/clipped_ratio", "completions/clipped_ratio is read as clipped_ratio."),
+        ("actor/pg_clipfrac", "actor/pg_clipfrac is read as clip_ratio."),
+        ("mAP", "mAP  a column, read by its name as: quality, higher is better"),
+        ("global_step", "global_step  read as step, "),
+        ("Q2.3.lr", "Q2.3.lr  "),
+    ],
+)
+def test_what_inspect_reads_is_explained(word: str, begins: str) -> None:
+    """Another name of a metric leads to the metric, a column of a known kind to its kind, a cause to itself."""
+    text = run("explain", word, COLUMNS="80").stdout
+    assert text.startswith(begins)
+    assert text.count("\n") <= explain.MAX_LINES
+
+
+def test_what_speaks_for_a_cause_is_shown_in_words() -> None:
+    """The clues that it asks for, with the weight and its source; not by their names in the code."""
+    expected = Expectation("recovery_rows", "> 20", 4.0, "expert judgment")
+    cause = Cause("X", "a cause", expects=(expected,), refuted_by={"recovery_rows": "<= 2"}, usual={"rare": ("any",)})
+    told = " ".join(explain.explain(TREE, [CauseOf(cause, (TREE.leaves["spike-minor"],))]).split())
+    needed = "how many rows the loss needed to come back"
+    assert re.search(f"speaks for it: {needed}.*: above 20 .4 times likelier; expert judgment.", told)
+    assert re.search(f"rules it out: {needed}.*: at most 2 rare: any run", told)
+
+
+@pytest.mark.parametrize("metric", all_metrics(), ids=lambda metric: metric.name)
+def test_every_metric_can_be_explained(metric: Metric) -> None:
+    """Its meaning, its first other name and how to log it stand on the page, whether or not a question asks for it."""
+    page = " ".join(about_metric(load_trees(), metric.name, width=160).split())
+    for text in (metric.meaning, *metric.aliases[:1], metric.log):
+        assert " ".join(text.split()) in page
+
+
+@pytest.mark.parametrize("name", ["loss", "grad_norm", "kl"])
+def test_a_metric_is_told_on_one_screen(name: str) -> None:
+    """What names it stands by id, some of it; --full has a line for each, the last as well as the first."""
+    brief = run("explain", name, COLUMNS="80").stdout.splitlines()
+    whole = run("explain", name, "--full", COLUMNS="80").stdout.splitlines()
+    assert len(brief) <= 24
+    assert len(brief) < len(whole)
+    assert brief[:4] == whole[:4]
+    assert brief[-1] == " --full has a line for each"
+    first = next(line.split()[1].rstrip(",") for line in brief if line.startswith(" findings"))
+    assert any(line.startswith(f"{first} ") for line in whole)
+
+
+def test_what_is_neither_metric_nor_node_is_an_error() -> None:
+    """A name that is none of them is told."""
+    assert "nothing is called 'grad_nrom'" in failed("explain", "grad_nrom")
+
+
+@pytest.fixture
+def known() -> Iterator[None]:
+    """Use calibrations of one question that was fitted, and of one that was not."""
+    unseen = {"right": (0.9, 0.8, 0.95)}
+    fitted = Fit(2.0, limit={"dead_share": 0.4}, positives=27, repositories=14, unseen=unseen)
+    use(Calibrations(0.75, 0.3, 2.0, {"O25": fitted, "Q2.1": Fit(1.5, "spike", positives=3, repositories=2)}))
+    yield
+    calibration._USED.clear()
+
+
+@pytest.mark.usefixtures("known")
+def test_explain_says_what_a_limit_rests_on() -> None:
+    """A fitted one names its failures and what it is worth elsewhere, another one that it was not fitted."""
+    fitted, right = fitted_texts("O25")
+    assert "fitted to 27 failures (14 sources)" in fitted
+    assert "75% at it" in fitted
+    assert right == "on repositories left out of the fit 90% of such alarms are right (95%: 80% to 95%)"
+    (shared,) = fitted_texts("Q2.1")
+    assert "only 3 failures" in shared
+    assert "shared by spike" in shared
+    assert not list(fitted_texts("O1"))
+
+
+@pytest.mark.usefixtures("known")
+def test_a_fitted_limit_replaces_the_one_that_the_tree_states() -> None:
+    """Whether it is among the plain parameters or among those of a guard."""
+    tree = load_tree("convergence")
+    question = tree.questions["O25"]
+    assert resolved(with_limits(tree), with_limits(tree).questions["O25"])["dead_share"] == 0.4
+    guard = replace(question, params={}, advanced={**question.params, **question.advanced})
+    moved = with_limits(replace(tree, questions={**tree.questions, "O25": guard}))
+    assert resolved(moved, moved.questions["O25"])["dead_share"] == 0.4

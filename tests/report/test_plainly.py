@@ -1,0 +1,89 @@
+"""What a finding comes to, below its title: whether a spike is over, and what to doubt of an overfitting."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.report.model import Report
+from stabtree.report.plainly import plainly
+from stabtree.tree.load import load_trees
+from tests.conftest import make_run
+from tests.leaves.make import AT, healthy, noisy
+
+TREES = load_trees()
+SPIKED = healthy()["loss"] + np.where((AT >= 300) & (AT < 320), 4.0, 0.0)
+FALLING = np.linspace(2.5, 0.1, 600) * noisy(1.0, 600, 0.01)
+EVALS = np.arange(0, 600, 30)
+
+
+def told(loss: np.ndarray, evals: np.ndarray | None = None, **config: Any) -> Report:
+    """The report of a run with a loss in every row and an evaluation now and then."""
+    run = make_run({"loss": loss}, **config)
+    if evals is not None:
+        run = replace(run, series={**run.series, **make_run({"eval_loss": evals}, steps=EVALS).series})
+    return Report(diagnose(run, TREES))
+
+
+def test_a_loss_that_ends_above_its_old_level_is_said_to() -> None:
+    """The top of a spike is over; where the loss then stays above its first rows, that is not called back."""
+    loss = noisy(1.0, 600, 0.01) + np.where(AT >= 300, 9.0 * np.exp(-(AT - 300) / 8), 0.0) + np.where(AT > 360, 0.1, 0)
+    run = make_run({"loss": loss})
+    spiked = next(item for item in diagnose(run, TREES).findings if item.leaf.of == "Q2.3")
+    assert "but ends at 1.084, above the 1 of its first rows" in plainly(run, spiked)
+
+
+def test_a_loss_that_goes_up_over_many_rows_is_not_said_to_jump() -> None:
+    """Labels that mean nothing take it back to where it began."""
+    rows = np.arange(90)
+    loss = np.where(rows < 40, 2.2 + 2.6 * np.exp(-rows / 8), 2.2 + 2.6 * np.clip((rows - 39) / 28, 0, 1))
+    run = make_run({"loss": loss * noisy(1.0, 90, 0.01)}, steps=5 * rows)
+    found = Report(diagnose(run, TREES))
+    assert found.finding is not None
+    assert found.finding.leaf.id == "spike-persistent"
+    assert re.match(r"The loss climbed from 2\.\d+ to 4\.\d+, back to the 4\.\d+ of its first row", found.plainly)
+    assert "jumped" not in found.title
+
+
+@pytest.mark.parametrize(
+    ("evals", "said"),
+    [
+        (np.append(1.5, 1.9 + np.arange(19) / 10), "lowest at its very first evaluation"),
+        (np.append([3.0, 2.5], 2.6 + np.arange(18) / 10), ""),
+    ],
+)
+def test_the_lowest_eval_loss_is_doubted_where_it_says_little(evals: np.ndarray, said: str) -> None:
+    """Then nothing calls its checkpoint the best of the run."""
+    found = told(FALLING, evals)
+    assert found.finding is not None
+    assert found.finding.leaf.id == "overfitting"
+    assert said in found.plainly
+    assert bool(said) is bool(found.plainly)
+    assert not found.do_now[-1].fix
+    assert (", where the run was at its best" in found.do_now[-1].text) is not bool(said)
+
+
+def test_what_was_not_logged_is_not_said_to_explain_nothing() -> None:
+    """A rise beside which nothing was logged is told so; a logged rate is not named."""
+    rising = healthy()["loss"] + np.maximum(AT - 300, 0) / 100
+    assert told(rising).plainly == "lr, weight norm and gradient are not logged."
+    run = make_run({"loss": rising, "lr": np.full(600, 1e-3)})
+    assert Report(diagnose(run, TREES)).plainly == "weight norm and gradient are not logged."
+
+
+def test_a_rise_that_is_over_is_no_rise_to_the_end() -> None:
+    """The headline says where the loss came to rest, and that the quality rose meanwhile."""
+    rng = np.random.default_rng(0)
+    steps = np.arange(200)
+    loss = np.interp(steps, [0, 8, 50, 200], [1.46, 1.13, 1.43, 1.43]) + rng.normal(0, 0.002, 200)
+    accuracy = np.interp(steps, [0, 8, 50, 200], [0.60, 0.72, 0.79, 0.79])
+    found = Report(diagnose(make_run({"loss": loss, "eval_quality": accuracy})))
+    assert found.finding is not None
+    assert found.finding.leaf.id == "slow-rise"
+    assert "and stays there" in found.title
+    assert "eval_quality got better meanwhile (0.675 → 0.79)" in found.meaning

@@ -1,0 +1,79 @@
+"""A figure as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from stabtree.diagnosis.walk import diagnose
+from stabtree.loaders import load_run
+from stabtree.report.svg import WIDTH, svg_report
+from stabtree.tree.load import load_trees
+from tests.cli.command import failed, run
+from tests.conftest import make_run
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+OVERFLOW = FIXTURES / "phase19" / "fp16-overflow"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def picture(path: Path) -> ET.Element:
+    """The picture of a fixture, parsed."""
+    log = load_run(path)
+    return ET.fromstring(svg_report(diagnose(log, load_trees(log))))  # noqa: S314 - our own
+
+
+@pytest.mark.parametrize("path", sorted(p for p in FIXTURES.glob("*/*") if p.is_dir()), ids=lambda path: path.name)
+def test_every_fixture_makes_a_small_picture_that_names_itself(path: Path) -> None:
+    """Well-formed, with a title and a description, all within its frame, and at most 100 kB."""
+    root = picture(path)
+    assert root[0].tag == f"{SVG}title"
+    assert (root[0].text or "").startswith(path.name)
+    assert root[1].tag == f"{SVG}desc"
+    assert "over steps" in (root[1].text or "")
+    height = float(root.get("height", "0"))
+    for text in root.iter(f"{SVG}text"):
+        assert 0 <= float(text.get("x", "-1")) <= WIDTH
+        assert 0 < float(text.get("y", "-1")) <= height
+    assert len(ET.tostring(root)) < 100_000
+
+
+def test_what_matters_is_in_the_picture() -> None:
+    """Onset, restart and first mover are named; what is not finite has crosses."""
+    root = picture(OVERFLOW)
+    words = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
+    assert "onset at step 730" in words
+    assert "restart from step 600" in words
+    assert "moved first, at step" in words
+    assert any(item.get("class") == "cross" for item in root.iter(f"{SVG}path"))
+
+
+def test_hostile_names_are_text() -> None:
+    """Neither the name of a run nor that of a metric can become an element."""
+    log = make_run({"loss": np.full(50, np.nan), "weight_norm/<script>&\x1b": np.ones(50)})
+    object.__setattr__(log, "name", "</title><script>alert(1)</script>\x00")
+    root = ET.fromstring(svg_report(diagnose(log, load_trees(log))))  # noqa: S314 - our own
+    assert not list(root.iter(f"{SVG}script"))
+
+
+def test_the_picture_goes_to_a_file(tmp_path: Path) -> None:
+    """By --plot beside the report, and by --output svg alone, the same."""
+    plot, output = tmp_path / "a.svg", tmp_path / "b.svg"
+    done = run("diagnose", str(OVERFLOW), "-q", "--plot", str(plot), "--output", f"svg={output}")
+    assert "CRITICAL" in done.stdout
+    assert plot.read_text(encoding="utf-8") == output.read_text(encoding="utf-8")
+
+
+def test_a_mistake_with_the_picture_is_told(tmp_path: Path) -> None:
+    """A name that is no picture's, the log itself, a place that is taken, several runs."""
+    log = str(OVERFLOW)
+    assert "ends in .svg" in failed("diagnose", log, "--plot", "run.gif")
+    taken = str(tmp_path / "a.svg")
+    assert "can't both go to" in failed("diagnose", log, "--plot", taken, "--output", f"svg={taken}")
+    assert "goes with one run" in failed("diagnose", log, str(FIXTURES / "phase19" / "healthy"), "--plot", taken)
+    own = tmp_path / "log.svg"
+    own.write_text("step,loss\n" + "".join(f"{step},{1 / (step + 1)}\n" for step in range(50)), encoding="utf-8")
+    assert "a file of the run itself" in failed("diagnose", str(own), "--plot", str(own))
