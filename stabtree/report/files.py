@@ -11,14 +11,13 @@ from stabtree.report.page import Page
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.loaders.paths.contents import Ignored
-    from stabtree.loaders.paths.load import FoundRuns
+    from stabtree.loaders.paths.load import Contents, Ignored
     from stabtree.run import Run
 
 SHOWN = 12  # files of a kind on a screen; JSON lists all
 
 
-def files_text(found: FoundRuns, *, width: int = 100, color: bool = False) -> str:
+def files_text(found: Contents, *, width: int = 100, color: bool = False) -> str:
     """Return the lists for a terminal: runs where there are several, what was not read, what holds no metrics."""
     page = Page(width=width, color=color)
     runs = list(_runs(found))
@@ -31,7 +30,7 @@ def files_text(found: FoundRuns, *, width: int = 100, color: bool = False) -> st
     return page.text() if found.ignored or unread or len(runs) > 1 else ""
 
 
-def files_dict(found: FoundRuns) -> dict[str, Any]:
+def files_dict(found: Contents) -> dict[str, Any]:
     """Return the same as plain values."""
     return {
         "unread": _unread(found),
@@ -39,7 +38,7 @@ def files_dict(found: FoundRuns) -> dict[str, Any]:
     }
 
 
-def _runs(found: FoundRuns) -> Iterator[tuple[str, Run]]:
+def _runs(found: Contents) -> Iterator[tuple[str, Run]]:
     for item in found.loaded:
         if not isinstance(item.run, StabtreeError):
             yield item.name, item.run
@@ -52,7 +51,7 @@ def _size(run: Run) -> str:
     return f"{files}{formats or 'error lines alone'}{end}"
 
 
-def _unread(found: FoundRuns) -> list[dict[str, str]]:
+def _unread(found: Contents) -> list[dict[str, str]]:
     errors = [(item, item.run) for item in found.loaded if isinstance(item.run, StabtreeError)]
     return [{"path": clean(item.path), "reason": error.problem, "hint": error.hint} for item, error in errors]
 

@@ -17,7 +17,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.paths import inputs
-from stabtree.loaders.paths.inputs import hashed, with_inputs
+from stabtree.loaders.paths.stored import hashed, with_inputs
 from stabtree.report.json.contract import schema
 from stabtree.report.json.fingerprint import fingerprint
 from stabtree.report.json.machine import error, to_dict, to_json

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes
+from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, SHARE_MOST, SHARE_SOME
 from stabtree.common.text import clean, first_few
-from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
-from stabtree.loaders.assemble.counters import settle
-from stabtree.loaders.assemble.misread import misread
-from stabtree.loaders.assemble.placeholders import with_written_nan
 from stabtree.loaders.assemble.roles.choice import Choice, choose
 from stabtree.loaders.assemble.roles.loss_parts import with_total
 from stabtree.loaders.assemble.roles.uses import Plan, column_uses
-from stabtree.loaders.assemble.steps import MAX_STEP, steps_of
+from stabtree.loaders.assemble.steps import MAX_STEP, settle, steps_of
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
 from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN
@@ -26,11 +24,10 @@ from stabtree.metrics.table import is_time, normalize
 from stabtree.run import FileUse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from stabtree.common.lazy import Bools, Ints
-    from stabtree.loaders.assemble.misread import Misread
-    from stabtree.loaders.table import Column, Table
+    from stabtree.loaders.table import Column, Save, Table
     from stabtree.metrics.names import Names
 
 LISTED = 12
@@ -38,6 +35,13 @@ LISTED = 12
 OF_REWARD_MODEL = frozenset({"min_reward", "max_reward", "margin"})
 # `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
 DENSER = 5
+# Numbers without their point are so many times as large, and apart from all others by such a factor; a float32 above
+# its 24 bits has no fraction to lose.
+LOST_FACTOR, APART, WHOLE_FLOAT32 = FACTOR_HUGE, FACTOR_LARGE, 2.0**23
+# Few values go as far below 0 as the others go above: of noise around 0 their median goes 0.6 to 0.8 times as far.
+MIRRORED, MISREAD_SHARE, MIN_CHECKED = SHARE_MOST, 0.35, 50
+CHECKED = ("loss", "eval_loss", "grad_norm")
+MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 # A rank column with more empty cells than this does not separate ranks.
 MAX_RANKLESS = 0.01
 
@@ -93,7 +97,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         raise StabtreeError("holds no rows", where=table.path, hint=NAME_METRICS)
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
-    table = with_written_nan(settle(table, names), names)
+    table = settle(table, names)
     table, names, summed = with_total(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
@@ -103,7 +107,8 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     used = {role: _best(table, carriers, DENSER) for role, carriers in roles.items()}
     _use_counter(used, table.counter, names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
-    wrong = _misread_cells(columns)
+    wrong = {role: found for role, column in columns.items() if (found := _misread(column, role))}
+    misread = {role: int(np.count_nonzero(one.cells)) for role, one in wrong.items()}
     metrics = _metrics(columns, wrong)
     if "loss" in used and "loss" not in metrics:
         raise _empty_loss(table, used["loss"], names)
@@ -114,11 +119,11 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
         ranks=_ranks(columns.get("rank")),
-        source=_file_use(table, Plan(roles, used, steps.source, wrong, choice, summed.names, steps.lost)),
+        source=_file_use(table, Plan(roles, used, steps.source, misread, choice, summed.names, steps.lost)),
         notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
         choice=choice,
-        epoch_ends=epoch_ends(steps.values, epochs, steps.keep),
-        saved=saved(steps.values, table.saves),
+        epoch_ends=_epoch_ends(steps.values, epochs, steps.keep),
+        saved=_saved(steps.values, table.saves),
         others=_others(table, names, used),
     )
     return rows if steps.keep is None else rows.pick(steps.keep)
@@ -139,10 +144,41 @@ def _file_use(table: Table, plan: Plan) -> FileUse:
     )
 
 
-def _misread_cells(columns: Mapping[str, Column]) -> dict[str, Misread]:
-    """Return by role the cells that are proved to be misread."""
-    found = ((role, misread(column, role)) for role, column in columns.items())
-    return {role: wrong for role, wrong in found if wrong}
+class Misread(NamedTuple):
+    """The cells of a column, bool (n,), that are proved not to be what was logged, and what became of them."""
+
+    cells: Bools
+    why: str
+
+
+def _misread(column: Column, metric: str) -> Misread | None:
+    """Return the cells of a column that lost their point or their sign; None where there are few or none.
+
+    Whole numbers a hundred times as large among fractions have lost their point, and a few values as far below 0 as the
+    others are above it their sign; but not one after the other: a run that breaks goes on breaking.
+    """
+    own = extremes(column)
+    if metric not in CHECKED or column.coded or (own.lowest >= 0 and own.highest < LOST_FACTOR / 10):
+        return None
+    values = np.where(column.mask & np.isfinite(column.values), column.values, 0.0)
+    sizes, sound = np.abs(values), values != 0
+    whole, below = sound & (values == np.floor(values)), sound & (values < 0)
+    if np.count_nonzero(sound) < MIN_CHECKED or not (whole.any() or below.any()):
+        return None
+    with np.errstate(over="ignore"):
+        large = whole & (sizes > LOST_FACTOR * np.median(sizes[sound])) & (sizes < WHOLE_FLOAT32)
+        if _are_scattered(large[sound]) and sizes[large].min() > APART * sizes[sound & ~large].max():
+            return Misread(whole, "that lost their decimal point, whole among fractions")
+        far = _are_scattered(below[sound]) and np.median(sizes[below]) > MIRRORED * np.median(sizes[sound & ~below])
+    if metric != "grad_norm" and far:
+        return Misread(below, "whose sign is flipped, as far below 0 as the others are above it")
+    return None
+
+
+def _are_scattered(odd: Bools) -> bool:
+    count = np.count_nonzero(odd)
+    few = SHARE_SOME * len(odd) < count < MISREAD_SHARE * len(odd)
+    return bool(few and np.count_nonzero(odd[1:] != odd[:-1]) >= SHARE_MOST * count)
 
 
 def _metrics(columns: Mapping[str, Column], wrong: Mapping[str, Misread]) -> dict[str, Column]:
@@ -259,5 +295,45 @@ def _bad_notes(used: Mapping[str, str], columns: Mapping[str, Column], wrong: Ma
         if column.bad:
             found.append(f"Cells of {shown} that are not numbers: {column.bad}, not logged ({column.bad_example}).")
         if role in wrong:
-            found += wrong[role].notes(shown)
+            cells, why = wrong[role]
+            found.append(f"Cells of {shown} {why}: {np.count_nonzero(cells)}, not logged.")
+    return found
+
+
+def _epoch_ends(steps: Ints, epochs: Column | None, keep: Bools | None) -> Mapping[int, int]:
+    """Return the epochs that end within a log, as they are counted there, by the last step that was logged in each.
+
+    A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0. Empty where epochs do not rise
+    with the steps.
+
+    Args:
+        steps: int64 (n,), the step of each row.
+        epochs: the column that counts epochs.
+        keep: bool (n,), false for rows without a step; None where all have one.
+    """
+    if epochs is None:
+        return {}
+    known = epochs.mask & np.isfinite(epochs.values) & (True if keep is None else keep)
+    at, count = steps[known], epochs.values[known]
+    if len(at) < 2 or (np.diff(at) < 0).any() or (np.diff(count) < 0).any() or count[0] < 0:
+        return {}
+    done = np.ceil(count)
+    last = np.flatnonzero(np.diff(done) > 0)
+    if len(last) > MAX_EPOCHS:
+        return {}
+    return {int(at[row]): int(done[row]) for row in last if at[row] > 0}
+
+
+def _saved(steps: Ints, saves: Iterable[Save]) -> Mapping[int, int]:
+    """Return the steps at which checkpoints were saved, with the numbers of the lines that say so.
+
+    A line's step is a number in it between the steps of the rows around it, else that of the row before.
+    """
+    found = {}
+    for save in saves:
+        here = int(steps[save.row])
+        after = int(steps[min(save.row + 1, len(steps) - 1)])
+        step = max((number for number in save.numbers if here < number <= after), default=here)
+        if step > 0:
+            found[step] = save.line
     return found

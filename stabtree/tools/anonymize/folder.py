@@ -13,8 +13,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.folder import MAX_DEPTH, entries
 from stabtree.loaders.formats import choose
-from stabtree.loaders.paths.claims import Claims
 from stabtree.loaders.paths.find import Unit, tree_of
+from stabtree.loaders.paths.loggers import Claims
 from stabtree.loaders.source import open_source
 from stabtree.loaders.tensorboard.loader import EVAL, MARK
 from stabtree.metrics.names import Names

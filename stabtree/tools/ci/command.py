@@ -99,8 +99,8 @@ def _loaded(paths: list[str], read: ReadOptions, settings: Settings) -> list[Loa
     Raises:
         StabtreeError: where none can be read.
     """
-    from stabtree.judging.stretch import cut, stretch_of
     from stabtree.loaders import load_runs
+    from stabtree.loaders.paths.stretch import cut, stretch_of
 
     ends = stretch_of(read.steps)
     loaded = [cut(item, ends) for item in load_runs(*paths, ranks=read.ranks, **reading(read, settings))]

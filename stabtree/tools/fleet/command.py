@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from stabtree.cli.options.judge import EffectiveSettings
     from stabtree.judging.judge import Judging
-    from stabtree.judging.stretch import Ends
+    from stabtree.loaders.paths.stretch import Ends
     from stabtree.report.options import RenderOptions
     from stabtree.tools.fleet.record import Record
     from stabtree.tools.fleet.scan import Fleet
@@ -104,7 +104,7 @@ def scan(
     work: WorkOptions,
 ) -> None:
     """Find every run below folders, diagnose each, and list the worst first, grouped by cause."""
-    from stabtree.judging.stretch import stretch_of
+    from stabtree.loaders.paths.stretch import stretch_of
 
     gc.enable()  # a scan takes long, unlike other commands
     effective = effective_settings(read, judge)

@@ -15,7 +15,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.judge import Judging
 from stabtree.judging.outcome import Outcome
-from stabtree.judging.stretch import cut
+from stabtree.loaders.paths.stretch import cut
 from stabtree.run import Run
 from stabtree.tools.fleet.read import read_unit, with_file_ids
 from stabtree.tools.fleet.record import row_of
@@ -24,9 +24,9 @@ from stabtree.tools.fleet.stamps import stamp
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.judging.stretch import Ends
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.find import Unit
+    from stabtree.loaders.paths.stretch import Ends
     from stabtree.tools.fleet.record import Record, Row
 
 LONGEST_PATH = 4096

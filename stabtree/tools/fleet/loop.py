@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.paths.find import Unit, listed, place
-from stabtree.loaders.paths.kinds import is_copy, is_log
+from stabtree.loaders.paths.find import Unit, is_copy, is_log, listed, place
 from stabtree.tools.fleet.engine import ENGINES
 from stabtree.tools.fleet.examine import Examined, Examiner, failed
 

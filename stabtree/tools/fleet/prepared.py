@@ -13,7 +13,7 @@ import numpy as np
 from stabtree.judging.judge import Judging
 from stabtree.loaders.formats import choose
 from stabtree.loaders.paths.joined import Loaded
-from stabtree.loaders.paths.options import LoadOptions
+from stabtree.loaders.paths.read import LoadOptions
 from stabtree.loaders.source import in_memory
 from stabtree.loaders.tensorboard import loader as events  # noqa: F401 - for those that are forked
 from stabtree.run import Run, Series, Setting

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stabtree.loaders.paths.contents import Contents, contents
-from stabtree.loaders.paths.find import Unit
-from stabtree.loaders.paths.inputs import with_inputs
-from stabtree.loaders.paths.options import LoadOptions
-from stabtree.loaders.paths.several import expanded, units_of
+from stabtree.loaders.paths.find import Unit, expanded, units_of
+from stabtree.loaders.paths.load import Contents, contents
+from stabtree.loaders.paths.read import LoadOptions
+from stabtree.loaders.paths.stored import with_inputs
 from stabtree.run import Run
 from stabtree.tools.fleet.remote.addresses import expanded as expanded_address
 from stabtree.tools.fleet.remote.addresses import is_address

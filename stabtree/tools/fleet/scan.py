@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from stabtree.judging.stretch import Ends
+    from stabtree.loaders.paths.stretch import Ends
     from stabtree.tools.fleet.record import Record
 
 GROUP = 3  # runs that stand for a group

@@ -7,7 +7,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from stabtree.loaders.paths.kinds import PASSED_BY, is_log
+from stabtree.loaders.paths.find import PASSED_BY, is_log
 from stabtree.tools.fleet.remote import mirror
 from stabtree.tools.fleet.remote.addresses import is_address
 

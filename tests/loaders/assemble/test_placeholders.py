@@ -119,18 +119,6 @@ def loss_of(tmp_path: Path, name: str, text: str) -> Series:
 
 
 @pytest.mark.parametrize("kind", NOTHING)
-def test_a_word_for_nothing_after_numbers_is_nan(tmp_path: Path, kind: str) -> None:
-    """Each of them, in three rows at the end."""
-    head, row, words, ending = NOTHING[kind]
-    for word in words:
-        cells = [*LOSS[:57], word, word, word]
-        text = head + "".join(row.format(step=step, word=cell) for step, cell in enumerate(cells))
-        loss = loss_of(tmp_path, f"a.{ending}", text)
-        assert np.isnan(loss.values[-3:]).all()
-        assert np.isfinite(loss.values[:-3]).all()
-
-
-@pytest.mark.parametrize("kind", NOTHING)
 def test_a_loss_that_is_logged_at_intervals_stays_sparse(tmp_path: Path, kind: str) -> None:
     """The same words between its numbers mean nothing, and no line of them is one that can't be read."""
     head, row, words, ending = NOTHING[kind]

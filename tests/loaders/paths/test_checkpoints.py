@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -178,16 +178,8 @@ def test_numbers_that_count_epochs_are_not_taken_for_steps(tmp_path: Path) -> No
     assert not load_run(log).checkpoints
 
 
-def test_a_folder_of_many_logs_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_many_logs_is_listed_once(tmp_path: Path) -> None:
     """For as long as nothing was saved in it; one that has just changed may change again unseen."""
-    listed: list[tuple[Any, ...]] = []
-    real = checkpoints._names_of_checkpoints
-
-    def noted(*given: Any) -> Any:
-        listed.append(given)
-        return real(*given)
-
-    monkeypatch.setattr(checkpoints, "_names_of_checkpoints", noted)
 
     def found() -> list[int]:
         return list(checkpoints.checkpoints_beside([str(tmp_path / "run.csv")], by_epoch=False, last_step=900))
@@ -196,6 +188,6 @@ def test_a_folder_of_many_logs_is_listed_once(tmp_path: Path, monkeypatch: pytes
         (tmp_path / f"checkpoint-{at}00").mkdir()
         assert found() == [100 * step for step in (10, 20) if step <= at]
     os.utime(tmp_path, (1e9, 1e9))
-    listed.clear()
+    before = checkpoints._names.cache_info().misses
     assert [found() for _ in range(5)] == [[1000, 2000]] * 5
-    assert len(listed) == 1
+    assert checkpoints._names.cache_info().misses == before + 1

@@ -13,8 +13,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_runs
 from stabtree.loaders.paths import find
-from stabtree.loaders.paths.find import Unit
-from stabtree.loaders.paths.several import units_of
+from stabtree.loaders.paths.find import Unit, units_of
 from tests.cli.command import run
 from tests.conftest import FIXTURES
 from tests.loaders.make_binary import events, wandb

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stabtree.loaders import load_run, load_runs
-from stabtree.loaders.assemble.printed import alike, begin_alike
+from stabtree.loaders.paths.joined import _begin_alike, alike
 from tests.conftest import falling, series
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
@@ -158,5 +158,5 @@ def test_first_rows_never_part_what_is_the_same() -> None:
         one, other = (printed[int(random.integers(len(printed)))] for _ in range(2))
         if alike(one, other):
             same += 1
-            assert begin_alike(series("loss", one), series("loss", other))
+            assert _begin_alike(series("loss", one), series("loss", other))
     assert same > 50

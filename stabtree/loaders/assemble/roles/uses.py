@@ -20,7 +20,6 @@ from stabtree.run import ColumnUse
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.loaders.assemble.misread import Misread
     from stabtree.loaders.assemble.roles.choice import Choice
     from stabtree.loaders.table import Column, Table
 
@@ -33,7 +32,7 @@ class Plan:
         columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
         used: by role the column that does.
         steps_from: the column that the steps were read from, or `row number`.
-        wrong: by role the cells that are proved to be misread.
+        misread: by role the number of cells that are proved to be misread.
         choice: what the run is judged by.
         parts: columns that were summed up to a loss.
         lost: rows without a step that hide a loss.
@@ -42,7 +41,7 @@ class Plan:
     columns: Mapping[str, tuple[str, ...]]
     used: Mapping[str, str]
     steps_from: str
-    wrong: Mapping[str, Misread]
+    misread: Mapping[str, int]
     choice: Choice
     parts: frozenset[str] = frozenset()
     lost: int = 0
@@ -78,7 +77,7 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
     if role is None or ignored:
         return replace(_described(shown, column), why=ignored)
     unread = column.bad
-    wrong = plan.wrong[role].total if role in plan.wrong else 0
+    wrong = plan.misread.get(role, 0)
     if role == "step":
         unread = max(unread, plan.lost)
         wrong += _no_steps(column)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.judge import Judging
-    from stabtree.judging.stretch import Ends
+    from stabtree.loaders.paths.stretch import Ends
     from stabtree.tools.fleet.record import Record
 
 
@@ -70,8 +70,8 @@ def _diagnosed(
     record: Record, judging: Judging, how: Mapping[str, Any], ends: Ends | None
 ) -> Diagnosis | StabtreeError:
     """Return what is found in a run that was scanned, read once more."""
-    from stabtree.judging.stretch import cut
     from stabtree.loaders import load_runs
+    from stabtree.loaders.paths.stretch import cut
 
     try:
         loaded = load_runs(record.path, **how)

@@ -16,8 +16,17 @@ from stabtree.common.text import masked
 from stabtree.loaders import Loaded
 from stabtree.loaders.folder import MAX_SETTINGS
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, place, tree_of
-from stabtree.loaders.paths.kinds import NO_LOGS, PASSED_BY, ending, is_log, may_be_log
+from stabtree.loaders.paths.find import (
+    MAX_TOGETHER,
+    NO_LOGS,
+    PASSED_BY,
+    Unit,
+    ending,
+    is_log,
+    may_be_log,
+    place,
+    tree_of,
+)
 from stabtree.tools.fleet.remote.addresses import Remote, asked, expanded, listed, opened, shown
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.folder import MAX_DEPTH, entries, is_file
 from stabtree.loaders.formats import by_name, picked
-from stabtree.loaders.paths.contents import GLIMPSE_BYTES
-from stabtree.loaders.paths.kinds import OTHERS
-from stabtree.loaders.paths.several import deduplicated, expanded
+from stabtree.loaders.paths.find import OTHERS, deduplicated, expanded
+from stabtree.loaders.paths.load import GLIMPSE_BYTES
 from stabtree.loaders.source import glimpse
 from stabtree.metrics.names import named
 from stabtree.tools.live.watch.growing import GrowingFile
