@@ -165,20 +165,6 @@ def lexicographic(step: Floats, epoch: Floats | None) -> Floats:
     return ordered if np.isfinite(ordered).all() else step
 
 
-def first_row(row: int, axis: Count, carries: Bools) -> int:
-    """Return the first row of the run whose first loss is in `row`: evaluations before it have no later step.
-
-    Args:
-        row: the row.
-        axis: what counts the rows, (n,).
-        carries: bool (n,), the rows that hold a loss.
-    """
-    first = axis.values[row]
-    while row and not carries[row - 1] and (not axis.logged[row - 1] or axis.values[row - 1] <= first):
-        row -= 1
-    return row
-
-
 @dataclass(frozen=True, slots=True)
 class Level:
     """A metric as evidence.
@@ -292,7 +278,7 @@ def rows_at_start(evidence: Counted, back: list[int]) -> list[int]:
     if len(back) > MANY:
         return back if (evidence.axis[back] == evidence.axis[0]).all() else []
     axis, found, begin = evidence.axis, [], 0
-    for row, (stretch, end) in zip(back, _around(back, len(axis)), strict=True):
+    for stretch, row, end in zip([0, *back], back, [*back[1:], len(axis)], strict=False):
         before, after = interval(axis[stretch:row]), interval(axis[row:end])
         wider = after > LATE * before and axis[row] <= LATE * after
         if axis[row] > axis[begin] and not wider:
@@ -305,12 +291,6 @@ def rows_at_start(evidence: Counted, back: list[int]) -> list[int]:
         found.append(row)
         begin = row
     return found
-
-
-def _around(back: list[int], rows: int) -> list[tuple[int, int]]:
-    """Return for each of some rows the one before it and the one after it, the ends of the file included."""
-    edges = [0, *back, rows]
-    return [(edges[index], edges[index + 2]) for index in range(len(back))]
 
 
 def interval(stretch: Floats) -> float:
@@ -337,39 +317,39 @@ def _repeats(axis: Floats, begin: int, stretch: int, row: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Restarts:
-    """What the restarts of a counter mean.
+class Runs:
+    """The runs of a file, and what it means where its counter starts again.
 
     Attributes:
-        runs: the rows at which a run begins, 0 among them.
-        epochs: the rows at which it starts again within a run.
+        starts: the rows at which they begin, 0 among them.
+        epochs: the rows at which the counter starts again within a run.
+        gone: the indexes of the runs that were given up and begun anew.
         meaning: what was decided, how sure it is, and what was rejected.
     """
 
-    runs: tuple[int, ...] = (0,)
+    starts: tuple[int, ...] = (0,)
     epochs: tuple[int, ...] = ()
+    gone: frozenset[int] = frozenset()
     meaning: str = NEVER_BACK
 
 
-def classify(evidence: Counted) -> Restarts:
+def classify(evidence: Counted) -> Runs:
     """Decide for a file what it means where its counter goes back."""
     axis = evidence.axis
     back = rows_back(evidence)
     if not len(back):
-        return Restarts()
+        return Runs()
     starts = rows_at_start(evidence, back.tolist())
     if not starts:
-        return Restarts(
-            meaning=f"goes back {len(back):,}×, never to its start = resumes or rows out of order, {LIKELY}"
-        )
+        return Runs(meaning=f"goes back {len(back):,}×, never to its start = resumes or rows out of order, {LIKELY}")
     stretches = [0, *starts, len(axis)]
     if len(starts) == len(back) and not evidence.passes and not any(_both(evidence, row) for row in starts):
         begun = _attempts_before(axis, stretches)
         found = _epochs(evidence, stretches[begun:]) if _is_regular(axis, stretches[begun:]) else None
         if found:
-            return replace(found, runs=(*stretches[:begun], *found.runs))
+            return replace(found, starts=(*stretches[:begun], *found.starts))
     if len(starts) > MAX_RUNS:
-        return Restarts(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
+        return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
     return _each(evidence, stretches)
 
 
@@ -392,7 +372,7 @@ def _is_regular(axis: Floats, stretches: list[int]) -> bool:
     return bool((firsts == firsts[0]).all() and (lasts[:-1] == lasts[0]).all() and lasts[-1] <= lasts[0])
 
 
-def _epochs(evidence: Counted, stretches: list[int]) -> Restarts | None:
+def _epochs(evidence: Counted, stretches: list[int]) -> Runs | None:
     """Return the epochs of stretches of one length, and the runs among them; None where they are all runs."""
     triples = list(zip(stretches, stretches[1:], stretches[2:], strict=False))
     asked = triples[:: 1 + len(triples) // MAX_ASKED]
@@ -405,7 +385,7 @@ def _epochs(evidence: Counted, stretches: list[int]) -> Restarts | None:
     if any(votes):
         sure = SURE if all(votes) else LIKELY
     why = "the loss goes on" if any(votes) else "all are of one length"
-    return Restarts(tuple(runs), epochs, _meaning(len(runs) - 1, len(epochs), sure, why))
+    return Runs(tuple(runs), epochs, meaning=_meaning(len(runs) - 1, len(epochs), sure, why))
 
 
 def _runs_of_epochs(evidence: Counted, triples: list[tuple[int, int, int]]) -> list[int]:
@@ -447,11 +427,11 @@ def _outcome(evidence: Counted, begin: int, stretch: int, row: int, end: int) ->
     return 0
 
 
-def _each(evidence: Counted, stretches: list[int]) -> Restarts:
+def _each(evidence: Counted, stretches: list[int]) -> Runs:
     """Decide for each restart by itself; those that can't be decided are like the others."""
     votes = _votes(evidence, stretches)
     if not votes:
-        return Restarts(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
+        return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
     other = 1 if fresh >= on else -1
     runs = (0, *(row for row, vote in votes.items() if (vote or other) > 0))
@@ -459,7 +439,7 @@ def _each(evidence: Counted, stretches: list[int]) -> Restarts:
     why = "the loss goes on" if on >= fresh else "the loss is back at its first level"
     if not fresh + on:
         why = "they differ in length"
-    return Restarts(runs, epochs, _meaning(len(runs) - 1, len(epochs), _certainty(votes), why))
+    return Runs(runs, epochs, meaning=_meaning(len(runs) - 1, len(epochs), _certainty(votes), why))
 
 
 def _votes(evidence: Counted, stretches: list[int]) -> dict[int, int]:
@@ -519,23 +499,6 @@ def _meaning(runs: int, epochs: int, sure: str, why: str) -> str:
     return f"{' '.join(parts)}, {sure}; not {rejected}: {why}"
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """The runs of a file.
-
-    Attributes:
-        starts: the rows at which they begin, 0 among them.
-        epochs: the rows at which the counter starts again within a run.
-        gone: the indexes of the runs that were given up and begun anew.
-        meaning: what was decided where the counter starts again, and how sure it is.
-    """
-
-    starts: tuple[int, ...] = (0,)
-    epochs: tuple[int, ...] = ()
-    gone: frozenset[int] = frozenset()
-    meaning: str = ""
-
-
 def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Runs:
     """Return the runs of a file of n rows.
 
@@ -548,14 +511,15 @@ def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Run
     found = classify(evidence)
 
     def first(index: int) -> int:
-        return first_row(int(rows[index]), counter, carries) if index else 0
+        """Return the first row of a run: evaluations before its first loss have no later step."""
+        row = int(rows[index]) if index else 0
+        while row and not carries[row - 1] and not (counter.logged[row - 1] and counter.values[row - 1] > at[index]):
+            row -= 1
+        return row
 
-    return Runs(
-        starts=tuple(map(first, found.runs)),
-        epochs=tuple(map(first, found.epochs)),
-        gone=frozenset(abandoned(evidence, found.runs)),
-        meaning=found.meaning,
-    )
+    at = counter.values[rows]
+    gone = frozenset(abandoned(evidence, found.starts))
+    return replace(found, starts=tuple(map(first, found.starts)), epochs=tuple(map(first, found.epochs)), gone=gone)
 
 
 def abandoned(evidence: Counted, runs: Sequence[int]) -> tuple[int, ...]:

@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes
+from stabtree.common.passes import extremes, sound_rows
 from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, SHARE_MOST, SHARE_SOME
 from stabtree.common.text import clean, first_few
-from stabtree.loaders.assemble.roles.choice import Choice, choose
-from stabtree.loaders.assemble.roles.loss_parts import with_total
-from stabtree.loaders.assemble.roles.uses import Plan, column_uses
-from stabtree.loaders.assemble.steps import MAX_STEP, settle, steps_of
+from stabtree.loaders.assemble.choice import Choice, choose, with_total
+from stabtree.loaders.assemble.steps import MAX_STEP, Steps, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
-from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN
-from stabtree.metrics.role import UNKNOWN
-from stabtree.metrics.table import is_time, normalize
-from stabtree.run import FileUse
+from stabtree.metrics.metric import Role
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names
+from stabtree.metrics.ranking import FAR_MORE
+from stabtree.metrics.role import UNKNOWN, describe_name
+from stabtree.metrics.table import by_name, is_time, normalize
+from stabtree.run import ColumnUse, FileUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.table import Column, Save, Table
-    from stabtree.metrics.names import Names
 
 LISTED = 12
 # What TRL's RewardTrainer logs beside the mean of its scores.
@@ -98,7 +97,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
-    table, names, summed = with_total(table, names.spelled_as_in(table.columns))
+    table, names, summed, summing = with_total(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
@@ -108,8 +107,9 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     _use_counter(used, table.counter, names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     wrong = {role: found for role, column in columns.items() if (found := _misread(column, role))}
-    misread = {role: int(np.count_nonzero(one.cells)) for role, one in wrong.items()}
-    metrics = _metrics(columns, wrong)
+    metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
+    for role in wrong.keys() & metrics.keys():
+        metrics[role] = metrics[role].without(wrong[role].cells)
     if "loss" in used and "loss" not in metrics:
         raise _empty_loss(table, used["loss"], names)
     steps = steps_of(table, used, columns, asked=names.step_column is not None)
@@ -119,8 +119,8 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
         ranks=_ranks(columns.get("rank")),
-        source=_file_use(table, Plan(roles, used, steps.source, misread, choice, summed.names, steps.lost)),
-        notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
+        source=_file_use(table, Plan(roles, used, steps, wrong, choice, summed)),
+        notes=(*table.notes, *summing, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
         choice=choice,
         epoch_ends=_epoch_ends(steps.values, epochs, steps.keep),
         saved=_saved(steps.values, table.saves),
@@ -129,19 +129,116 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     return rows if steps.keep is None else rows.pick(steps.keep)
 
 
+class Plan(NamedTuple):
+    """Which column carries what.
+
+    Attributes:
+        columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
+        used: by role the column that does.
+        steps: where the steps are from.
+        misread: by role the cells that are proved to be misread.
+        choice: what the run is judged by.
+        parts: columns that were summed up to a loss.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    used: Mapping[str, str]
+    steps: Steps
+    misread: Mapping[str, Misread]
+    choice: Choice
+    parts: frozenset[str]
+
+
 def _file_use(table: Table, plan: Plan) -> FileUse:
+    roles: dict[str, str] = {}
+    for role, names in plan.columns.items():
+        roles.update(dict.fromkeys(names, role))
     return FileUse(
         path=table.path,
         format=table.format,
         rows=table.rows,
-        columns=column_uses(table, plan),
+        columns=tuple(_use(name, roles.get(name), column, plan) for name, column in table.columns.items()),
         skipped=table.skipped,
         skipped_count=table.skipped_count,
-        steps_from=clean(plan.steps_from, 80),
-        restarts=table.restarts if plan.steps_from == table.counter else "",
+        steps_from=clean(plan.steps.source, 80),
+        restarts=table.restarts if plan.steps.source == table.counter else "",
         lost_share=table.lost_share,
         unread=table.unread,
     )
+
+
+def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> ColumnUse:
+    """Return which metric a column was read as, or why it was ignored, and how many values it holds."""
+    why, kind = _ignored(name, role, column, plan), _kind(name, role, plan)
+    if column is None:
+        return ColumnUse(clean(name, SHOWN), None, why, role=kind)
+    if column.logged is None:
+        values = column.values[sound_rows(column)]
+    else:
+        values = column.held[np.isfinite(column.held)]
+    use = ColumnUse(
+        name=clean(name, SHOWN),
+        metric=None,
+        why=why,
+        logged=column.count,
+        first=float(values[0]) if len(values) else None,
+        last=float(values[-1]) if len(values) else None,
+        nonfinite=column.count - len(values),
+        role=kind,
+    )
+    if role is None or why:
+        return use
+    unread, wrong = column.bad, np.count_nonzero(plan.misread[role].cells) if role in plan.misread else 0
+    if role == "step":
+        unread, held = max(unread, plan.steps.lost), column.held
+        if whole_steps(column) is None:
+            wrong += np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held)))
+    why = f"{column.bad} cells are not numbers" if column.bad else ""
+    why = "labels" if column.coded else why
+    return replace(use, metric=role, why=why, misread=unread + int(wrong), filled=column.count + unread)
+
+
+def _kind(name: str, metric: str | None, plan: Plan) -> str:
+    """Return what a column holds: what it is read as, unless its name is more exact."""
+    reading = plan.choice.readings.get(name) or describe_name(name)
+    known = by_name().get((metric or "").partition("/")[0])
+    if name in plan.parts:
+        return Role.PART
+    named = known is None or known.role is Role.OTHER or (reading.loss and reading.kind)
+    return reading.role if named or known is None else known.role
+
+
+def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> str:
+    """Return why a column carries no metric; nothing if it does."""
+    if role is None or column is None:
+        return _unknown(name, plan, known=role is not None)
+    if not column.count:
+        return "never logged"
+    used = plan.used.get(role, name)
+    if used != name:
+        names = plan.columns[role]
+        why = ", which has far more values" if names.index(used) > names.index(name) else ""
+        return f"{role} is read from {clean(used, 40)}{why}"
+    if plan.steps.source == name or role not in ("epoch", "step"):
+        return ""
+    return (
+        f"steps are read from {clean(plan.steps.source, 40)}" if role == "epoch" else "no usable steps, see the notes"
+    )
+
+
+def _unknown(name: str, plan: Plan, *, known: bool) -> str:
+    """Return why a column has no role, or one but no values: there was no room for it."""
+    role = Names().role(name)  # what the name means where the user names no column
+    if role in (RUN, PHASE):
+        return f"names the {'run' if role == RUN else 'phase'}"
+    if name in plan.parts:
+        return "a part of the loss"
+    if known:
+        return "left out to save memory"
+    if role not in plan.used:
+        return "not a known metric"
+    far = any(one.column == name and one.why == FAR_MORE for one in plan.choice.ranking.candidates)
+    return f"{role} is read from {clean(plan.used[role], 40)}" + (f", {FAR_MORE}" if far else "")
 
 
 class Misread(NamedTuple):
@@ -179,14 +276,6 @@ def _are_scattered(odd: Bools) -> bool:
     count = np.count_nonzero(odd)
     few = SHARE_SOME * len(odd) < count < MISREAD_SHARE * len(odd)
     return bool(few and np.count_nonzero(odd[1:] != odd[:-1]) >= SHARE_MOST * count)
-
-
-def _metrics(columns: Mapping[str, Column], wrong: Mapping[str, Misread]) -> dict[str, Column]:
-    """Return the columns that hold metrics, without the cells that are misread."""
-    metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
-    for role in wrong.keys() & metrics.keys():
-        metrics[role] = metrics[role].without(wrong[role].cells)
-    return metrics
 
 
 def _others(table: Table, names: Names, used: Mapping[str, str]) -> dict[str, Column]:

@@ -9,7 +9,7 @@ from stabtree.common.answer import NO
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.context.find import context_of
-from stabtree.loaders.assemble.roles.choice import ENOUGH
+from stabtree.loaders.assemble.choice import ENOUGH
 from stabtree.report.model.run_facts import step_range
 from stabtree.report.model.words import MAX_ACCEPTED, accepted_notes, title
 from stabtree.report.screen.path import chain
