@@ -48,13 +48,6 @@ def test_the_length_of_an_episode_counts_no_steps(tmp_path: Path, header: str) -
     assert len(run.series["reward"]) == 60
 
 
-def test_an_evaluation_beside_each_epoch_leaves_the_steps_alone(tmp_path: Path) -> None:
-    """Keras writes its evaluations at the count of batches, between rows at the count of epochs."""
-    rows = "".join(f"{epoch},{4 - epoch / 10},\n{epoch * 15 % 400 + 7},,{5 - epoch / 10}\n" for epoch in range(30))
-    run = load_run(write(tmp_path, "step,loss,eval_loss\n" + rows))
-    assert run.series["loss"].steps.tolist() == list(range(30))
-
-
 @pytest.mark.parametrize(
     ("rows", "meaning"),
     [

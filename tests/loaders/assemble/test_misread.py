@@ -57,14 +57,6 @@ def test_no_green_verdict_rests_on_misread_values(tmp_path: Path, change: Callab
     assert verdict(run) not in ("ok", "note")
 
 
-def test_what_was_found_is_told_all_the_same(tmp_path: Path) -> None:
-    """Misread values take no alarm away."""
-    run = load(tmp_path, lambda cell: f"-{cell}")
-    lines = [f"{i},{'nan' if i >= 300 else value}" for i, value in enumerate(run.series["loss"].values.tolist())]
-    broken = load_run(write(tmp_path, "step,loss\n" + "\n".join(lines) + "\n", "broken.csv"))
-    assert verdict(broken) == "critical"
-
-
 def test_what_may_well_be_logged_is_not_misread() -> None:
     """Neither a loss that blows up, nor one around 0 or below it, nor numbers that are whole, all or for their size."""
     rng = np.random.default_rng(5)
@@ -91,14 +83,6 @@ def test_cells_of_other_kinds_are_counted(tmp_path: Path) -> None:
     assert len(run.series["loss"]) == 30
     assert "Cells of loss that are not numbers: 30, not logged (line 2: '[1.2]')." in run.notes
     assert run.sources[0].columns[1].misread == 30
-
-
-def test_no_green_verdict_rests_on_half_of_the_rows(tmp_path: Path) -> None:
-    """Rows that are left out for their negative step are misread like any other."""
-    lines = [f"{i if i % 2 else -i - 2},{cell}" for i, cell in enumerate(LOSS)]
-    run = load_run(write(tmp_path, "step,loss\n" + "\n".join(lines) + "\n"))
-    assert any("impossible step in step: 300 skipped" in note for note in run.notes)
-    assert verdict(run) == "unknown"
 
 
 ARABIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
@@ -159,14 +143,6 @@ def test_no_loss_is_read_a_thousand_times_as_large(tmp_path: Path, other: str, m
     assert len(run.series["loss"]) == 600
 
 
-def test_negative_steps_of_a_text_log_are_told(tmp_path: Path) -> None:
-    """A line that names the step -300 is not one of the step before it."""
-    lines = "".join(f"step: {i - 300} loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
-    run = load_run(write(tmp_path, lines, "a.log"))
-    assert run.sources[0].skipped_count == 300
-    assert verdict(run) == "unknown"
-
-
 def without_steps(keep: Callable[[int], bool]) -> str:
     """A text log of which some lines name no step."""
     return "".join(f"{f'step {i} ' if keep(i) else ''}loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
@@ -182,13 +158,6 @@ def test_rows_without_a_step_stand_between_those_with_one(tmp_path: Path, every:
         run = load_run(write(tmp_path, content, name))
         assert run.series["loss"].steps.tolist() == [*range(600)]
         assert any("placed evenly between" in note for note in run.notes)
-
-
-def test_rows_whose_step_nothing_tells_leave_the_run_unjudged(tmp_path: Path) -> None:
-    """From step 300 on no line names one: these losses are counted, and no green verdict rests on the others."""
-    run = load_run(write(tmp_path, without_steps(lambda i: i < 300), "a.log"))
-    assert any("hides 300 values of the loss" in note for note in run.notes)
-    assert verdict(run) == "unknown"
 
 
 def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:
