@@ -9,7 +9,6 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.formats import NOBODY, surest
 from stabtree.loaders.source import in_memory
-from stabtree.loaders.table import Table
 from stabtree.run import ROW_NUMBER
 
 if TYPE_CHECKING:
@@ -98,8 +97,6 @@ class LineRows:
             if self._full:
                 self._loader = loader
             tables = loader.read(source, self._names)
-            if isinstance(tables, Table):
-                tables = (tables,)
             rows = chain.from_iterable(_rows(to_rows(table, self._names)) for table in tables)
             return list(rows), sum(table.earlier_rows for table in tables)
         except StabtreeError:
