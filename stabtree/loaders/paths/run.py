@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.several_runs import split
-from stabtree.loaders.json.frame import kept_in
-from stabtree.loaders.json.values import values_table
+from stabtree.loaders.json.values import kept_in, values_table
 from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
 from stabtree.loaders.paths.read import Found, read_files, select_run
 from stabtree.loaders.paths.several import deduplicated

@@ -124,21 +124,20 @@ class ColumnBuilder:
         self.given_up = self.given_up or (self.optional and _are_text(cells[:FIRST_CELLS]))
         if self.given_up:
             return
+        types = set(map(type, cells))
         try:
-            numbers = parse_numbers(",".join([cell or "null" for cell in cells]))  # type: ignore[misc]
-        except TypeError:
-            numbers = []
-        if len(numbers) == len(cells):
-            self.add_parsed(numbers)
-            return
-        try:
-            if may_be_misread(cells):
+            if types == {str}:
+                numbers = parse_numbers(",".join([cell or "null" for cell in cells]))  # type: ignore[misc]
+                if len(numbers) == len(cells):
+                    self.add_parsed(numbers)
+                    return
+                # Python reads `1_234` and digits of other scripts.
+                types = {float} if plain("".join(cells)) else types  # type: ignore[arg-type]
+            if not types <= {float, int}:
                 raise ValueError
-            values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))  # type: ignore[arg-type]
-        except (ValueError, TypeError, OverflowError):
+            self.add_numbers(np.fromiter(map(float, cells), dtype=np.float64, count=len(cells)))  # type: ignore[arg-type]
+        except (ValueError, OverflowError):
             self._add_each(cells, lines)
-        else:
-            self.add_numbers(values)
 
     def pad(self, count: int) -> None:
         """Append empty cells until there are `count`, for rows whose header lacks the column."""
@@ -245,17 +244,6 @@ def as_cell(value: Any) -> Cell:
 def example(line: int, cell: object) -> str:
     """Describe a cell by its line and its text: `line 7: 'abc'`."""
     return f"line {line}: {clean(cell, 40)!r}"
-
-
-def may_be_misread(cells: Sequence[Cell]) -> bool:
-    """Return whether Python may wrongly read a cell as a number: `1_234`, digits of other scripts, true."""
-    try:
-        text = "".join(cells)  # type: ignore[arg-type]
-    except TypeError:
-        if bool in set(map(type, cells)):
-            return True
-        text = "".join([cell for cell in cells if isinstance(cell, str)])
-    return not plain(text)
 
 
 def _label(cell: Cell) -> str | None:

@@ -17,8 +17,8 @@ from stabtree.loaders import load_run
 from stabtree.loaders.folder import MAX_DEPTH, entries
 from stabtree.loaders.formats import choose
 from stabtree.loaders.json import manifest
-from stabtree.loaders.json.wrapped import is_wrapped
-from stabtree.loaders.packed.unpack import chunks
+from stabtree.loaders.json.lines import is_wrapped
+from stabtree.loaders.source import chunks
 from stabtree.loaders.source import open_source
 from stabtree.loaders.tables.delimited import find_layout, head_of
 from stabtree.loaders.tensorboard.loader import EVAL, MARK
