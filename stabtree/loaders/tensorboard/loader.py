@@ -13,11 +13,12 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import entries, find, settings_file, size_of
+from stabtree.loaders.folder import entries, find, settings_file, shown, size_of
 from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
 from stabtree.loaders.table import Table
 from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
+from stabtree.loaders.tensorboard.resumes import Stretch, chained
 from stabtree.loaders.tensorboard.scalars import Scalars
 from stabtree.metrics.table import normalize
 
@@ -167,13 +168,28 @@ def runs_below(
     for parts in found:
         runs.setdefault(_run_of(parts, found, path), []).append(parts)
 
-    for home, folders in runs.items():
-        events = chain.from_iterable(_folder_events(path, parts, home, found[parts]) for parts in folders)
-        own = path.joinpath(*home)
+    events = {
+        home: [one for parts in folders for one in _folder_events(path, parts, home, found[parts])]
+        for home, folders in runs.items()
+    }
+    chains = [[home] for home in runs]
+    if len(runs) > 1:
+        chains = chained(
+            {home: Stretch(merge([one.points for one in own]), _config(own)) for home, own in events.items()}
+        )
+    for homes in chains:
+        own = path.joinpath(*homes[0])
+        settings = [_settings(path.joinpath(*home)) for home in homes]
         try:
-            yield own, _table(clean(own), [*events, _settings(own)], names)
+            table = _table(clean(own), [*chain.from_iterable(events.pop(home) for home in homes), *settings], names)
         except StabtreeError as error:
             yield own, error
+            continue
+        if len(homes) > 1:
+            later = ", ".join(map(shown, homes[1:]))
+            note = f"{shown(homes[0])} goes on in {later}: one run with its resumes."
+            table = replace(table, notes=(note, *table.notes))
+        yield own, table
 
 
 def events_in(path: Path) -> dict[Parts, list[str]]:
