@@ -170,7 +170,7 @@ def _unknown(source: Source, names: Names) -> StabtreeError:
     if source.binary:
         problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
         return StabtreeError(problem, where=source.path, hint=hint)
-    return delimited.explain_unread(source, names) or StabtreeError(
+    return StabtreeError(
         f"is in no format that stabtree knows; it begins with {_first_line(source)!r}",
         where=source.path,
         # Only a text log is known by the names in it.

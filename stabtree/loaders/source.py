@@ -5,27 +5,43 @@ from __future__ import annotations
 import codecs
 import difflib
 import io
+import lzma
 import re
 import stat
 import sys
+import zlib
 from dataclasses import field, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
-from stabtree.loaders.packed.content import binary_kind, encoding_of
-from stabtree.loaders.packed.unpack import MAX_BYTES, Stored, chunks, packing, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # Long enough for the header of a log with some norm of each of ten thousand layers.
 HEAD_BYTES = 1 << 18
 # A longer line is no row of metrics; what comes after this many characters is dropped.
 MAX_LINE = 16 << 20
+# Small enough that what is made of a piece stays in the processor's cache.
+CHUNK_BYTES = 1 << 17
+# Far above any metrics file.
+MAX_BYTES = 4 << 30
+# Logs shrink ten to fifty times; what shrinks more than this, and grows large, is no log.
+MAX_RATIO = 150
+FREE_BYTES = 64 << 20
+# What `zstd --long` writes; a header may ask for far more, which is allocated before a byte is read.
+ZSTD_WINDOW = 128 << 20
+# First bytes, name, and bytes to decompress at once: of what shrinks most, a piece grows to 16 MiB.
+PACKINGS = (
+    (b"\x1f\x8b", "gzip", 1 << 14),
+    (b"BZh", "bzip2", 256),
+    (b"\xfd7zXZ\x00", "xz", 1 << 11),
+    (b"\x28\xb5\x2f\xfd", "zstd", 256),
+)
 NAME_METRICS = "name the file that the trainer wrote its metrics to"
 
 _COLOURS = "Terminal escape codes were removed."
@@ -33,6 +49,29 @@ _COLOURS = "Terminal escape codes were removed."
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
 # A byte order mark that is not at the beginning: in front of a header that a second writer appended.
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
+# The share of characters that no text holds, above which a file is binary.
+MAX_ODD = 0.1
+_ODD = re.compile("[\N{REPLACEMENT CHARACTER}\x01-\x07\x0b\x0e-\x1a\x1c-\x1f]")
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_BINARY = (
+    (b"PAR1", "a Parquet file"),
+    (b"ARROW1", "a Feather file"),
+    (b"FEA1", "a Feather file"),
+    (b"PK\x03\x04", "a zip archive (or .npz, .pt, .xlsx)"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"\x89PNG", "an image"),
+    (b"\x7fELF", "a program"),
+    (b"\x80\x04", "a pickle"),
+    (b"\x80\x05", "a pickle"),
+)
 
 
 class Sure(IntEnum):
@@ -46,10 +85,15 @@ class Sure(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Stored):
+class Source:
     """An input that was opened once to see what it is.
 
     Attributes:
+        path: the input's name as the user gave it, safe to print.
+        file: its path; None for standard input.
+        stored: all of standard input, which can't be read twice, or the first lines of a file; empty for a whole file.
+        size: bytes as stored.
+        packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
         data: the first 256 KiB, decompressed.
         head: the same decoded, lines ending as in `lines`; bytes that can't be decoded are replaced.
         encoding: the codec that decodes it.
@@ -58,6 +102,11 @@ class Source(Stored):
         cut: whether it is compressed, and cut or damaged within its first 256 KiB.
     """
 
+    path: str
+    file: Path | None
+    stored: bytes = field(repr=False)
+    size: int
+    packed: str = ""
     data: bytes = field(default=b"", repr=False)
     head: str = field(default="", repr=False)
     encoding: str = "utf-8"
@@ -157,6 +206,139 @@ class Lines:
                 decoder.errors = "strict"
         if replaced:
             self.notes.append(f"Bytes that are not {self.source.encoding} were replaced.")
+
+
+def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
+    """Yield the decompressed bytes, then one empty chunk to close the decoder. What was damaged goes to `notes`.
+
+    Raises:
+        StabtreeError: if the file has gone, can't be decompressed at all, or grows beyond all bounds.
+    """
+    zstandard: Any = sys.modules.get("zstandard")
+    broken = (zlib.error, OSError, lzma.LZMAError, EOFError, *((zstandard.ZstdError,) if zstandard else ()))
+    total = 0
+    try:
+        raw = source.file.open("rb") if source.file and not source.stored else io.BytesIO(source.stored)
+    except OSError as error:
+        raise unreadable(error, source.path) from None
+    with raw:
+        pieces = _unpacked(raw, source) if source.packed else iter(lambda: raw.read(CHUNK_BYTES), b"")
+        while True:
+            try:
+                chunk = next(pieces, b"")
+            except MemoryError:
+                hint = "decompress it yourself, and name the result"
+                raise StabtreeError("takes more memory to unpack than there is", where=source.path, hint=hint) from None
+            except broken as error:
+                if not total:
+                    cut = isinstance(error, EOFError)
+                    problem = "it is cut before anything of it can be decompressed" if cut else clean(error)
+                    hint = "copy it again from where it was written" if cut else "check the file"
+                    raise StabtreeError(f"can't be read: {problem}", where=source.path, hint=hint) from None
+                damage = f"is damaged before byte {raw.tell():,}"
+                if isinstance(error, EOFError):
+                    damage = "ends inside its compressed data"
+                notes.append(f"The file {damage} (of {source.size:,} bytes): what comes before was read.")
+                chunk = b""
+            total += len(chunk)
+            if source.packed and total > max(FREE_BYTES, MAX_RATIO * raw.tell()):
+                raise StabtreeError(
+                    f"grows to more than {MAX_RATIO} times its size when it is decompressed, which no log does",
+                    where=source.path,
+                    hint="decompress it yourself if you trust it, and name the result",
+                )
+            if total > MAX_BYTES:
+                hint = "thin the log out, or name a smaller file"
+                raise StabtreeError("holds more than 4 GiB, which is not a metrics file", where=source.path, hint=hint)
+            yield chunk
+            if not chunk:
+                return
+
+
+def _unpacked(raw: Any, source: Source) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file in which any number of packed parts follow each other.
+
+    Raises:
+        EOFError: if the file ends inside a part.
+    """
+    size = next(size for _, name, size in PACKINGS if name == source.packed)
+    new = _decompressor(source)
+    unpacker: Any = None
+    parts, total, rest = list[bytes](), 0, b""
+    while piece := rest or raw.read(size):
+        unpacker = unpacker or new()
+        rest = b""
+        parts.append(unpacker.decompress(piece))
+        total += len(parts[-1])
+        if unpacker.eof:
+            rest, unpacker = unpacker.unused_data.lstrip(b"\0"), None  # some pad a part with zeros
+        if total >= CHUNK_BYTES:
+            yield b"".join(parts)
+            parts, total = [], 0
+    if total:
+        yield b"".join(parts)
+    if unpacker:
+        raise EOFError
+
+
+def _decompressor(source: Source) -> Callable[[], Any]:
+    """Return what makes a decompressor for one part of a packed file.
+
+    Raises:
+        StabtreeError: if it is not installed.
+    """
+    if source.packed == "gzip":
+        return lambda: zlib.decompressobj(wbits=31)
+    if source.packed == "bzip2":
+        import bz2
+
+        return bz2.BZ2Decompressor
+    if source.packed == "xz":
+        return lzma.LZMADecompressor
+    try:
+        import zstandard
+    except ImportError:
+        hint = "pip install 'stabtree[zstd]'"
+        problem = "is compressed with zstd, which needs an extra package"
+        raise StabtreeError(problem, where=source.path, hint=hint) from None
+    return lambda: zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW).decompressobj()
+
+
+def packing(data: bytes) -> str:
+    """Return the compression that these first bytes show; nothing for none."""
+    return next((name for magic, name, _ in PACKINGS if data.startswith(magic)), "")
+
+
+def unreadable(error: Exception, shown: str) -> StabtreeError:
+    """Return the error for a file that the system does not let us read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return StabtreeError(f"can't be read: {clean(reason)}", where=shown, hint="check the path and its rights")
+
+
+def encoding_of(data: bytes) -> tuple[str, int]:
+    """Return codec and length of the byte order mark. PowerShell's `>` writes UTF-16, not always with a mark."""
+    for mark, codec in _BOMS:
+        if data.startswith(mark):
+            marks = 1
+            while data.startswith(mark, marks * len(mark)):
+                marks += 1  # two programs that each wrote one
+            return codec, marks * len(mark)
+    head = data[:2048]
+    for codec, high, low in (("utf-16-le", head[1::2], head[0::2]), ("utf-16-be", head[0::2], head[1::2])):
+        if len(head) > 3 and high.count(0) > 0.7 * len(high) and low.count(0) < 0.1 * len(low):
+            return codec, 0
+    return "utf-8", 0
+
+
+def binary_kind(data: bytes, text: str) -> str:
+    """Return what kind of binary file begins like this; empty for text."""
+    for magic, kind in _BINARY:
+        if data.startswith(magic):
+            return kind
+    head = text[:4096]
+    if len(_ODD.findall(head)) > MAX_ODD * len(head):
+        return "a binary file"
+    return ""
 
 
 def without_escapes(text: str) -> str:

@@ -42,7 +42,7 @@ TOOLS_ORDER = (("__init__",), ("check",), ("anonymize", "compare"), ("fleet",), 
 # Inside loaders: what all formats share, the formats, what makes a run of tables, what looks for the files,
 # what reads a configuration that has no log yet.
 LOADERS_ORDER = (
-    ("packed", "config"),
+    ("protobuf", "config"),
     ("source",),
     ("table",),
     ("counters",),
@@ -213,7 +213,6 @@ def test_a_format_knows_of_no_other_but_for_cells_json_and_printed_lines() -> No
                 ("loaders", "tables", "cells"),
                 ("loaders", "json", "lines"),
                 ("loaders", "json", "rows"),
-                ("loaders", "json", "wrapped"),
                 ("loaders", "text", "messages"),
                 ("loaders", "text", "reader"),
             }, f"{own} imports {shared}"

@@ -1,28 +1,31 @@
-"""One JSON document of metrics: an array of records, an object of columns, or pretty-printed objects in a row."""
+"""One JSON document of metrics: an array of records, an object of columns, objects in a row, or a course inside one."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.json import nested
-from stabtree.loaders.json.columns import columns_table, without_settings
-from stabtree.loaders.json.lines import parse, parse_object, repeated_keys
+from stabtree.loaders.json.lines import is_wrapped, parse, parse_object, repeated_keys
 from stabtree.loaders.json.rows import JsonRows
-from stabtree.loaders.json.whole import objects, text_of
-from stabtree.loaders.json.wrapped import is_wrapped
-from stabtree.loaders.source import HEAD_BYTES, Sure
-from stabtree.loaders.table import Table, check_width
+from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
+from stabtree.loaders.table import Column, Table, check_width
+from stabtree.loaders.tables.cells import builder_of
 from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
+# A document is parsed whole, at some ten times its size; no trainer's state comes near this.
+MAX_TEXT = 512 << 20
+MAX_DEPTH = 3
+MIN_VALUES = 2  # values that make a list of them a course
 # The keys of an object of columns: each is followed by a list of cells, or by an object from row to cell.
 _KEY = re.compile(r'"((?:[^"\\]|\\.){1,200})"\s*:\s*(?:\[\s*[^\s\[{\]]|\{\s*"\d{1,9}"\s*:)')
 _ROW_KEY = re.compile(r'\{\s*"\d')
@@ -30,26 +33,87 @@ _ROW = re.compile(r"\d{1,9}")
 _ARRAY = re.compile(r"\[\s*\{")
 _TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
 _INNER = re.compile(r'"(series|metrics|history|log_history|rows|records)"\s*:')
+_BETWEEN = re.compile(r"[\s,]*")
+_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "test", "dev"))
+
+
+def text_of(source: Source, notes: list[str]) -> str:
+    """Return the text of a document; what had to be replaced in it goes to `notes`.
+
+    Raises:
+        StabtreeError: if it is too large to be parsed as one.
+    """
+    lines = source.lines()
+    parts, size = list[str](), 0
+    for block in lines.blocks():
+        parts.append(block)
+        size += len(block)
+        if size > MAX_TEXT:
+            hint = "write one object a line (JSON lines), which can be of any size"
+            raise StabtreeError("is one JSON document of more than 512 MiB", where=source.path, hint=hint)
+    notes += lines.notes
+    return "".join(parts)
+
+
+def objects(text: str, start: int = 0) -> list[dict[str, Any]]:
+    """Return the objects that follow each other from `start` on, up to the first thing that is none."""
+    decoder = json.JSONDecoder()
+    complete: list[dict[str, Any]] = []
+    while True:
+        start = _BETWEEN.match(text, start).end()  # type: ignore[union-attr]
+        if not text.startswith("{", start):
+            return complete
+        try:
+            value, start = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return complete
+        complete.append(value)
+
+
+def records(values: Any) -> list[dict[str, Any]]:
+    """Return the entries of a list that are objects; none if it is no list."""
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+
+
+def without_settings(lists: Mapping[str, list[Any]], logged: Collection[str]) -> dict[str, list[Any]]:
+    """Return the lists no longer than those known to be logged; layer sizes and betas are configuration."""
+    longest = max((len(lists[name]) for name in logged), default=0)
+    return {name: cells for name, cells in lists.items() if len(cells) <= longest or name in logged}
+
+
+def columns_table(
+    source: Source, format_: str, lists: Mapping[str, list[Any]], names: Names, notes: tuple[str, ...]
+) -> Table:
+    """Return the table of an object of columns; what is shorter than the longest is not logged at the end.
+
+    Raises:
+        StabtreeError: if there are too many columns.
+    """
+    check_width(len(lists), source.path)
+    rows = max(map(len, lists.values()), default=0)
+    short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
+    if short:
+        notes = (*notes, f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.")
+    columns: dict[str, Column | None] = dict.fromkeys(lists)
+    for name, cells in lists.items():
+        builder = builder_of(name, names)
+        builder.add(cells + [None] * (rows - len(cells)), range(1, rows + 1))
+        columns[name] = None if builder.given_up else builder.column()
+    return Table(source.path, source.describe(format_), rows, columns, notes=notes)
 
 
 def sniff(source: Source, names: Names) -> Sure:
     """Return how surely this is one document of metrics."""
     head = source.head.lstrip()
-    if source.binary or not _is_json(head):
+    if source.binary or not head.startswith(("[", "{")) or is_wrapped(head):
         return Sure.NO
     if _ARRAY.match(head):
         return Sure.LIKELY
-    first = head.split("\n", 1)[0].strip()
-    if first == "{" and _TWO.search(head) and objects(head):
+    if head.split("\n", 1)[0].strip() == "{" and _TWO.search(head) and objects(head):
         return Sure.MAYBE
     if _has_known_columns(head, names) and (len(source.data) >= HEAD_BYTES or parse_object(head) is not None):
         return Sure.SURELY
     return Sure.NO
-
-
-def _is_json(head: str) -> bool:
-    """Return whether a text begins as JSON that no logger has wrapped."""
-    return head.startswith(("[", "{")) and not is_wrapped(head)
 
 
 def _has_known_columns(head: str, names: Names) -> bool:
@@ -57,7 +121,7 @@ def _has_known_columns(head: str, names: Names) -> bool:
     # Rows of numbers hold neither lists nor objects from row to cell, and the search for keys is slow on them.
     if head.startswith("[") or not ("[" in head or _ROW_KEY.search(head)) or _INNER.search(head):
         return False
-    return any(names.metric(key) or names.role(key) == "step" or describe_name(key).named for key in _KEY.findall(head))
+    return any(_is_judged(key, names) or names.metric(key) or names.role(key) == "step" for key in _KEY.findall(head))
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
@@ -69,13 +133,20 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     notes: list[str] = []
     text = text_of(source, notes)
     value = _parse(source, text, notes)
-    if isinstance(value, dict):
-        lists = _lists(value, names, source.path)
-        if not lists:
-            return nested.read(value, source, names)
-        return columns_table(source, "json columns", lists, names, (*notes, *repeated_keys(text, 1)))
-    rows = JsonRows(names, source.path)
     notes += repeated_keys(text, 1)
+    if isinstance(value, dict):
+        lists = {}
+        for name, cells in value.items():
+            if isinstance(cells, list):
+                lists[str(name)] = cells
+            elif isinstance(cells, dict) and cells and all(map(_ROW.fullmatch, cells)):  # as pandas writes them
+                lists[str(name)] = [cells[key] for key in sorted(cells, key=int)]
+        check_width(len(lists), source.path)
+        lists = without_settings(lists, {name for name in lists if names.wanted(name) or names.counts(name)})
+        if not lists:
+            return read_nested(value, source, names)
+        return columns_table(source, "json columns", lists, names, tuple(notes))
+    rows = JsonRows(names, source.path)
     if dropped := rows.add_all(value):
         notes.append(f"Entries of the array that are not objects: {dropped}, skipped.")
     return rows.table(source, "json records", (*notes, *rows.notes))
@@ -90,28 +161,91 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list
     try:
         value = parse(text)
     except ValueError as error:
-        found = objects(text, text.find("[") + 1 if text.lstrip().startswith("[") else 0)
-        if not found:
+        complete = objects(text, text.find("[") + 1 if text.lstrip().startswith("[") else 0)
+        if not complete:
             raise StabtreeError(clean(error, 120), where=source.path, hint="correct it, or export it again") from None
         if "Extra data" not in str(error):
-            notes.append(f"The file {clean(error, 120)}: the {len(found):,} complete objects before that were read.")
-        return found
+            notes.append(f"The file {clean(error, 120)}: the {len(complete):,} complete objects before that were read.")
+        return complete
     if isinstance(value, dict | list):
         return value
     raise StabtreeError("holds one value, no metrics", where=source.path, hint="name the metrics file")
 
 
-def _lists(value: Mapping[str, Any], names: Names, path: str) -> dict[str, list[Any]]:
-    """Return the columns of an object: its lists, and its objects from row to cell as pandas writes them.
+class _Course(NamedTuple):
+    """What was logged of a run: rows, or lists of values by name; and the keys that lead to it."""
+
+    path: tuple[str, ...]
+    rows: list[dict[str, Any]]
+    lists: dict[str, list[Any]]
+
+
+def holds_nested(content: Mapping[str, Any], names: Names) -> bool:
+    """Return whether the course of a run is inside an object, below its own columns."""
+    return any(course.path or course.rows for course in _courses(content, names, ()))
+
+
+def read_nested(content: Mapping[str, Any], source: Source, names: Names) -> tuple[Table, ...]:
+    """Read the course inside an object, several for several runs.
 
     Raises:
-        StabtreeError: if there are too many columns.
+        StabtreeError: if there is none.
     """
-    lists = {}
-    for name, cells in value.items():
-        if isinstance(cells, list):
-            lists[str(name)] = cells
-        elif isinstance(cells, dict) and cells and all(map(_ROW.fullmatch, cells)):
-            lists[str(name)] = [cells[key] for key in sorted(cells, key=int)]
-    check_width(len(lists), path)
-    return without_settings(lists, {name for name in lists if names.wanted(name) or names.counts(name)})
+    courses = list(_courses(content, names, ()))
+    if not courses:
+        raise StabtreeError("is an object that holds no columns", where=source.path, hint=NAME_METRICS)
+    if len({course.path[:-1] for course in courses}) == 1 and all(course.rows for course in courses):
+        # By epoch and by step, say: of one run the longer one shows more.
+        courses = [max(courses, key=lambda course: len(course.rows))]
+    tables = []
+    for course in courses:
+        rows = JsonRows(names, source.path)
+        rows.add_all(course.rows)
+        if course.lists:
+            tables.append(columns_table(source, "json columns", course.lists, names, ()))
+        else:
+            tables.append(rows.table(source, "json records", tuple(rows.notes)))
+    if len(tables) == 1:
+        return (tables[0],)
+    runs = [clean("/".join(course.path), 60) for course in courses]
+    return tuple(replace(table, run=run) for table, run in zip(tables, runs, strict=True))
+
+
+def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> Iterator[_Course]:
+    """Yield what was logged in an object or below it."""
+    lists = {str(key): cells for key, cells in value.items() if _is_list(cells)}
+    splits = {key: inner for key, inner in value.items() if isinstance(inner, dict) and str(key).lower() in _SPLITS}
+    if len(splits) > 1:
+        for split, inner in splits.items():
+            lists |= {f"{split}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
+    if judged := {key for key in lists if _is_judged(key, names)}:
+        yield _Course(path, [], without_settings(lists, judged))
+    elif len(value) >= MIN_VALUES and all(_ROW.fullmatch(str(k)) and isinstance(row, dict) for k, row in value.items()):
+        rows = [value[key] for key in sorted(value, key=int)]
+        if _is_course(rows, names, counted=True):
+            yield _Course(path, rows, {})
+    else:
+        for key, inner in value.items():
+            if isinstance(inner, dict) and len(path) < MAX_DEPTH:
+                yield from _courses(inner, names, (*path, str(key)))
+            elif isinstance(inner, list) and _is_course(inner, names, counted=False):
+                yield _Course((*path, str(key)), records(inner), {})
+
+
+def _is_list(cells: object) -> bool:
+    if not isinstance(cells, list) or len(cells) < MIN_VALUES:
+        return False
+    return all(isinstance(cell, int | float | None) for cell in cells) and any(cell is not None for cell in cells)
+
+
+def _is_course(rows: list[Any], names: Names, *, counted: bool) -> bool:
+    """Return whether these are the rows of a log: objects with a step and with what a run is judged by."""
+    first: dict[str, Any] = {}
+    for row in records(rows[:100]):
+        first = {**row, **first}
+    judged = any(_is_judged(str(key), names) or isinstance(cell, dict) for key, cell in first.items())
+    return len(rows) >= MIN_VALUES and judged and (counted or any(names.counts(str(key)) for key in first))
+
+
+def _is_judged(key: str, names: Names) -> bool:
+    return names.metric(key) in ("loss", "eval_loss", "reward") or describe_name(key).named

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, train, eval and config rows mixed."""
+"""JSON lines: one object a line, train, eval and config rows mixed; and printed text that a container kept so."""
 
 from __future__ import annotations
 
@@ -9,34 +9,41 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.json.rows import JsonRows
-from stabtree.loaders.json.wrapped import is_wrapped
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Skips, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
-_END = "\n"
 LISTED = 5
 # printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
 _BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
+# The stream of a piece of printed text in Docker's, Kaggle's and CloudWatch's spellings.
+_STREAM = re.compile(r'"(?:stream|stream_name|fd|source)"\s*:\s*"std(?:out|err)"')
+_TEXT = ("data", "log", "message", "msg", "line", "text")
+# A longer piece without a line end is no line of a log.
+_LONGEST = 1 << 20
 
 
-def parse(line: str) -> Any:
-    """Parse the JSON value of a line, `nan` and `inf` in any spelling included.
+def parse(text: str) -> Any:
+    """Parse a JSON value, `nan` and `inf` in any spelling included.
 
     Raises:
         ValueError: if it is not JSON, with a reason fit to print.
     """
     try:
         try:
-            return _loads(line)
+            return _loads(text)
         except ValueError:
-            spelled = _BARE.sub(lambda m: m[1].strip("+") + ("NaN" if m[2][0] in "nN" else "Infinity"), line)
+            spelled = _BARE.sub(lambda m: m[1].strip("+") + ("NaN" if m[2][0] in "nN" else "Infinity"), text)
             return _loads(spelled.replace("-NaN", "NaN"))
     except RecursionError:
         raise ValueError("is nested too deeply") from None
@@ -58,12 +65,22 @@ def _with_broken(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return kept
 
 
+def parse_fast(text: str) -> Any:
+    """Return the value of a JSON text; a faster parser reads what is strict JSON.
+
+    Raises:
+        ValueError: if it is not JSON, with a reason fit to print.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return parse(text)
+
+
 def parse_object(text: str) -> dict[str, Any] | None:
     """Return the object that a text is, None if it is none."""
-    if "{" not in text:
-        return None
     try:
-        value = parse(text)
+        value = parse(text) if "{" in text else None
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -71,23 +88,20 @@ def parse_object(text: str) -> dict[str, Any] | None:
 
 def repeated_keys(text: str, line: int) -> tuple[str, ...]:
     """Return a note on keys that occur twice in the first object of a JSON text, of which parsers keep the last."""
-    found: dict[str, None] = {}
+    twice: dict[str, None] = {}
 
     def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         kept = dict(pairs)
         if len(kept) < len(pairs):
-            counts = Counter(name for name, _ in pairs)
-            found.update((name, None) for name, times in counts.items() if times > 1)
+            twice.update((name, None) for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         return kept
 
     try:
         json.JSONDecoder(object_pairs_hook=keep).raw_decode(text, max(0, text.find("{")))
     except (ValueError, RecursionError):
         return ()
-    shown = ", ".join(clean(name, 40) for name in [*found][:LISTED])
-    if found:
-        return (f"Keys that occur twice in one object, of which the last is read: {shown} (line {line}).",)
-    return ()
+    shown = ", ".join(clean(name, 40) for name in [*twice][:LISTED])
+    return (f"Keys that occur twice in one object, of which the last is read: {shown} (line {line}).",) if twice else ()
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -99,12 +113,8 @@ def sniff(source: Source, _names: Names) -> Sure:
     # One broken line in the middle of a log is common; a lone cut line may be all there is.
     if objects and objects >= 0.5 * (len(lines) - 1):
         return Sure.SURELY
-    return Sure.HARDLY if _begins_object(source, lines) else Sure.NO
-
-
-def _begins_object(source: Source, lines: list[str]) -> bool:
-    """Return whether a small file begins as an object does."""
-    return bool(lines) and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"')
+    begun = lines and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"')
+    return Sure.HARDLY if begun else Sure.NO
 
 
 def first_lines(source: Source, count: int) -> list[str]:
@@ -113,8 +123,7 @@ def first_lines(source: Source, count: int) -> list[str]:
     A run that writes its whole configuration first has a first line longer than any head.
     """
     lines = source.head.split("\n", count)[:count]
-    long = len(lines) <= 2 and len(source.data) >= HEAD_BYTES and lines[0].lstrip().startswith("{")
-    if long:
+    if len(lines) <= 2 and len(source.data) >= HEAD_BYTES and lines[0].lstrip().startswith("{"):
         return [line for line, _ in zip(source.lines(), range(3), strict=False)]
     return lines
 
@@ -130,14 +139,15 @@ def read(source: Source, names: Names) -> Table:
     twice: tuple[str, ...] = ()
     first = 1
     for block in lines.blocks():
-        count = block.count("\n")
         # A logger that writes a key twice does so in every line.
-        twice = twice or repeated_keys(block.partition(_END)[0], first)
-        if not _add_plain_block(block, count, rows):
+        twice = twice or repeated_keys(block.partition("\n")[0], first)
+        if objects := _block_of_objects(block):
+            rows.add_all(objects, first)
+        else:
             for line_number, line in enumerate(block.split("\n"), first):
                 if reason := _add_line(line, line_number, rows):
                     skips.add(line_number, reason)
-        first += count
+        first += block.count("\n")
     if not rows.keys and not rows.runs.config:
         raise StabtreeError(
             "its objects hold no metrics, only lists or nothing" if rows.count else "no line of it is a JSON object",
@@ -148,24 +158,21 @@ def read(source: Source, names: Names) -> Table:
     return replace(table, skipped=tuple(skips.first), skipped_count=skips.count)
 
 
-def _add_plain_block(block: str, count: int, rows: JsonRows) -> bool:
-    """Add a block of `count` lines at once if that gives the same as line by line; return False if it may not.
+def _block_of_objects(block: str) -> list[Any]:
+    """Return the objects of a block that holds one in each line; none if a line may hold anything else.
 
-    It does if each line begins with a brace, ends with one and has no opening one between: then as many
-    objects as lines can only be the lines' own. Anything else, and all that strict JSON does not know, is left.
+    If each line begins with a brace, ends with one and has no opening one between, then as many objects as lines can
+    only be the lines' own.
     """
-    if not block.startswith("{") or not block.endswith("}\n"):
-        return False
-    if block.count("}\n{") != count - 1 or block.count("{") != count:
-        return False
-    import orjson
-
+    count = block.count("\n")
+    if not block.endswith("}\n") or block.count("{") != count or f"\n{block}".count("\n{") != count:
+        return []
     try:
-        objects = orjson.loads(f"[{block[:-1].replace(_END, ',')}]")
-    except ValueError:
-        return False
-    texts = block.count('"') > 2 * sum(map(len, objects))
-    return len(objects) == count and rows.add_plain(objects, texts=texts)
+        text = block[:-1].replace("\n", ",")
+        objects = msgspec.json.decode(f"[{text}]", type=list[Any])
+    except (msgspec.MsgspecError, UnicodeError):
+        return []
+    return objects if len(objects) == count else []
 
 
 def _add_line(line: str, line_number: int, rows: JsonRows) -> str:
@@ -180,3 +187,39 @@ def _add_line(line: str, line_number: int, rows: JsonRows) -> str:
         return f"is no JSON object: {clean(line, 40)!r}"
     rows.add(row, line_number)
     return ""
+
+
+def is_wrapped(head: str) -> bool:
+    """Return whether a file holds printed text wrapped in JSON, by its first lines."""
+    pieces = [_piece(line) for line in head.split("\n", 5)[:5] if line.strip(" \r,[]")]
+    return bool(pieces) and all(piece is not None for piece in pieces[:-1] or pieces)
+
+
+def unwrapped(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of the text inside; lines that hold no such object are left out."""
+    begun = ""
+    for piece in map(_piece, lines):
+        if piece is None:
+            continue
+        *whole, rest = piece.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        if whole:
+            yield begun + whole[0]
+            yield from whole[1:]
+            begun = ""
+        if len(begun) < _LONGEST:
+            begun += rest
+    if begun:
+        yield begun
+
+
+def _piece(line: str) -> str | None:
+    """Return the text in a line that holds one object; None if it holds none."""
+    if not _STREAM.search(line[:300]) and not _STREAM.search(line[-300:]):
+        return None
+    try:
+        value = json.loads(line.strip(" \r,[]\t"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    return next((value[key] for key in _TEXT if isinstance(value.get(key), str)), None)

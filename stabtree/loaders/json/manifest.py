@@ -41,10 +41,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, stays_inside
 from stabtree.loaders.config import read_config
 from stabtree.loaders.json import lines as jsonl
-from stabtree.loaders.json import nested
-from stabtree.loaders.json.columns import columns_table
+from stabtree.loaders.json.document import columns_table, holds_nested, read_nested, records
 from stabtree.loaders.json.rows import JsonRows, flatten
-from stabtree.loaders.json.whole import records
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
 from stabtree.metrics.final_values import NO_COURSE, check_object, nonfinite_losses
@@ -102,12 +100,12 @@ def sniff(source: Source, names: Names) -> Sure:
 
 def holds_metrics(manifest: Manifest) -> bool:
     """Return whether a manifest holds rows of metrics itself."""
-    return bool(_inline(manifest.content)) or nested.holds(manifest.content, Names())
+    return bool(_inline(manifest.content)) or holds_nested(manifest.content, Names())
 
 
 def _has_metrics(content: Mapping[str, Any], names: Names) -> bool:
     own = any(isinstance(content.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
-    return own or nested.holds(content, names)
+    return own or holds_nested(content, names)
 
 
 def parse(source: Source) -> Manifest:
@@ -241,8 +239,8 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     for key in RECORD_KEYS:
         if records(manifest.content.get(key)):
             return _read_records(source, key, manifest, names)
-    if nested.holds(manifest.content, names):
-        tables = nested.read(manifest.content, source, names)
+    if holds_nested(manifest.content, names):
+        tables = read_nested(manifest.content, source, names)
         return tuple(_with_manifest(table, manifest) for table in tables)
     finals = nonfinite_losses(dict(flatten(manifest.content)))
     if finals:

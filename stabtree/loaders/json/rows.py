@@ -1,28 +1,110 @@
-"""Rows of a JSON file collected column by column, some thousands at a time."""
+"""Rows of a JSON file collected column by column, with the rows among them that hold settings instead of metrics."""
 
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.loaders.json.header import FileRuns, header_of
-from stabtree.loaders.json.plain import by_keys, holds_boolean, numbers
-from stabtree.loaders.json.settings_row import config_row, may_be_config
+from stabtree.common.text import clean
+from stabtree.loaders.config import WRAPPERS, canonical_key, read_config
 from stabtree.loaders.table import Column, Table, affordable, check_width
-from stabtree.loaders.tables.cells import Cell, ColumnBuilder, as_cell, builder_of, example, is_text
+from stabtree.loaders.tables.cells import Cell, ColumnBuilder, builder_of, example, is_text
+from stabtree.metrics.table import normalize
+from stabtree.run import RUN_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
+    from stabtree.run import ConfigScalar
 
 # Deeper than any logger nests its keys.
 MAX_DEPTH = 8
 PENDING = 16384
+SEVERAL_RUNS = "The file holds"  # begins the note on them
+MAX_NAMED = 3
+_KIND_KEYS = ("type", "event", "kind", "_type", "record")
+_KINDS = frozenset((*WRAPPERS, "header", "meta", "metadata", "manifest", "run", "start", "run_start", "train_begin"))
+_NESTING = {dict, list}
+
+
+class _Header(NamedTuple):
+    """The record that a Recorder begins a run with: the run's id, when it was begun, and whether it goes on."""
+
+    id: str
+    started: str
+    resumes: bool
+
+
+def _header_of(row: Mapping[str, Any]) -> _Header | None:
+    record = row.get(RUN_HEADER)
+    if not isinstance(record, dict) or not isinstance(record.get("id"), str):
+        return None
+    started = record.get("started")
+    started = started if isinstance(started, str) else ""
+    return _Header(clean(record["id"], 40), clean(started, 40), record.get("resumes") is True)
+
+
+@dataclass(slots=True)
+class FileRuns:
+    """Follows the runs of a file: which one its rows are of, and which ones came before.
+
+    A run begins with the first row after its header, so that a process that ended before that hides no other run.
+
+    Attributes:
+        config: the settings of the run that the last row is of.
+        earlier: when the runs that were left out started, and their rows.
+    """
+
+    config: dict[str, ConfigScalar] = field(default_factory=dict)
+    earlier: list[tuple[str, int]] = field(default_factory=list)
+    _header: _Header | None = None
+    _next: tuple[_Header, dict[str, ConfigScalar]] | None = None
+
+    def add(self, row: Mapping[str, Any], config: Mapping[str, ConfigScalar], rows: int) -> None:
+        """Take in a row of configuration, which may be a header, after so many rows of the current run."""
+        header = _header_of(row)
+        if header is not None:
+            same = self._header is not None and self._header.id == header.id
+            if same or (header.resumes and rows):
+                self._next = None
+            elif rows:
+                self._next = header, {}
+            else:
+                self.config = {} if self._header is not None else self.config  # a run of no rows
+                self._header = header
+        if self._next is None:
+            self.config |= config
+        else:
+            self._next[1].update(config)
+
+    def begins(self, rows: int) -> bool:
+        """Return whether the row to come is the first one of another run than the rows so far."""
+        if self._next is None:
+            return False
+        self.earlier.append((self._header.started if self._header else "", rows))
+        (self._header, self.config), self._next = self._next, None
+        return True
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the note on the runs that are left out."""
+        if not self.earlier:
+            return ()
+        last = f", started {self._header.started}" if self._header and self._header.started else ""
+        named = [
+            f"{rows:,} row{'s' * (rows != 1)} of {f'the run started {started}' if started else 'a run before'}"
+            for started, rows in self.earlier[-MAX_NAMED:]
+        ]
+        if len(self.earlier) > MAX_NAMED:
+            named.insert(0, f"{len(self.earlier) - MAX_NAMED:,} more")
+        count = len(self.earlier) + 1
+        return (f"{SEVERAL_RUNS} {count} runs of a Recorder: the last is read{last}. Not read: {'; '.join(named)}.",)
 
 
 @dataclass(slots=True)
@@ -55,7 +137,7 @@ class JsonRows:
         count: rows so far.
         keys: every key that was met and whether its cells are kept, in the order of first appearance.
         notes: settings of the wrong kind.
-        runs: the configuration found among the rows, and the runs of a Recorder that are left out.
+        runs: the configuration among the rows, and the runs of a Recorder that are left out.
         written: whether a None was written as null; in memory it is nothing.
     """
 
@@ -71,92 +153,57 @@ class JsonRows:
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which is in `line`; a row of configuration goes to `config`."""
-        if self._add_config(row):
+        if (settings := _config_row(row, self.names)) is not None:
+            config, notes = settings
+            self.runs.add(row, config, self.count)
+            self.notes += notes
             return
         self._begin()
         for name, cell in row.items():
             if isinstance(cell, list | dict) and cell and self.names.wanted(name):
-                self._note_odd(name, cell, line)
+                self._odd.setdefault(name, ([], example(line, cell)))[0].append(self.count)
         for name, cell in flatten(row):
-            if not self._add_key(name, cell):
-                continue
-            held = self._held(name)
-            held.rows.append(self.count)
-            held.cells.append(cell)
-            held.lines.append(line)
-            if len(held.cells) >= PENDING:
-                held.flush()
+            if self._is_kept(name, cell):
+                self._append(name, [cell], [self.count], [line])
         self.count += 1
 
-    def _add_config(self, row: Mapping[str, Any]) -> bool:
-        """Take in the settings of a row of configuration; return whether it is one."""
-        config = config_row(row, self.names)
-        if config is None:
+    def add_all(self, entries: Sequence[Any], first_line: int = 1) -> int:
+        """Append the objects of a list, each in a line of its own; return how many entries are none."""
+        dropped = 0
+        for begin in range(0, len(entries), PENDING):
+            block = entries[begin : begin + PENDING]
+            if self._add_flat(block, first_line + begin):
+                continue
+            for line, entry in enumerate(block, first_line + begin):
+                if isinstance(entry, dict):
+                    self.add(entry, line)
+                else:
+                    dropped += 1
+        return dropped
+
+    def _add_flat(self, rows: Sequence[Any], line: int) -> bool:
+        """Append objects without lists and objects inside in one go; return False, and append nothing, for others."""
+        if not all(isinstance(row, dict) for row in rows):
             return False
-        found, notes = config
-        self.runs.add(header_of(row), found, self.count)
-        self.notes += notes
-        return True
-
-    def add_plain(self, rows: Sequence[Mapping[str, Any]], *, texts: bool) -> bool:
-        """Append objects of one line each, if all of their known values are plain numbers.
-
-        Args:
-            rows: the objects.
-            texts: whether some of their cells are texts.
-
-        Returns:
-            False if they are not; then nothing was appended.
-        """
+        kinds: dict[tuple[str, ...], list[int]] = {}
+        for index, row in enumerate(rows):
+            kinds.setdefault(tuple(row), []).append(index)
         parts = []
-        for keys, indices in by_keys(rows):
-            check_width(len(keys), self.path)
-            alike = rows if len(indices) == len(rows) else [rows[index] for index in indices]
-            known = [key for key in keys if self._is_known(key)]
-            values = self._plain_values(alike, keys, known, texts=texts)
-            if values is None:
+        for keys, indices in kinds.items():
+            if _may_be_config(keys, self.names):
                 return False
-            parts.append((alike, known, np.asarray(indices, dtype=np.int64), values))
+            alike = [rows[index] for index in indices]
+            columns = [list(map(itemgetter(key), alike)) for key in keys]
+            if any(not _NESTING.isdisjoint(map(type, column)) for column in columns):
+                return False
+            parts.append((indices, dict(zip(keys, columns, strict=True))))
         self._begin()
-        for alike, known, own, values in parts:
-            kept = [key for key, cell in alike[0].items() if self._add_key(key, cell)]
-            for column, key in enumerate(known):
-                held = self._held(key)
-                held.flush()
-                held.builder.add_numbers(values[:, column])
-                held.indices.append(own + self.count)
-            self._add_others(alike, [key for key in kept if key not in known], own)
+        for indices, columns_of in parts:
+            for name, cells in columns_of.items():
+                if self._is_kept(name, cells[0]):
+                    self._append(name, cells, [self.count + i for i in indices], [line + i for i in indices])
         self.count += len(rows)
         return True
-
-    def _add_others(self, rows: Sequence[Mapping[str, Any]], keys: list[str], own: Ints) -> None:
-        """Append the cells of keys that nobody knows, of rows with the same keys at these indices of a block."""
-        values = numbers(rows, keys, texts=True)
-        for column, key in enumerate(keys):
-            held = self._held(key)
-            held.flush()
-            if values is not None:
-                held.builder.add_numbers(values[:, column])
-                held.indices.append(own + self.count)
-                continue
-            cells = [as_cell(row[key]) for row in rows]
-            logged = [index for index, cell in enumerate(cells) if cell is not None]
-            held.builder.add([cells[index] for index in logged], logged)
-            held.indices.append(own[logged] + self.count)
-
-    def _plain_values(
-        self, rows: Sequence[Mapping[str, Any]], keys: tuple[str, ...], wanted: list[str], *, texts: bool
-    ) -> Floats | None:
-        """Return the wanted values of rows with the same keys, (rows, wanted); None if they need a closer look."""
-        if may_be_config(keys, self.names) or any(map(self.names.is_label, wanted)):
-            return None
-        if any(isinstance(value, list) for value in rows[0].values()):
-            # Not a cell, so that its key is none of a column unless another row has one there.
-            return None
-        values = numbers(rows, wanted, texts=texts)
-        if values is None or holds_boolean(rows, wanted, values):
-            return None
-        return values
 
     def _begin(self) -> None:
         """Leave out the rows so far where the row to come is the first one of another run."""
@@ -164,51 +211,32 @@ class JsonRows:
             self.count = 0
             self.keys, self._cells, self._odd = {}, {}, {}
 
-    def _note_odd(self, name: str, cell: object, line: int) -> None:
-        rows, _ = self._odd.setdefault(name, ([], example(line, cell)))
-        rows.append(self.count)
-
-    def _is_known(self, name: str) -> bool:
-        held = self._cells.get(name)
-        return self.names.wanted(name) if held is None else not held.builder.optional
-
-    def _add_key(self, name: str, cell: Cell) -> bool:
+    def _is_kept(self, name: str, cell: Cell) -> bool:
         """Remember a key; return whether its cells are kept: not those of text under a name that nobody knows."""
         if name not in self.keys:
             check_width(len(self.keys) + 1, self.path)
             self.keys[name] = self.names.wanted(name) or not is_text(cell)
         return self.keys[name]
 
-    def _held(self, name: str) -> _Cells:
+    def _append(self, name: str, cells: list[Cell], rows: list[int], lines: list[int]) -> None:
         if name not in self._cells:
-            progress = self.names.role(name) == "step"
-            self._cells[name] = _Cells(replace(builder_of(name, self.names), nulls=self.written), progress)
-        return self._cells[name]
+            builder = replace(builder_of(name, self.names), nulls=self.written)
+            self._cells[name] = _Cells(builder, self.names.role(name) == "step")
+        column = self._cells[name]
+        column.rows += rows
+        column.cells += cells
+        column.lines += lines
+        if len(column.cells) >= PENDING:
+            column.flush()
 
     def columns(self) -> dict[str, Column | None]:
         """Return one column for each key, a missing key not logged."""
-        known = [name for name in self._cells if self.names.wanted(name)]
-        others = [name for name, held in self._cells.items() if held.builder.optional and not held.builder.given_up]
-        kept = [*known, *affordable(others, len(known), self.count)]
-        return dict.fromkeys(self.keys) | {name: self._with_odd(name) for name in kept}
-
-    def add_all(self, entries: Sequence[Any]) -> int:
-        """Append the objects of a list, each counted as a line; return how many entries are none."""
-        dropped = 0
-        for line, entry in enumerate(entries, 1):
-            if isinstance(entry, dict):
-                self.add(entry, line)
-            else:
-                dropped += 1
-        return dropped
-
-    def add_parsed(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Append objects that were parsed from JSON, each counted as a line; plain ones in one go."""
-        for begin in range(0, len(entries), PENDING):
-            block = entries[begin : begin + PENDING]
-            if not self.add_plain(block, texts=True):
-                for line, entry in enumerate(block, begin + 1):
-                    self.add(entry, line)
+        for cells in self._cells.values():
+            cells.flush()
+        wanted = [name for name in self._cells if self.names.wanted(name)]
+        others = [name for name, cells in self._cells.items() if cells.builder.optional and not cells.builder.given_up]
+        kept = [*wanted, *affordable(others, len(wanted), self.count)]
+        return dict.fromkeys(self.keys) | {name: self._column(name) for name in kept}
 
     def table(self, source: Source, format_: str, notes: tuple[str, ...]) -> Table:
         """Return the rows as the table of a source, with the configuration among them."""
@@ -219,42 +247,35 @@ class JsonRows:
             columns=self.columns(),
             config=self.runs.config,
             notes=(*self.runs.notes(), *notes),
-            earlier_rows=sum(run.rows for run in self.runs.earlier),
+            earlier_rows=sum(rows for _, rows in self.runs.earlier),
         )
 
-    def _with_odd(self, name: str) -> Column:
+    def _column(self, name: str) -> Column:
         """Return a column, garbled where its rows hold lists and objects instead of numbers."""
-        column = self._column(self._cells[name])
+        cells = self._cells[name]
+        column, indices = cells.builder.column(), np.concatenate(cells.indices)
+        if len(indices) != self.count or (indices[1:] <= indices[:-1]).any():
+            values = np.zeros(self.count)
+            values[indices] = column.values  # of a key that a row holds twice, flat and nested, the later cell is kept
+            column = replace(
+                column,
+                values=values,
+                logged=self._spread(column.mask, indices),
+                garbled=None if column.garbled is None else self._spread(column.garbled, indices),
+                blank=None if column.blank is None else self._spread(column.blank, indices),
+            )
         if name not in self._odd:
             return column
-        rows, example = self._odd[name]
-        garbled = np.zeros(self.count, dtype=np.bool_)
-        garbled[rows] = True
-        bad, example = column.bad + len(rows), example or column.bad_example
-        return replace(column, bad=bad, bad_example=example).without(garbled & ~column.mask)
-
-    def _column(self, held: _Cells) -> Column:
-        held.flush()
-        sparse = held.builder.column()
-        indices = np.concatenate(held.indices)
-        if len(indices) == self.count and (indices[1:] > indices[:-1]).all():
-            return sparse
-        values = np.zeros(self.count)
-        # Of a key that a row holds twice, flat and nested, the later cell is kept.
-        values[indices] = sparse.values
-        return replace(
-            sparse,
-            values=values,
-            logged=self._spread(sparse.mask, indices),
-            garbled=None if sparse.garbled is None else self._spread(sparse.garbled, indices),
-            blank=None if sparse.blank is None else self._spread(sparse.blank, indices),
-        )
+        rows, first = self._odd[name]
+        odd = self._spread(np.ones(len(rows), dtype=np.bool_), np.array(rows, dtype=np.int64))
+        whole = replace(column, bad=column.bad + len(rows), bad_example=first or column.bad_example)
+        return whole.without(odd & ~column.mask)
 
     def _spread(self, cells: Bools, indices: Ints) -> Bools:
         """Return flags of the cells of one key over all rows, false elsewhere."""
-        found = np.zeros(self.count, dtype=np.bool_)
-        found[indices] = cells
-        return found
+        spread = np.zeros(self.count, dtype=np.bool_)
+        spread[indices] = cells
+        return spread
 
 
 def _done(cell: Cell) -> Cell:
@@ -275,3 +296,33 @@ def flatten(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterato
                 yield from flatten(value, f"{name}/", depth + 1)
         elif not isinstance(value, list):
             yield name, value
+
+
+def _config_row(row: Mapping[str, Any], names: Names) -> tuple[dict[str, ConfigScalar], list[str]] | None:
+    """Return the configuration that a row of a log holds instead of metrics; None for a row of metrics."""
+    keys = tuple(row)
+    if not _may_be_config(keys, names):
+        return None
+    kind = normalize(next((row[key] for key in _KIND_KEYS if isinstance(row.get(key), str)), ""))
+    if any(names.role(key) in ("loss", "eval_loss") for key in keys):
+        is_config = kind in _KINDS - {"run"}
+    else:
+        wrapped = any(isinstance(row.get(key), dict) for key in WRAPPERS)
+        is_config = wrapped or kind in _KINDS or _only_settings(keys, names)
+    return read_config(row) if is_config else None
+
+
+# A log of a million rows has a handful of different sets of keys.
+@lru_cache(maxsize=64)
+def _may_be_config(keys: tuple[str, ...], names: Names) -> bool:
+    """Return whether a row with these keys can be one of configuration, which its values then decide."""
+    if any(names.counts(key) for key in keys):
+        return False
+    return not {*_KIND_KEYS, *WRAPPERS}.isdisjoint(map(normalize, keys)) or _only_settings(keys, names)
+
+
+def _only_settings(keys: tuple[str, ...], names: Names) -> bool:
+    """Return whether a row without a step names settings that no row of metrics would."""
+    if any(names.counts(key) or names.role(key) in ("loss", "eval_loss") for key in keys):
+        return False
+    return not {"dtype", "optimizer", "checkpoint_every", "name"}.isdisjoint(map(canonical_key, keys))

@@ -10,9 +10,9 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import is_file
-from stabtree.loaders.json.lines import parse
+from stabtree.loaders.json.document import objects, records, text_of
+from stabtree.loaders.json.lines import parse_fast
 from stabtree.loaders.json.rows import JsonRows
-from stabtree.loaders.json.whole import objects, records, text_of
 from stabtree.loaders.source import Sure, open_source
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is a trainer's state."""
     if source.binary or not source.head.lstrip().startswith("{"):
         return Sure.NO
-    if _HISTORY.search(source.head) and '"global_step"' in source.head:
-        return Sure.SURELY
-    return Sure.NO
+    return Sure.SURELY if _HISTORY.search(source.head) and '"global_step"' in source.head else Sure.NO
 
 
 def read(source: Source, names: Names) -> Table:
@@ -44,18 +42,14 @@ def read(source: Source, names: Names) -> Table:
         StabtreeError: if there are none.
     """
     notes: list[str] = []
-    text = text_of(source, notes)
-    state = _parse(source, text, notes)
+    state = _state(source, notes)
     entries = records(state.get("log_history"))
-    points = [entry for entry in entries if "loss" in entry or not is_summary(entry)]
+    points = [entry for entry in entries if not is_summary(entry)]
     if not points:
-        raise StabtreeError(
-            "holds no rows in its log_history",
-            where=source.path,
-            hint="name a later checkpoint's trainer_state.json, or the log of the trainer",
-        )
+        hint = "name a later checkpoint's trainer_state.json, or the log of the trainer"
+        raise StabtreeError("holds no rows in its log_history", where=source.path, hint=hint)
     rows = JsonRows(names, source.path)
-    rows.add_parsed(points)
+    rows.add_all(points)
     if len(points) < len(entries):
         notes.append("The trainer's summary of the run was left out: its train_loss is a mean over all steps.")
     config, wrong = read_config({key: value for key, value in state.items() if key != "log_history"})
@@ -63,14 +57,15 @@ def read(source: Source, names: Names) -> Table:
     return replace(table, config={**table.config, **config})
 
 
-def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
+def _state(source: Source, notes: list[str]) -> dict[str, Any]:
     """Return the state; of one that was cut while it was written, the rows before the cut.
 
     Raises:
         StabtreeError: if nothing can be read.
     """
+    text = text_of(source, notes)
     try:
-        state = _parsed(text)
+        state = parse_fast(text)
     except ValueError as error:
         start = _HISTORY.search(text)
         entries = objects(text, start.end()) if start else []
@@ -79,16 +74,6 @@ def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any]:
         notes.append(f"The file {clean(error, 120)}: the {len(entries):,} complete rows before that were read.")
         return {"log_history": entries}
     return state if isinstance(state, dict) else {}
-
-
-def _parsed(text: str) -> Any:
-    """Return the value of a JSON text; a faster parser reads what is strict JSON."""
-    import orjson
-
-    try:
-        return orjson.loads(text)
-    except ValueError:
-        return parse(text)
 
 
 def is_summary(entry: Mapping[str, Any]) -> bool:
@@ -117,26 +102,24 @@ def newest_in(path: Path, names: Names) -> tuple[Table, tuple[Path, ...]] | None
     newest, table = max(tables, key=lambda item: _last_step(item[1]))
     others = [file for file in states if file not in (newest, *broken)]
     whole = _history_of(newest) if others else []
-    earlier = [file for file in others if _begins_with(whole, _history_of(file))]
-    held = [file for file in states if file not in others or file in earlier]
-    if len(held) > 1:
-        notes.append(f"Read {clean(table.path)}, the newest of {len(held)} states in the folder.")
-    return replace(table, notes=(*notes, *table.notes)), tuple(held)
+    earlier = []
+    for file in others:
+        part = _history_of(file)
+        count = len(part) - ("train_runtime" in "".join(part[-1:]))  # without its summary
+        if part and whole[:count] == part[:count]:
+            earlier.append(file)
+    covered = [file for file in states if file not in others or file in earlier]
+    if len(covered) > 1:
+        notes.append(f"Read {clean(table.path)}, the newest of {len(covered)} states in the folder.")
+    return replace(table, notes=(*notes, *table.notes)), tuple(covered)
 
 
 def _history_of(file: Path) -> list[str]:
     """Return the entries of a state's history as texts, in which NaN is like NaN; none where it can't be read."""
     try:
-        state = _parse(source := open_source(file), text_of(source, []), [])
+        return list(map(str, records(_state(open_source(file), []).get("log_history"))))
     except StabtreeError:
         return []
-    return list(map(str, records(state.get("log_history"))))
-
-
-def _begins_with(whole: list[str], part: list[str]) -> bool:
-    """Whether a history begins with another one; of that the summary at the end is left out."""
-    count = len(part) - ("train_runtime" in "".join(part[-1:]))
-    return bool(part) and whole[:count] == part[:count]
 
 
 def checkpoints(path: Path) -> list[tuple[int, Path]]:
@@ -150,6 +133,4 @@ def checkpoints(path: Path) -> list[tuple[int, Path]]:
 
 def _last_step(table: Table) -> float:
     column = table.columns.get("step")
-    if column and len(column.values):
-        return float(column.values.max())
-    return float(table.rows)
+    return float(column.values.max() if column and len(column.values) else table.rows)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import Input
 from stabtree.loaders.source import open_source
-from stabtree.loaders.tables.layout import find_layout, split
+from stabtree.loaders.tables.delimited import find_layout, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

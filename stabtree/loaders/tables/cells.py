@@ -6,6 +6,8 @@ import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, plain
@@ -14,21 +16,17 @@ from stabtree.loaders.table import Column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from stabtree.common.lazy import Bools, Floats
     from stabtree.metrics.names import Names
 
 Comma = Literal["decimal", "thousands"]
 Cell = str | float | bool | None
 
-# Room for so many times as many cells when there is no more: what is not written to takes no memory, a copy takes time.
-GROWTH = 4
-# By so many cells of a column that nobody knows it is decided whether it holds text.
+# By so many cells of an unknown column it is decided whether it holds text.
 FIRST_CELLS = 32
 # The cell of a row that has too few: nobody wrote it, not even empty.
 MISSING_CELL = "\0\0"
-_AROUND = " \t\r\n'\"\0"
+AROUND = " \t\r\n'\"\0"
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _TRUTHS = ("true", "false")
 _WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
@@ -37,7 +35,8 @@ _NAN = re.compile(r"(tensor\()?[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan
 _INF = re.compile(r"(tensor\()?[+-]?(inf(inity|inite)?\b.{0,40}|\d\.#inf\d*)")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
-# A label that is one: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
+_NUMBERS = msgspec.json.Decoder(list[float | None])
+# A label that is a number: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
 _PLAIN = re.compile(r"[+-]?\d{1,15}(\.0*)?")
 
 
@@ -53,16 +52,14 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
     """
     if cell is None:
         return None
+    if not isinstance(cell, str):
+        return float(cell)
     try:
-        if not isinstance(cell, str) or plain(cell.strip()):
+        if plain(cell.strip()):
             return float(cell)
-        return _word(cell, comma)
     except ValueError:
-        return _word(str(cell), comma)
-
-
-def _word(cell: str, comma: Comma) -> float | None:
-    text = cell.strip(_AROUND).lower()
+        pass
+    text = cell.strip(AROUND).lower()
     if text in _NOT_LOGGED:
         return None
     if text in _WORDS:
@@ -70,9 +67,7 @@ def _word(cell: str, comma: Comma) -> float | None:
     if _NAN.fullmatch(text):
         return float("nan")
     if _INF.fullmatch(text):
-        if text.startswith("-"):
-            return float("-inf")
-        return float("inf")
+        return float("-inf" if text.startswith("-") else "inf")
     if comma == "decimal" and _DECIMAL.fullmatch(text):
         text = text.replace(".", "").replace(",", ".")
     elif _THOUSANDS.fullmatch(text):
@@ -82,12 +77,12 @@ def _word(cell: str, comma: Comma) -> float | None:
     return float(text)
 
 
-def label_code(text: str) -> float:
-    """Return the code of a label: the same in every file, and different for every other label."""
-    import hashlib  # takes a while, and few columns hold labels
-
-    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest()
-    return float(int.from_bytes(digest) >> 4)  # 52 bits: exact in a float64
+def parse_numbers(text: str) -> list[float | None]:
+    """Return the numbers in a text with commas between, as JSON writes them; none if it holds anything else."""
+    try:
+        return _NUMBERS.decode(f"[{text}]")
+    except (msgspec.MsgspecError, UnicodeError):
+        return []
 
 
 @dataclass(slots=True)
@@ -111,9 +106,8 @@ class ColumnBuilder:
     optional: bool = False
     given_up: bool = False
     grouped: str = ""
-    _values: Floats = field(default_factory=lambda: np.zeros(0))
-    _logged: Bools | None = None
     _count: int = 0
+    _parts: list[tuple[Floats, Bools | None]] = field(default_factory=list)
     _cells: list[Cell] = field(default_factory=list)
     _bad: list[int] = field(default_factory=list)
     _bad_example: str = ""
@@ -127,57 +121,47 @@ class ColumnBuilder:
         if self.labels:
             self._cells += map(as_cell, cells)
             return
-        if self.optional and (self.given_up or _are_text(cells[:FIRST_CELLS])):
-            self.given_up = True
+        self.given_up = self.given_up or (self.optional and _are_text(cells[:FIRST_CELLS]))
+        if self.given_up:
             return
-        if may_be_misread(cells):
-            self._add_each(cells, lines)
-            return
+        types = set(map(type, cells))
         try:
-            # Most chunks hold nothing but numbers; any other cell raises.
-            values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))  # type: ignore[arg-type]
-        except (ValueError, TypeError, OverflowError):
+            if types == {str}:
+                numbers = parse_numbers(",".join([cell or "null" for cell in cells]))  # type: ignore[misc]
+                if len(numbers) == len(cells):
+                    self.add_parsed(numbers)
+                    return
+                # Python reads `1_234` and digits of other scripts.
+                types = {float} if plain("".join(cells)) else types  # type: ignore[arg-type]
+            if not types <= {float, int}:
+                raise ValueError
+            self.add_numbers(np.fromiter(map(float, cells), dtype=np.float64, count=len(cells)))  # type: ignore[arg-type]
+        except (ValueError, OverflowError):
             self._add_each(cells, lines)
-        else:
-            self.add_numbers(values)
 
     def pad(self, count: int) -> None:
         """Append empty cells until there are `count`, for rows whose header lacks the column."""
+        missing = count - self._count
         if self.labels:
             self._cells += [None] * (count - len(self._cells))
-        elif count > self._count:
-            missing = count - self._count
+        elif missing > 0:
             self.add_numbers(np.zeros(missing), np.zeros(missing, dtype=np.bool_))
-
-    def reserve(self, count: int) -> None:
-        """Make room for `count` cells at once, where most of them are known to come."""
-        if count > len(self._values):
-            self._values = _grown(self._values[: self._count], count)
 
     def add_numbers(self, values: Floats, logged: Bools | None = None) -> None:
         """Append numbers, float64 (n,); `logged`, bool (n,), is true where a cell held one, None for all."""
-        end = self._count + len(values)
-        if end > len(self._values):
-            room = max(end, GROWTH * len(self._values))
-            self._values = _grown(self._values[: self._count], room)
-            if self._logged is not None:
-                self._logged = _grown(self._logged[: self._count], room)
-        self._values[self._count : end] = values
-        if logged is not None and self._logged is None and not logged.all():
-            self._logged = _grown(np.ones(self._count, dtype=np.bool_), len(self._values))
-        if self._logged is not None:
-            self._logged[self._count : end] = True if logged is None else logged
-        self._count = end
+        self._parts.append((values, None if logged is None or logged.all() else logged))
+        self._count += len(values)
+
+    def add_parsed(self, numbers: Sequence[float | None]) -> None:
+        """Append numbers, and None for empty cells."""
+        values = np.array(numbers, dtype=np.float64)
+        self.add_numbers(values, ~np.isnan(values))
 
     def _add_each(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         values = np.zeros(len(cells))
         logged = np.zeros(len(cells), dtype=np.bool_)
         for index, cell in enumerate(cells):
             row = self._count + index
-            if cell is None or cell == "":
-                if cell is None and self.nulls:
-                    self._blank.append(row)
-                continue
             if cell is MISSING_CELL:
                 self._missing.append(row)
                 continue
@@ -185,11 +169,11 @@ class ColumnBuilder:
                 value = self._value(cell)
             except (ValueError, TypeError, OverflowError):
                 self._bad.append(row)
-                self._decimal |= isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip(_AROUND)) is not None
+                self._decimal |= isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip(AROUND)) is not None
                 self._bad_example = self._bad_example or example(lines[index], cell)
                 continue
             if value is None:
-                if str(cell).strip(_AROUND):
+                if self.nulls if cell is None else str(cell).strip(AROUND):
                     self._blank.append(row)
                 continue
             values[index], logged[index] = value, True
@@ -200,7 +184,7 @@ class ColumnBuilder:
 
     def _value(self, cell: Cell) -> float | None:
         value = number(cell, self.comma)
-        if not self.flags and value in (0.0, 1.0) and str(cell).strip(_AROUND).lower() in _TRUTHS:
+        if not self.flags and value in (0.0, 1.0) and str(cell).strip(AROUND).lower() in _TRUTHS:
             raise ValueError("not a number")
         return value
 
@@ -208,9 +192,14 @@ class ColumnBuilder:
         """Return the column of all cells that were added."""
         if self.labels:
             return _label_column(self._cells)
-        logged = None if self._logged is None else self._logged[: self._count]
+        values = np.concatenate([part for part, _ in self._parts]) if self._parts else np.zeros(0)
+        logged = None
+        if any(mask is not None for _, mask in self._parts):
+            masks = [np.ones(len(part), np.bool_) if mask is None else mask for part, mask in self._parts]
+            logged = np.concatenate(masks)
+        self._parts = [(values, logged)]
         blank = self._rows(self._blank) if self._blank else None
-        column = Column(self._values[: self._count], logged, len(self._bad), self._bad_example, blank=blank)
+        column = Column(values, logged, len(self._bad), self._bad_example, blank=blank)
         wrong = self._bad
         if self._decimal:  # beside `1,25` nobody knows whether `1,250` has thousands
             wrong = [*self._bad, *self._grouped]
@@ -227,33 +216,29 @@ class ColumnBuilder:
 
 def builder_of(name: str, names: Names, comma: Comma = "thousands") -> ColumnBuilder:
     """Return an empty builder for a column of this name."""
-    return ColumnBuilder(
-        labels=names.is_label(name), flags=names.is_flag(name), comma=comma, optional=not names.wanted(name)
-    )
+    return ColumnBuilder(names.is_label(name), names.is_flag(name), comma, optional=not names.wanted(name))
 
 
 def is_text(cell: object) -> bool:
     """Return whether a cell holds something that is neither a number nor a mark of a missing one."""
-    if isinstance(cell, str):
-        try:
-            number(cell)
-        except (ValueError, OverflowError):
-            return True
-        return cell.strip(_AROUND).lower() in _TRUTHS
-    return isinstance(cell, bool) or not isinstance(cell, int | float | None)
+    if not isinstance(cell, str):
+        return isinstance(cell, bool) or not isinstance(cell, int | float | None)
+    try:
+        number(cell)
+    except (ValueError, OverflowError):
+        return True
+    return cell.strip(AROUND).lower() in _TRUTHS
 
 
 def _are_text(cells: Sequence[Cell]) -> bool:
-    """Return whether most of the cells that hold something hold text."""
-    held = [is_text(cell) for cell in cells if cell not in (None, "", MISSING_CELL)]
-    return 2 * sum(held) > len(held)
+    """Return whether most of the cells that are not empty are text."""
+    texts = [is_text(cell) for cell in cells if cell not in (None, "", MISSING_CELL)]
+    return 2 * sum(texts) > len(texts)
 
 
 def as_cell(value: Any) -> Cell:
     """Return a value of a cell's type as it is, any other as text."""
-    if isinstance(value, str | float | int | None):
-        return value
-    return str(value)
+    return value if isinstance(value, str | float | int | None) else str(value)
 
 
 def example(line: int, cell: object) -> str:
@@ -261,40 +246,25 @@ def example(line: int, cell: object) -> str:
     return f"line {line}: {clean(cell, 40)!r}"
 
 
-def may_be_misread(cells: Sequence[Cell]) -> bool:
-    """Return whether Python may wrongly read a cell as a number: `1_234`, digits of other scripts, true."""
-    try:
-        text = "".join(cells)  # type: ignore[arg-type]
-    except TypeError:
-        if bool in set(map(type, cells)):
-            return True
-        text = "".join([cell for cell in cells if isinstance(cell, str)])
-    return not plain(text)
-
-
-def _grown(held: NDArray[Any], room: int) -> NDArray[Any]:
-    """Return an array that begins with `held` and has room for more; what is never written to takes no memory."""
-    grown = np.empty(room, dtype=held.dtype)
-    grown[: len(held)] = held
-    return grown
-
-
 def _label(cell: Cell) -> str | None:
     text = str(cell).strip(" \t\0'\"")
-    if cell is None or text.lower() in _NOT_LOGGED:
-        return None
-    return text
+    return None if cell is None or text.lower() in _NOT_LOGGED else text
+
+
+def _label_code(text: str) -> float:
+    """Return the code of a label: the same in every file, and different for every other label."""
+    import hashlib  # takes a while, and few columns hold labels
+
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest()
+    return float(int.from_bytes(digest) >> 4)  # 52 bits: exact in a float64
 
 
 def _label_column(cells: Sequence[Cell]) -> Column:
     """Return a column of numbers if every label is a plain one, else of a code for each label."""
-    found = {cell: _label(cell) for cell in dict.fromkeys(cells)}
-    labels = {cell: label for cell, label in found.items() if label is not None}
+    labels = {cell: label for cell in dict.fromkeys(cells) if (label := _label(cell)) is not None}
     coded = not all(map(_PLAIN.fullmatch, labels.values()))
-    code = label_code if coded else float
-    codes = dict.fromkeys(cells, np.nan) | {cell: code(label) for cell, label in labels.items()}
-    values = np.fromiter(map(codes.__getitem__, cells), dtype=np.float64, count=len(cells))
-    # A code is never NaN, so a NaN is an empty cell.
-    missing = np.isnan(values)
+    codes = {cell: _label_code(label) if coded else float(label) for cell, label in labels.items()}
+    values = np.array([codes.get(cell, np.nan) for cell in cells], dtype=np.float64)
+    missing = np.isnan(values)  # no code is NaN
     texts = {codes[cell]: label for cell, label in labels.items()} if coded else {}
     return Column(values, ~missing if missing.any() else None, coded=coded, labels=texts)

@@ -1,40 +1,222 @@
 """CSV and its kin: one header line, then a row a line, with comma, semicolon, tab, bar or blanks between.
 
-`blocks` reads a block of lines at once, `linewise` those that are irregular.
+A block in which every line has as many delimiters as the header, and no quote or comment, is split at once: as one
+list of JSON numbers if it holds nothing else, otherwise column by column. Any other block is read line by line. The
+result is the same.
 """
 
 from __future__ import annotations
 
+import csv
+import re
+from collections import Counter
+from dataclasses import field
+from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import NoRowsError, StabtreeError
-from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
-from stabtree.loaders.table import Table, check_width
-from stabtree.loaders.tables import arrow
-from stabtree.loaders.tables.blocks import Body
-from stabtree.loaders.tables.layout import DELIMITERS, NAMES, QUOTED_LINES, Layout, find_layout, numeric, split
-from stabtree.loaders.tables.shifted import lack_a_cell_within, shifted_from
+from stabtree.loaders.source import HEAD_BYTES, Sure
+from stabtree.loaders.table import Skips, Table, check_width
+from stabtree.loaders.tables.cells import MISSING_CELL, Comma, builder_of, number, parse_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.common.lazy import Ints
     from stabtree.loaders.source import Source
-    from stabtree.loaders.table import Column, Skips
     from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.metrics.names import Names
 
-LISTED = 5
-MIN_RESULTS = 8
+NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
+# Banners and configuration that trainers print before the header; beyond that a text log is likelier.
+HEADER_WITHIN = 30
+LOOK_AT = HEADER_WITHIN + 50
+# A quoted field, such as a logged sample text, may run over this many lines.
+QUOTED_LINES = 50
 # If the head holds no more lines, more are read, of up to so many characters each.
 FEW_LINES = 10
 MAX_HEAD = 4 << 20
-MAX_HEADER = 4096
+LISTED = 5
+# What may surround the text of a cell.
+BLANKS = " \t'\"\0"
+# Each block costs a little for each column, so that one of a wide file holds many rows.
 WIDE_ROWS = 20
 MAX_BLOCK = 8 << 20
+# Characters kept of the text above, to tell a line that is cut from one that only lacks its end.
+KEPT = 1 << 14
+MIN_ROWS_ABOVE = 10
+CUT = "is cut: the file ends inside this line"
+# Three digits after the comma may be thousands, unless a zero precedes it.
+_SURE_DECIMAL = re.compile(r"[+-]?(0?,\d+|\d*,(\d{1,2}|\d{4,}))(e[+-]?\d+)?", re.IGNORECASE)
+_POINT = re.compile(r"[+-]?(?!0\d)\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)  # 03.12 is a day
+_BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")  # a number, or as much of it as was written
+
+Line = tuple[int, str]  # its number and its text
+Record = tuple[int, list[str]]
+
+
+class Layout(NamedTuple):
+    """Where the header is and what separates its fields.
+
+    Attributes:
+        delimiter: one character; a blank means any number of blanks.
+        names: the header's fields, unquoted, made distinct.
+        header_line: its line number, from 1; 0 where there is none.
+        comma: what a comma inside a number means.
+        rows: rows of data below it in the first lines.
+        agree: the share of those that have as many fields as the header.
+    """
+
+    delimiter: str
+    names: tuple[str, ...]
+    header_line: int
+    comma: Comma = "thousands"
+    rows: int = 0
+    agree: float = 0.0
+
+
+def split(line: str, delimiter: str) -> list[str]:
+    """Split a line into its fields. Quotes are honoured; one that is never closed ends with the line."""
+    mark = None if delimiter == " " else delimiter
+    if '"' not in line:
+        return line.split(mark)
+    try:
+        return next(csv.reader([line if mark else " ".join(line.split())], delimiter=delimiter, skipinitialspace=True))
+    except csv.Error:
+        return line.split(mark)
+
+
+def numeric(cell: str) -> bool:
+    """Return whether a cell holds a number."""
+    try:
+        return number(cell, "decimal") is not None
+    except ValueError:
+        return False
+
+
+# Sniffing asks, then reading asks again.
+@lru_cache(maxsize=4)
+def find_layout(head: str) -> Layout | None:
+    """Return the layout of the file that begins with `head`: the best by any delimiter; None if there is none.
+
+    A file without a header comes back with `header_line` 0.
+    """
+    lines = head.split("\n", LOOK_AT)
+    if len(lines) > 2:
+        del lines[-1]  # the head may end inside a line
+    numbered = [(place, line) for place, line in enumerate(lines[:LOOK_AT], 1) if line.strip(" \0")]
+    plain = [(place, line) for place, line in numbered if not line.startswith("#")]
+    readings = [plain]
+    above = [line for line in numbered if line[1].startswith("#") and plain and line[0] < plain[0][0]]
+    if above:  # the last comment may be the header, as `numpy.savetxt` writes it
+        readings.append([(above[-1][0], above[-1][1].lstrip("# \t")), *plain])
+    if '"' in head:
+        # Where each row holds a text of several lines, no single line has the right number of fields.
+        whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
+        readings.append(_joined_quotes(whole)[:LOOK_AT])
+    found = [_try(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
+    return max(filter(None, found), key=_quality, default=None)
+
+
+def _quality(layout: Layout) -> tuple[float, ...]:
+    """Return the sort key of a layout: the best one is highest. `0;3,010;0,001` is no header of three names."""
+    numbers_first = any(name[:1].isdigit() for name in layout.names)
+    fit = layout.agree * min(layout.rows, 20)
+    return (layout.rows > 0, fit, layout.header_line > 0, not numbers_first, len(layout.names))
+
+
+def _joined_quotes(lines: list[str]) -> list[Line]:
+    """Return the lines that may be rows, those of a field in quotes joined."""
+    rows: list[Line] = []
+    open_since = 0
+    for place, line in enumerate(lines, 1):
+        odd = line.count('"') % 2
+        if open_since:
+            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line}"
+            if odd or place - open_since >= QUOTED_LINES:
+                open_since = 0
+        elif line.strip(" \0") and not line.startswith("#"):
+            rows.append((place, line))
+            open_since = place if odd else 0
+    return rows[:-1] if open_since else rows
+
+
+def _try(numbered: list[Line], delimiter: str) -> Layout | None:
+    """Return the layout of lines that are split at a delimiter; None if they make no table."""
+    if delimiter not in {",", " "} and not any(delimiter in line for _, line in numbered):
+        return None  # one column is the same by any delimiter
+    rows = [[cell.strip() for cell in split(line, delimiter)] for _, line in numbered]
+    counts = Counter(map(len, rows))
+    width = max(counts, key=lambda width: (counts[width] + (width > 1), width))
+    if delimiter == " " and width < 2:
+        return None
+    for index, fields in enumerate(rows[:HEADER_WITHIN]):
+        below = rows[index + 1 :]
+        # Some writers end every row with a delimiter, but not the header.
+        dangling = len(fields) == width - 1 > 0 and all(_fits(cells, len(fields)) for cells in below)
+        if (len(fields) == width or dangling) and _is_header(fields):
+            return _layout(delimiter, distinct(fields), numbered[index][0], below)
+    first = next((fields for fields in rows[:HEADER_WITHIN] if len(fields) == width), [])
+    if width >= 2 and first and all(map(numeric, filter(None, first))):
+        return _layout(delimiter, distinct([""] * width), 0, rows)
+    return None
+
+
+def _layout(delimiter: str, names: tuple[str, ...], header_line: int, below: list[list[str]]) -> Layout | None:
+    """Return a layout, unless the rows below the header don't look like rows of numbers."""
+    if not below:
+        return Layout(delimiter, names, header_line) if delimiter != " " and len(names) > 1 else None
+    fit = [cells for cells in below if _fits(cells, len(names))]
+    agree = len(fit) / len(below)
+    # Words separated by blanks are prose unless the rows are nothing but numbers.
+    min_share = 0.75 if delimiter == " " else 0.01
+    plausible = sum(not any(cells) or has_numbers(cells, min_share) for cells in fit)
+    if plausible < 0.5 * len(below) or ((delimiter == " " or len(names) == 1) and agree < 0.8):
+        return None
+    comma: Comma = "thousands"
+    if delimiter != ",":
+        cells = list(chain.from_iterable(fit))
+        # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
+        if any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells))):
+            comma = "decimal"
+    return Layout(delimiter, names, header_line, comma, len(fit), agree)
+
+
+def _fits(cells: list[str], width: int) -> bool:
+    """Return whether a row has so many fields, not counting empty ones at its end."""
+    return len(cells) >= width and not any(cells[width:])
+
+
+def _is_header(fields: list[str]) -> bool:
+    """Return whether the fields are names: mostly words, and not all the same, though each may occur twice."""
+    if len(fields) > 1 and not fields[0]:
+        fields = fields[1:]  # the index of a data frame has no name
+    words = [name for name in fields if any(map(str.isalpha, name)) and not numeric(name)]
+    return len(words) > 0.5 * len(fields) and len(set(words)) >= max(0.5 * len(words), min(2, len(words)))
+
+
+def has_numbers(cells: Iterable[str], min_share: float) -> bool:
+    """Return whether such a share of the filled cells, of which there are some, hold numbers."""
+    filled = [cell for cell in cells if cell]
+    count = 0
+    for cell in filled:
+        count += numeric(cell)
+        if count >= min_share * len(filled):
+            return True
+    return False
+
+
+def distinct(fields: list[str]) -> tuple[str, ...]:
+    """Return the names, an empty one as `column N`, a repeated one with its count: `loss`, `loss (2)`."""
+    seen: Counter[str] = Counter()
+    names = []
+    for position, text in enumerate(fields, 1):
+        name = text.strip(BLANKS) or f"column {position}"
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return tuple(names)
 
 
 def head_of(source: Source) -> str:
@@ -46,29 +228,7 @@ def head_of(source: Source) -> str:
         if len(line) > MAX_HEAD or len(lines) > FEW_LINES:
             break
         lines.append(line)
-    if len(lines) > 1:
-        return "\n".join([*lines, ""])
-    return source.head
-
-
-def explain_unread(source: Source, names: Names) -> StabtreeError | None:
-    """Return why no format reads a file: its lines are too long, or its cells have too many line breaks."""
-    first, _, below = source.head.partition("\n")
-    if not below and len(source.data) >= HEAD_BYTES:
-        return StabtreeError(
-            f"has a first line longer than {HEAD_BYTES >> 10} KiB, and is in no format that stabtree knows",
-            where=source.path,
-            hint=f"take that line out, or {NAME_METRICS}",
-        )
-    cells = chain.from_iterable(first[:MAX_HEADER].split(mark) for mark in DELIMITERS)
-    known = any(map(names.role, cells))
-    if known and any(line.count('"') % 2 for line in (first, *below.split("\n", QUOTED_LINES)[:QUOTED_LINES])):
-        return StabtreeError(
-            f"has a cell in quotes with more than {QUOTED_LINES} line breaks, which is read as broken rows",
-            where=source.path,
-            hint="write it without the columns of texts: step,loss,grad_norm,lr",
-        )
-    return None
+    return "\n".join([*lines, ""]) if len(lines) > 1 else source.head
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -82,9 +242,7 @@ def sniff(source: Source, _names: Names) -> Sure:
         return Sure.HARDLY
     if layout.agree == 1.0:
         return Sure.SURELY
-    if 3 * layout.agree >= 1.0:
-        return Sure.LIKELY
-    return Sure.MAYBE
+    return Sure.LIKELY if 3 * layout.agree >= 1.0 else Sure.MAYBE
 
 
 def read(source: Source, names: Names) -> Table:
@@ -93,126 +251,53 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: if there is no header, or nothing below it, or more columns than any logger writes.
     """
-    head = head_of(source)
-    if "\n" not in head and len(source.data) >= HEAD_BYTES:
-        raise StabtreeError(
-            f"has a first line longer than {MAX_HEAD >> 20} MiB",
-            where=source.path,
-            hint="write the columns that matter, such as step, loss, grad_norm and lr, to a file of their own",
-        )
-    layout = find_layout(head)
-    if not layout:
-        raise StabtreeError("is not a delimited file", where=source.path, hint="check --format")
-    if not layout.header_line:
-        raise StabtreeError(
-            "has no header line that names its columns",
-            where=source.path,
-            hint="add a first line such as step,loss,grad_norm,lr",
-        )
-    if _holds_results(head, layout):
-        raise StabtreeError(
-            f"is a table of results: {clean(layout.names[0], 40)!r} names another thing in every row",
-            where=source.path,
-            hint="give the log of one of them, with a row a step or an epoch",
-        )
-    table = _read(source, layout, names)
-    if not table.rows:
+    layout = find_layout(head_of(source))
+    if not layout or not layout.header_line:
+        hint = "add a first line such as step,loss,grad_norm,lr" if layout else "check --format"
+        problem = "has no header line that names its columns" if layout else "is not a delimited file"
+        raise StabtreeError(problem, where=source.path, hint=hint)
+    body = _Body(source.path, layout, names)
+    lines = source.lines()
+    min_size = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
+    rest, parts, size = "", list[str](), 0
+    for block in lines.blocks():
+        parts.append(block)
+        size += len(block)
+        if size >= min_size:
+            rest = body.add(rest + "".join(parts), last=False)
+            parts, size = [], 0
+    body.add(rest + "".join(parts), last=True)
+    if not body.rows:
         kind = NoRowsError if any(map(names.metric, layout.names)) else StabtreeError
         raise kind(
             "is cut, and holds a header but no rows before that" if source.cut else "has a header but no rows",
             where=source.path,
             hint="check that the run logged anything before it stopped",
         )
-    return table
-
-
-def _holds_results(head: str, layout: Layout) -> bool:
-    """Return whether the first column holds names without a digit, another one in each row, as no log's does."""
-    seen: set[str] = set()
-    for line in head.split("\n")[layout.header_line : -1]:
-        if not line.strip():
-            continue
-        cell = split(line, layout.delimiter)[0].strip(' "')
-        named = cell.replace("_", "").replace(" ", "").isalpha() and not numeric(cell)
-        if not named or cell in seen:
-            return False
-        seen.add(cell)
-    return len(seen) >= MIN_RESULTS
-
-
-def _read(source: Source, layout: Layout, names: Names) -> Table:
-    check_width(len(layout.names), source.path)
-    lines = source.lines()
-    body = Body(layout, names, source.size)
-    rest = ""
-    # Each block costs a little for each column, so that one of a wide file holds many rows.
-    min_size = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
-    if body.large:
-        min_size = arrow.BLOCK
-    held: list[str] = []
-    size = 0
-    for block in lines.blocks():
-        held.append(block)
-        size += len(block)
-        if size >= min_size:
-            rest = body.add(rest + "".join(held))
-            held, size = [], 0
-    body.add(rest + "".join(held), last=True)
-    columns: dict[str, Column | None] = dict.fromkeys(body.columns)
-    for name, builder in body.columns.items():
-        if not builder.given_up:
-            builder.pad(body.rows)
-            columns[name] = builder.column()
-    built = {name: builder for name, builder in body.columns.items() if names.wanted(name)}
-    skips, rows = body.skips, body.rows
-    keep = _unshifted_rows([column if name in built else None for name, column in columns.items()], body)
-    if keep is not None:
-        columns = {name: column and column.pick(keep) for name, column in columns.items()}
-        rows = len(keep)
-    notes = chain(_duplicate_notes(built, body.columns), _row_notes(skips), _comma_notes(built, layout))
+    for builder in body.columns.values():
+        builder.pad(body.rows)
+    columns = {name: None if builder.given_up else builder.column() for name, builder in body.columns.items()}
+    kind_of = "csv" if layout.delimiter == "," else f"csv, {NAMES[layout.delimiter]} separated"
     return Table(
         path=source.path,
-        format=source.describe(format_name(layout)),
-        rows=rows,
+        format=source.describe(f"{kind_of}, decimal commas" if layout.comma == "decimal" else kind_of),
+        rows=body.rows,
         columns=columns,
-        skipped=tuple(skips.first),
-        skipped_count=skips.count,
-        notes=(*lines.notes, *notes),
+        skipped=tuple(body.skips.first),
+        skipped_count=body.skips.count,
+        notes=(*lines.notes, *_notes(body)),
     )
 
 
-def _unshifted_rows(columns: Sequence[Column | None], body: Body) -> Ints | None:
-    """Return the rows whose cells are not proved to be in the wrong columns; None for all."""
-    skips, first_line = body.skips, body.layout.header_line + 1
-    rows: Ints | None = None
+def _notes(body: _Body) -> Iterator[str]:
+    """Describe what was read although something is wrong with it."""
+    skips = body.skips
+    built = {name: builder for name, builder in body.columns.items() if body.names.wanted(name)}
+    if twice := [name for name in built if f"{name} (2)" in body.columns]:
+        yield f"Columns that have the same name as one before them are not read: {_listed(twice)}."
     if skips.headers:
-        return None
-    if body.short and lack_a_cell_within(columns, body.short):
-        skips.add(first_line + body.short[0], "lacks a cell that is not the last, as others below it do")
-        skips.count += len(body.short) - 1
-        rows = np.delete(np.arange(body.rows), body.short)
-        columns = [column and column.pick(rows) for column in columns]
-    if shift := shifted_from(columns):
-        first, side = shift
-        rows = np.arange(body.rows) if rows is None else rows
-        skips.add(first_line + int(rows[first]), f"is shifted one column to the {side}, as are all rows below it")
-        skips.count += len(rows) - first - 1
-        rows = rows[:first]
-    return rows
-
-
-def _duplicate_notes(built: Mapping[str, ColumnBuilder], names: Collection[str]) -> Iterator[str]:
-    """Describe the columns that have one name, of which the first is read."""
-    if duplicates := [name for name in built if f"{name} (2)" in names]:
-        yield f"Columns that have the same name as one before them are not read: {_listed(duplicates)}."
-
-
-def _row_notes(skips: Skips) -> Iterator[str]:
-    """Describe the rows that were read although something is wrong with them."""
-    if skips.headers:
-        lines = _listed(skips.headers)
         yield (
-            f"Headers with other columns, or in another order: {len(skips.headers)} (line {lines}), "
+            f"Headers with other columns, or in another order: {len(skips.headers)} (line {_listed(skips.headers)}), "
             "the rows below were read by them."
         )
     if skips.comments:
@@ -222,12 +307,6 @@ def _row_notes(skips: Skips) -> Iterator[str]:
         yield f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself."
     if skips.short:
         yield f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
-
-
-def _comma_notes(built: Mapping[str, ColumnBuilder], layout: Layout) -> Iterator[str]:
-    """Describe how commas in numbers were read."""
-    if decimal := [name for name, builder in built.items() if builder.comma == "decimal" != layout.comma]:
-        yield f"Commas are read as decimal points in columns that have no points: {_listed(decimal)}."
     if grouped := next((builder.grouped for builder in built.values() if builder.grouped), ""):
         yield f"Commas inside numbers are read as thousands separators ({grouped})."
 
@@ -236,12 +315,211 @@ def _listed(items: Sequence[object]) -> str:
     return ", ".join(clean(item, 40) for item in items[:LISTED])
 
 
-def format_name(layout: Layout) -> str:
-    """Return `csv` with what is special about it."""
-    if layout.delimiter == ",":
-        named = "csv"
-    else:
-        named = f"csv, {NAMES[layout.delimiter]} separated"
-    if layout.comma == "decimal":
-        return f"{named}, decimal commas"
-    return named
+@dataclass(slots=True)
+class _Body:
+    """Collects the rows of a delimited file.
+
+    Attributes:
+        path: the file as the user named it.
+        layout: how the rows below the latest header are laid out.
+        names: what the columns mean.
+        columns: every column of any header.
+        skips: the lines that could not be read.
+        rows: the number of rows read.
+        lines: the number of lines read, with the header and those above it.
+    """
+
+    path: str
+    layout: Layout
+    names: Names
+    columns: dict[str, ColumnBuilder] = field(default_factory=dict)
+    skips: Skips = field(default_factory=Skips)
+    rows: int = 0
+    lines: int = 0
+    _above: str = ""
+    _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
+    _anchors: tuple[str, ...] = ()
+    _pending: list[Record] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._start_header(self.layout)
+
+    def _start_header(self, layout: Layout) -> None:
+        """Read the rows to come by a header, the first one or another."""
+        check_width(len({*self.columns, *layout.names}), self.path)
+        self.layout, self._builders = layout, {}
+        # A repeated header has a known name in one of the first columns that have names.
+        named = (name for place, name in enumerate(layout.names, 1) if name != f"column {place}")
+        self._anchors = tuple(name for _, name in zip(range(3), named, strict=False))
+        for index, name in enumerate(layout.names):
+            if name not in self.columns:
+                self.columns[name] = builder_of(name, self.names, layout.comma)
+            builder = self.columns[name]
+            if not builder.given_up:
+                builder.pad(self.rows)
+                self._builders[index] = builder
+
+    def add(self, text: str, *, last: bool) -> str:
+        """Read whole lines; return those that can be understood only with the lines after them."""
+        while self.lines < self.layout.header_line and text:
+            line, _, text = text.partition("\n")
+            self.lines += 1
+            if self.lines < self.layout.header_line and line.strip(" \0") and not line.startswith("#"):
+                self.skips.add(self.lines, f"comes before the header: {clean(line, 40)!r}")
+        above, self._above = self._above, (self._above + text)[-KEPT:]
+        if count := self._regular_rows(text):
+            self.rows += count
+            self.lines += count
+            return ""
+        return self._add_lines(text, above, last=last)
+
+    def _regular_rows(self, block: str) -> int:
+        """Add the rows of a block in which each has as many fields as the header; return how many, 0 if it is none."""
+        delimiter, width = self.layout.delimiter, len(self.layout.names)
+        # Several blanks may separate two fields, and a lone field may be a blank line.
+        if delimiter == " " or width < 2 or '"' in block or not block.endswith("\n"):
+            return 0
+        others = bytes(set(range(256)).difference((delimiter + "\n").encode()))
+        marks = block.encode().translate(None, others)
+        count = len(marks) // width
+        if marks != (delimiter * (width - 1) + "\n").encode() * count:
+            return 0
+        text = block[:-1].replace("\n", delimiter)
+        labels = any(builder.labels for builder in self._builders.values())
+        if not labels and (numbers := parse_numbers(self._plain(text))):
+            for index, builder in self._builders.items():
+                builder.add_parsed(numbers[index::width])
+            return count
+        if "\0" in block or block.startswith("#") or "\n#" in block or any(name in block for name in self._anchors):
+            return 0
+        cells = text.split(delimiter)
+        lines = range(self.lines + 1, self.lines + 1 + count)
+        for index, builder in self._builders.items():
+            builder.add(cells[index::width], lines)
+        self._drop_given_up()
+        return count
+
+    def _plain(self, text: str) -> str:
+        """Return cells with commas between and points in numbers; nothing if commas may be thousands separators."""
+        if self.layout.delimiter == ",":
+            return text
+        if "," in text and self.layout.comma != "decimal":
+            return ""
+        return text.replace(",", ".").replace(self.layout.delimiter, ",")
+
+    def _drop_given_up(self) -> None:
+        self._builders = {index: builder for index, builder in self._builders.items() if not builder.given_up}
+
+    def _add_lines(self, text: str, above: str, *, last: bool) -> str:
+        """Read lines one by one; return the rest, from a quote that is open so near the end that it may close later."""
+        lines = text.split("\n")
+        ended = not lines[-1]
+        if ended:
+            lines.pop()
+        index = 0
+        while index < len(lines):
+            line, place, used = lines[index], self.lines + 1, 1
+            if line.startswith("#"):
+                self._pass_over(line, place)
+            elif "\0" in line:
+                self.skips.add(place, "holds NUL bytes")
+            elif line.strip() or self.layout.delimiter in line.replace(" ", ""):  # a line of empty cells is a row
+                if line.count('"') % 2:
+                    if not last and index + QUOTED_LINES >= len(lines):
+                        break
+                    line, used = self._joined(lines[index : index + 1 + QUOTED_LINES])
+                    self.skips.quotes += used == 1
+                cut = not ended and index + used == len(lines) and not line.endswith('"')
+                self._add_row(self._fields(line), place, above if cut else None)
+            index += used
+            self.lines += used
+        self._flush()
+        return "".join(f"{line}\n" for line in lines[index:]) if index < len(lines) else ""
+
+    def _flush(self) -> None:
+        """Pass the pending rows on to the columns."""
+        if self._pending:
+            places = [place for place, _ in self._pending]
+            for index, builder in self._builders.items():
+                builder.add([cells[index] for _, cells in self._pending], places)
+            self._drop_given_up()
+            self.rows += len(self._pending)
+            self._pending = []
+
+    def _pass_over(self, line: str, place: int) -> None:
+        """Count a line that begins with `#`: a comment, or a row of numbers, with which something is lost."""
+        fields = split(line.lstrip("# \t"), self.layout.delimiter)
+        if len(fields) == len(self.layout.names) and 2 * sum(map(numeric, fields)) >= len(fields):
+            self.skips.add(place, "begins with #, as a comment does")
+        else:
+            self.skips.add_comment(place)
+
+    def _joined(self, lines: list[str]) -> tuple[str, int]:
+        """Return the first line joined with those that its open quote reaches over, and how many they are.
+
+        The reader of the standard library lets one stray quote swallow the rest of a broken file.
+        """
+        mark = self.layout.delimiter
+        for used, line in enumerate(lines[1:], 2):
+            if line.count('"') % 2:
+                text = "\n".join(lines[:used])
+                closing = re.match(rf'(?:[^"]|"")*+(?="[ \t]*(?:{re.escape(mark)}|$))', line)
+                opens = closing and closing[0].rstrip(" ").endswith(mark) and self._is_row(line)
+                if closing and not opens and len(split(text, mark)) == len(self.layout.names):
+                    return text, used
+                break
+            if self._is_row(line):
+                break
+        return lines[0], 1
+
+    def _is_row(self, line: str) -> bool:
+        """Return whether a line is a row by itself: as many fields as the header, half of them numbers or more."""
+        cells = line.split(self.layout.delimiter)
+        filled = any(cell.strip(BLANKS) for cell in cells)
+        return len(cells) == len(self.layout.names) > 1 and filled and has_numbers(cells, 0.5)
+
+    def _fields(self, line: str) -> list[str]:
+        """Split a line, without empty fields beyond those of the header."""
+        delimiter, width = self.layout.delimiter, len(self.layout.names)
+        fields = split(line, delimiter)
+        if len(fields) != width and line.count('"') % 2 and line.count(delimiter) == width - 1:
+            return line.split(delimiter)  # what follows an open quote may be cells all the same
+        return fields if any(map(str.strip, fields[width:])) else fields[:width]
+
+    def _add_row(self, fields: list[str], place: int, above: str | None) -> None:
+        """Add the row of a line, or count it; `above` is the text above the last line of a file that lacks its end."""
+        width = len(self.layout.names)
+        if self._is_header(fields):
+            names = distinct(fields)
+            if names == self.layout.names:
+                self.skips.add(place, "repeats the header")
+                return
+            self._flush()
+            self.skips.headers.append(place)
+            self._start_header(self.layout._replace(names=names))
+        elif len(fields) > width:
+            self.skips.add(place, f"has {len(fields)} fields where the header has {width}")
+        elif above is not None and fields and (len(fields) < width or self._is_cut(fields[-1], above)):
+            self.skips.add(place, CUT)
+            if len(fields) == width:  # the last line may hold what broke the run
+                self._pending.append((place, [*fields[:-1], MISSING_CELL]))
+        elif fields:
+            self.skips.short += len(fields) < width
+            self._pending.append((place, fields + [MISSING_CELL] * (width - len(fields))))
+
+    def _is_header(self, fields: list[str]) -> bool:
+        """Return whether the fields are a header: no numbers among them, and at least half, and two, known names."""
+        width = len(self.layout.names)
+        known = frozenset(self.layout.names)
+        if not fields or (len(fields) == width and numeric(fields[0])):
+            return False
+        words = [cell.strip(BLANKS) for cell in fields]
+        count = sum(word in known for word in words)
+        return count >= max(len(words) / 2, min(width, 2)) and not any(numeric(word) for word in words if word)
+
+    def _is_cut(self, cell: str, above: str) -> bool:
+        """Return whether a number breaks off: it is shorter than all above, or lost its exponent."""
+        cells = [line.rpartition(self.layout.delimiter)[2].strip(BLANKS) for line in above.split("\n")[1:-1]]
+        if len(cells) < MIN_ROWS_ABOVE or not _BEGUN.fullmatch(cell):
+            return False  # what begins no number, such as `nan`, is taken as it is
+        return cell[-1:] in ("e", "E", "-", "+") or all(len(cell) < len(other) for other in cells)

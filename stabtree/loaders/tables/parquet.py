@@ -23,9 +23,7 @@ MAX_ROWS = 20_000_000
 
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is Parquet or Feather."""
-    if not source.packed and source.data.startswith(tuple(MAGIC)):
-        return Sure.SURELY
-    return Sure.NO
+    return Sure.SURELY if not source.packed and source.data.startswith(tuple(MAGIC)) else Sure.NO
 
 
 def read(source: Source, names: Names) -> Table:
@@ -37,66 +35,46 @@ def read(source: Source, names: Names) -> Table:
     kind = next((kind for magic, kind in MAGIC.items() if source.data.startswith(magic)), "parquet")
     try:
         import pyarrow as pa
+        from pyarrow import feather
+        from pyarrow import parquet as pq
     except ImportError:
-        raise StabtreeError(
-            f"is a {kind.title()} file, which needs an extra package",
-            where=source.path,
-            hint="pip install 'stabtree[parquet]'",
-        ) from None
+        problem, hint = f"is a {kind.title()} file, which needs an extra package", "pip install 'stabtree[parquet]'"
+        raise StabtreeError(problem, where=source.path, hint=hint) from None
+    file = str(source.file) if source.file else pa.BufferReader(source.stored)
     try:
-        columns, frame = _open(source, kind, names)
+        if kind == "parquet":
+            with pq.ParquetFile(file) as stored:
+                schema, rows = stored.schema_arrow, stored.metadata.num_rows
+                frame = stored.read(columns=_wanted(source, schema, rows, names))
+        else:
+            whole = feather.read_table(file, memory_map=False)
+            schema, rows = whole.schema, whole.num_rows
+            frame = whole.select(_wanted(source, schema, rows, names))
         # Arrow trusts the offsets in a file; wrong ones would make it read beyond its memory.
         frame.validate(full=True)
-        found = {name: _column(frame.column(name), builder_of(name, names)) for name in frame.column_names}
+        columns = {name: _column(frame.column(name), builder_of(name, names)) for name in frame.column_names}
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
-        raise StabtreeError(
-            f"can't be read as {kind.title()}: {clean(error, 120)}", where=source.path, hint="check the file"
-        ) from None
-    return Table(source.path, source.describe(kind), frame.num_rows, {name: found.get(name) for name in columns})
+        problem = f"can't be read as {kind.title()}: {clean(error, 120)}"
+        raise StabtreeError(problem, where=source.path, hint="check the file") from None
+    return Table(source.path, source.describe(kind), rows, {str(name): columns.get(str(name)) for name in schema.names})
 
 
-def _open(source: Source, kind: str, names: Names) -> tuple[list[str], Any]:
-    """Return the names of all columns, and the table of those to be read.
+def _wanted(source: Source, schema: Any, rows: int, names: Names) -> list[str]:
+    """Return the columns to read: the known ones, and of the others those of numbers that there is room for.
 
     Raises:
         StabtreeError, ValueError: if a name occurs twice or the file is too large.
     """
     import pyarrow as pa
 
-    file = str(source.file) if source.file else pa.BufferReader(source.stored)
-    if kind == "parquet":
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(file) as stored:
-            columns = [str(name) for name in stored.schema_arrow.names]
-            rows = stored.metadata.num_rows
-            _check(source, columns, rows)
-            return columns, stored.read(columns=_read_of(stored.schema_arrow, rows, names))
-    from pyarrow import feather
-
-    table = feather.read_table(file, memory_map=False)
-    columns = [str(name) for name in table.column_names]
-    _check(source, columns, table.num_rows)
-    return columns, table.select(_read_of(table.schema, table.num_rows, names))
-
-
-def _read_of(schema: Any, rows: int, names: Names) -> list[str]:
-    """Return the columns to read: the known ones, and of the others those of numbers that there is room for."""
-    import pyarrow as pa
-
-    known = [name for name in map(str, schema.names) if names.wanted(name)]
-    types = {str(part.name): part.type for part in schema}
-    numbers = [name for name, type_ in types.items() if pa.types.is_floating(type_) or pa.types.is_integer(type_)]
-    others = [name for name in numbers if not names.wanted(name)]
-    return [*known, *affordable(others, len(known), rows)]
-
-
-def _check(source: Source, columns: list[str], rows: int) -> None:
-    check_width(len(columns), source.path)
-    if len(set(columns)) < len(columns):
+    check_width(len(schema.names), source.path)
+    if len(set(schema.names)) < len(schema.names):
         raise ValueError("two columns have one name")
     if rows > MAX_ROWS:
         raise ValueError(f"it holds {rows:,} rows")
+    known = [name for name in map(str, schema.names) if names.wanted(name)]
+    numbers = [str(part.name) for part in schema if pa.types.is_floating(part.type) or pa.types.is_integer(part.type)]
+    return [*known, *affordable([name for name in numbers if not names.wanted(name)], len(known), rows)]
 
 
 def _column(chunked: Any, builder: ColumnBuilder) -> Column:

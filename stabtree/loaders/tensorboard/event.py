@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.frameworks.model_config import of_model
-from stabtree.loaders.packed.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text
+from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

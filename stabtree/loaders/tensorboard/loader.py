@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, find, settings_file, shown, size_of
-from stabtree.loaders.packed.unpack import MAX_BYTES, chunks
 from stabtree.loaders.points import Points, merge, tabulate
-from stabtree.loaders.source import Sure, open_source
+from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
 from stabtree.loaders.table import Table
-from stabtree.loaders.tensorboard.keras import by_epoch, counts_epochs
 from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
 from stabtree.loaders.tensorboard.resumes import Stretch, chained
 from stabtree.loaders.tensorboard.scalars import Scalars
@@ -38,6 +37,8 @@ _EXPLICIT = ("eval", "val", "test", "dev", "train")
 # `add_hparams` writes its event file into a sub-folder that is named after the time.
 _TIME = re.compile(r"\d{9,10}(\.\d+)?")
 MAX_FILES = 2000
+_BY_ITERATION = re.compile(r"evaluation_(.+)_vs_iterations")
+_BY_EPOCH = re.compile(r"(eval_)?epoch_.+")
 # The length of its first record is a number of eight bytes, most of them zero.
 SNIFFED = 16
 
@@ -95,8 +96,28 @@ def _read(source: Source) -> Events:
     if scalars.crowded:
         notes.append(f"The file has more than {len(scalars.names):,} tags: {scalars.crowded:,} values were left out.")
     config, mistakes = read_config(scalars.config)
-    points, held_out = by_epoch(scalars.points())
+    points, held_out = _once(scalars.points())
     return Events(points, config, (*notes, *mistakes, *held_out), reader.damage.share)
+
+
+def _once(points: Points) -> tuple[Points, tuple[str, ...]]:
+    """Return the scalars of a file of Keras with each evaluation once, under a name of held-out data; and a note.
+
+    While it evaluates, Keras writes every value by epoch, under the name of the training's, and again by iteration.
+    """
+    copies = {name: _BY_ITERATION.sub(r"epoch_\1", name) for name in points.names if _BY_ITERATION.fullmatch(name)}
+    twice = set(copies.values()).intersection(points.names)
+    if not twice:
+        return points, ()
+    kept = np.array([copies.get(name) not in twice for name in points.names])
+    names = tuple(
+        f"eval_{name}" if name in twice else name for name, keep in zip(points.names, kept, strict=True) if keep
+    )
+    rows = kept[points.name]
+    number = (np.cumsum(kept) - 1)[points.name[rows]]
+    held_out = Points(names, number, points.step[rows], points.time[rows], points.value[rows])
+    text = "The epoch_... are of the validation data: only there does Keras write evaluation_..._vs_iterations too"
+    return held_out, (f"{text}, the same values by iteration, which are left out.",)
 
 
 def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -> Table:
@@ -106,8 +127,8 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -
         StabtreeError: if it holds no scalars.
     """
     points = merge([part.points for part in parts])
-    counter = "epoch" if counts_epochs(points.names) else "step"
-    rows, columns, notes = tabulate(points, names, timed=True, counter=counter)
+    by_epoch = bool(points.names) and all(map(_BY_EPOCH.fullmatch, points.names))
+    rows, columns, notes = tabulate(points, names, timed=True, counter="epoch" if by_epoch else "step")
     reading = tuple(dict.fromkeys(chain.from_iterable(part.notes for part in parts)))
     if not rows:
         hints = (*reading, "name the event file, or the folder, that the trainer wrote its loss to")
@@ -147,27 +168,28 @@ def runs_below(
     for parts in found:
         runs.setdefault(_run_of(parts, found, path), []).append(parts)
 
-    @cache
-    def events_of(home: Parts) -> list[Events]:
-        return list(chain.from_iterable(_folder_events(path, parts, home, found[parts]) for parts in runs[home]))
-
-    def whole(homes: Sequence[Parts]) -> Stretch:
-        events = list(chain.from_iterable(map(events_of, homes)))
-        return Stretch(merge([event.points for event in events]), _config(events))
-
+    events = {
+        home: [one for parts in folders for one in _folder_events(path, parts, home, found[parts])]
+        for home, folders in runs.items()
+    }
+    chains = [[home] for home in runs]
     if len(runs) > 1:
-        chains = chained({home: _head_of(path, folders, found) for home, folders in runs.items()}, whole)
-    else:
-        chains = [[home] for home in runs]
+        chains = chained(
+            {home: Stretch(merge([one.points for one in own]), _config(own)) for home, own in events.items()}
+        )
     for homes in chains:
-        events = chain.from_iterable(map(events_of, homes))
+        own = path.joinpath(*homes[0])
         settings = [_settings(path.joinpath(*home)) for home in homes]
         try:
-            table = _table(clean(path.joinpath(*homes[0])), [*events, *settings], names)
+            table = _table(clean(own), [*chain.from_iterable(events.pop(home) for home in homes), *settings], names)
         except StabtreeError as error:
-            yield path.joinpath(*homes[0]), error
-        else:
-            yield path.joinpath(*homes[0]), replace(table, notes=(*_resumed(homes), *table.notes))
+            yield own, error
+            continue
+        if len(homes) > 1:
+            later = ", ".join(map(shown, homes[1:]))
+            note = f"{shown(homes[0])} goes on in {later}: one run with its resumes."
+            table = replace(table, notes=(note, *table.notes))
+        yield own, table
 
 
 def events_in(path: Path) -> dict[Parts, list[str]]:
@@ -191,12 +213,6 @@ def _is_text(file: Path) -> bool:
     return bool(head) and b"\0" not in head and head.isascii()
 
 
-def _head_of(path: Path, folders: Sequence[Parts], found: Mapping[Parts, list[str]]) -> Stretch:
-    """Return how the events of a run begin: the first part of the oldest file of each of its folders."""
-    files = [path.joinpath(*parts, min(found[parts], key=_written)) for parts in folders]
-    return Stretch(merge([_read_head(file, size_of(file)) for file in files]), {})
-
-
 # A folder of many runs is searched once for each of them.
 @lru_cache(maxsize=MAX_FILES)
 def _read_head(file: Path, _size: int) -> Points:
@@ -208,12 +224,6 @@ def _read_head(file: Path, _size: int) -> Points:
     for block in RecordReader().read([head]):
         scalars.add(block)
     return scalars.points()
-
-
-def _resumed(homes: Sequence[Parts]) -> tuple[str, ...]:
-    if len(homes) < 2:
-        return ()
-    return (f"{shown(homes[0])} goes on in {', '.join(shown(home) for home in homes[1:])}: one run with its resumes.",)
 
 
 def _run_of(parts: Parts, found: Mapping[Parts, object], path: Path) -> Parts:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.loaders.packed.unpack import MAX_BYTES
+from stabtree.loaders.source import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stabtree.common.lazy import Ints
+
+    # Records of one length: their data, uint8 (n, length), and where each begins, int64 (n,).
+    Records = tuple[NDArray[np.uint8], Ints]
 
 HEADER = 12
 FOOTER = 4
@@ -67,19 +70,6 @@ class Damage:
         return [text for count, text in counts if count]
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Records of one length whose checksums are right.
-
-    Attributes:
-        data: uint8 (n, length).
-        offsets: int64 (n,), where each begins, for putting records of several lengths in order.
-    """
-
-    data: NDArray[np.uint8]
-    offsets: Ints
-
-
 @cache
 def _tables() -> NDArray[np.uint32]:
     """Return what a byte adds to the CRC-32C when so many bytes follow it, uint32 (CHECKED, 256)."""
@@ -100,11 +90,10 @@ def checksums(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
     Args:
         data: uint8 (n, length), `length` from 4 to `CHECKED`.
     """
-    length = data.shape[1]
     # The register starts with all ones, which is the same as inverting the first four bytes.
     flipped = data.copy()
     flipped[:, :4] ^= 255
-    offsets = (np.arange(length - 1, -1, -1) * 256).astype(np.intp)
+    offsets = (np.arange(data.shape[1] - 1, -1, -1) * 256).astype(np.intp)
     crc: NDArray[np.uint32] = ~np.bitwise_xor.reduce(_tables().ravel()[offsets + flipped], axis=1)
     return np.asarray(((crc >> 15) | (crc << 17)) + np.uint32(_MASK), dtype=np.uint32)
 
@@ -112,23 +101,8 @@ def checksums(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
 def length_of(header: bytes) -> int | None:
     """Return the length that a header gives, None if its checksum is wrong."""
     length, stored = struct.unpack("<QI", header)
-    if int(checksums(np.frombuffer(header[:8], dtype=np.uint8)[None])[0]) == stored:
-        return int(length)
-    return None
-
-
-def _headers(data: bytes) -> Ints:
-    """Return every offset of a header with a right checksum."""
-    raw = np.frombuffer(data, dtype=np.uint8)
-    if len(raw) < HEADER:
-        return np.zeros(0, dtype=np.int64)
-    windows: Any = np.lib.stride_tricks.sliding_window_view(raw, HEADER)
-    # No useful record is longer than 2^24 bytes, so five bytes of its length are zero, but not all eight.
-    likely = np.flatnonzero((raw[3:-8] == 0) & (raw[7:-4] == 0) & (raw[:-11] | raw[1:-10] | raw[2:-9] != 0))
-    likely = likely[~windows[likely, 4:7].any(axis=1)]
-    stored = np.ascontiguousarray(windows[likely, 8:12]).view("<u4").ravel()
-    right: Ints = likely[checksums(windows[likely, :8]) == stored]
-    return right
+    right = int(checksums(np.frombuffer(header[:8], dtype=np.uint8)[None])[0]) == stored
+    return int(length) if right else None
 
 
 @dataclass(slots=True)
@@ -142,96 +116,81 @@ class RecordReader:
 
     damage: Damage = field(default_factory=Damage)
     stored: int = MAX_BYTES
-    _known: dict[bytes, int] = field(default_factory=dict)
-    _skip: int = 0
-    _skipped: int = 0
+    _lengths: dict[bytes, int | None] = field(default_factory=dict)
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[list[Records]]:
         """Yield the records of each block, by length."""
-        rest = b""
+        rest, skip, skipped = b"", 0, 0
         for chunk in chunks:
             self.damage.size += len(chunk)
-            if self._skip >= len(chunk):
-                self._skip -= len(chunk)
+            if skip >= len(chunk):
+                skip -= len(chunk)
                 continue
-            data = rest + chunk[self._skip :]
-            self._skip = 0
-            starts, lengths, at = self._walk(data)
+            data = rest + chunk[skip:]
+            records, at = self._walk(data)
             rest = data[at:]
-            if starts:
-                yield self._grouped(data, starts, lengths)
+            skip = skipped = max(0, at - len(data))
+            if records:
+                yield self._grouped(data, records)
         # A record that claims more bytes than there are hides those after it, unless it was cut.
-        starts, lengths, at = self._walk(rest, last=True)
-        if starts:
-            yield self._grouped(rest, starts, lengths)
-        rest = rest[at:]
-        self.damage.cut = len(rest)
-        if self._skip:
-            self.damage.lost += self._skipped - self._skip
+        records, at = self._walk(rest, last=True)
+        if records:
+            yield self._grouped(rest, records)
+        self.damage.cut = len(rest[at:])
+        self.damage.lost += skipped - skip if skip else 0
 
-    def _walk(self, data: bytes, *, last: bool = False) -> tuple[list[int], list[int], int]:
-        """Return where the data of each whole record begins, how long it is, and where the rest begins."""
-        starts: list[int] = []
-        lengths: list[int] = []
+    def _walk(self, data: bytes, *, last: bool = False) -> tuple[list[tuple[int, int]], int]:
+        """Return start and length of the data of each whole record, and where the rest begins."""
+        records: list[tuple[int, int]] = []
         at, size = 0, len(data)
-        headers: Ints | None = None
         while at + HEADER <= size:
             length = self._length(data[at : at + HEADER])
-            end = size + 1 if length is None else at + HEADER + length + FOOTER
+            end = at + HEADER + (length or 0) + FOOTER
             if length is None or (last and end > size):
-                # Looked for once a block: a file may be damaged at every other record.
-                headers = _headers(data) if headers is None else headers
-                if length is not None and (not len(headers) or headers[-1] <= at):
+                begin = self._next_header(data, at + 1)
+                if length is not None and begin > size - HEADER:
                     break
-                at = self._resync(headers, at, size)
+                self.damage.lost += begin - at
+                at = begin
             elif length > MAX_RECORD:
                 self.damage.large += 1
-                if end > size:
-                    self._skip = self._skipped = end - size
-                    return starts, lengths, size
                 at = end
             elif end > size:
                 break
             else:
-                starts.append(at + HEADER)
-                lengths.append(length)
+                records.append((at + HEADER, length))
                 at = end
-        return starts, lengths, at
+        return records, at
 
     def _length(self, header: bytes) -> int | None:
         """Return the length of a record; None if its header is damaged."""
-        length = self._known.get(header)
-        if length is None:
+        if header not in self._lengths:
+            if len(self._lengths) > _KNOWN:
+                self._lengths.clear()
             length = length_of(header)
-            if length is None or length > self.stored:
-                return None
-            if len(self._known) < _KNOWN:
-                self._known[header] = length
-        return length
+            self._lengths[header] = None if length is None or length > self.stored else length
+        return self._lengths[header]
 
-    def _resync(self, headers: Ints, at: int, size: int) -> int:
-        """Return the next offset of a header, or where one may begin in the next block; bytes up to it are lost."""
-        index = int(np.searchsorted(headers, at + 1))
-        if index < len(headers):
-            found = int(headers[index])
-        else:
-            found = max(at + 1, size - HEADER + 1)
-        self.damage.lost += found - at
-        return found
+    def _next_header(self, data: bytes, at: int) -> int:
+        """Return the next offset of a header with a right checksum, or where one may begin in the next block."""
+        # No useful record is longer than 2^24 bytes, so five bytes of its length are zero.
+        while (zeros := data.find(bytes(5), at + 3)) >= 0 and zeros + 9 <= len(data):
+            if self._length(data[zeros - 3 : zeros + 9]):
+                return zeros - 3
+            at = zeros - 2
+        return max(at, len(data) - HEADER + 1)
 
-    def _grouped(self, data: bytes, starts: list[int], lengths: list[int]) -> list[Records]:
+    def _grouped(self, data: bytes, records: list[tuple[int, int]]) -> list[Records]:
         raw = np.frombuffer(data, dtype=np.uint8)
-        offsets, sizes = np.array(starts), np.array(lengths)
-        order = np.argsort(sizes, kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1)
-        return [self._checked(raw, offsets[group], int(sizes[group[0]])) for group in groups]
+        offsets, sizes = np.array(records).T
+        return [self._checked(raw, offsets[sizes == size], int(size)) for size in np.unique(sizes)]
 
     def _checked(self, raw: NDArray[np.uint8], offsets: Ints, length: int) -> Records:
+        """Return the records of one length whose checksums are right."""
         rows: Any = np.lib.stride_tricks.sliding_window_view(raw, length + FOOTER)[offsets]
         data = rows[:, :length]
-        if 4 <= length <= CHECKED:
-            right = checksums(data) == np.ascontiguousarray(rows[:, length:]).view("<u4").ravel()
-            if not right.all():
-                self.damage.records += int(np.count_nonzero(~right))
-                return Records(data[right], offsets[right])
-        return Records(data, offsets)
+        if not 4 <= length <= CHECKED:
+            return data, offsets
+        right = checksums(data) == np.ascontiguousarray(rows[:, length:]).view("<u4").ravel()
+        self.damage.records += int(np.count_nonzero(~right))
+        return data[right], offsets[right]

@@ -85,8 +85,8 @@ class Scalars:
 
     def add(self, block: list[Records]) -> None:
         """Read the records of one block of the file."""
-        for records in block:
-            self._group(records.data, records.offsets)
+        for data, offsets in block:
+            self._group(data, offsets)
         if self._block:
             whole = {key: np.concatenate([part[key] for part in self._block]) for key in self._block[0]}
             order = np.argsort(whole.pop("offset"), kind="stable")

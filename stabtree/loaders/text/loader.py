@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import endings
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders.json.wrapped import is_wrapped, unwrapped
+from stabtree.loaders.json.lines import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.lines import grammar

@@ -13,8 +13,7 @@ from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file, settings_file
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json.rows import JsonRows, flatten
-from stabtree.loaders.packed.unpack import chunks
-from stabtree.loaders.source import Sure
+from stabtree.loaders.source import Sure, chunks
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LogReader

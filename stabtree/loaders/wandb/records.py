@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stabtree.common.dataclass import dataclass
 from stabtree.common.files import recorded
 from stabtree.loaders.json.lines import parse
-from stabtree.loaders.packed.protobuf import BYTES, VARINT, Field, fields, signed, text
+from stabtree.loaders.protobuf import BYTES, VARINT, Field, fields, signed, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

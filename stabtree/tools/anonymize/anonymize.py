@@ -17,11 +17,9 @@ from stabtree.loaders import load_run
 from stabtree.loaders.folder import MAX_DEPTH, entries
 from stabtree.loaders.formats import choose
 from stabtree.loaders.json import manifest
-from stabtree.loaders.json.wrapped import is_wrapped
-from stabtree.loaders.packed.unpack import chunks
-from stabtree.loaders.source import open_source
-from stabtree.loaders.tables.delimited import head_of
-from stabtree.loaders.tables.layout import find_layout
+from stabtree.loaders.json.lines import is_wrapped
+from stabtree.loaders.source import chunks, open_source
+from stabtree.loaders.tables.delimited import find_layout, head_of
 from stabtree.loaders.tensorboard.loader import EVAL, MARK
 from stabtree.metrics.names import Names
 from stabtree.tools.anonymize.scrub import PERSONAL_KEY, SECRET_KEY, Scrub
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.loaders.source import Source
-    from stabtree.loaders.tables.layout import Layout
+    from stabtree.loaders.tables.delimited import Layout
     from stabtree.run import Run
 
 TEXTS = ("csv", "json", "jsonl", "manifest", "trainer_state", "text")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR
-from stabtree.loaders.json.header import SEVERAL_RUNS
+from stabtree.loaders.json.rows import SEVERAL_RUNS
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.tools.compare import noise

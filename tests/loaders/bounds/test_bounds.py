@@ -34,7 +34,7 @@ def test_a_bomb_is_told_by_what_it_grows_to(tmp_path: Path, pack: object) -> Non
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small archive of a giant text stops at the limit."""
-    monkeypatch.setattr("stabtree.loaders.packed.unpack.MAX_BYTES", 1_000_000)
+    monkeypatch.setattr("stabtree.loaders.source.MAX_BYTES", 1_000_000)
     file = write(tmp_path, gzip.compress((HEAD + "0,1,2\n" * 400_000).encode()), "a.csv.gz")
     with pytest.raises(StabtreeError, match="which is not a metrics file"):
         load_run(file)

@@ -71,7 +71,7 @@ def test_a_document_without_metrics_is_an_error(tmp_path: Path, text: str) -> No
 
 def test_a_document_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would have to be parsed as a whole."""
-    monkeypatch.setattr("stabtree.loaders.json.whole.MAX_TEXT", 100)
+    monkeypatch.setattr("stabtree.loaders.json.document.MAX_TEXT", 100)
     with pytest.raises(StabtreeError, match="more than 512 MiB") as caught:
         load_run(write(tmp_path, json.dumps([{"step": i, "loss": 1.5} for i in range(99)]), "a.json"))
     assert "JSON lines" in caught.value.hint

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.loaders.packed import unpack
+from stabtree.loaders import source
 from tests.cli.command import process, run
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def test_what_is_no_log_is_an_error_of_two_lines(
     content: bytes, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No traceback, whatever is given."""
-    monkeypatch.setattr(unpack, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(source, "FREE_BYTES", 1 << 20)
     file = tmp_path / "x"
     file.write_bytes(content)
     done = run("anonymize", str(file), "-o", str(tmp_path / "out"))

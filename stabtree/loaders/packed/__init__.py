@@ -1,1 +1,0 @@
-"""Packed bytes of any format: compressed text, records of protocol buffers."""
