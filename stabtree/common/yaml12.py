@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 import msgspec
@@ -55,19 +55,25 @@ class Document:
         self._count = 0
         self.value: Any = None if node is None else self._plain(node, 0)
 
+    @cached_property
+    def lines(self) -> dict[Path, int]:
+        """The 1-based line of each value by its path of keys and indices."""
+        found: dict[Path, int] = {}
+        waiting: list[tuple[Path, Any]] = [] if self._node is None else [((), self._node)]
+        while waiting:
+            path, node = waiting.pop()
+            found.setdefault(path, node.start_mark.line + 1)  # of a repeated key the last value, which counts
+            if node.id == "mapping":
+                waiting += [((*path, key.value), value) for key, value in node.value if key.id == "scalar"]
+            elif node.id == "sequence":
+                waiting += [((*path, index), value) for index, value in enumerate(node.value)]
+        return found
+
     def line(self, *path: str | int) -> int:
-        """Return the line of a path of keys and indices, or of its nearest ancestor that is there."""
-        node, line = self._node, 1
-        for step in path:
-            inner: Any = None
-            if node is not None and node.id == "mapping":
-                inner = next((value for key, value in reversed(node.value) if key.value == step), None)
-            elif node is not None and node.id == "sequence" and isinstance(step, int) and step < len(node.value):
-                inner = node.value[step]
-            if inner is None:
-                break
-            node, line = inner, inner.start_mark.line + 1
-        return line
+        """Return the line of a path, or of its nearest ancestor that is there."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
 
     def _plain(self, node: Any, depth: int) -> Any:
         self._count += 1
