@@ -432,6 +432,9 @@ class TreeFile(Node, frozen=True, kw_only=True):
         when: what must have been logged for a run to need the tree at all; none: every run does.
         uses: other trees that it refers to, and is composed with.
         sections: the parts that are walked one after the other.
+        questions: the turns of the walk.
+        leaves: its ends.
+        groups: nodes of the source document that only hold leaves.
         entries: what no log can decide.
         facts: what it states of facts; of several trees the first one owns them.
         checks: questions with their leaves in one.
