@@ -102,10 +102,14 @@ def parse(text: str, where: str) -> Document:
     Raises:
         StabtreeError: if the text is not YAML, nests too deeply or grows too large.
     """
-    import yaml
-
     if _too_deep(text):
         raise StabtreeError("not valid YAML: it nests too deeply", where=where, hint="a tree nests four levels deep")
+    return _parsed(text, where)
+
+
+def _parsed(text: str, where: str) -> Document:
+    import yaml
+
     try:
         return Document(yaml.compose(text, Loader=_loader()), where)
     except (yaml.YAMLError, RecursionError) as error:
@@ -173,7 +177,7 @@ def read(path: FilePath) -> dict[str, Any]:
     Raises:
         StabtreeError: where it is no YAML or no mapping, or has a key twice.
     """
-    document = parse(path.read_text(encoding="utf-8"), path.name)
+    document = _parsed(path.read_text(encoding="utf-8"), path.name)
     for line, mistake in document.mistakes:
         raise StabtreeError(mistake, where=f"{path.name}:{line}")
     if not isinstance(document.value, dict):
