@@ -5,7 +5,7 @@
 Every figure is the median of whole processes, taken in turns so that a slow spell of the machine hits both sides
 alike. Start-up is compared by the time that the processor works, large files by the time on the clock, since both
 sides use several cores there; the other time is printed beside. Memory is the peak that the system reports of the
-process. The package is compiled first, as an installer does it.
+process. The modules are compiled first, as an installer does it.
 
 `--peers` times the other tools that are installed for a Python, on the same files.
 """

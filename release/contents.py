@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
-COMPILED = "stabtree/compiled.json"  # made while the wheel is built
 # Where the wheel has what the repository keeps elsewhere.
 INTO_WHEEL = {
     "stabtree": "stabtree",
@@ -85,10 +84,10 @@ def wrong_in_wheel(held: Mapping[str, bytes]) -> list[str]:
         for folder, home in INTO_WHEEL.items()
         for name in sources(folder)
     }
-    known = {*wanted, COMPILED, *(name for name in held if name.startswith(f"{info}/"))}
+    known = {*wanted, *(name for name in held if name.startswith(f"{info}/"))}
     metadata = held.get(f"{info}/METADATA", b"").decode()
     return [
-        *(f"{name} is not in it" for name in (*wanted, COMPILED) if name not in held),
+        *(f"{name} is not in it" for name in wanted if name not in held),
         *(f"{name} is not that of the repository" for name in wanted if held.get(name, wanted[name]) != wanted[name]),
         *(f"{name} must not be in it" for name in held if name not in known),
         *(f"METADATA lacks {line}" for line in _metadata() if line not in metadata.splitlines()),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES
 from stabtree.tree.build import file_of
-from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_known
+from stabtree.tree.model import NOTHING
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Tree

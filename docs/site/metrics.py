@@ -11,8 +11,7 @@ from docs.site.reading import asking, read_by, told
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.metrics.table import all_metrics
 from stabtree.tree.build import file_of
-from stabtree.tree.compose import NOTHING
-from stabtree.tree.model import Question
+from stabtree.tree.model import NOTHING, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

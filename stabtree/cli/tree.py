@@ -17,8 +17,7 @@ from stabtree.common.text import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.tree.document import Cause, Signature
-    from stabtree.tree.model import Leaf, Question, Tree
+    from stabtree.tree.model import Cause, Leaf, Question, Signature, Tree
 
 tree_app = typer.Typer(cls=TypedGroup, no_args_is_help=True, rich_markup_mode=None)
 
@@ -64,7 +63,7 @@ def schema() -> None:
     import json
 
     from stabtree.predicates import predicate_names
-    from stabtree.tree.schema import schema as tree_schema
+    from stabtree.tree.build import schema as tree_schema
 
     emit(json.dumps(tree_schema(predicate_names()), indent=1, ensure_ascii=False))
 
@@ -118,7 +117,7 @@ def check(name: Name) -> None:
 
 def _leaves_in(tree: Tree, sections: set[str]) -> list[Leaf]:
     """Return the leaves that questions or groups of these sections lead to and that say something."""
-    from stabtree.tree.compose import NOTHING
+    from stabtree.tree.model import NOTHING
 
     homes = {question.id for question in tree.questions.values() if question.section in sections}
     homes.update(group.id for group in tree.groups.values() if group.section in sections)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.data import DataFile, texts
+from msgspec import Struct
+
+from stabtree.common.yaml12 import read, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from stabtree.common.data import Reader
+    from collections.abc import Iterator
 
 FILE = Path(__file__).with_name("endings.yaml")
 EXCEPTION, INTERRUPTED, EXIT_STATUS, FINISHED = "exception", "interrupted", "exit-status", "finished"
 FATAL = 128  # a shell adds this to the number of the signal
-_ENDING: Mapping[str, Reader] = {"signals": texts, "lines": texts, "examples": texts}
 # Signals are listed as `9 SIGKILL Killed`. A shell names the script and the line, or the job:
 # `./train.sh: line 12: 4711 Killed`, `[1]+  Killed`.
 _SHELL = (
@@ -60,41 +60,36 @@ class Endings(NamedTuple):
     examples: Mapping[str, tuple[str, ...]]
 
 
+class _Ending(Struct, frozen=True, forbid_unknown_fields=True):
+    examples: tuple[str, ...]
+    signals: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+class _EndingsFile(Struct, frozen=True, forbid_unknown_fields=True):
+    words: tuple[str, ...]
+    endings: Mapping[str, _Ending]
+
+
 @cache
 def table() -> Endings:
     """Return the endings that are known."""
-    return read(FILE)
-
-
-def read(path: Path) -> Endings:
-    """Read a table of endings.
-
-    Raises:
-        StabtreeError: with all mistakes of the file.
-    """
-    file = DataFile(path)
-    parts = file.section((), file.value, {"words": texts, "endings": dict})
-    file.lacks((), parts, ("words", "endings"))
-    found = {}
-    for name, value in parts.get("endings", {}).items():
-        found[name] = file.section(("endings", name), value, _ENDING)
-        file.lacks(("endings", name), found[name], ("examples",))
-    file.check()
-    lines = {name: "|".join(_patterns(name, one)) for name, one in found.items()}
+    file = typed(read(FILE), _EndingsFile, FILE.name)
+    lines = {name: "|".join(_patterns(name, one)) for name, one in file.endings.items()}
     return Endings(
-        "|".join(parts["words"]),
+        "|".join(file.words),
         {name: re.compile(pattern) for name, pattern in lines.items()},
         re.compile("|".join(pattern for name, pattern in lines.items() if name != FINISHED), re.MULTILINE),
-        {name: one["examples"] for name, one in found.items()},
+        {name: one.examples for name, one in file.endings.items()},
     )
 
 
-def _patterns(name: str, ending: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+def _patterns(name: str, ending: _Ending) -> Iterator[str]:
     """Yield the patterns of an ending: those that are listed, and those of its exit codes and signals."""
     if name == EXIT_STATUS:
         yield _CODE.format(codes=r"[1-9]\d{0,2}|-\d{1,2}")
-    yield from ending.get("lines", ())
-    for signal in ending.get("signals", ()):
+    yield from ending.lines
+    for signal in ending.signals:
         number, name, word = signal.split(maxsplit=2)
         yield _SHELL.format(word=word, lower=word.lower())
         yield _LAUNCHED.format(word=word)

@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from stabtree.diagnosis.judged import STRONG, WEAK, CauseState, Decision, Fix
 from stabtree.tree.fixes import tags
 
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.diagnosis.fixes import FixFormatter
     from stabtree.diagnosis.judged import JudgedCause
-    from stabtree.tree.document import Cause
-    from stabtree.tree.model import Leaf
+    from stabtree.tree.model import Cause, Leaf
 
 MIN_BRANCHES = 2
 LONG_CAUSE = 110
@@ -38,7 +39,7 @@ def _with_run_values(cause: Cause, formatter: FixFormatter) -> Cause:
     # It is the short form of the first fix, and of what says the same to another kind of run.
     if cause.fixes and formatter.is_pointless(cause.fixes[0]) and not (fixes and tags(cause.fixes[0])):
         short = ""
-    return replace(cause, fixes=fixes, short_fix=short)
+    return structs.replace(cause, fixes=fixes, short_fix=short)
 
 
 def ranked_fixes(

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from stabtree.facts.movers import Movers
     from stabtree.facts.registry import Facts, Param
     from stabtree.predicates.clues.registry import Clues, Seen
-    from stabtree.tree.document import Cause
-    from stabtree.tree.model import Leaf
+    from stabtree.tree.model import Cause, Leaf
 
     Params = Callable[[Cause], Mapping[str, Param]]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stabtree.common.answer import Evidence
-    from stabtree.tree.document import Cause
+    from stabtree.tree.model import Cause
 
 
 class CauseState(StrEnum):

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Incident
     from stabtree.diagnosis.visits import Visit
     from stabtree.run import Run
-    from stabtree.tree.document import Cause
-    from stabtree.tree.model import Leaf, Question, Tree
+    from stabtree.tree.model import Cause, Leaf, Question, Tree
 
 MAY_BE_UNUSED = frozenset({"loss_scale", "vocab_size"})
 OF_TOKENS = (LANGUAGE, CTC)  # tasks whose loss is that of a guess among tokens

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
+from typing import Any, Literal
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from stabtree.common.yaml12 import Dotted, Words, WordSet
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Described(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a trainer's file: a key that it does not have is a mistake."""
+
+
+class Rule(Described, frozen=True):
     """A value of a configuration that sets a key of ours to another one.
 
     Attributes:
         at: the keys that lead to the value, outermost first.
         key: the canonical key that it sets.
-        equals: the rule applies to one of these values only; None where it applies to any.
-        kind: `any` (to whatever is there, null too), `list`, or nothing (to a value that is set).
-        value: what the key is set to; None for the value itself.
+        when: the rule applies to one of these values only, to `any` (null too), to a `list`, or to a value that is set.
+        value: what that is set to; None for the value itself.
         words: pattern -> what the value is called here, the first that fits.
     """
 
-    at: tuple[str, ...]
+    at: Dotted
     key: str
-    equals: tuple[object, ...] | None = None
-    kind: str = ""
-    value: object = None
-    words: Mapping[str, str] = field(default_factory=dict)
+    when: Literal["", "any", "list"] | list[Any] = field(name="is", default="")
+    value: Any = None
+    words: Mapping[str, str] = {}
+
+    @property
+    def equals(self) -> tuple[Any, ...] | None:
+        """The values that it applies to; None where it applies to any."""
+        return tuple(self.when) if isinstance(self.when, list) else None
+
+    @property
+    def kind(self) -> str:
+        """`any`, `list`, or nothing."""
+        return "" if isinstance(self.when, list) else self.when
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSigns:
+class ConfigSigns(Described, frozen=True):
     """How a configuration of the trainer is known and read.
 
     Attributes:
@@ -51,20 +60,19 @@ class ConfigSigns:
     """
 
     order: int = 0
-    marks: tuple[frozenset[str], ...] = ()
-    keys: Mapping[str, str] = field(default_factory=dict)
-    ignored: tuple[str, ...] = ()
+    marks: tuple[WordSet, ...] = ()
+    keys: Mapping[str, str] = {}
+    ignored: Words = Words()
     rules: tuple[Rule, ...] = ()
     classes_in: str = ""
-    named_by: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    own_loop: tuple[str, ...] = ()
+    named_by: Words = Words()
+    targets: Words = Words()
+    own_loop: Words = Words()
     adds: bool = False
     example: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LogSigns:
+class LogSigns(Described, frozen=True):
     """How a log of the trainer is known and read.
 
     Attributes:
@@ -84,21 +92,20 @@ class LogSigns:
     """
 
     order: int = 0
-    marks: tuple[frozenset[str], ...] = ()
+    marks: tuple[WordSet, ...] = ()
     path: str = ""
     prefix: str = ""
     format: str = ""
     csv_logger: bool = False
     sparse_csv: bool = False
     beside: str = ""
-    prints: Mapping[str, str] = field(default_factory=dict)
+    prints: Mapping[str, str] = {}
     last_line: str = ""
     errors: str = ""
     example: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(Described, frozen=True):
     """What a trainer does where its configuration says nothing of it; a trainer takes over those that it is built on.
 
     Attributes:
@@ -115,7 +122,7 @@ class Defaults:
     """
 
     scales_fp16: bool = False
-    dtype: str = ""
+    dtype: Literal["", "weights", "autocast", "all"] = ""
     bare_precision_is_mixed: bool = False
     mean_rows: bool = False
     shares: bool = False
@@ -126,8 +133,7 @@ class Defaults:
     takes_beside: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
+class Framework(Described, frozen=True):
     """A trainer.
 
     Attributes:
@@ -150,15 +156,15 @@ class Framework:
     name: str
     built_on: str = ""
     library: str = "torch"
-    may_run_on: tuple[str, ...] = ()
+    may_run_on: Words = Words()
     config: ConfigSigns = ConfigSigns()
     log: LogSigns = LogSigns()
     defaults: Defaults = Defaults()
-    unset: Mapping[str, Any] = field(default_factory=dict)
-    unset_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unset: Mapping[str, Any] = {}
+    unset_by_task: Mapping[str, Mapping[str, Any]] = {}
     checkpoint_steps: tuple[str, ...] = ()
-    knobs: Mapping[str, str] = field(default_factory=dict)
-    general: tuple[str, ...] = ()
+    knobs: Mapping[str, str] = {}
+    general: Words = Words()
 
     @property
     def base(self) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.frameworks.load import frameworks
 from stabtree.metrics.table import normalize
 
@@ -42,8 +42,7 @@ def plain_word(key: object) -> str:
     return normalize(str(key)).strip("_")
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedFile:
+class LoggedFile(Struct, frozen=True):
     """What of a log shows who wrote it.
 
     Attributes:
@@ -60,11 +59,10 @@ class LoggedFile:
     format: str = ""
     begins_at: float | None = None
     rows: int = 0
-    filled: Mapping[str, int] = field(default_factory=dict)
+    filled: Mapping[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Recognised:
+class Recognised(Struct, frozen=True):
     """A trainer, and what shows it.
 
     Attributes:

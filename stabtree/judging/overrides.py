@@ -63,10 +63,8 @@ def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides
 
 def _split(key: str) -> tuple[str, str]:
     """Return the id and the parameter of `Q2.1.sigma`; the id is empty if there is but one word."""
-    from stabtree.tree.params import current_name
-
     id_, _, name = key.rpartition(".")
-    return id_, current_name(name)
+    return id_, name
 
 
 def _owner(tree: Tree, id_: str, name: str) -> tuple[str, str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
 from enum import StrEnum
+from typing import Literal
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
+from stabtree.common.yaml12 import Words
 
 
 class Role(StrEnum):
@@ -29,8 +33,7 @@ class Role(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     """A known series, as `metrics.yaml` describes it.
 
     Attributes:
@@ -48,20 +51,30 @@ class Metric:
 
     name: str
     meaning: str
-    aliases: tuple[str, ...] = ()
+    log: str
+    aliases: Words = Words()
     role: Role = Role.OTHER
-    better: str = ""
-    alone: tuple[str, ...] = ()
+    better: Literal["", "lower", "higher"] = ""
+    alone: Words = Words()
     grouped: bool = False
     flag: bool = False
-    log: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names, best first: the canonical one leads unless the aliases give it another place."""
-        if self.name in self.aliases:
-            return self.aliases
-        return (self.name, *self.aliases)
+        return self.aliases if self.name in self.aliases else (self.name, *self.aliases)
+
+
+class MetricTable(Struct, frozen=True):
+    """What `metrics.yaml` holds.
+
+    Attributes:
+        metrics: the known metrics.
+        axes: the names of columns that say which row it is, best first, by `step`, `epoch`, `rank`, `run` and `phase`.
+    """
+
+    metrics: tuple[Metric, ...]
+    axes: Mapping[Literal["run", "rank", "phase", "epoch", "step"], Words]
 
 
 def names(words: str) -> tuple[str, ...]:

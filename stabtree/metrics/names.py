@@ -8,18 +8,18 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.metrics.load import table
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
-from stabtree.metrics.table import MAX_NAME, axis, by_name, is_time, match, normalize, with_role, words
+from stabtree.metrics.table import MAX_NAME, axis, by_name, is_time, match, normalize, table, with_role, words
 from stabtree.metrics.vocabulary import TRAIN
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class Meaning(NamedTuple):
 UNKNOWN = Meaning("", 0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Names:
+class Names(Struct, frozen=True, eq=False):
     """What the columns of a run mean. Compared by identity, so that what was found once is found again at once.
 
     Attributes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.metrics import vocabulary as of
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import ADVERSARIAL, AUXILIARY, PART, PLAIN, TOTAL
@@ -35,8 +36,7 @@ CLOSE = 1.0
 FAR_MORE = "which has far more values"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A column that could be what is looked for.
 
     Attributes:
@@ -50,8 +50,7 @@ class Candidate:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """All columns that could be the training loss, the most likely one first."""
 
     candidates: tuple[Candidate, ...] = ()

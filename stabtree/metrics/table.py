@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from stabtree.metrics.load import table
-from stabtree.metrics.metric import Role
+from stabtree.common.yaml12 import read, typed
+from stabtree.metrics.metric import Metric, MetricTable, Role
 
-if TYPE_CHECKING:
-    from stabtree.metrics.metric import Metric
-
+FILE = Path(__file__).with_name("metrics.yaml")
 # The names of nested modules, joined, come nowhere near this; what is longer is text.
 MAX_NAME = 300
 NO_AXIS = ("", 0)
@@ -45,6 +43,18 @@ def words(name: str) -> list[str]:
         at_end = _LOSS_AT_END.fullmatch(word.lower())
         found += [part for part in at_end.groups() if part] if at_end else [word.lower()]
     return found
+
+
+@cache
+def table() -> MetricTable:
+    """Return the known metrics and the names of the columns that say which row it is."""
+    found = read(FILE)
+    for name, metric in found["metrics"].items():
+        metric["name"] = name
+        if metric.pop("train", False):
+            aliases = metric.get("aliases", "").split()
+            metric["aliases"] = " ".join([*aliases, *(f"train_{alias}" for alias in aliases)])
+    return typed({**found, "metrics": [*found["metrics"].values()]}, MetricTable, FILE.name)
 
 
 def all_metrics() -> tuple[Metric, ...]:

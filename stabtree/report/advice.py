@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Incident
     from stabtree.report.page import Page
     from stabtree.report.text import Piece
-    from stabtree.tree.document import Cause
+    from stabtree.tree.model import Cause
 
 MAX_TO_DO = 3
 SAME_SHARE = 0.7  # of the words of the shorter of two fixes: with so many in both, they say the same

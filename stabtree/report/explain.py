@@ -14,10 +14,8 @@ from stabtree.report.text import clipped, counted, in_lines
 from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
 from stabtree.run import CONFIG
 from stabtree.tree.calibration import calibrations
-from stabtree.tree.compose import NOTHING
-from stabtree.tree.document import Cause, Entry, Group, Signature
 from stabtree.tree.fixes import insert, plain, tags
-from stabtree.tree.model import Leaf, Question, Tree
+from stabtree.tree.model import NOTHING, Cause, Entry, Group, Leaf, Question, Signature, Tree
 from stabtree.tree.params import fact_params, fine, known, settable
 from stabtree.tree.shipped import shipped_titles
 

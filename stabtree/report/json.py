@@ -10,12 +10,11 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
@@ -277,16 +276,7 @@ def fingerprint(tree: Tree) -> str:
     for known, hashed in [*_HASHED]:
         if known is tree:
             return hashed
-    content = json.dumps(_content(replace(tree, version="")), sort_keys=True)
-    hashed = hashlib.sha256(content.encode()).hexdigest()
+    content = msgspec.json.encode(structs.replace(tree, version=""), order="sorted")
+    hashed = hashlib.sha256(content).hexdigest()
     _HASHED.append((tree, hashed))
     return hashed
-
-
-def _content(value: Any) -> Any:
-    """Return a tree, or a part of it, as plain values."""
-    if is_dataclass(value):
-        return {item.name: _content(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _content(inner) for key, inner in value.items()}
-    return [_content(inner) for inner in value] if isinstance(value, tuple) else value

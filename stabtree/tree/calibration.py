@@ -7,24 +7,22 @@ reaches the level of an alarm, so a strength of 0 is an alarm, and below it the 
 from __future__ import annotations
 
 import math
-import sys
-from dataclasses import field, replace
+from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stabtree.common.data import compiled
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stabtree.common.yaml12 import read, typed
+from stabtree.tree.model import Param  # noqa: TC001 - read when a file is converted
 from stabtree.tree.shipped import calibration_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stabtree.facts.registry import Param
     from stabtree.tree.model import Question, Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """What was fitted for one question.
 
     Attributes:
@@ -38,14 +36,13 @@ class Fit:
 
     slope: float
     family: str = ""
-    limit: Mapping[str, Param] = field(default_factory=dict)
+    limit: Mapping[str, Param] = {}
     positives: int = 0
     repositories: int = 0
-    unseen: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    unseen: Mapping[str, tuple[float, ...]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrations:
+class Calibrations(Struct, frozen=True):
     """The calibrations of all questions.
 
     Attributes:
@@ -88,37 +85,21 @@ def use(other: Calibrations) -> None:
     _USED[:] = [other]
 
 
-def are_others_used() -> bool:
-    """Return whether others than the shipped calibrations were chosen."""
-    return bool(_USED)
+class _Family(Struct, frozen=True):
+    slope: float
+
+
+class _CalibrationFile(Struct, frozen=True):
+    levels: Mapping[str, float]
+    families: Mapping[str, _Family]
+    questions: Mapping[str, Fit]
 
 
 @cache
 def _shipped() -> Calibrations:
-    return compiled("calibrations", sys.modules[__name__]) or read()
-
-
-def read() -> Calibrations:
-    """Read the shipped calibrations from their file."""
-    from stabtree.common.yaml12 import parse
-
     path = calibration_file()
-    data = parse(path.read_text(encoding="utf-8"), path.name).value
-    questions = {id_: _calibration(found) for id_, found in data["questions"].items()}
-    slope = data["families"]["default"]["slope"]
-    return Calibrations(data["levels"]["alarm"], data["levels"]["near"], slope, questions)
-
-
-def _calibration(found: Mapping[str, Any]) -> Fit:
-    unseen = {name: tuple(rates) for name, rates in found.get("unseen", {}).items()}
-    return Fit(
-        found["slope"],
-        found.get("family", ""),
-        limit=found.get("limit", {}),
-        positives=found.get("positives", 0),
-        repositories=found.get("repositories", 0),
-        unseen=unseen,
-    )
+    file = typed(read(path), _CalibrationFile, path.name)
+    return Calibrations(file.levels["alarm"], file.levels["near"], file.families["default"].slope, file.questions)
 
 
 def with_limits(tree: Tree) -> Tree:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.text import near, stays_inside
@@ -14,7 +14,7 @@ from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.tree import fixes
-from stabtree.tree.model import BRIEF, EVENTS, SHORT, SHORT_CAUSE, SHORT_FIX, FactParams, Leaf, Question, Tree
+from stabtree.tree.model import BRIEF, EVENTS, FactParams, Leaf, Question, Tree
 from stabtree.tree.params import (
     Asking,
     facts_behind,
@@ -25,80 +25,77 @@ from stabtree.tree.params import (
     rule_problems,
     settable,
 )
-from stabtree.tree.reach import check_reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.predicates import Predicate
-    from stabtree.tree.document import Case, Cause
+    from stabtree.tree.build import Mistake
+    from stabtree.tree.model import Case, Cause
 
-Mistake = tuple[int, str]
 MIN_BRANCHES = 2
-Where = TypeVar("Where", int, str)
 ADDRESS = re.compile(r"https?://[^\s\"'<>()\[\]\\`]+")  # it is written into pages and into Markdown
 
 
-def check(tree: Tree, lines: Mapping[str, int], *, whole: bool = True) -> list[Mistake]:
-    """Return all mistakes in a tree as (line, text).
+def check(tree: Tree, *, whole: bool = True) -> list[Mistake]:
+    """Return all mistakes in a tree.
 
     Args:
         tree: the tree.
-        lines: the line of each id, sections as `§id`, and of each of its keys as `id.key`.
         whole: whether all nodes could be read: else what leads where is not checked.
     """
-    found = [*_nodes(tree, lines), *_others(tree, lines), *_sections(tree, lines)]
+    found = [*_nodes(tree), *_others(tree), *_sections(tree)]
     is_walked = tree.sections and tree.questions and tree.leaves
     is_read_only = (tree.entries or tree.signatures) and not tree.questions
     if not is_walked and not is_read_only:
-        found.append((1, "a tree needs at least one section, one question and one leaf"))
+        found.append(("", "", "a tree needs at least one section, one question and one leaf"))
     if whole and not found:
-        found += check_reach(tree, lines)
+        found += check_reach(tree)
     return found
 
 
-def _nodes(tree: Tree, lines: Mapping[str, int]) -> Iterator[Mistake]:
+def _nodes(tree: Tree) -> Iterator[Mistake]:
     """Yield the mistakes in questions, leaves and causes."""
-    nodes = {**tree.questions, **tree.leaves}
     for question in tree.questions.values():
-        line = lines.get(question.id, 1)
-        for key, text in _question(tree, question, nodes):
-            yield lines.get(f"{question.id}.{key}", line), f"question {question.id} {text}"
+        yield from _of(question.id, f"question {question.id} ", _question(tree, question))
     for leaf in tree.leaves.values():
-        line = lines.get(leaf.id, 1)
-        yield from _at(line, _leaf(tree, leaf), f"leaf {leaf.id} ")
+        yield from _of(leaf.id, f"leaf {leaf.id} ", _leaf(tree, leaf))
         for cause in leaf.causes:
-            yield from _at(line, _cause(tree, cause), f"cause {cause.id} ")
+            yield from _of(leaf.id, f"cause {cause.id} ", (("causes", text) for _, text in _cause(tree, cause)))
     for signature in tree.signatures:
-        yield from _at(lines.get(signature.id, 1), _cause(tree, signature), f"cause {signature.id} ")
+        yield from _of(signature.id, f"cause {signature.id} ", _cause(tree, signature))
 
 
-def _others(tree: Tree, lines: Mapping[str, int]) -> Iterator[Mistake]:
+def _others(tree: Tree) -> Iterator[Mistake]:
     """Yield the mistakes in what is no node of a walk."""
     for group in tree.groups.values():
-        yield from _at(lines.get(group.id, 1), group_problems(tree, group), f"group {group.id} ")
+        yield from _of(group.id, f"group {group.id} ", _at("rule", group_problems(tree, group)))
     for stated in tree.facts.values():
-        yield from _at(lines.get(f"fact {stated.id}", 1), _fact(stated))
+        yield from _of(f"fact {stated.id}", "", _at("", _fact(stated)))
     for entry in tree.entries.values():
         if not entry.fixes or not entry.source:
-            yield lines.get(entry.id, 1), f"entry {entry.id} lacks a fix or a source"
+            yield entry.id, "", f"entry {entry.id} lacks a fix or a source"
     for index, case in enumerate(tree.tests):
-        yield from _at(lines.get(f"test {index}", 1), _case(tree, case), f"the test of {case.run!r} ")
+        yield from _of(f"test {index}", f"the test of {case.run!r} ", _at("", _case(tree, case)))
 
 
-def _at(where: Where, texts: Iterable[str], prefix: str = "") -> Iterator[tuple[Where, str]]:
-    """Yield each text, after a prefix, with the line or the key that it belongs to."""
-    return ((where, prefix + text) for text in texts)
+def _of(name: str, prefix: str, found: Iterable[tuple[str, str]]) -> Iterator[Mistake]:
+    """Yield each text with the node that it belongs to and how it is called."""
+    return ((name, key, prefix + text) for key, text in found)
 
 
-def _sections(tree: Tree, lines: Mapping[str, int]) -> Iterator[Mistake]:
+def _at(key: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each text with the key that it belongs to."""
+    return ((key, text) for text in texts)
+
+
+def _sections(tree: Tree) -> Iterator[Mistake]:
     for section in tree.sections:
-        line = lines.get(f"§{section.id}", 1)
-        yield from _at(line, _metrics(section.when), f"section {section.id} ")
+        yield from _of(f"§{section.id}", f"section {section.id} ", _at("when", _metrics(section.when)))
         if section.entry not in tree.questions:
             text = f"section {section.id} enters at {section.entry}, which is not a question"
-            yield line, text + near(section.entry, tree.questions)
-    yield from _at(1, _metrics(tree.when), "the tree ")
+            yield f"§{section.id}", "entry", text + near(section.entry, tree.questions)
+    yield from _of("", "the tree ", _at("when", _metrics(tree.when)))
 
 
 def _metrics(when: Iterable[str]) -> Iterator[str]:
@@ -108,7 +105,7 @@ def _metrics(when: Iterable[str]) -> Iterator[str]:
             yield f"waits for the metric {name!r}, which is not known{near(name, by_name())}"
 
 
-def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _question(tree: Tree, question: Question) -> Iterator[tuple[str, str]]:
     """Yield the mistakes in a question, each with the key that it belongs to."""
     if question.id in FACTS:
         yield "id", "has the name of a fact"
@@ -116,12 +113,10 @@ def _question(tree: Tree, question: Question, nodes: Mapping[str, object]) -> It
         yield "section", f"is in section {question.section!r}, which does not exist"
     if not question.source:
         yield "source", "lacks a source"
-    if len(question.short) > SHORT:
-        yield "short", f"has a short of {len(question.short)} characters; {SHORT} is the most"
     yield from _at("against", _against(tree, question))
-    yield from _at("go", _edges(question, nodes))
+    yield from _at("go", _edges(question, {**tree.questions, **tree.leaves}))
+    yield from _test(tree, question)
     predicate = predicate_named(question.test)
-    yield from _at("test" if predicate is None else "params", _test(tree, question))
     if predicate is not None:
         yield from _at("go", _verdicts(question, predicate))
         yield from _at("rule", rule_problems(question, predicate))
@@ -160,22 +155,20 @@ def _verdicts(question: Question, predicate: Predicate) -> Iterator[str]:
             yield f"has an edge for {verdict!r}, which {predicate.name} never answers{hint}"
 
 
-def _test(tree: Tree, node: Asking) -> Iterator[str]:
-    """Yield the mistakes in what a node asks, and with which parameters."""
-    problem = like_problem(tree, node)
+def _test(tree: Tree, node: Asking) -> Iterator[tuple[str, str]]:
+    """Yield the mistakes in what a node asks, and with which parameters, each with its key."""
     predicate = predicate_named(node.test)
-    if problem:
-        yield problem
+    if problem := like_problem(tree, node):
+        yield "like", problem
     elif not node.test:
         keys = [key for key in ("params", "advanced", "literal", "like") if getattr(node, key, None)]
         if keys:
-            yield f"has {keys[0]} but no test"
+            yield keys[0], f"has {keys[0]} but no test"
+    elif predicate is None:
+        yield "test", f"asks the predicate {node.test!r}, which does not exist{near(node.test, predicate_names())}"
     else:
-        yield from _stated_twice(node)
-        if predicate is None:
-            yield f"asks the predicate {node.test!r}, which does not exist{near(node.test, predicate_names())}"
-        else:
-            yield from _params(tree, node, predicate)
+        yield from _at("params", _params(tree, node, predicate))
+    yield from _at("advanced", _stated_twice(node))
 
 
 def _params(tree: Tree, node: Asking, predicate: Predicate) -> Iterator[str]:
@@ -198,19 +191,16 @@ def _stated_twice(item: Asking | FactParams) -> Iterator[str]:
         yield f"states {min(both)!r} under params and under advanced"
 
 
-def _cause(tree: Tree, cause: Cause) -> Iterator[str]:
+def _cause(tree: Tree, cause: Cause) -> Iterator[tuple[str, str]]:
     yield from _test(tree, cause)
     if cause.moves and cause.moves not in by_name():
-        yield f"moves {cause.moves!r}, which is no metric{near(cause.moves, by_name())}"
+        yield "moves", f"moves {cause.moves!r}, which is no metric{near(cause.moves, by_name())}"
     for key, words in cause.holds.items():
-        yield from fixes.circumstance_mistakes(key, words)
-    yield from _weighing(cause)
-    yield from chain.from_iterable(map(fixes.mistakes, cause.fixes))
-    for key, text, limit in (("short", cause.short, SHORT_CAUSE), ("short_fix", cause.short_fix, SHORT_FIX)):
-        if len(text) > limit:
-            yield f"has a {key} of {len(text)} characters; {limit} is the most"
+        yield from _at("holds", fixes.circumstance_mistakes(key, words))
+    yield from _at("", _weighing(cause))
+    yield from _at("fixes", chain.from_iterable(map(fixes.mistakes, cause.fixes)))
     if cause.short_fix and not cause.fixes:
-        yield "has a short_fix, but no fix that it shortens"
+        yield "short_fix", "has a short_fix, but no fix that it shortens"
 
 
 def _weighing(cause: Cause) -> Iterator[str]:
@@ -246,39 +236,42 @@ def _fact(stated: FactParams) -> Iterator[str]:
             yield f"fact {stated.id} lacks the parameter {key!r}"
 
 
-def _leaf(tree: Tree, leaf: Leaf) -> Iterator[str]:
-    if not leaf.fixes:
-        yield "lacks a fix"
-    yield from chain.from_iterable(map(fixes.mistakes, leaf.fixes))
+def _leaf(tree: Tree, leaf: Leaf) -> Iterator[tuple[str, str]]:
+    """Yield the mistakes in a leaf, each with the key that it belongs to."""
+    for key, what in (("fixes", "a fix"), ("source", "a source")):
+        if not getattr(leaf, key):
+            yield key, f"lacks {what}"
+    yield from _at("fixes", chain.from_iterable(map(fixes.mistakes, leaf.fixes)))
     if leaf.decide is not None:
-        yield from chain.from_iterable(map(fixes.mistakes, (leaf.decide.ask, *leaf.decide.branches.values())))
+        texts = (leaf.decide.ask, *leaf.decide.branches.values())
+        yield from _at("decide", chain.from_iterable(map(fixes.mistakes, texts)))
         if len(leaf.decide.branches) < MIN_BRANCHES:
-            yield "has a question that decides, with fewer than two branches"
-    if not leaf.source:
-        yield "lacks a source"
+            yield "decide", "has a question that decides, with fewer than two branches"
     if leaf.headline and leaf.headline.count(BRIEF) != 1:
-        yield f"has a headline without {BRIEF}, or with more than one"
+        yield "headline", f"has a headline without {BRIEF}, or with more than one"
     for event in leaf.events:
         if event not in EVENTS:
-            yield f"has the event {event!r}{near(event, EVENTS)}; known are {', '.join(EVENTS)}"
+            yield "events", f"has the event {event!r}{near(event, EVENTS)}; known are {', '.join(EVENTS)}"
     if leaf.page and not ADDRESS.fullmatch(leaf.page):
-        yield f"has the page {leaf.page!r}; an address begins with https:// or http:// and holds no blank or quote"
+        text = "an address begins with https:// or http:// and holds no blank or quote"
+        yield "page", f"has the page {leaf.page!r}; {text}"
     if leaf.lasting and not leaf.events:
-        yield "is lasting, but has no event"
+        yield "lasting", "is lasting, but has no event"
     yield from _links(tree, leaf)
 
 
-def _links(tree: Tree, leaf: Leaf) -> Iterator[str]:
+def _links(tree: Tree, leaf: Leaf) -> Iterator[tuple[str, str]]:
     """Yield the mistakes in the nodes that a leaf names."""
-    if leaf.of not in tree.questions and leaf.of not in tree.groups:
-        yield f"is of {leaf.of!r}, neither a question nor a group{near(leaf.of, [*tree.questions, *tree.groups])}"
+    homes = {**tree.questions, **tree.groups}
+    if leaf.of not in homes:
+        yield "of", f"is of {leaf.of!r}, neither a question nor a group{near(leaf.of, homes)}"
     for key in ("escalate", "near", "unproven"):
         other = getattr(leaf, key)
         if other and other not in tree.leaves:
-            yield f"has {key}: {other!r}, which is not a leaf{near(other, tree.leaves)}"
+            yield key, f"has {key}: {other!r}, which is not a leaf{near(other, tree.leaves)}"
     for need in leaf.needs:
         if need not in tree.questions:
-            yield f"needs {need!r}, which is not a question{near(need, tree.questions)}"
+            yield "needs", f"needs {need!r}, which is not a question{near(need, tree.questions)}"
 
 
 def _case(tree: Tree, case: Case) -> Iterator[str]:
@@ -294,3 +287,38 @@ def _case(tree: Tree, case: Case) -> Iterator[str]:
         known = [*question.go, *question.words, UNKNOWN]
         if verdict not in known:
             yield f"answers {id_} with {verdict!r}, which is not an answer to it{near(verdict, known)}"
+
+
+def check_reach(tree: Tree) -> Iterator[Mistake]:
+    """Yield the circles and the nodes that no walk reaches; all edges must exist."""
+    seen: set[str] = set()
+    for section in tree.sections:
+        for circle in _circles(tree, section.entry, seen):
+            yield circle[-2], "", f"the walk can go round in a circle: {' → '.join(circle)}"
+    for id_ in (*tree.questions, *tree.leaves):
+        if id_ not in seen:
+            yield id_, "", f"{id_} can't be reached from any section"
+
+
+def _circles(tree: Tree, entry: str, seen: set[str]) -> Iterator[list[str]]:
+    """Yield each circle that a walk from an entry could go round in; add the nodes that it reaches to `seen`."""
+    seen.add(entry)
+    path = {entry: iter(_next(tree, entry))}
+    while path:
+        id_ = next(reversed(path))
+        target = next(path[id_], None)
+        if target is None:
+            del path[id_]
+        elif target in path:
+            ids = list(path)
+            yield [*ids[ids.index(target) :], target]
+        elif target not in seen:
+            seen.add(target)
+            path[target] = iter(_next(tree, target))
+
+
+def _next(tree: Tree, id_: str) -> tuple[str, ...]:
+    if id_ in tree.questions:
+        return tuple(tree.questions[id_].go.values())
+    leaf = tree.leaves[id_]
+    return tuple(filter(None, [leaf.escalate, leaf.near, leaf.unproven]))

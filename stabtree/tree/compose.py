@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.predicates import predicate_named
 from stabtree.predicates.lines import SURVIVED
-from stabtree.tree.document import Part, Signature
-from stabtree.tree.model import Leaf, Question, Section, Severity, Tree
+from stabtree.tree.model import NOTHING, Leaf, Part, Question, Section, Severity, Signature, Tree
 from stabtree.tree.params import fact_params, merge_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from stabtree.tree.shorthand import Check
+    from stabtree.tree.model import Check
 
 T = TypeVar("T")
 
-NOTHING = "Nothing found"
 NOT_ENDED = "It did not end the training: rows of metrics follow it, or all planned steps were done before it."
 
 
@@ -90,6 +89,13 @@ def ok_leaf(tree: str) -> str:
     return f"{tree}-ok"
 
 
+_ASKED = ("id", "ask", "short", "test", "params", "advanced", "like", "person", "see", "source")
+_ENDED = (
+    *("title", "severity", "headline", "causes", "fixes", "decide", "restart", "take", "events", "lasting", "unjudged"),
+    *("see", "source"),
+)
+
+
 def expand_checks(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Question], list[Leaf]]:
     """Return the sections, questions and leaves that checks are short for.
 
@@ -97,9 +103,7 @@ def expand_checks(tree: str, checks: Sequence[Check]) -> tuple[list[Section], li
         tree: the name of the tree.
         checks: its checks.
     """
-    sections = [
-        Section(check.id, check.title, check.id, check.when, check=True) for check in checks if not check.section
-    ]
+    sections = [Section(check.id, check.title, check.id, check.when) for check in checks if not check.section]
     leaves = list(chain.from_iterable(map(_leaves, checks)))
     ending = [check for check in checks if not check.then]
     if ending:
@@ -125,60 +129,25 @@ def _question(tree: str, check: Check) -> Question:
     go |= {verdict: _milder(check, verdict) for verdict in check.severities}
     go[NO if NO in verdicts else UNKNOWN] = check.then or ok_leaf(tree)
     return Question(
-        id=check.id,
+        **{name: getattr(check, name) for name in _ASKED},
         section=check.section or check.id,
-        ask=check.ask,
-        short=check.short,
         go=go,
         why=check.why or check.means,
         rule=check.rule or (predicate.rule if predicate else ""),
-        test=check.test,
-        params=check.params,
-        advanced=check.advanced,
-        like=check.like,
-        person=check.person,
-        see=check.see,
-        source=check.source,
     )
 
 
-def _leaves(check: Check) -> list[Leaf]:
-    leaf = Leaf(
-        id=check.leaf,
-        of=check.id,
-        title=check.title,
-        severity=check.severity,
-        headline=check.headline,
-        why=check.means,
-        causes=check.causes,
-        fixes=check.fixes,
-        decide=check.decide,
-        restart=check.restart,
-        take=check.take,
-        events=check.events,
-        lasting=check.lasting,
-        unjudged=check.unjudged,
-        see=check.see,
-        source=check.source,
-    )
-    return [leaf, *(_milder_leaf(check, leaf, verdict) for verdict in check.severities)]
-
-
-def _milder_leaf(check: Check, leaf: Leaf, verdict: str) -> Leaf:
-    """Return the leaf of a verdict that has a severity of its own; what the run survived ended nothing."""
-    milder = replace(
-        leaf,
-        id=_milder(check, verdict),
-        severity=check.severities[verdict],
-        headline="",
-        restart=False,
-        unjudged=False,
-    )
-    if verdict != SURVIVED:
-        return milder
-    return replace(
-        milder, title=f"{leaf.title}, and the run survived it", why=f"{NOT_ENDED} {leaf.why}", events=(), lasting=False
-    )
+def _leaves(check: Check) -> Iterator[Leaf]:
+    """Yield the leaf of a check, and those of verdicts with a severity of their own."""
+    leaf = Leaf(id=check.leaf, of=check.id, why=check.means, **{name: getattr(check, name) for name in _ENDED})
+    yield leaf
+    for verdict, severity in check.severities.items():
+        id_ = _milder(check, verdict)
+        milder = replace(leaf, id=id_, severity=severity, headline="", restart=False, unjudged=False)
+        if verdict == SURVIVED:  # what the run survived ended nothing
+            title, why = f"{leaf.title}, and the run survived it", f"{NOT_ENDED} {leaf.why}"
+            milder = replace(milder, title=title, why=why, events=(), lasting=False)
+        yield milder
 
 
 def _milder(check: Check, verdict: str) -> str:

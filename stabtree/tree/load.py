@@ -10,23 +10,23 @@ number: what it leaves out is what the shipped trees state of the same fact or p
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from stabtree._version import __version__
-from stabtree.common.data import compiled
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, near
+from stabtree.common.yaml12 import parse, read, typed
 from stabtree.predicates import predicate_named
 from stabtree.run import CONFIG
-from stabtree.tree import document, model
-from stabtree.tree.calibration import are_others_used, with_limits
+from stabtree.tree.build import Reader, tree_of
+from stabtree.tree.calibration import with_limits
 from stabtree.tree.compose import beside, compose, without
-from stabtree.tree.document import Cause, Part
-from stabtree.tree.model import Question
+from stabtree.tree.model import Cause, Part, Question, TreeFile
 from stabtree.tree.overrides import lift_fact_params
 from stabtree.tree.params import asking, merge_facts, resolved
 from stabtree.tree.shipped import KNOWN, MAIN, PREFLIGHT, heads, names_asking, names_defining, shipped
@@ -149,24 +149,27 @@ def load_tree(name: str | Path = "phase19") -> Tree:
         return _shipped_tree(str(name))
     path = Path(name)
     if not _is_file(path):
-        import difflib
-
-        close = difflib.get_close_matches(str(name), known, 1)
-        hint = "`stabtree tree list` names the shipped trees; or give a YAML file"
-        raise StabtreeError("no such tree", where=clean(name, 100), hint=f"did you mean {close[0]}?" if close else hint)
+        hint = (
+            near(str(name), known).removeprefix("; ") or "`stabtree tree list` names the shipped trees; or give a file"
+        )
+        raise StabtreeError("no such tree", where=clean(name, 100), hint=hint)
     return build(_text(path), str(name))
 
 
 @cache
 def _shipped_tree(name: str) -> Tree:
-    ready = None if are_others_used() else compiled(name, model, document)
-    return ready or built(name)
-
-
-def built(name: str) -> Tree:
-    """Build a shipped tree from its file."""
+    """Return a shipped tree; that it has no mistake is for a test to show, not for every start."""
     path = shipped()[name]
-    return replace(build(_text(path), path.name, shipped_name=name), version=__version__)
+    file = typed(read(path), TreeFile, path.name)
+    tree = with_limits(tree_of(file))
+    if tree.uses:
+        tree = compose([tree, *map(load_tree, tree.uses)])
+    return replace(_with_facts(tree) if name != MAIN else tree, version=__version__)
+
+
+def _with_facts(tree: Tree) -> Tree:
+    """Return a tree with what the main one states of facts, as far as it says nothing else."""
+    return replace(tree, facts=merge_facts(tree.facts, load_tree(MAIN).facts))
 
 
 def _text(path: Path) -> str:
@@ -190,31 +193,30 @@ def _is_file(path: Path) -> bool:
         return False  # a name too long, or one with a NUL
 
 
-def build(text: str, where: str, *, shipped_name: str = "") -> Tree:
-    """Build a tree from YAML text.
+def build(text: str, where: str) -> Tree:
+    """Build a tree from YAML text that anyone may have written.
 
     Args:
         text: the text.
         where: what messages name it by.
-        shipped_name: the name of a shipped tree; empty for any other.
 
     Raises:
         StabtreeError: with the mistakes, the first ones and how many more there are.
     """
-    from stabtree.common.yaml12 import parse
-    from stabtree.tree.build import Builder
     from stabtree.tree.check import check
 
-    parsed = parse(text, where)
-    builder = Builder(parsed)
-    tree = builder.tree()
-    mistakes = [*parsed.mistakes, *builder.mistakes]
+    reader = Reader(parse(text, where))
+    tree = reader.tree()
     if tree is not None:
-        tree, found = _completed(tree, shipped_name)
-        found = found or check(tree, builder.lines, whole=not mistakes)
-        mistakes += [(line, text) for line, text in found if line not in builder.broken]
-    if mistakes or tree is None:
-        raise _refusal(mistakes, where)
+        tree, misplaced = lift_fact_params(tree)
+        tree, missing = _with_used(tree)
+        tree = _with_facts(_with_all_params(tree))
+        whole = not (reader.mistakes or misplaced or missing)
+        reader.add([*(("", "", text) for text in misplaced), *(("", "uses", text) for text in missing)])
+        if not missing:
+            reader.add(check(tree, whole=whole))
+    if reader.mistakes or tree is None:
+        raise _refusal(reader.mistakes, where)
     return tree
 
 
@@ -226,31 +228,18 @@ def _refusal(mistakes: list[tuple[int, str]], where: str) -> StabtreeError:
     return StabtreeError("\n  ".join(shown), where=where, hint="correct them, then `stabtree tree check FILE`")
 
 
-def _completed(tree: Tree, shipped_name: str) -> tuple[Tree, list[tuple[int, str]]]:
-    """Return the tree with the trees that it uses and what it leaves out, and what prevents that."""
-    if shipped_name:
-        tree, mistakes = _with_used(with_limits(tree))
-    else:
-        tree, misplaced = lift_fact_params(tree)
-        tree, missing = _with_used(tree)
-        tree, mistakes = _with_all_params(tree), misplaced + missing
-    if shipped_name != MAIN:
-        tree = replace(tree, facts=merge_facts(tree.facts, load_tree(MAIN).facts))
-    return tree, mistakes
-
-
-def _with_used(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
+def _with_used(tree: Tree) -> tuple[Tree, list[str]]:
     """Return the tree composed with those that it uses, and what prevents that."""
     known = shipped()
     missing = [name for name in tree.uses if name not in known]
     if missing:
-        return tree, [(1, f"uses {missing[0]!r}, which is not a shipped tree; those are {', '.join(known)}")]
+        return tree, [f"uses {missing[0]!r}, which is not a shipped tree; those are {', '.join(known)}"]
     if not tree.uses:
         return tree, []
     try:
         return compose([tree, *map(load_tree, tree.uses)]), []
     except ValueError as error:
-        return tree, [(1, str(error))]
+        return tree, [str(error)]
 
 
 def _with_all_params(tree: Tree) -> Tree:

@@ -1,27 +1,24 @@
-"""A decision tree as data. `load` reads it from YAML, `stabtree.diagnosis.walk` walks it."""
+"""A decision tree as data: its types are the schema of tree files. `load` reads it, `diagnosis.walk` walks it."""
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from stabtree.common.dataclass import dataclass
-from stabtree.tree.document import (  # noqa: TC001 - `kinds` reads the hints
-    Case,
-    Cause,
-    Decide,
-    Entry,
-    Group,
-    Part,
-    Quick,
-    Signature,
-)
+from msgspec import Meta, Struct
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+Param = int | float | bool | str  # as in `facts.registry`, which need not be imported to know what a severity is
+SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
+SHORT_CAUSE = 32  # a cause beside its fix, in a line of 80
+SHORT_FIX = 26
+BRIEF = "{brief}"  # the place in a headline
+LEAF = "{leaf}"  # the place in the address of pages
+NOTHING = "Nothing found"
 
-    from stabtree.facts.registry import Param
+Short = Annotated[str, Meta(max_length=SHORT)]
+ShortCause = Annotated[str, Meta(max_length=SHORT_CAUSE)]
+ShortFix = Annotated[str, Meta(max_length=SHORT_FIX)]
 
 
 class Severity(StrEnum):
@@ -74,8 +71,173 @@ EVENTS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Node(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a tree file holds: a key that it does not have is a mistake."""
+
+
+class Quick(Node, frozen=True):
+    """The question's row in the quick-reference table.
+
+    `threshold`, and `letter` for the document's letter where it differs, may name parameters in braces.
+    """
+
+    symptom: str
+    threshold: str
+    first: str
+    letter: str = ""
+
+
+class Group(Node, frozen=True):
+    """A node of the source document that is no question but holds leaves, such as its lists of fixes."""
+
+    id: str
+    section: str
+    ask: str
+    why: str
+    rule: str
+    see: tuple[str, ...] = ()
+    source: str = ""
+
+
+class Entry(Node, frozen=True):
+    """What a document describes and no log can decide.
+
+    Attributes:
+        id: the document's id.
+        title: the entry in a few words.
+        symptom: how it shows.
+        cause: where it comes from.
+        fixes: what to do, in order.
+        probe: what settles it, in minutes.
+        knob: the exact setting.
+        see: cross-references.
+        source: where it comes from.
+    """
+
+    id: str
+    title: str
+    symptom: str
+    cause: str
+    fixes: tuple[str, ...]
+    source: str
+    probe: str = ""
+    knob: str = ""
+    see: tuple[str, ...] = ()
+
+
+class Case(Node, frozen=True):
+    """A run that must end at a known leaf; `stabtree tree test` tries it.
+
+    Attributes:
+        run: its log, relative to the tree's file and within its folder.
+        reaches: the leaf.
+        answers: what a person would answer, by question.
+    """
+
+    run: str
+    reaches: str
+    answers: Mapping[str, str] = {}
+
+
+class Part(Struct, frozen=True):
+    """A tree that is part of a composition.
+
+    Attributes:
+        name: the tree's name.
+        title: its title.
+        when: what must have been logged for it to be loaded at all; none: always.
+        loaded: whether it was.
+    """
+
+    name: str
+    title: str
+    when: tuple[str, ...] = ()
+    loaded: bool = True
+
+
+class Expectation(Node, frozen=True):
+    """What the log shows where a cause holds.
+
+    Attributes:
+        clue: the name of the clue.
+        when: the condition that it meets, as `"> 20"` or `fp16, bf16`.
+        weight: how many times likelier that is with this cause than with another one; where the log shows the contrary,
+            the cause is less likely by the same factor.
+        source: where the weight comes from: labelled runs, or the document.
+    """
+
+    clue: str
+    when: str
+    weight: float
+    source: str
+
+
+class Decide(Node, frozen=True):
+    """One thing to find out that decides what to do.
+
+    Attributes:
+        ask: the question, or the trial to run.
+        branches: what may come out of it -> what to do then.
+    """
+
+    ask: str
+    branches: Mapping[str, str]
+
+
+class Cause(Node, frozen=True):
+    """A possible cause, which a `test` looks for; a `quiet` one is reported only if something speaks for it.
+
+    Attributes:
+        short: the cause in few characters, for a line that it shares with its fix.
+        short_fix: its first fix in few characters, for the same line.
+        holds: what it needs, as `{precision: [fp16]}`: it is left out if the run is known to be another, and only
+            possible if that is not known. The words are those of `stabtree.context.conditions`.
+        proof: whether a yes of its test proves it; else it makes it likely.
+        moves: the series that it moves first, as `weight_norm`: if that left its course before the trouble and before
+            all others, the cause is likely and comes first; if it followed, the cause is possible at most. Without a
+            test the cause is reported only for the first mover, if no tested cause explains that.
+        usual: which runs often or rarely have it, as `{rare: [any], often: [resumed]}`.
+        expects: the clues that speak for it, each with the condition that it meets and how much it weighs.
+        refuted_by: clue -> the condition under which the cause is ruled out and not reported.
+        ask: a yes-or-no question that a person can answer at once and that decides whether it is the cause.
+    """
+
+    id: str
+    text: str
+    test: str = ""
+    params: Mapping[str, Param] = {}
+    advanced: Mapping[str, Param] = {}
+    like: str = ""
+    short: ShortCause = ""
+    short_fix: ShortFix = ""
+    fixes: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+    quiet: bool = False
+    holds: Mapping[str, tuple[str, ...]] = {}
+    proof: bool = True
+    moves: str = ""
+    usual: Mapping[str, tuple[str, ...]] = {}
+    expects: tuple[Expectation, ...] = ()
+    refuted_by: Mapping[str, str] = {}
+    ask: str = ""
+    sound: bool = False
+
+
+class Signature(Cause, frozen=True, kw_only=True):
+    """A cause that is added to leaves of any composed tree; it never raises an alarm by itself.
+
+    Attributes:
+        of: the leaves.
+        source: where the cause comes from.
+        example: a run that had it.
+    """
+
+    of: tuple[str, ...]
+    source: str
+    example: str = ""
+
+
+class Section(Node, frozen=True):
     """A part of the tree with its own entry question; walked on its own after the path has ended.
 
     Attributes:
@@ -85,8 +247,7 @@ class Section:
         when: metrics (or `lines`, `rerun`: see `Run.has`) of which at least one must have been logged for it to be
             walked; none: always.
         passed: what is true of a run in which it finds nothing, such as `no NaN`.
-        tree: name of the tree it comes from, if several were composed.
-        check: whether it was made of a check.
+        tree: name of the tree it comes from, set where several are composed.
     """
 
     id: str
@@ -95,18 +256,19 @@ class Section:
     when: tuple[str, ...] = ()
     passed: str = ""
     tree: str = ""
-    check: bool = False
+
+    @property
+    def check(self) -> bool:
+        """Whether it was made of a check, whose id it has."""
+        return self.id == self.entry
 
     @property
     def heading(self) -> str:
         """Its title, with its number if the document numbers it."""
-        if self.id[:1].isdigit():
-            return f"§{self.id} {self.title}"
-        return self.title
+        return f"§{self.id} {self.title}" if self.id[:1].isdigit() else self.title
 
 
-@dataclass(frozen=True, slots=True)
-class FactParams:
+class FactParams(Node, frozen=True):
     """What a tree states of a fact: one value a walk, for all questions and causes that ask for it.
 
     Attributes:
@@ -117,27 +279,19 @@ class FactParams:
     """
 
     id: str
-    params: Mapping[str, Param] = field(default_factory=dict)
-    advanced: Mapping[str, Param] = field(default_factory=dict)
-    literal: Mapping[str, Param] = field(default_factory=dict)
+    params: Mapping[str, Param] = {}
+    advanced: Mapping[str, Param] = {}
+    literal: Mapping[str, Param] = {}
 
 
-SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
-SHORT_CAUSE = 32  # a cause beside its fix, in a line of 80
-SHORT_FIX = 26
-BRIEF = "{brief}"  # the place in a headline
-LEAF = "{leaf}"  # the place in the address of pages
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Node, frozen=True):
     """A turn of the walk.
 
     Attributes:
         id: the source document's id.
         section: id of its section.
         ask: the question.
-        short: the question in at most `SHORT` characters, for a path that is shown in lines.
+        short: the question in few characters, for a path that is shown in lines.
         why: why it matters.
         rule: the exact rule, with parameters in braces.
         test: name of the predicate; empty for a question to a person.
@@ -159,24 +313,23 @@ class Question:
     section: str
     ask: str
     go: Mapping[str, str]
-    short: str = ""
+    short: Short = ""
     why: str = ""
     rule: str = ""
     test: str = ""
-    params: Mapping[str, Param] = field(default_factory=dict)
-    advanced: Mapping[str, Param] = field(default_factory=dict)
-    literal: Mapping[str, Param] = field(default_factory=dict)
+    params: Mapping[str, Param] = {}
+    advanced: Mapping[str, Param] = {}
+    literal: Mapping[str, Param] = {}
     like: str = ""
     person: str = ""
-    words: Mapping[str, str] = field(default_factory=dict)
-    against: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = {}
+    against: Mapping[str, str] = {}
     quick: Quick | None = None
     see: tuple[str, ...] = ()
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Node, frozen=True):
     """An end of the walk.
 
     Attributes:
@@ -226,19 +379,98 @@ class Leaf:
     page: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Check(Node, frozen=True):
+    """A question with the leaf that it ends at, whose attributes it has; `compose.expand_checks` splits it.
+
+    Attributes:
+        id: the question's id.
+        leaf: the leaf's id, for any verdict but no and unknown.
+        means: what it means.
+        when: as in a section; without it the check applies to every run.
+        section: the section that it belongs to, if it is asked on the way there; else it has its own.
+        then: where the walk goes on for no and unknown; by default to the ok leaf of its tree.
+        severities: verdict -> severity, for verdicts that are to end at a milder leaf (`<leaf>-<verdict>`).
+        needed: whether a run that the check applies to counts as judged only with its answer.
+    """
+
+    id: str
+    leaf: str
+    ask: str
+    title: str
+    severity: Severity
+    means: str
+    fixes: tuple[str, ...]
+    source: str
+    short: Short = ""
+    headline: str = ""
+    when: tuple[str, ...] = ()
+    why: str = ""
+    rule: str = ""
+    test: str = ""
+    params: Mapping[str, Param] = {}
+    advanced: Mapping[str, Param] = {}
+    like: str = ""
+    person: str = ""
+    causes: tuple[Cause, ...] = ()
+    decide: Decide | None = None
+    restart: bool = False
+    take: Take = Take.BEFORE
+    events: tuple[str, ...] = ()
+    lasting: bool = False
+    unjudged: bool = False
+    see: tuple[str, ...] = ()
+    section: str = ""
+    then: str = ""
+    severities: Mapping[str, Severity] = {}
+    needed: bool = False
+
+
+class TreeFile(Node, frozen=True, kw_only=True):
+    """What a tree file holds.
+
+    Attributes:
+        when: what must have been logged for a run to need the tree at all; none: every run does.
+        uses: other trees that it refers to, and is composed with.
+        sections: the parts that are walked one after the other.
+        questions: the turns of the walk.
+        leaves: its ends.
+        groups: nodes of the source document that only hold leaves.
+        entries: what no log can decide.
+        facts: what it states of facts; of several trees the first one owns them.
+        checks: questions with their leaves in one.
+        causes: causes for leaves of any tree.
+        tests: runs with the leaf that each must reach.
+        pages: the address of a leaf's page, with `{leaf}` for its id; a leaf's own `page` overrides it.
+        version: what the file says of itself.
+    """
+
+    name: str
+    title: str
+    about: str = ""
+    source: str = ""
+    see: tuple[str, ...] = ()
+    when: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    questions: tuple[Question, ...] = ()
+    leaves: tuple[Leaf, ...] = ()
+    groups: tuple[Group, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    facts: tuple[FactParams, ...] = ()
+    checks: tuple[Check, ...] = ()
+    causes: tuple[Signature, ...] = ()
+    tests: tuple[Case, ...] = ()
+    pages: str = ""
+    version: str = ""
+
+
+class Tree(Struct, frozen=True):
     """A decision tree; questions and leaves by id, in the order of the file.
 
     Attributes:
         version: what its file says; a shipped tree has that of stabtree.
-        when: what must have been logged for a run to need the tree at all; none: every run does.
-        uses: other trees that it refers to, and is composed with.
-        entries: what no log can decide.
-        facts: what it states of facts, by their names; of several trees the first one owns them.
+        facts: what it states of facts, by their names.
         signatures: causes for leaves of any tree, put there by `compose`.
-        tests: runs with the leaf that each must reach.
-        pages: the address of a leaf's page, with `{leaf}` for its id; a leaf's own `page` overrides it.
         parts: the trees that it was composed of; empty for a single tree.
     """
 
@@ -247,14 +479,14 @@ class Tree:
     sections: tuple[Section, ...]
     questions: Mapping[str, Question]
     leaves: Mapping[str, Leaf]
-    groups: Mapping[str, Group] = field(default_factory=dict)
+    groups: Mapping[str, Group] = {}
     about: str = ""
     source: str = ""
     see: tuple[str, ...] = ()
     when: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
-    entries: Mapping[str, Entry] = field(default_factory=dict)
-    facts: Mapping[str, FactParams] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = {}
+    facts: Mapping[str, FactParams] = {}
     signatures: tuple[Signature, ...] = ()
     tests: tuple[Case, ...] = ()
     pages: str = ""

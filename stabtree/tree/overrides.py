@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
-from stabtree.tree.document import Cause
-from stabtree.tree.model import FactParams, Question
+from stabtree.tree.model import Cause, FactParams, Question
 from stabtree.tree.params import asking, fact_params, fits, mistakes, settable
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ class _Lifted:
     Attributes:
         params: the values, by fact and name.
         literals: the same of what `--literal` sets.
-        mistakes: two values for one parameter, as (line, text).
+        mistakes: two values for one parameter, in words.
     """
 
     def __init__(self, tree: Tree) -> None:
         self.params: Values = fact_params(tree)
         self.literals: Values = {name: dict(stated.literal) for name, stated in tree.facts.items()}
-        self.mistakes: list[tuple[int, str]] = []
+        self.mistakes: list[str] = []
         self._setters: dict[tuple[str, str], str] = {}
 
     def lift(self, node: Node) -> Node:
@@ -128,12 +128,12 @@ class _Lifted:
         if key in held and held[key] != value:
             before = self._setters.get((fact, key), "'facts'")
             text = f"{id_} sets {fact}.{key} to {value}, {before} to {held[key]}: it has one value"
-            self.mistakes.append((1, text))
+            self.mistakes.append(text)
         held[key] = value
         self._setters[fact, key] = id_
 
 
-def lift_fact_params(tree: Tree) -> tuple[Tree, list[tuple[int, str]]]:
+def lift_fact_params(tree: Tree) -> tuple[Tree, list[str]]:
     """Return the tree with what its nodes set of facts stated of the facts, and the mistakes: two values for one."""
     lifted = _Lifted(tree)
     questions = {id_: lifted.lift(node) for id_, node in tree.questions.items()}

@@ -11,15 +11,14 @@ from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
 from stabtree.tree import patterns
-from stabtree.tree.document import Cause
-from stabtree.tree.model import FactParams, Question, Tree
+from stabtree.tree.model import Cause, FactParams, Question, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
 
     from stabtree.facts.registry import Fact, Param, Parameter
     from stabtree.predicates import Predicate
-    from stabtree.tree.document import Group
+    from stabtree.tree.model import Group
 
 Resolved = dict[str, dict[str, "Param"]]
 Asking = Question | Cause
@@ -27,15 +26,6 @@ Asking = Question | Cause
 
 LARGEST = 10**12  # of a parameter: beyond any number of steps, and harmless to compute with
 FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
-_OLD_PREFIXES = {"least_": "min_", "most_": "max_"}
-
-
-def current_name(name: str) -> str:
-    """Return the present name of a parameter: limits were once called `least_` and `most_`."""
-    for old, new in _OLD_PREFIXES.items():
-        if name.startswith(old):
-            return new + name.removeprefix(old)
-    return name
 
 
 def facts_behind(asked: Predicate | Fact) -> tuple[str, ...]:

@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.common.data import trees_folder
-from stabtree.tree.document import Part
+from stabtree.tree.model import Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+PACKAGE = Path(__file__).parents[1]
+INSTALLED = PACKAGE / "_trees"  # where a wheel has the trees; in a checkout they are beside the package
 MAIN = "phase19"
 DEFAULT = (MAIN, "convergence", "precision", "sft", "grpo", "signatures", "errors")
 PREFLIGHT = "preflight"
@@ -24,6 +25,12 @@ _HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
 _TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
 
 
+def trees_folder() -> Path:
+    """Return the folder of the shipped trees."""
+    return INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "trees"
+
+
+@cache
 def shipped() -> dict[str, Path]:
     """Return the files of the shipped trees, by name."""
     files = sorted(trees_folder().glob("*.yaml"))
@@ -78,8 +85,5 @@ def _names_with(word: str, pattern: str) -> list[str]:
 
 def shipped_runs() -> Path:
     """Return the folder of the runs that come with stabtree: inside the package in a wheel, beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    folder = package / "_runs"
-    if folder.is_dir():
-        return folder
-    return package.parent / "fixtures"
+    folder = PACKAGE / "_runs"
+    return folder if folder.is_dir() else PACKAGE.parent / "fixtures"

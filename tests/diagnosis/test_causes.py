@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.causes import by_strength
@@ -236,7 +237,7 @@ def test_causes_stand_by_state_whichever_leaf_they_come_from() -> None:
     """What is possible for a sign of the event stands before what the event's own leaf can't check."""
     cause = TREES.leaves["spike-unexplained"].causes[0]
     own = [JudgedCause(cause, CauseState.NOT_CHECKABLE)]
-    other = [JudgedCause(replace(cause, id="other"), CauseState.LIKELY)]
+    other = [JudgedCause(structs.replace(cause, id="other"), CauseState.LIKELY)]
     assert [item.state for item in by_strength(own, other)] == [CauseState.POSSIBLE, CauseState.NOT_CHECKABLE]
 
 

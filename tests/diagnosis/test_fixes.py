@@ -23,9 +23,8 @@ from stabtree.report.full import full
 from stabtree.report.json import to_dict
 from stabtree.report.options import RenderOptions
 from stabtree.run import FileUse
-from stabtree.tree.document import Cause
 from stabtree.tree.load import load_trees
-from stabtree.tree.model import Leaf, Severity
+from stabtree.tree.model import Cause, Leaf, Severity
 from tests.conftest import falling, make_run
 
 if TYPE_CHECKING:

@@ -53,7 +53,6 @@ def swift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(load.FOLDER, folder)
     (folder / "swift.yaml").write_text(SWIFT, encoding="utf-8")
     monkeypatch.setattr(load, "FOLDER", folder)
-    monkeypatch.setattr(load, "compiled", lambda *_: None)
     for cached in CACHES:
         cached.cache_clear()
     yield folder

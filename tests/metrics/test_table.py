@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.metrics.load import table
-from stabtree.metrics.table import all_metrics, match, normalize
+from stabtree.metrics.table import all_metrics, match, normalize, table
 
 if TYPE_CHECKING:
     from stabtree.metrics.metric import Metric

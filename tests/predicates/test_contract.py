@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stabtree.tree.document import Cause
-    from stabtree.tree.model import Question
+    from stabtree.tree.model import Cause, Question
 
 WILD = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),

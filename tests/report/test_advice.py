@@ -9,8 +9,8 @@ from stabtree.diagnosis.result import Incident  # noqa: TC001
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.advice import do_now
-from stabtree.tree.document import Cause
 from stabtree.tree.load import load_trees
+from stabtree.tree.model import Cause
 from tests.conftest import FIXTURES
 
 

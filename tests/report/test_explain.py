@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from stabtree.metrics.table import all_metrics
 from stabtree.report import explain
@@ -14,8 +14,8 @@ from stabtree.report.explain import CauseOf, find, fitted_texts, is_named
 from stabtree.report.trees import about_metric
 from stabtree.tree import calibration
 from stabtree.tree.calibration import Calibrations, Fit, use, with_limits
-from stabtree.tree.document import Cause, Expectation
 from stabtree.tree.load import load_defining, load_known, load_tree, load_trees
+from stabtree.tree.model import Cause, Expectation
 from stabtree.tree.params import resolved
 from stabtree.tree.shipped import shipped
 from tests.cli.command import failed, run

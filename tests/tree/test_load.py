@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
+from stabtree.common.yaml12 import parse
 from stabtree.predicates import PREDICATES
+from stabtree.tree.build import Reader
+from stabtree.tree.check import check
 from stabtree.tree.load import build, load_tree
 from stabtree.tree.model import Severity
 from stabtree.tree.params import known
@@ -56,17 +59,17 @@ def test_a_good_tree_loads() -> None:
         (
             "test: spike",
             f"short: {'x' * 29}\n    test: spike",
-            "t.yaml:10: question Q1 has a short of 29 characters; 28 is the most",
+            "t.yaml:10: 'short' of question Q1 must be text of at most 28 characters",
         ),
         (
             "fixes: [fix it]",
             f"causes: [{{id: c, text: t, short: {'x' * 33}}}], fixes: [fix it]",
-            "t.yaml:16: cause c has a short of 33 characters; 32 is the most",
+            "t.yaml:16: 'short' of cause c must be text of at most 32 characters",
         ),
         (
             "fixes: [fix it]",
             f"causes: [{{id: c, text: t, short_fix: {'x' * 27}, fixes: [Fix it.]}}], fixes: [fix it]",
-            "t.yaml:16: cause c has a short_fix of 27 characters; 26 is the most",
+            "t.yaml:16: 'short_fix' of cause c must be text of at most 26 characters",
         ),
         (
             "fixes: [fix it]",
@@ -118,17 +121,17 @@ def test_a_good_tree_loads() -> None:
         ("    ask:", "    aks:", "question Q1 lacks the key 'ask'"),
         ("fixes: [fix it], ", "", "leaf bad lacks a fix"),
         ("fixes: [fix it], source: a test", "fixes: [fix it]", "leaf bad lacks a source"),
-        ("critical", "terrible", "t.yaml:16: severity is one of ok, note, warning, critical"),
-        ("[fix it]", "[{fix: it}]", "'fixes' of leaf bad must hold text only"),
+        ("critical", "terrible", "t.yaml:16: 'severity' of leaf bad must be one of ok, note, warning, critical"),
+        ("[fix it]", "[{fix: it}]", "'fixes' of leaf bad must be a list of texts"),
         ("critical", "[critical]", "'severity' of leaf bad must be one of ok, note, warning, critical"),
         ("source: a test}", "source: a test, restart: 1}", "'restart' of leaf bad must be true or false"),
         ("source: a test}", "source: a test, causes: [x]}", "a cause is a mapping"),
         ("source: a test}", "source: a test, causes: x}", "'causes' of leaf bad must be a list"),
-        ("{yes: bad, no: good}", "[bad, good]", "'go' of question Q1 must be a mapping of words to words"),
-        ("{yes: bad, no: good}", "{yes: 1, no: good}", "'go' of question Q1 must map words to words"),
+        ("{yes: bad, no: good}", "[bad, good]", "'go' of question Q1 must be a mapping of words to text"),
+        ("{yes: bad, no: good}", "{yes: 1, no: good}", "'go' of question Q1 must be a mapping of words to text"),
         ("    ask:", "    quick: {symptom: x}\n    ask:", "quick lacks the key 'threshold'"),
         ("name: tiny", "name: tiny\nuses: phase19", "'uses' of tree must be a list of texts"),
-        ("name: tiny", "name: tiny\nchecks: {}", "'checks' must be a list"),
+        ("name: tiny", "name: tiny\nchecks: {}", "'checks' of tree must be a list"),
         ("id: bad, of: Q1", "id: good, of: Q1", "the id good is used twice"),
         ("name: tiny", "name: tiny\nname: again", "t.yaml:3: the key 'name' is given here a second time"),
         ("title: A tiny tree", "titel: A tiny tree", "the key 'title' is missing"),
@@ -154,7 +157,7 @@ def test_a_mistake_in_the_keys_hides_none_between_the_nodes() -> None:
     told = mistakes(text)
     assert "t.yaml:1: the key 'title' is missing" in told
     assert "t.yaml:12: question Q1 goes to 'goood' on no" in told
-    assert "t.yaml:16: severity is one of" in told
+    assert "t.yaml:16: 'severity' of leaf good must be one of" in told
     assert "t.yaml:17: the id bad is used twice" in told
     assert told.startswith("4 mistakes")
 
@@ -179,7 +182,7 @@ def test_an_unknown_tree_gets_a_hint(tmp_path: Path) -> None:
     """A misspelt name leads to the shipped one; a folder, a binary and a huge file are refused."""
     with pytest.raises(StabtreeError) as caught:
         load_tree("phase-19")
-    assert caught.value.hint == "did you mean phase19?"
+    assert caught.value.hint == "did you mean 'phase19'?"
     binary = tmp_path / "b.yaml"
     binary.write_bytes(b"\xff\xfe\x00\x01\x80")
     huge = tmp_path / "h.yaml"
@@ -192,7 +195,10 @@ def test_an_unknown_tree_gets_a_hint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", list(shipped()))
 def test_shipped_trees_are_whole(name: str) -> None:
     """Every shipped tree loads without a mistake, explains every node, and states a rule for every test."""
-    tree = load_tree(name)
+    reader, tree = Reader(parse(shipped()[name].read_text(encoding="utf-8"), name)), load_tree(name)
+    assert reader.tree() is not None
+    assert not reader.mistakes
+    assert not check(tree)
     for question in tree.questions.values():
         assert question.why
         assert question.rule.format_map(known(tree, question)) or (question.person and not question.test)

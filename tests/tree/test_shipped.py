@@ -19,8 +19,7 @@ from tests.leaves.errors import LINES
 from tests.leaves.make import healthy
 
 if TYPE_CHECKING:
-    from stabtree.tree.document import Cause, Signature
-    from stabtree.tree.model import Question
+    from stabtree.tree.model import Cause, Question, Signature
 
 TREE = load_trees()
 CHECKED = {"phase19": 0, "convergence": 21, "precision": 8, "errors": 43}

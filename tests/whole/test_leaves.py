@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.diagnosis.judged import SILENT, STRONG, CauseState

@@ -19,8 +19,8 @@ from stabtree.loaders import load_run
 from stabtree.tools.check.judge import checked
 from stabtree.tools.check.load import load_config
 from stabtree.tools.tune.why.ways import target
-from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_trees
+from stabtree.tree.model import NOTHING
 from tests.leaves import NEAR, RUNS, errors
 from tests.tools.check.preflights import FILES, GOOD, SIDES
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from docs.site.failures.examples import Example
-    from stabtree.tree.document import Part
-    from stabtree.tree.model import Section
+    from stabtree.tree.model import Part, Section
 
 # What a person sees first: words of `EVENTS`, series that a failure rests on, and the sections that it stands in.
 SEEN = {

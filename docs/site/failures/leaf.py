@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from docs.site.failures.examples import Example
     from stabtree.diagnosis.judged import JudgedCause
     from stabtree.diagnosis.visits import Visit
-    from stabtree.tree.document import Cause
-    from stabtree.tree.model import Leaf
+    from stabtree.tree.model import Cause, Leaf
 
 MAX_SEEN = 3
 TAKES = {

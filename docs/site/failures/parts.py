@@ -16,7 +16,7 @@ from stabtree.report.tags import Markup, joined, prose, tag
 from stabtree.report.verdicts import BADGES
 from stabtree.run import CONFIG
 from stabtree.tree.build import file_of
-from stabtree.tree.compose import NOTHING
+from stabtree.tree.model import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

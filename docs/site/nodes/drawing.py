@@ -14,7 +14,7 @@ from docs.site.markup import has_page
 from docs.site.nodes.ways import exits
 from stabtree.common.answer import NO
 from stabtree.tree.build import file_of
-from stabtree.tree.compose import NOTHING
+from stabtree.tree.model import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,7 @@ from stabtree.tree.fixes import plain
 from stabtree.tree.params import fact_params
 
 if TYPE_CHECKING:
-    from stabtree.tree.document import Entry, Group, Signature
-    from stabtree.tree.model import Tree
+    from stabtree.tree.model import Entry, Group, Signature, Tree
 
 
 def group(tree: Tree, node: Group) -> str:

@@ -8,8 +8,8 @@ from docs.site.markup import code, text, to
 from docs.site.nodes.drawing import drawn
 from docs.site.nodes.ways import exits
 from docs.site.prose import badge, listed, page, part, prose, table
-from stabtree.tree.compose import NOTHING
 from stabtree.tree.load import load_tree
+from stabtree.tree.model import NOTHING
 from stabtree.tree.shipped import KNOWN, PREFLIGHT
 
 if TYPE_CHECKING:

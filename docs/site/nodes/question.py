@@ -13,7 +13,7 @@ from docs.site.reading import example, home_of, known_besides, metric_table, par
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.predicates import PREDICATES
 from stabtree.run import CONFIG
-from stabtree.tree.compose import NOTHING
+from stabtree.tree.model import NOTHING
 from stabtree.tree.params import known, settable
 from stabtree.tree.shipped import PREFLIGHT
 

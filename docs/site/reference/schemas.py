@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from docs.site.markup import code
 from docs.site.reference.docstrings import about, attributes
-from docs.site.reference.shapes import section
+from docs.site.reference.shapes import REF, section
 from stabtree.report.contract import schema as contract
 from stabtree.tree import model
-from stabtree.tree.document import Cause, Decide, Expectation
-from stabtree.tree.kinds import lists
-from stabtree.tree.model import EVENTS, Leaf, Question, Tree
-from stabtree.tree.schema import schema as tree_schema
+from stabtree.tree.build import schema as tree_schema
+from stabtree.tree.model import EVENTS, Cause, Leaf, Question, TreeFile
 
 JSON_TITLES = {
     "diagnosis": "One run",
@@ -89,7 +86,7 @@ def _without(shape: dict[str, Any], alone: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tree_file() -> str:
-    made = tree_schema(tests=())
+    made = tree_schema(())
     parts = [
         """# Tree files
 
@@ -97,23 +94,16 @@ A tree is a YAML file (1.2: `no` and `off` are texts). `stabtree tree check FILE
 with file and line; `stabtree tree schema` prints the JSON Schema that this page is made of, for an editor.
 [A tree of your own](../how-to/write-a-tree.md) shows how to write one.
 """,
-        section("The file", made, "tree", meanings=_top()),
+        section("The file", made, "tree", meanings=PLAIN | attributes(TreeFile)),
     ]
-    classes: dict[str, Any] = {kind.__name__: kind for kind in lists().values()}
+    words = {f"{REF}{name}": shape for name, shape in made["$defs"].items() if "enum" in shape}
     for name, shape in made["$defs"].items():
-        kind = classes.get(name) or {"Cause": Cause, "Decide": Decide, "Expectation": Expectation}.get(name)
-        described = {"description": about(kind)} if kind else {}
-        meanings = {key: _numbered(text) for key, text in {**FALLBACK, **(attributes(kind) if kind else {})}.items()}
-        parts.append(section(name, {**shape, **described}, "tree", name, meanings))
+        if "enum" in shape:
+            continue
+        kind = getattr(model, name)
+        own = {key: words.get(held.get("$ref"), held) for key, held in shape["properties"].items()}
+        described = {**shape, "properties": own, "description": about(kind)}
+        parts.append(section(name, described, "tree", name, FALLBACK | attributes(kind)))
     events = "\n".join(f"| {code(word)} | {meaning} |" for word, meaning in EVENTS.items())
     parts.append(f"## Words of {code('events')}\n\n| word | what happens to the run |\n|---|---|\n{events}")
     return "\n\n".join(parts) + "\n"
-
-
-def _numbered(meaning: str) -> str:
-    """A meaning with the numbers that it names as constants."""
-    return re.sub(r"`(SHORT\w*)`", lambda found: str(getattr(model, found[1])), meaning)
-
-
-def _top() -> dict[str, str]:
-    return {**PLAIN, **attributes(Tree), **{key: about(kind) for key, kind in lists().items()}}

@@ -17,7 +17,7 @@ from stabtree.judging.codes import PRECEDENCE
 from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
 from stabtree.loaders import LOADERS, config
 from stabtree.loaders.json import manifest
-from stabtree.metrics.load import table as known
+from stabtree.metrics.table import table as known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

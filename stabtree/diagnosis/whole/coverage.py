@@ -10,8 +10,7 @@ from stabtree.common.lazy import per_object
 from stabtree.context.find import context_of
 from stabtree.diagnosis.visits import Missing, Walked, WalkedTree
 from stabtree.run import CONFIG, PLANNED
-from stabtree.tree.document import Part
-from stabtree.tree.model import Severity
+from stabtree.tree.model import Part, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

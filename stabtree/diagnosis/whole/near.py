@@ -6,6 +6,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from stabtree.common.dataclass import dataclass
 from stabtree.tree.calibration import calibrations
 
@@ -74,4 +76,4 @@ def asking(leaf: Leaf, facts: Sequence[Near]) -> Leaf:
     quoted = seen.text
     if not (seen.metric and quoted.startswith(seen.metric)):
         quoted = quoted[:1].upper() + quoted[1:]
-    return replace(leaf, why=f"{quoted}. {leaf.why}", fixes=(*first, *leaf.fixes))
+    return structs.replace(leaf, why=f"{quoted}. {leaf.why}", fixes=(*first, *leaf.fixes))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.judging.judge import Judging
@@ -51,7 +53,7 @@ def rules(judging: Judging) -> Tree:
     if not judging.tree:
         return load_preflight(judging.trees or judging.settings.trees or None)
     tree = load_tree(judging.tree)
-    return tree if CONFIG in tree.when else replace(tree, when=(*tree.when, CONFIG))
+    return tree if CONFIG in tree.when else structs.replace(tree, when=(*tree.when, CONFIG))
 
 
 def _how_to_say(keys: tuple[str, ...]) -> str:

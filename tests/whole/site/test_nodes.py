@@ -18,7 +18,7 @@ from stabtree.metrics.table import all_metrics, match
 from stabtree.predicates import PREDICATES
 from stabtree.report.trees import metrics_of
 from stabtree.tree.build import file_of
-from stabtree.tree.compose import NOTHING
+from stabtree.tree.model import NOTHING
 from stabtree.tree.overrides import apply_overrides
 from tests.conftest import ROOT
 

@@ -12,8 +12,7 @@ from stabtree.loaders import load_run
 from stabtree.run import CONFIG
 from stabtree.tools.check.load import load_config
 from stabtree.tools.tune.why.ways import end_of, target
-from stabtree.tree.compose import NOTHING
-from stabtree.tree.model import Severity
+from stabtree.tree.model import NOTHING, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.diagnosis.visits import Visit
-    from stabtree.tree.document import Case
-    from stabtree.tree.model import Tree
+    from stabtree.tree.model import Case, Tree
 
 
 @dataclass(frozen=True, slots=True)
