@@ -11,7 +11,7 @@ PYTHONS ?= $(wildcard $(foreach v,3.12 3.13 3.14,$(HOME)/.pyenv/versions/$(v).*/
 # On all processors; each takes half of what is left of another, so that neighbours that share a run stay together.
 PYTEST := pytest -q -n auto --dist worksteal
 
-.PHONY: demo test lint lint-platforms test-of test-floors test-integrations test-pythons bench fit mutate golden lower gates peers docs readme dist release clean
+.PHONY: demo test lint lint-platforms test-floors test-integrations test-pythons bench fit golden lower gates peers docs readme dist release clean
 
 .venv/.runtime: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -38,10 +38,6 @@ lint: .venv/.dev  ## lint, limits of size and complexity, and types
 lint-platforms: .venv/.dev  ## types as on Windows and macOS: what these lack is asked for behind a guard
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 stabtree tests fixtures
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin stabtree tests fixtures
-
-test-of: .venv/.dev  ## FILE=path: the tests that a change of this file calls for
-	@test -n "$(FILE)" || { echo "say which: make test-of FILE=stabtree/tree/load.py" >&2; exit 2; }
-	$(BIN)/$(PYTEST) $$($(BIN)/python -m tests.whole.release.relevant $(FILE))
 
 # The oldest versions that pyproject.toml allows, each pinned: numpy>=1.26 becomes numpy==1.26.
 FLOORS = import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
@@ -78,14 +74,10 @@ test-pythons:  ## the tests on the other Pythons that we promise, where they are
 
 bench: .venv/.dev  ## speed and memory, as ratios to named references
 	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python benchmarks/jsonl.py
 
 # The labelled logs are read once; remove .venv/logs after they change, or after the readers of logs do.
 fit: .venv/.dev  ## trees/calibration.yaml: limits and slopes, and what they are worth on unseen repositories
 	$(BIN)/python -m benchmarks.fit --cache .venv/logs
-
-mutate: .venv/.dev  ## which numbers of the trees no real run feels
-	$(BIN)/python -m benchmarks.mutate --cache .venv/logs
 
 golden: .venv/.dev  ## every run at hand against its golden record
 	$(BIN)/python -m benchmarks.golden

@@ -11,7 +11,6 @@ last release are printed too (`benchmarks/verdicts.py`); `--record` writes down 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import re
 import subprocess
@@ -23,11 +22,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import stabtree
-from benchmarks import invariance, reallogs, verdicts
+from benchmarks import verdicts
 from benchmarks.faultbench import predict
 from benchmarks.wild import rates, read
-from faultbench.scoring import ALARMS, DONE
+from faultbench.scoring import DONE
 from tests import corpus
 from tests.corpus import labelled
 from tests.whole.test_false_alarms import alarms
@@ -125,43 +123,12 @@ def scored_figure(name: str, options: Options) -> float:
     return _scored(options.folder("faultbench"))[name]
 
 
-@cache
-def _otherwise(bench: Path, bare: bool) -> dict[str, float]:
-    return invariance.wrong(bench / "dev", bare=bare)
-
-
-def logged_otherwise(name: str, bare: bool, options: Options) -> float:
-    """Alarms that are lost or made up where the labelled runs are logged otherwise, or their logs damaged."""
-    return _otherwise(options.folder("faultbench"), bare)[name]
-
-
 def simulated(options: Options) -> float:
     """False alarms in 2,000 simulated healthy runs, counted on as many as are asked for."""
     return len(alarms(options.healthy)) * 2000 / options.healthy
 
 
 # ------------------------------------------------------------------ real logs
-@cache
-def _real(folder: Path) -> Counter[str]:
-    """How many real logs of each label alarm."""
-    count: Counter[str] = Counter()
-    for row in csv.DictReader((folder / "INDEX.csv").read_text(encoding="utf-8").splitlines()):
-        label, sure = row["label"], row["confidence"] == "sure"
-        kind = label if label in ("healthy", "unclear", "not-a-log") else "failure"
-        count[f"sure {kind} alarms"] += sure and _verdict(folder / row["file"]) in ALARMS
-    return count
-
-
-def _verdict(file: Path) -> str:
-    run = reallogs.load(file)
-    return "refused" if isinstance(run, stabtree.StabtreeError) else str(stabtree.diagnose(run, corpus.trees()).verdict)
-
-
-def real(folder: str, name: str, options: Options) -> float:
-    """A figure of a folder of real logs."""
-    return _real(options.folder(folder))[name]
-
-
 @cache
 def _wild(folder: Path) -> dict[str, float]:
     return {name: good / max(total, 1) for name, (good, total) in rates(read(folder)).items()}
@@ -203,38 +170,16 @@ def _run(*command: Any) -> str:
 LABELLED = (("false alarms", 0, True), ("missed", 1, True), ("section", 0.98, False), ("leaf", 0.97, False))
 SHARES = (*LABELLED, ("cause", 0.74, False))
 WILD = (("coverage", 0.95), ("precision", 0.9), ("recall", 0.85), ("kind right", 0.92), ("onset right", 0.85))
-# What is left is damage that no file proves: most signs flipped, and a few points lost in short logs.
-OTHERWISE = (
-    ("changed logs", "lost", 10),
-    ("changed logs", "made up", 48),
-    ("bare logs", "lost", 16),
-    ("bare logs", "made up", 40),
-)
 GATES: tuple[Gate, ...] = (
     *(Gate(f"labelled runs: {name}", bound, partial(labelled_figure, name), most) for name, bound, most in SHARES),
     *(Gate(f"benchmark: {name}", bound, partial(scored_figure, name), most) for name, bound, most in SHARES),
     Gate("simulated healthy runs: alarms in 2,000", 3, simulated, most=True),
-    *(
-        Gate(f"{name}: alarms {what}", bound, partial(logged_otherwise, what, name == "bare logs"), most=True)
-        for name, what, bound in OTHERWISE
-    ),
-    Gate("real logs: alarms on surely healthy ones", 0, partial(real, "logs", "sure healthy alarms"), most=True),
-    Gate("real logs: sure failures named", 31, partial(real, "logs", "sure failure alarms")),
     *(Gate(f"wild logs: {name}", bound, partial(wild_figure, name)) for name, bound in WILD),
     Gate("speed: 1,000,000 rows", 1.5, partial(printed, "speed", r"^diagnose, 1,0.*ratio\s+([\d.]+)"), most=True),
     Gate("speed: 2,000 rows", 1.4, partial(printed, "speed", r"^diagnose, 2,0.*ratio\s+([\d.]+)"), most=True),
     Gate("speed: --help", 2.5, partial(printed, "speed", r"^--help.*ratio\s+([\d.]+)"), most=True),
     Gate("speed: explain", 2.5, partial(printed, "speed", r"^explain.*ratio\s+([\d.]+)"), most=True),
     Gate("memory: over the frame", 3.0, partial(printed, "speed", r"^peak.*ratio ([\d.]+) \("), most=True),
-    Gate("speed: JSON lines", 2.0, partial(printed, "jsonl", r"^ratio ([\d.]+)"), most=True),
-    Gate("speed: text log", 0.0, partial(printed, "textlog", r"ratio ([\d.]+)")),
-    Gate("speed: event file, times faster", 5.0, partial(printed, "tfevents", r"^ratio ([\d.]+)")),
-    Gate(
-        "numbers that no run feels and nobody explains",
-        0,
-        partial(printed, "mutate", r"^not as listed: (\d+)"),
-        most=True,
-    ),
 )
 
 

@@ -1,1 +1,0 @@
-"""Small real fine-tunes of models trained first: made, labelled from their full curves, and rated."""

@@ -1,1 +1,0 @@
-"""Spikes and what explains them."""
