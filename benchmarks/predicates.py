@@ -27,7 +27,6 @@ from benchmarks.kinds import names
 from faultbench.scoring import ALARMS, DONE, NO_RATE
 from stabtree.common.answer import UNKNOWN
 from stabtree.loaders import load_runs
-from stabtree.tools.tune.why.ways import end_of
 from stabtree.tree.load import load_trees
 
 if TYPE_CHECKING:
@@ -164,7 +163,7 @@ def turns(diagnosis: Diagnosis) -> Iterator[Turn]:
     for visits in (diagnosis.path, *diagnosis.further):
         begins = [place for place, visit in enumerate(visits) if place and visit.question.id in entries]
         for start, end in zip([0, *begins], [*begins, len(visits)], strict=True):
-            target = end_of(visits[start:end])
+            target = visits[end - 1].target
             alarm = end == len(visits) and target in tree.leaves and tree.leaves[target].severity in ALARMS
             for visit in visits[start:end]:
                 if visit.question.test and visit.answer.verdict != UNKNOWN:

@@ -6,10 +6,10 @@ import numpy as np
 
 from benchmarks.fit.estimates import Case, Main, fit
 from benchmarks.fit.judged import is_alarm, leaf_behind
+from benchmarks.fit.logistic import best, losses
 from benchmarks.fit.logs import HEALTHY, WILD, Log
 from benchmarks.fit.report import yaml_of
 from stabtree.common.yaml12 import parse
-from stabtree.tools.tune.logistic import best, losses
 
 LEVEL = 0.75
 MAIN = {"O27": Main("rise", 0.1, -1.0)}
