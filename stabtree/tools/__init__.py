@@ -55,10 +55,10 @@ OUTPUTS = {
         "html": f"{_FLEET}.page:page",
     },
     "comparison": {
-        "screen": "stabtree.tools.compare.screen:screen",
-        "headline": "stabtree.tools.compare.screen:headline",
-        "json": "stabtree.tools.compare.screen:to_json",
-        "markdown": "stabtree.tools.compare.markdown:markdown",
+        "screen": "stabtree.tools.compare.outputs:screen",
+        "headline": "stabtree.tools.compare.outputs:headline",
+        "json": "stabtree.tools.compare.outputs:to_json",
+        "markdown": "stabtree.tools.compare.outputs:markdown",
         "html": "stabtree.tools.compare.page:page",
     },
     "calibration": {
