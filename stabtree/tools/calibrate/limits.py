@@ -87,7 +87,7 @@ class Calibration(NamedTuple):
         return tuple(limit for limit in self.limits if limit.alarms)
 
 
-class _Measured(NamedTuple):
+class _Extreme(NamedTuple):
     """An answer with a strength, and the run that it is of."""
 
     strength: float
@@ -153,14 +153,14 @@ def _alarms(found: Diagnosis) -> Iterator[str]:
 
 def _limits(walks: dict[str, Diagnosis]) -> list[Limit]:
     """Return the limit of each question that measured something in a run, as far as one number decides it."""
-    measured: dict[str, list[_Measured]] = {}
+    measured: dict[str, list[_Extreme]] = {}
     reported: dict[str, dict[str, list[str]]] = {}  # question -> run -> leaves
     for name, found in walks.items():
         visits = {visit.question.id: visit for walk in (found.path, *found.further) for visit in walk}
         for id_, visit in visits.items():
             strength = visit.answer.strength
             if visit.given_by == "data" and strength is not None and strength > -FARTHEST:
-                measured.setdefault(id_, []).append(_Measured(strength, name, visit, found))
+                measured.setdefault(id_, []).append(_Extreme(strength, name, visit, found))
         for leaf in _alarms(found):
             if question := _decided(found, leaf):
                 reported.setdefault(question, {}).setdefault(name, []).append(leaf)
@@ -192,7 +192,7 @@ def _decided(found: Diagnosis, leaf: str) -> str:
     return ""
 
 
-def _limit(most: _Measured) -> Limit | None:
+def _limit(most: _Extreme) -> Limit | None:
     """Return the limit of a question that has to move least for a run not to reach it; None where no number decides."""
     question, found = most.visit.question, most.diagnosis
     ask = answering(found)
