@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import stabtree
 from benchmarks import pairs
+from stabtree.tools.compare.compare import compare_runs
 from stabtree.tools.compare.result import Parted
-from stabtree.tools.compare.runs import compare_runs
 
 if TYPE_CHECKING:
     from stabtree.run import Run

@@ -23,7 +23,6 @@ INTO_WHEEL = {
     "trees": "stabtree/_trees",
     "skills": "stabtree/_skills",
     "fixtures/phase19": "stabtree/_runs/phase19",
-    "fixtures/convergence": "stabtree/_runs/convergence",
 }
 FOLDERS = ".github benchmarks docs faultbench fixtures release skills stabtree tests trees"
 PAGES = "AGENTS.md CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE README.md SECURITY.md"

@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.documents import documented
 from benchmarks.faultbench import LEAVES as BENCH
 from benchmarks.fit.judged import is_alarm, leaf_behind
+from benchmarks.fit.logistic import FARTHEST, WINDOW, Curve, best, losses, shared_slope
 from benchmarks.fit.logs import FAULTBENCH, SIMULATED
 from benchmarks.kinds import LEAVES, names
-from stabtree.tools.tune.logistic import FARTHEST, WINDOW, Curve, best, losses, shared_slope
 from stabtree.tree.calibration import Calibrations, Fit
 from stabtree.tree.load import load_trees
 from stabtree.tree.params import resolved

@@ -74,7 +74,6 @@ def diagnose(
 
     effective = effective_settings(read, judge)
     targets = wanted(out)
-    _check_why_not(judge.why_not, targets.values())
     judging = judging_with_baseline(effective.settings, judge)
     busy = Busy(wanted=not judge.interactive and targets.get(None) not in (HEADLINE, JSON, JSONL, CSV))
     with busy.doing(f"reading {', '.join(map(masked, paths))}"):
@@ -102,18 +101,11 @@ def diagnose(
         raise typer.Exit(code)
 
 
-def _check_why_not(node: str | None, outputs: Collection[str]) -> None:
-    """Refuse `--why-not` where no output shows it."""
-    if node and {SCREEN, JSON, MARKDOWN}.isdisjoint(outputs):
-        hint = f"leave it out, or type --output {SCREEN}, {JSON} or {MARKDOWN}"
-        raise StabtreeError(f"{', '.join(outputs)} does not show it", where="--why-not", hint=hint)
-
-
 def _check_alone(count: int, read: ReadOptions, judge: JudgeOptions, outputs: Collection[str]) -> None:
     """Refuse options and outputs that need a single run where there are several."""
     if count == 1:
         return
-    options = {"--rerun": read.rerun, "--interactive": judge.interactive, "--why-not": judge.why_not}
+    options = {"--rerun": read.rerun, "--interactive": judge.interactive}
     given = [option for option, value in options.items() if value]
     given += [f"--output {name}" for name in outputs if name not in names(RUNS)]
     if given:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.ignored import Accepted
     from stabtree.diagnosis.judged import Decision, Fix, Happening, JudgedCause, QuotedRow
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.visits import AddedSection, LogNext, Missing, Visit, Walked, WalkedTree
+    from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
     from stabtree.diagnosis.whole.near import Near
     from stabtree.facts.registry import Param
     from stabtree.facts.replay import Replay
@@ -148,7 +148,6 @@ class Diagnosis:
         overrides: what was set of the tree's parameters, by node.
         ignored: findings that are ignored or accepted and do not count, worst first.
         acceptance_notes: notes on accepted findings that no longer occur, or occur otherwise.
-        why_not: why no walk came to the node that was asked about; None if none was.
         faults: what failed while it was made; each is a note of the run too.
     """
 
@@ -173,7 +172,6 @@ class Diagnosis:
     overrides: Mapping[str, Mapping[str, Param]] = field(default_factory=dict)
     ignored: tuple[Incident, ...] = ()
     acceptance_notes: tuple[str, ...] = ()
-    why_not: AddedSection | None = None
     faults: tuple[Fault, ...] = ()
 
     def __repr__(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
+from stabtree.common.answer import NO
 from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -18,6 +19,11 @@ class Visit:
     question: Question
     answer: Answer
     given_by: str = "data"
+
+    @property
+    def target(self) -> str:
+        """The node to which the answer leads."""
+        return self.question.go.get(self.answer.verdict) or self.question.go[NO]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +79,3 @@ class WalkedTree:
     title: str
     walked: bool
     why: str
-
-
-class AddedSection(Protocol):
-    """What a tool adds to a diagnosis; it knows how each output shows it."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, as `--json` writes them."""
-
-    def show(self, page: Any, diagnosis: Any) -> None:
-        """Write it on a page of the screen."""
-
-    def described(self, diagnosis: Any) -> tuple[str, list[tuple[str, str]]]:
-        """Return its heading, and its rows: each a head, which may be empty, and a text."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import NO, UNKNOWN, Answer
+from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
@@ -165,7 +165,7 @@ class Walker:
             visit = self._visit(question)
             self.seen[id_] = visit
             visits.append(visit)
-            id_ = question.go.get(visit.answer.verdict) or question.go[NO]
+            id_ = visit.target
         leaf = self.tree.leaves[id_]
         if leaf.escalate and self.options.applied & {leaf.of, self.tree.leaves[leaf.escalate].of}:
             leaf = self.tree.leaves[leaf.escalate]

@@ -37,7 +37,6 @@ class Judging:
         applied: nodes whose fixes did not help.
         ignore: leaves to ignore, in addition to those of the settings.
         baseline: accepted findings, in addition to those of the settings.
-        why_not: a node for which to explain why the walk did not reach it.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -49,7 +48,6 @@ class Judging:
     applied: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     baseline: KnownFindings | None = None
-    why_not: str = ""
 
     def __post_init__(self) -> None:
         """Reject options that are mutually exclusive.
@@ -108,10 +106,7 @@ class Judging:
                 ask=ask,
             )
 
-        found = Accepting(settings.accept, settings.source, self.baseline).diagnose(judge)
-        if not self.why_not:
-            return found
-        return replace(found, why_not=extensions.function("why_not")(found, self.why_not))
+        return Accepting(settings.accept, settings.source, self.baseline).diagnose(judge)
 
     def outcome(self, loaded: Loaded, asker: Asker | None = None) -> Outcome:
         """Return the outcome of a file: its diagnosis, or why it could not be loaded.
@@ -131,9 +126,9 @@ class Judging:
         tree, trees, *_ = self.rules
         if tree:
             return load_tree(tree)
-        # What is set, answered, ignored or asked about must exist, whether or not this run needs its tree.
+        # What is set, answered, or ignored must exist, whether or not this run needs its tree.
         settings = self.settings
-        given = self.set or self.answers or self.ignore or self.why_not
+        given = self.set or self.answers or self.ignore
         if given or settings.set or settings.ignore or settings.accept:
             return load_trees(None, trees)
         return load_trees(run, trees)

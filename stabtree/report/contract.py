@@ -353,7 +353,6 @@ class DiagnosisPart(JsonPart):
     notes: Annotated[list[str], "Notes on answers, on accepted findings, and on all that reading the log changed."]
     account: Annotated[list[AccountPart], "What became of all that the files hold."]
     monitor: Annotated[MonitorPart | None, "What the NaN monitor would have done; null where the loss is finite."]
-    why_not: Annotated[dict[str, Any] | None, "Why no walk came to the node of --why-not; null without it."]
 
 
 class JudgedRun(DiagnosisPart):
@@ -396,12 +395,10 @@ def schema() -> dict[str, Any]:
     """Return the schema as plain values, draft 2020-12."""
     events: tuple[type, ...] = extensions.function("watch_contract")()
     documents = (DiagnosisPart, RunsPart, Failure, *events)
-    kinds = (*documents, extensions.function("why_not_contract")(), JudgedRun, UnreadRun)
+    kinds = (*documents, JudgedRun, UnreadRun)
     refs, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     # One of two kinds of objects, which the library can't tell apart without a tag.
     parts["RunsPart"]["properties"]["runs"]["items"] = {"anyOf": list(refs[-2:])}
-    for part in ("DiagnosisPart", "JudgedRun"):
-        parts[part]["properties"]["why_not"]["anyOf"][0] = refs[len(documents)]
     for kind in _all_parts(JsonPart):
         for name, hint in get_type_hints(kind, include_extras=True).items():
             if kind.__name__ in parts and name in kind.__struct_fields__:

@@ -199,7 +199,7 @@ def _command(tree: Tree, node: Question | Leaf | Group) -> str:
     home = tree.section(question.section).tree if question else ""
     if CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when):
         return "stabtree check CONFIG"
-    return f"stabtree diagnose RUN --why-not {node.id}"
+    return f"stabtree explain {node.id} --why RUN"
 
 
 def listing(nodes: Sequence[Node], *, width: int = 100, color: bool = False, most: int = LISTED) -> str:

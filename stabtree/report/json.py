@@ -126,7 +126,6 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         notes=[*answers, *accepted, *unexplained(run), *diagnosis.setting_notes, *run.notes],
         account=[taken(contract.AccountPart, entry) for entry in account(run)],
         monitor=_monitor(diagnosis.monitor),
-        why_not=diagnosis.why_not.to_dict() if diagnosis.why_not else None,
     )
     return _as_dict(document)
 

@@ -86,7 +86,6 @@ def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> 
         _quoted(report),
         escape(report.meaning),
         escape(report.also_seen),
-        _part(*_why_not(diagnosis)),
         _part("Do now", listed(_actions(report.do_now), "1.")),
         _part("Causes", _causes(report.shown_causes)),
         _part("Log next", escape(report.log_next)),
@@ -177,15 +176,6 @@ def _unchecked(item: Open) -> str:
     if item.decides:
         text += f"; decides {'; '.join(item.decides)}"
     return escape(text)
-
-
-def _why_not(diagnosis: Diagnosis) -> tuple[str, str]:
-    """Return what led away from the node of `--why-not`."""
-    if diagnosis.why_not is None:
-        return "", ""
-    heading, rows = diagnosis.why_not.described(diagnosis)
-    items = [escape(f"{head}: {text}" if head else text) for head, text in rows]
-    return escape(heading), listed(items)
 
 
 def _about(report: Report) -> str:

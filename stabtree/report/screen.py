@@ -82,12 +82,6 @@ def one_line(diagnosis: Diagnosis, name: str, options: RenderOptions = DEFAULT_O
 
 def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a diagnosis for a terminal: on one screen, or all of it."""
-    if diagnosis.why_not:
-        page = new_page(options)
-        page.line((headline(diagnosis, options), ""))
-        page.blank()
-        diagnosis.why_not.show(page, diagnosis)
-        return page.text()
     if options.length is Length.FULL:
         from stabtree.report.full import full
 

@@ -10,7 +10,7 @@ COMMANDS = {
     "watch": ("stabtree.tools.live.command:watch", "Follow a growing log."),
     "check": ("stabtree.tools.check.command:check", "Check a configuration before its run."),
     "compare": ("stabtree.tools.compare.command:compare", "Show where a run departs from healthy ones."),
-    "calibrate": ("stabtree.tools.tune.calibrate.command:calibrate", "Fit thresholds to your own healthy runs."),
+    "calibrate": ("stabtree.tools.calibrate.command:calibrate", "Print the limits that your healthy runs call for."),
     "anonymize": ("stabtree.tools.anonymize.command:anonymize", "Anonymize a log for sharing."),
     "baseline": (
         "stabtree.tools.ci.command:baseline",
@@ -19,16 +19,13 @@ COMMANDS = {
 }
 """Commands, by name: the address of the function, and the line in the list of commands."""
 
-TREE_COMMANDS = {"test": "stabtree.tools.tune.why.command:test"}
+TREE_COMMANDS = {"test": "stabtree.tools.cases:test"}
 """Commands of `stabtree tree`."""
 
 FUNCTIONS = {
     "read_baseline": "stabtree.tools.ci.baseline:read_baseline",
     "summary": "stabtree.tools.ci.services:summary",
     "fetched_runs": "stabtree.tools.fleet.remote:fetched_runs",
-    "why_not": "stabtree.tools.tune.why.section:why_not_section",
-    "why_not_contract": "stabtree.tools.tune.why.contract:why_not",
-    "why_not_nodes": "stabtree.tools.tune.why.ways:nodes_by_name",
     "watch_contract": "stabtree.tools.live.messages:event_schemas",
 }
 """Functions that the core calls where they are there."""
@@ -58,16 +55,16 @@ OUTPUTS = {
         "html": f"{_FLEET}.page:page",
     },
     "comparison": {
-        "screen": "stabtree.tools.compare.screen:screen",
-        "headline": "stabtree.tools.compare.screen:headline",
-        "json": "stabtree.tools.compare.screen:to_json",
-        "markdown": "stabtree.tools.compare.markdown:markdown",
+        "screen": "stabtree.tools.compare.outputs:screen",
+        "headline": "stabtree.tools.compare.outputs:headline",
+        "json": "stabtree.tools.compare.outputs:to_json",
+        "markdown": "stabtree.tools.compare.outputs:markdown",
         "html": "stabtree.tools.compare.page:page",
     },
     "calibration": {
-        "screen": "stabtree.tools.tune.calibrate.screen:screen",
-        "toml": "stabtree.tools.tune.calibrate.screen:toml",
-        "json": "stabtree.tools.tune.calibrate.screen:data",
+        "screen": "stabtree.tools.calibrate.command:screen",
+        "toml": "stabtree.tools.calibrate.command:toml",
+        "json": "stabtree.tools.calibrate.command:data",
     },
     "check": {
         **{name: f"{_CHECK}:{name}" for name in ("screen", "markdown", "headline", "json", "jsonl")},

@@ -36,7 +36,7 @@ CORE = (
 )
 # The tools stand to the right of the core, and what users import to the right of both.
 ORDER = (*CORE, ("tools",), ("__init__", "__main__", "integrations"))
-TOOLS_ORDER = (("__init__",), ("check",), ("anonymize", "compare"), ("fleet",), ("ci",), ("live", "tune"))
+TOOLS_ORDER = (("__init__",), ("check",), ("anonymize", "compare"), ("fleet",), ("ci",), ("live", "calibrate", "cases"))
 # Inside loaders: what all formats share, the formats, what makes a run of tables, what looks for the files,
 # what reads a configuration that has no log yet.
 LOADERS_ORDER = (
@@ -61,7 +61,7 @@ REPORT_ORDER = (
     ("advice", "plainly", "rows", "contract"),
     ("words",),
     ("model", "plot", "json", "trees"),
-    ("explain", "svg", "inspect", "config"),
+    ("explain", "why", "svg", "inspect", "config"),
     ("full", "markdown", "html"),
     ("screen",),
     ("outputs", "__init__"),

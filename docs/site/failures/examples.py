@@ -18,7 +18,6 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tools.check.judge import checked
 from stabtree.tools.check.load import load_config
-from stabtree.tools.tune.why.ways import target
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import NOTHING
 from tests.leaves import NEAR, RUNS, errors
@@ -124,7 +123,7 @@ class Near:
 
 def after(visit: Visit) -> str:
     """The id of what an answer leads to."""
-    return target(visit.question, visit.answer)
+    return visit.target
 
 
 def failures() -> Iterator[Leaf]:

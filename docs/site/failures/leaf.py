@@ -192,9 +192,7 @@ def _sources(leaf: Leaf) -> Markup:
     rows += [_see(link) for link in dict.fromkeys(see)]
     rows.append(joined(["In the terminal: ", tag("code", f"stabtree explain {leaf.id} --full"), "."]))
     if not parts.before_run(leaf):
-        why = joined(
-            ["Why a run of yours was not told this: ", tag("code", f"stabtree diagnose RUN --why-not {leaf.id}")]
-        )
+        why = joined(["Why a run of yours was not told this: ", tag("code", f"stabtree explain {leaf.id} --why RUN")])
         rows.append(joined([why, "."]))
     return tag("ul", *_listed(rows), class_="sources")
 

@@ -132,7 +132,7 @@ def _findings(tree: Tree, node: Question) -> str:
 
 def _commands(node: Question) -> list[str]:
     before = home_of(node.id) == PREFLIGHT
-    lines = [f"stabtree explain {node.id}", *([] if before else [f"stabtree diagnose RUN --why-not {node.id}"])]
+    lines = [f"stabtree explain {node.id}", *([] if before else [f"stabtree explain {node.id} --why RUN"])]
     if node.test and (setting := example(node)):
         lines.append(f"stabtree {'check CONFIG' if before else 'diagnose RUN'} --set {setting}")
     if node.person and not before:

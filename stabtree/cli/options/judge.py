@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from stabtree.cli.options import values
 from stabtree.cli.program.expand import option
-from stabtree.cli.program.help import JUDGING, OUTPUT
+from stabtree.cli.program.help import JUDGING
 from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -74,15 +74,6 @@ class JudgeOptions:
     interactive: Annotated[
         bool, option(JUDGING, "--interactive", "Ask for what the log can't answer; type ? for an explanation.")
     ] = False
-    why_not: Annotated[
-        str | None,
-        option(
-            OUTPUT,
-            "--why-not NODE",
-            "Explain why a question or a finding was not reached, and by how much, as in spike-minor.",
-            values.unreached,
-        ),
-    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +165,6 @@ def judging_by(settings: Settings, judge: JudgeOptions, known: KnownFindings | N
         applied=judge.applied,
         ignore=judge.ignore,
         baseline=known,
-        why_not=judge.why_not or "",
     )
 
 

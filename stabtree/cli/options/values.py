@@ -71,14 +71,6 @@ def leaves(_start: str) -> list[str]:
     return [*load_trees().leaves, *load_preflight().leaves]
 
 
-def unreached(_start: str) -> list[str]:
-    """List the nodes that `--why-not` knows."""
-    from stabtree.common import extensions
-    from stabtree.tree.load import load_trees
-
-    return [*extensions.function("why_not_nodes")(load_trees())]
-
-
 def levels(_start: str) -> list[str]:
     """List the words of `--fail-on`."""
     from stabtree.judging.levels import WORDS

@@ -9,9 +9,8 @@ from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.svg import COLUMNS, style
 from stabtree.report.tags import NOTHING, Markup, folded, joined, table, tag
 from stabtree.tools.compare import report as words
-from stabtree.tools.compare.overlay import overlay
+from stabtree.tools.compare.outputs import headline, overlay
 from stabtree.tools.compare.result import Parted
-from stabtree.tools.compare.screen import headline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

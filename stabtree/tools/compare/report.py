@@ -37,15 +37,7 @@ MAX_RUNS = 3  # good runs that are listed one by one
 
 
 class PartingRow(NamedTuple):
-    """A series that parts, in words.
-
-    Attributes:
-        at: where.
-        metric: the series.
-        good: the value of the good runs.
-        bad: that of the bad run.
-        how: how it parts.
-    """
+    """A series that parts, in words: where, the series, the values of the good runs and of the bad one, and how."""
 
     at: str
     metric: str
@@ -55,13 +47,7 @@ class PartingRow(NamedTuple):
 
 
 class VerdictRow(NamedTuple):
-    """The diagnosis of a run, in words.
-
-    Attributes:
-        badge: the verdict's style.
-        name: the run.
-        text: the headline, with its leaf.
-    """
+    """The diagnosis of a run, in words: the verdict's style, the run, and the headline with its leaf."""
 
     badge: str
     name: str
@@ -73,29 +59,16 @@ def title(comparison: Comparison) -> str:
     if comparison.parted is Parted.UNKNOWN:
         return comparison.reason
     if comparison.first is None:
-        if comparison.method is Method.SEED:
-            return "to the last digit"
-        return "beyond noise"
+        return "to the last digit" if comparison.method is Method.SEED else "beyond noise"
     row = _row(comparison, comparison.first)
     text = f"at {row.at}, {row.metric} first"
     if row.bad and row.good:
         return f"{text}: {row.bad} instead of {row.good}"
-    if row.how:
-        return f"{text}: {row.how}"
-    return text
-
-
-def _position(comparison: Comparison, item: Parting) -> str:
-    """Return where a series parts, in units of the axis."""
-    if comparison.by is Axis.TIME:
-        return f"{item.place:,.0f} s, step {item.step:,}"
-    return f"{_unit(comparison)} {item.step:,}"
+    return f"{text}: {row.how}" if row.how else text
 
 
 def _unit(comparison: Comparison) -> str:
-    if comparison.by is Axis.TOKENS:
-        return "token"
-    return comparison.bad.unit
+    return "token" if comparison.by is Axis.TOKENS else comparison.bad.unit
 
 
 def span(comparison: Comparison) -> str:
@@ -123,7 +96,10 @@ def partings(comparison: Comparison) -> list[PartingRow]:
 
 def _row(comparison: Comparison, item: Parting) -> PartingRow:
     good, bad = _values(item)
-    return PartingRow(_position(comparison, item), clean(item.metric, LONGEST_NAME), good, bad, _how(item))
+    at = f"{_unit(comparison)} {item.step:,}"
+    if comparison.by is Axis.TIME:
+        at = f"{item.place:,.0f} s, step {item.step:,}"
+    return PartingRow(at, clean(item.metric, LONGEST_NAME), good, bad, _how(item))
 
 
 def _values(item: Parting) -> tuple[str, str]:
@@ -229,12 +205,7 @@ def closing(comparison: Comparison) -> str:
     if comparison.parted is Parted.UNKNOWN:
         return f"not known: {comparison.reason}"
     count = len(comparison.settings)
-    if count == 0:
-        settings = "no known setting differs"
-    elif count == 1:
-        settings = "1 setting differs"
-    else:
-        settings = f"{count} settings differ"
+    settings = {0: "no known setting differs", 1: "1 setting differs"}.get(count, f"{count} settings differ")
     if comparison.first is None:
         return f"no parting beyond noise, {settings}"
     series = f"{len(comparison.partings)} of {len(comparison.compared)} series part"

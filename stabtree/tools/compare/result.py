@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from stabtree.run import ConfigScalar, Run
 
 
+_PARTING = ("metric", "step", "place", "how", "good", "bad", "last_alike", "noises", "over_rows")
+
+
 class Axis(StrEnum):
     """The axis that the rows of two runs are matched on."""
 
@@ -137,14 +140,10 @@ class Comparison:
     @property
     def first(self) -> Parting | None:
         """The first parting; None if there is none."""
-        if self.partings:
-            return self.partings[0]
-        return None
+        return self.partings[0] if self.partings else None
 
     def __repr__(self) -> str:
-        where = ""
-        if self.first:
-            where = f", {self.first.metric} at {self.first.step:,}"
+        where = f", {self.first.metric} at {self.first.step:,}" if self.first else ""
         return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
 
     def _repr_html_(self) -> str:
@@ -168,32 +167,23 @@ class Comparison:
             "rows": self.rows,
             "first_step": self.first_step,
             "last_step": self.last_step,
-            "partings": [_parting(item) for item in self.partings],
+            "partings": [{name: _plain(getattr(item, name)) for name in _PARTING} for item in self.partings],
             "compared": list(self.compared),
             "left_out": [{"metric": metric, "why": why} for metric, why in self.left_out],
-            "settings": [_setting(item) for item in self.settings],
-            "findings": [_diagnosis(*item) for item in zip(self.names, self.diagnoses, strict=False)],
+            "settings": [
+                {"key": item.key, "good": [*map(_plain, item.good)], "bad": _plain(item.bad)} for item in self.settings
+            ],
+            "findings": [
+                {
+                    "run": name,
+                    "verdict": str(one.verdict),
+                    "findings": [{"id": item.leaf.id, "onset_step": item.onset_step} for item in one.findings],
+                }
+                for name, one in zip(self.names, self.diagnoses, strict=False)
+            ],
             "notes": list(self.notes),
         }
 
 
-def _parting(item: Parting) -> dict[str, Any]:
-    names = ("metric", "step", "place", "how", "good", "bad", "last_alike", "noises", "over_rows")
-    return {name: _plain(getattr(item, name)) for name in names}
-
-
-def _setting(item: Unlike) -> dict[str, Any]:
-    return {"key": item.key, "good": [_plain(value) for value in item.good], "bad": _plain(item.bad)}
-
-
-def _diagnosis(name: str, diagnosis: Diagnosis) -> dict[str, Any]:
-    found = [{"id": one.leaf.id, "onset_step": one.onset_step} for one in diagnosis.findings]
-    return {"run": name, "verdict": str(diagnosis.verdict), "findings": found}
-
-
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

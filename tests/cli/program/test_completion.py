@@ -33,7 +33,6 @@ from tests.cli.command import environment, failed, run
         (["explain", "grad_nor"], ["grad_norm"]),
         (["explain", "Q2.3"], ["Q2.3"]),
         (["diagnose", "--ignore", "spike-m"], ["spike-minor"]),
-        (["diagnose", "--why-not", "spike-m"], ["spike-minor"]),
         (["diagnose", "--set", "Q2.1"], ["Q2.1."]),
         (["diagnose", "--set", "Q2.1.si"], ["Q2.1.sigma="]),
         (["diagnose", "--answer", "Q1.2"], ["Q1.2="]),
@@ -49,7 +48,6 @@ from tests.cli.command import environment, failed, run
         (["compare", "--by", ""], ["step", "time", "tokens"]),
         (["compare", "--output", ""], ["headline", "html", "json", "markdown", "screen"]),
         (["calibrate", "--output", "t"], ["toml"]),
-        (["calibrate", "--level", ""], ["note", "warning"]),
         (["scan", "--output", "p"], []),
     ],
 )

@@ -9,9 +9,9 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.run import Gap, Run, Setting
+from stabtree.tools.compare.compare import compare_runs
 from stabtree.tools.compare.report import basis, partings
 from stabtree.tools.compare.result import Axis, Comparison, DigitsApart, Method, Parted, Unlike
-from stabtree.tools.compare.runs import compare_runs
 from tests.conftest import falling, make_run, series
 
 ROWS = 400

@@ -10,8 +10,8 @@ import pytest
 
 from stabtree.run import Setting
 from stabtree.tools.compare import report as words
+from stabtree.tools.compare.compare import compare_runs
 from stabtree.tools.compare.page import page
-from stabtree.tools.compare.runs import compare_runs
 from tests.conftest import falling, make_run, series
 from tests.report.test_html import HOSTILE, LOADS, Parts
 

@@ -103,7 +103,6 @@ def test_what_a_page_tells_one_to_answer_and_to_ask_is_a_question() -> None:
     for path, said in typed("--answer"):
         question, verdict = said.split("=")
         assert verdict in tree.questions[question].go, path
-    assert {id_ for _, id_ in typed("--why-not")} < tree.questions.keys()
 
 
 def test_a_name_on_a_metrics_page_is_read_as_that_metric() -> None:

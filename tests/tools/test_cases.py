@@ -77,7 +77,7 @@ def test_all_pass(folder: Path) -> None:
     [
         ("run: good.csv, reaches: stop", "healthy", "H1 says no, not yes: "),
         ("run: bad.csv, reaches: healthy", "stop", "H1 says yes, not no: "),
-        ("run: spiked.csv, reaches: healthy", "spike-persistent", "Q2.2 says no, not "),
+        ("run: spiked.csv, reaches: healthy", "spike-persistent", "Q2.1 says yes, not no: "),
         ("run: good.csv, reaches: seen", "healthy", "H2 says not checked, not yes: it is a question for a person"),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_failure_names_the_question_that_turned_away(folder: Path, test: str, 
 def test_a_leaf_of_a_section_that_was_not_asked_says_so(folder: Path) -> None:
     """No question turned away from it: its metric is missing."""
     code, text = report(folder, "run: good.csv, reaches: late")
-    assert (code, "why      Later looks: not asked, kl was not logged" in text) == (1, True)
+    assert (code, "why      Later looks was not walked: kl was not logged" in text) == (1, True)
 
 
 def test_what_was_not_judged_reaches_nothing(folder: Path) -> None:

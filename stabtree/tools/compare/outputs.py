@@ -1,23 +1,28 @@
-"""A comparison on one screen: where they part, which series was first, what differs, the verdict of each run."""
+"""A comparison on one screen, in a line, as JSON and in Markdown; and its figure, the bad run over the good ones."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import reduce
+from itertools import product
 from typing import TYPE_CHECKING
 
+from stabtree.common.lazy import np
 from stabtree.common.text import clean, to_ascii
+from stabtree.report.markdown import code, escape, listed, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
 from stabtree.report.page import new_page
-from stabtree.report.plot import columns_for, strips
+from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, strips
 from stabtree.report.verdicts import BADGES
 from stabtree.tools.compare import report as words
-from stabtree.tools.compare.overlay import overlay
-from stabtree.tools.compare.result import Parted
+from stabtree.tools.compare.result import Axis, Parted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from stabtree.report.page import Page
+    from stabtree.report.plot import Strip
     from stabtree.tools.compare.result import Comparison
 
 MAX_PARTINGS = 6
@@ -26,6 +31,8 @@ MAX_LEFT_OUT = 3
 MAX_NAME = 32
 INDENT = 2
 MAX_LINE = 400
+MAX_STRIPS = 3
+MAX_ROWS = 20  # partings in Markdown
 
 
 def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -163,3 +170,89 @@ def headline(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> s
 def to_json(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison as JSON."""
     return json.dumps(comparison.to_dict(), indent=2, allow_nan=False) + "\n"
+
+
+def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return the comparison in Markdown."""
+    word, _ = words.WORDS[comparison.parted]
+    rows = words.partings(comparison)
+    verdicts = ((BADGES[row.badge].word, row.name, row.text) for row in words.verdicts(comparison))
+    return paged(
+        f"### {word}: {escape(words.title(comparison))}",
+        escape(words.basis(comparison)),
+        listed(map(escape, comparison.notes)),
+        _part("Who parted first", ("where", "series", "good", "bad", ""), rows[:MAX_ROWS]),
+        f"And {len(rows) - MAX_ROWS} more." if len(rows) > MAX_ROWS else "",
+        _part("Settings that differ", ("setting", "good", "bad"), map(words.setting, comparison.settings)),
+        _part("Verdict of each run", ("verdict", "run", "what was found"), verdicts),
+        escape(words.findings_apart(comparison)),
+        _part("Not compared", ("series", "why"), comparison.left_out),
+        f"**{escape(words.closing(comparison))}**",
+        code(words.next_command(comparison)),
+    )
+
+
+def _part(head: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = [list(map(escape, row)) for row in rows]
+    if cells:
+        return f"#### {head}\n\n{table(heads, cells)}"
+    return ""
+
+
+def overlay(comparison: Comparison, columns: int, max_strips: int = MAX_STRIPS) -> Figure | None:
+    """Return the figure of the loss and the series that part first; None if there is nothing to draw.
+
+    Args:
+        comparison: the comparison.
+        columns: how many points wide.
+        max_strips: how many series.
+    """
+    names = _chosen(comparison)[:max_strips]
+    runs = (comparison.bad, *comparison.good)
+    series = [run.series[name] for name, run in product(names, runs)]
+    first = min((int(one.steps[0]) for one in series), default=0)
+    last = max((int(one.steps[-1]) for one in series), default=0)
+    if first == last or comparison.by is Axis.TIME:  # no two runs have the same clock
+        return None
+    frame = Frame(first, last, columns)
+    strips = []
+    for name in names:
+        bad, *good = (drawn_strip(run.series[name], frame) for run in runs)
+        leads = comparison.first is not None and comparison.first.metric == name
+        strips.append(replace(_over(bad, _band(good)), first=leads))
+    marks = tuple(Mark(item.step, "parting", f"{item.step:,}") for item in comparison.partings[:1])
+    return Figure(first, last, columns, tuple(strips), marks, comparison.bad.unit)
+
+
+def _chosen(comparison: Comparison) -> list[str]:
+    names = ["loss", *(item.metric for item in comparison.partings), "grad_norm"]
+    known = {*comparison.compared, *(item.metric for item in comparison.partings)} - {"batch_id"}
+    return [name for name in dict.fromkeys(names) if name in known]
+
+
+def _band(strips: Sequence[Strip]) -> Strip:
+    """Return all good runs as one strip, from the lowest to the highest in each column."""
+    return replace(
+        _widest(strips[0], strips),
+        lows=reduce(np.fmin, [strip.lows for strip in strips]),
+        highs=reduce(np.fmax, [strip.highs for strip in strips]),
+        joined=reduce(np.logical_and, [strip.joined for strip in strips]),
+    )
+
+
+def _over(bad: Strip, good: Strip) -> Strip:
+    """Return the bad run with the good ones behind it, on one axis that fits both."""
+    both = _widest(bad, (bad, good))
+    return replace(both, behind=_widest(good, (bad, good)))
+
+
+def _widest(strip: Strip, strips: Sequence[Strip]) -> Strip:
+    """Return a strip on an axis that fits all of them."""
+    low, high = min(one.low for one in strips), max(one.high for one in strips)
+    log = low > 0 and any(one.log for one in strips)
+    clipped, clipped_low = strip.clipped, strip.clipped_low
+    if clipped is not None and clipped <= high:
+        clipped = None
+    if clipped_low is not None and clipped_low >= low:
+        clipped_low = None
+    return replace(strip, low=low, high=high, log=log, clipped=clipped, clipped_low=clipped_low)

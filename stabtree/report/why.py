@@ -1,0 +1,231 @@
+"""Why the walk of a run did not reach a node: the questions on the way there, and the first that turned away."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stabtree.common.answer import UNKNOWN
+from stabtree.common.errors import StabtreeError
+from stabtree.common.figures import against
+from stabtree.common.text import clean, near
+from stabtree.diagnosis.missing import how_to_log, lacking
+from stabtree.report.json import visit_dict
+from stabtree.report.page import Page
+from stabtree.report.words import answer_word
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.diagnosis.visits import Visit
+    from stabtree.tree.model import Question, Section, Tree
+
+HEAD = 9
+
+
+class Step(NamedTuple):
+    """A question on the way to a node: its turn in the walk, None where none came there, and where it had to lead."""
+
+    question: Question
+    visit: Visit | None
+    to: str
+
+    @property
+    def turned(self) -> bool:
+        """Whether its answer leads elsewhere."""
+        return self.visit is not None and self.visit.target != self.to
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The answers that lead on to the node."""
+        return tuple(verdict for verdict, to in self.question.go.items() if to == self.to)
+
+
+class Why(NamedTuple):
+    """What kept a walk from a node.
+
+    Attributes:
+        node: its id.
+        title: its question or title.
+        reached: whether the walk came to it after all.
+        reason: what kept the walk away beside its questions; empty where nothing did.
+        way: the questions on the way.
+        log: the metrics that the question which turned away lacks, each with how to log it.
+    """
+
+    node: str
+    title: str
+    reached: bool
+    reason: str = ""
+    way: tuple[Step, ...] = ()
+    log: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def turn(self) -> Step | None:
+        """The first question that turned away."""
+        return next((step for step in self.way if step.turned), None)
+
+
+def why(diagnosis: Diagnosis, word: str) -> Why:
+    """Return what kept a walk from a node, or that it came there.
+
+    Args:
+        diagnosis: the walk.
+        word: a question, a leaf, a node that holds several leaves, a cause (its leaves), or a section (its entry).
+
+    Raises:
+        StabtreeError: where there is no such node.
+    """
+    tree = diagnosis.tree
+    nodes = _nodes_by_name(tree)
+    wanted = word.strip().lower().removeprefix("§")
+    id_ = next((name for name in nodes if name.lower() == wanted), None)
+    if id_ is None:
+        hint = f"`stabtree tree show {tree.name}` lists the nodes"
+        raise StabtreeError(f"no node is called {clean(word, 60)!r}{near(word, nodes)}", where="--why", hint=hint)
+    found = Why(id_, tree.title_of(id_) or word, reached=False)
+    if not nodes[id_]:
+        return found._replace(reason="no walk leads there: it is something that no log can decide")
+    visits = {visit.question.id: visit for visit in chain(diagnosis.path, *diagnosis.further)}
+    leaves = {item.leaf.id for item in (*diagnosis.reached, *diagnosis.ignored)} | {diagnosis.end.id}
+    reached = nodes[id_] & (visits.keys() | {visit.target for visit in visits.values()} | leaves)
+    if reached:
+        return found._replace(reached=True, way=_way(diagnosis, reached, visits))
+    way = _way(diagnosis, nodes[id_], visits)
+    if not way:
+        reason, before = _in_place_of(tree, nodes[id_])
+        way = _way(diagnosis, before, visits)
+        found = found._replace(reason=reason or _not_walked(diagnosis, nodes[id_]))
+    found = found._replace(way=way)
+    missing = found.turn.visit.answer.missing if found.turn and found.turn.visit else ()
+    return found._replace(log=tuple((name, how_to_log(name)) for name in lacking(diagnosis.run, missing)))
+
+
+def _nodes_by_name(tree: Tree) -> dict[str, frozenset[str]]:
+    """Return the questions and leaves that each name stands for; none for what no log shows."""
+    causes: dict[str, set[str]] = {}
+    for leaf in tree.leaves.values():
+        for cause in leaf.causes:
+            causes.setdefault(cause.id, set()).add(leaf.id)
+    groups = {id_: {leaf.id for leaf in tree.leaves.values() if leaf.of == id_} for id_ in tree.groups}
+    sections = {section.id: {section.entry} for section in tree.sections}
+    own = {id_: {id_} for id_ in (*tree.questions, *tree.leaves)}
+    entries: dict[str, set[str]] = {id_: set() for id_ in tree.entries}
+    return {id_: frozenset(nodes) for id_, nodes in (entries | sections | causes | groups | own).items()}
+
+
+def _way(diagnosis: Diagnosis, nodes: Collection[str], visits: Mapping[str, Visit]) -> tuple[Step, ...]:
+    """Return the way to one of some nodes with the fewest answers that lead elsewhere, then the fewest not asked."""
+    first = diagnosis.tree.sections[0]
+    sections = [item.section for item in diagnosis.sections if item.walked or item.section is first]
+    return _nearest(diagnosis.tree, sections, nodes, visits)
+
+
+def _nearest(
+    tree: Tree, sections: Iterable[Section], nodes: Collection[str], visits: Mapping[str, Visit]
+) -> tuple[Step, ...]:
+    """Return the nearest way from the entry of a section; only that of the first section crosses into others."""
+    waiting: list[tuple[int, int, int, str, str, tuple[Step, ...]]] = []
+    for number, section in enumerate(sections):
+        home = "" if section is tree.sections[0] else section.id
+        heappush(waiting, (0, 0, number, home, section.entry, ()))
+    order, closed = len(waiting), set()
+    while waiting:
+        wrong, unasked, _, home, id_, way = heappop(waiting)
+        if id_ in nodes and way:
+            return way
+        if id_ not in tree.questions or (home, id_) in closed:
+            continue
+        closed.add((home, id_))
+        question = tree.questions[id_]
+        for to in dict.fromkeys(question.go.values()):
+            if not home or to in tree.leaves or tree.questions[to].section == home:
+                order += 1
+                step = Step(question, visits.get(id_), to)
+                heappush(waiting, (wrong + step.turned, unasked + (step.visit is None), order, home, to, (*way, step)))
+    return ()
+
+
+def _in_place_of(tree: Tree, nodes: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return when a path ends at one of some leaves in place of others, and those others; empty where it never does."""
+    reasons = {
+        "escalate": "it comes after {names}: type --applied {homes} where those fixes did not help",
+        "near": "a path that would end at {names} ends here where something came near its limit",
+        "unproven": "a path that would end at {names} ends here where nothing in the log shows progress",
+    }
+    for key, reason in reasons.items():
+        leaves = [leaf for leaf in tree.leaves.values() if getattr(leaf, key) in nodes]
+        if leaves:
+            homes = dict.fromkeys(leaf.of for leaf in leaves)
+            names = tuple(leaf.id for leaf in leaves)
+            return reason.format(names=" or ".join(names), homes=" or ".join(homes)), names
+    return "", ()
+
+
+def _not_walked(diagnosis: Diagnosis, nodes: Collection[str]) -> str:
+    """Return why no section was walked that leads to one of some nodes."""
+    for item in diagnosis.sections:
+        entry = item.section.entry
+        if not item.walked and (entry in nodes or _nearest(diagnosis.tree, [item.section], nodes, {})):
+            return f"{item.section.heading} was not walked: {item.why}"
+    return "no walk comes to it by itself"
+
+
+def screen(diagnosis: Diagnosis, found: Why, *, width: int = 100, color: bool = False) -> str:
+    """Return the way to a node, a line for each question with its answer and the number that decided it."""
+    page = Page(width=width, color=color)
+    word = "was reached" if found.reached else "was not reached"
+    page.line((clean(diagnosis.run.name), ""), (": ", ""), (found.node, "id"), (f" {word}", "heading"), hanging=2)
+    page.line((found.title, "dim"), indent=1)
+    page.blank()
+    if found.reason:
+        page.item(("because", "dim"), [(found.reason, "")], indent=1, head_width=HEAD)
+    for step in found.way:
+        here = [("  ◀ turned away here", "mark")] if step is found.turn else []
+        page.item((step.question.id, "id"), [*_pieces(step), *here], indent=1, head_width=HEAD)
+    if found.way:
+        page.line((found.way[-1].to, "id"), indent=1)
+    for name, how in found.log:
+        text = how if how.startswith(name) else f"{name}: {how}"
+        page.item(("log", "dim"), [(text, "")], indent=1, head_width=HEAD)
+    return page.text()
+
+
+def _pieces(step: Step) -> list[tuple[str, str]]:
+    wanted = " or ".join(word.replace("_", " ") for word in step.wanted if word != UNKNOWN) or "left open"
+    if step.visit is None:
+        return [(f"{step.question.ask} not asked; {wanted} leads on", "dim")]
+    answer = step.visit.answer
+    word = f"{answer_word(step.visit)}, not {wanted}" if step.turned else answer_word(step.visit)
+    text = answer.reason
+    if answer.verdict != UNKNOWN and answer.evidence:
+        first = answer.evidence[0]
+        text = first.text
+        if step.turned and first.observed is not None and first.threshold is not None:
+            text += f" ({against(first.observed, first.threshold)}, limit {against(first.threshold, first.observed)})"
+    return [(f"{step.question.ask} ", ""), (word, "answer"), (f": {text}" if text else "", "dim")]
+
+
+def data(diagnosis: Diagnosis, found: Why) -> dict[str, Any]:
+    """Return why a walk did not reach a node as plain values, as `--json` writes them."""
+    return {
+        "schema": 1,
+        "run": diagnosis.run.name,
+        "node": found.node,
+        "title": found.title,
+        "reached": found.reached,
+        "reason": found.reason,
+        "way": [
+            {
+                **(visit_dict(step.visit) if step.visit else {"id": step.question.id, "ask": step.question.ask}),
+                "asked": step.visit is not None,
+                "wanted": list(step.wanted),
+                "to": step.to,
+                "turned": step is found.turn,
+            }
+            for step in found.way
+        ],
+        "log": [{"metric": name, "log": how} for name, how in found.log],
+    }

@@ -1,0 +1,1 @@
+"""`stabtree calibrate`: the limits that healthy runs call for."""

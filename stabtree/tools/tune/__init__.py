@@ -1,1 +1,0 @@
-"""Fit the tree to a project: `calibrate` and `--why-not`."""

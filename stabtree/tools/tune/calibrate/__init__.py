@@ -1,1 +1,0 @@
-"""Thresholds of a team's own: from its healthy runs, the least that must change so that none of them alarms."""

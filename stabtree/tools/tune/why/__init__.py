@@ -1,1 +1,0 @@
-"""Why a walk did not come to a node: the question that led away, and what would have led there."""
