@@ -18,8 +18,7 @@ from stabtree.loaders.folder import MAX_DEPTH, entries
 from stabtree.loaders.formats import choose
 from stabtree.loaders.json import manifest
 from stabtree.loaders.json.lines import is_wrapped
-from stabtree.loaders.source import chunks
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import chunks, open_source
 from stabtree.loaders.tables.delimited import find_layout, head_of
 from stabtree.loaders.tensorboard.loader import EVAL, MARK
 from stabtree.metrics.names import Names
