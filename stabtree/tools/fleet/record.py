@@ -159,11 +159,11 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
 
 def _packed(document: dict[str, Any]) -> bytes:
     """Return compressed JSON in one line."""
-    import orjson
+    import msgspec
 
     try:
-        text = orjson.dumps(document)
-    except TypeError:  # a whole number of over 64 bits, a name of a file that is no UTF-8
+        text = msgspec.json.encode(document)
+    except (TypeError, ValueError, OverflowError):  # a whole number of over 64 bits, a name of a file that is no UTF-8
         text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
     return zlib.compress(text, 1)
 
