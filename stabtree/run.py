@@ -17,7 +17,7 @@ from stabtree.common.passes import rows_before
 from stabtree.metrics.ranking import Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
@@ -256,14 +256,12 @@ class Run:
     @property
     def by_row(self) -> bool:
         """Whether the steps are row numbers, since no column holds any."""
-        return any(source.steps_from == ROW_NUMBER for source in self.sources)
+        return self.unit == "row"
 
     @property
     def unit(self) -> str:
         """The word for what the steps count, such as `step`, `row` or `epoch`."""
-        if self.by_row:
-            return "row"
-        return "epoch" if self.by_epoch else "step"
+        return unit_of(self.sources)
 
     @property
     def by_epoch(self) -> bool:
@@ -280,6 +278,14 @@ class Run:
     def last_step(self) -> int | None:
         """The last step at which anything was logged."""
         return max((int(s.steps[-1]) for s in self.series.values() if len(s)), default=None)
+
+
+def unit_of(sources: Iterable[FileUse]) -> str:
+    """Return the word for what the steps of some files count: `row`, `epoch` or `step`."""
+    columns = [source.steps_from for source in sources]
+    if ROW_NUMBER in columns:
+        return "row"
+    return "epoch" if any(column.lower().startswith("epoch") for column in columns) else "step"
 
 
 def _plain(value: ConfigScalar) -> str | float | bool | list[int]:

@@ -122,9 +122,8 @@ def _check_alone(count: int, read: ReadOptions, judge: JudgeOptions, outputs: Co
 
 def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:
     """Return the run to compare with, if any, cut to the same steps."""
-    from stabtree.judging.stretch import stretch_of
     from stabtree.loaders import load_run
-    from stabtree.loaders.assemble.stretch import stretch
+    from stabtree.loaders.paths.stretch import stretch, stretch_of
 
     if not read.rerun:
         return None
@@ -141,7 +140,7 @@ def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:
         return loaded
     run = replace(loaded.run, rerun=other)
     if hashed:
-        from stabtree.loaders.paths.inputs import with_inputs
+        from stabtree.loaders.paths.stored import with_inputs
 
         run = with_inputs(run)
     return replace(loaded, run=run)

@@ -13,7 +13,6 @@ from stabtree.diagnosis.walker import Walker, WalkOptions, start
 from stabtree.diagnosis.whole.coverage import lacking_for_ok, walked, walked_trees, with_faults
 from stabtree.diagnosis.whole.earned import earned, too_few, worth_saying
 from stabtree.diagnosis.whole.near import near_facts
-from stabtree.diagnosis.whole.ranks import with_worst_rank
 from stabtree.diagnosis.whole.settings import setting_notes
 from stabtree.facts.reading import Reading
 from stabtree.facts.registry import any_floats
@@ -62,15 +61,8 @@ def diagnose(
     read = _loaded(run)
     tree = _walkable(read, tree)
     options = WalkOptions(literal, overrides or {}, answers or {}, frozenset(applied), frozenset(ignore))
-
-    def judge(one: Run) -> Diagnosis:
-        with any_floats(one):
-            return _diagnosis(start(one, tree, options, ask if one is read else None))
-
-    whole = judge(read)
-    if read.ranks:
-        return with_worst_rank(whole, judge)
-    return whole
+    with any_floats(read):
+        return _diagnosis(start(read, tree, options, ask))
 
 
 def _loaded(run: object) -> Run:

@@ -62,16 +62,21 @@ class Loader:
     Attributes:
         name: what `--format` calls it.
         sniff: how surely a source is of this format.
-        read: the table of a source, with the columns that are wanted; several for several runs.
+        tables: the table of a source, with the columns that are wanted; several for several runs.
         about: for `stabtree info formats`.
         late: whether its module is imported when it is first asked, which what is plainly a table or JSON never needs.
     """
 
     name: str
     sniff: Callable[[Source, Names], Sure]
-    read: Callable[[Source, Names], Table | tuple[Table, ...]]
+    tables: Callable[[Source, Names], Table | tuple[Table, ...]]
     about: str
     late: bool = False
+
+    def read(self, source: Source, names: Names) -> tuple[Table, ...]:
+        """Return the tables of a source."""
+        tables = self.tables(source, names)
+        return tables if isinstance(tables, tuple) else (tables,)
 
 
 def _in(module: str, function: str) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ from stabtree.report.words import identity, missing, unknown_parts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.loaders.paths.load import FoundRuns
+    from stabtree.loaders.paths.load import Contents
     from stabtree.report.text import Piece
     from stabtree.run import ColumnUse, FileUse, Run, Series
 
@@ -72,7 +72,7 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     return page.text()
 
 
-def files_text(found: FoundRuns, *, width: int = 100, color: bool = False) -> str:
+def files_text(found: Contents, *, width: int = 100, color: bool = False) -> str:
     """Return the names of the runs below some paths where there are several, and what can't be read, for a terminal."""
     page, files = Page(width=width, color=color), files_dict(found)
     runs = [clean(item.name) for item in found.loaded if not isinstance(item.run, StabtreeError)]
@@ -83,7 +83,7 @@ def files_text(found: FoundRuns, *, width: int = 100, color: bool = False) -> st
     return page.text() if any(files.values()) or len(runs) > 1 else ""
 
 
-def files_dict(found: FoundRuns) -> dict[str, list[dict[str, str]]]:
+def files_dict(found: Contents) -> dict[str, list[dict[str, str]]]:
     """Return the files below some paths that can't be read and that hold no metrics, each with why."""
     errors = [(item, item.run) for item in found.loaded if isinstance(item.run, StabtreeError)]
     return {

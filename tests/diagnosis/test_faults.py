@@ -13,12 +13,11 @@ from stabtree import Recorder, TrainingStoppedError
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.diagnosis.whole.ranks import with_worst_rank
 from stabtree.facts import FACTS
 from stabtree.loaders import load_run
 from stabtree.predicates import PREDICATES
 from tests.cli.command import process, run
-from tests.conftest import FIXTURES, falling, make_run, series
+from tests.conftest import FIXTURES, falling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,23 +165,6 @@ def test_a_fault_of_a_package_is_named_as_such(monkeypatch: pytest.MonkeyPatch) 
     note = notes_of(diagnose(load_run(HEALTHY)))[0]
     assert "a fault of the package frozen-loss" in note
     assert "the authors of frozen-loss" in note
-
-
-@pytest.mark.faulty
-def test_a_fault_on_one_rank_keeps_the_run_from_ok(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mean over the ranks is judged; a rank is not."""
-    loss = falling(300)
-    ranks = {"0": {"loss": series("loss", loss)}, "1": {"loss": series("loss", loss)}}
-    whole = make_run({"loss": loss}, ranks=ranks)
-    plain = diagnose(replace(whole, ranks={}))
-
-    def judge(alone: object) -> Diagnosis:
-        break_predicate(monkeypatch, "settled")
-        return diagnose(alone)
-
-    found = with_worst_rank(replace(plain, run=whole, verdict="ok"), judge)
-    assert found.verdict == UNKNOWN
-    assert notes_of(found)
 
 
 @pytest.mark.faulty

@@ -16,8 +16,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.outcome import Outcome
 from stabtree.loaders import load_run, load_runs
-from stabtree.loaders.paths import inputs
-from stabtree.loaders.paths.inputs import hashed, with_inputs
+from stabtree.loaders.paths import stored
+from stabtree.loaders.paths.stored import hashed, with_inputs
 from stabtree.report.contract import schema
 from stabtree.report.json import error, fingerprint, to_dict, to_json
 from stabtree.report.options import RenderOptions
@@ -170,9 +170,9 @@ def test_a_file_that_is_not_hashed_says_why(tmp_path: Path, monkeypatch: pytest.
     """A folder, a file that is gone, and one beyond the limit have no hash and a reason; one at the limit has one."""
     file = tmp_path / "log.csv"
     file.write_bytes(b"x" * 100)
-    monkeypatch.setattr(inputs, "MAX_HASHED", 100)
+    monkeypatch.setattr(stored, "MAX_HASHED", 100)
     assert hashed(str(file)).size == 100
-    monkeypatch.setattr(inputs, "MAX_HASHED", 99)
+    monkeypatch.setattr(stored, "MAX_HASHED", 99)
     for path, reason in ((file, "larger than 99 bytes"), (tmp_path, "a folder"), (tmp_path / "none", "not a file")):
         item = hashed(str(path))
         assert (item.size, item.sha256, item.reason) == (None, None, reason)

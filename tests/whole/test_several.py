@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stabtree import StabtreeError, diagnose, load_run, load_runs
+from stabtree import StabtreeError, load_run, load_runs
 from stabtree.loaders.source import open_source
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES, falling
@@ -107,18 +107,6 @@ def test_what_contradicts_a_proof_is_never_averaged(tmp_path: Path) -> None:
     paths = [csv(tmp_path / f"rank{n}.csv", lr=10.0**-n) for n in (2, 3)]
     assert len(load_runs(*paths)) == 2
     assert len(load_runs(*paths, ranks=True)) == 1
-
-
-def test_a_rank_that_broke_is_found_though_the_mean_hides_it(tmp_path: Path) -> None:
-    """Its finding is told with its rank."""
-    paths = [csv(tmp_path / f"rank{n}.csv", seed=n) for n in range(8)]
-    loss = falling(300, seed=3)
-    loss[150:] += np.where(np.arange(150) < 150, 1.5, 0)
-    rows = [f"{i},{x:.6g},0.001,1" for i, x in enumerate(loss)]
-    write(tmp_path, "step,loss,lr,grad_norm\n" + "\n".join(rows) + "\n", "rank3.csv")
-    found = diagnose(load_run(*paths))
-    assert found.verdict == "critical"
-    assert any("rank 3" in item.text for finding in found.findings for item in finding.evidence)
 
 
 def printed_and_logged(folder: Path, *, off: float = 0.0, rows: int = 40) -> Path:

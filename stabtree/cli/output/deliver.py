@@ -92,7 +92,7 @@ def with_lines(outcome: Outcome, targets: Mapping[Path | None, str]) -> Outcome:
     found = outcome.found
     if isinstance(found, StabtreeError) or set(targets.values()).isdisjoint(SERVICES):
         return outcome
-    from stabtree.loaders.paths.places import with_places
+    from stabtree.loaders.paths.stored import with_places
 
     findings = (*found.findings, *found.ignored)
     steps = {finding.onset_step for finding in findings if finding.onset_step is not None}

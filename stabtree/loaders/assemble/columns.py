@@ -4,40 +4,51 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
+from stabtree.common.passes import extremes, sound_rows
+from stabtree.common.shared import (
+    FACTOR_HUGE,
+    FACTOR_LARGE,
+    FACTOR_SMALL,
+    SHARE_HALF,
+    SHARE_MOST,
+    SHARE_SOME,
+    TREND_Z,
+)
 from stabtree.common.text import clean, first_few
-from stabtree.loaders.assemble.checkpoints import epoch_ends, saved
-from stabtree.loaders.assemble.counters import settle
-from stabtree.loaders.assemble.misread import misread
-from stabtree.loaders.assemble.placeholders import with_written_nan
-from stabtree.loaders.assemble.roles.choice import Choice, choose
-from stabtree.loaders.assemble.roles.loss_parts import with_total
-from stabtree.loaders.assemble.roles.uses import Plan, column_uses
-from stabtree.loaders.assemble.steps import MAX_STEP, steps_of
+from stabtree.loaders.assemble.choice import Choice, choose, with_total
+from stabtree.loaders.assemble.steps import MAX_STEP, Steps, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.final_values import check_columns
-from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN
-from stabtree.metrics.role import UNKNOWN
-from stabtree.metrics.table import is_time, normalize
-from stabtree.run import FileUse
+from stabtree.metrics.metric import Role
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names
+from stabtree.metrics.ranking import FAR_MORE
+from stabtree.metrics.role import UNKNOWN, describe_name
+from stabtree.metrics.table import by_name, is_time, normalize
+from stabtree.run import ColumnUse, FileUse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from stabtree.common.lazy import Bools, Ints
-    from stabtree.loaders.assemble.misread import Misread
-    from stabtree.loaders.table import Column, Table
-    from stabtree.metrics.names import Names
+    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.loaders.table import Column, Save, Table
 
 LISTED = 12
 # What TRL's RewardTrainer logs beside the mean of its scores.
 OF_REWARD_MODEL = frozenset({"min_reward", "max_reward", "margin"})
 # `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
 DENSER = 5
+# Numbers without their point are so many times as large, and apart from all others by such a factor; a float32 above
+# its 24 bits has no fraction to lose.
+LOST_FACTOR, APART, WHOLE_FLOAT32 = FACTOR_HUGE, FACTOR_LARGE, 2.0**23
+# Of values that scatter around 0 up to a third of neighbours are alike in size.
+AROUND_ZERO, MISREAD_SHARE, MIN_CHECKED = 1 / 3, 0.35, 50
+CHECKED = ("loss", "eval_loss", "grad_norm")
+MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 # A rank column with more empty cells than this does not separate ranks.
 MAX_RANKLESS = 0.01
 
@@ -93,8 +104,8 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         raise StabtreeError("holds no rows", where=table.path, hint=NAME_METRICS)
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
-    table = with_written_nan(settle(table, names), names)
-    table, names, summed = with_total(table, names.spelled_as_in(table.columns))
+    table = settle(table, names)
+    table, names, summed, summing = with_total(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
@@ -103,8 +114,10 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     used = {role: _best(table, carriers, DENSER) for role, carriers in roles.items()}
     _use_counter(used, table.counter, names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
-    wrong = _misread_cells(columns)
-    metrics = _metrics(columns, wrong)
+    wrong = {role: found for role, column in columns.items() if (found := _misread(column, role))}
+    metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
+    for role in wrong.keys() & metrics.keys():
+        metrics[role] = metrics[role].without(wrong[role].cells)
     if "loss" in used and "loss" not in metrics:
         raise _empty_loss(table, used["loss"], names)
     steps = steps_of(table, used, columns, asked=names.step_column is not None)
@@ -114,43 +127,173 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
         ranks=_ranks(columns.get("rank")),
-        source=_file_use(table, Plan(roles, used, steps.source, wrong, choice, summed.names, steps.lost)),
-        notes=(*table.notes, *summed.notes, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
+        source=_file_use(table, Plan(roles, used, steps, wrong, choice, summed)),
+        notes=(*table.notes, *summing, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
         choice=choice,
-        epoch_ends=epoch_ends(steps.values, epochs, steps.keep),
-        saved=saved(steps.values, table.saves),
+        epoch_ends=_epoch_ends(steps.values, epochs, steps.keep),
+        saved=_saved(steps.values, table.saves),
         others=_others(table, names, used),
     )
     return rows if steps.keep is None else rows.pick(steps.keep)
 
 
+class Plan(NamedTuple):
+    """Which column carries what.
+
+    Attributes:
+        columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
+        used: by role the column that does.
+        steps: where the steps are from.
+        misread: by role the cells that are proved to be misread.
+        choice: what the run is judged by.
+        parts: columns that were summed up to a loss.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    used: Mapping[str, str]
+    steps: Steps
+    misread: Mapping[str, Misread]
+    choice: Choice
+    parts: frozenset[str]
+
+
 def _file_use(table: Table, plan: Plan) -> FileUse:
+    roles: dict[str, str] = {}
+    for role, names in plan.columns.items():
+        roles.update(dict.fromkeys(names, role))
     return FileUse(
         path=table.path,
         format=table.format,
         rows=table.rows,
-        columns=column_uses(table, plan),
+        columns=tuple(_use(name, roles.get(name), column, plan) for name, column in table.columns.items()),
         skipped=table.skipped,
         skipped_count=table.skipped_count,
-        steps_from=clean(plan.steps_from, 80),
-        restarts=table.restarts if plan.steps_from == table.counter else "",
+        steps_from=clean(plan.steps.source, 80),
+        restarts=table.restarts if plan.steps.source == table.counter else "",
         lost_share=table.lost_share,
         unread=table.unread,
     )
 
 
-def _misread_cells(columns: Mapping[str, Column]) -> dict[str, Misread]:
-    """Return by role the cells that are proved to be misread."""
-    found = ((role, misread(column, role)) for role, column in columns.items())
-    return {role: wrong for role, wrong in found if wrong}
+def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> ColumnUse:
+    """Return which metric a column was read as, or why it was ignored, and how many values it holds."""
+    why, kind = _ignored(name, role, column, plan), _kind(name, role, plan)
+    if column is None:
+        return ColumnUse(clean(name, SHOWN), None, why, role=kind)
+    if column.logged is None:
+        values = column.values[sound_rows(column)]
+    else:
+        values = column.held[np.isfinite(column.held)]
+    use = ColumnUse(
+        name=clean(name, SHOWN),
+        metric=None,
+        why=why,
+        logged=column.count,
+        first=float(values[0]) if len(values) else None,
+        last=float(values[-1]) if len(values) else None,
+        nonfinite=column.count - len(values),
+        role=kind,
+    )
+    if role is None or why:
+        return use
+    unread, wrong = column.bad, np.count_nonzero(plan.misread[role].cells) if role in plan.misread else 0
+    if role == "step":
+        unread, held = max(unread, plan.steps.lost), column.held
+        if whole_steps(column) is None:
+            wrong += np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held)))
+    why = f"{column.bad} cells are not numbers" if column.bad else ""
+    why = "labels" if column.coded else why
+    return replace(use, metric=role, why=why, misread=unread + int(wrong), filled=column.count + unread)
 
 
-def _metrics(columns: Mapping[str, Column], wrong: Mapping[str, Misread]) -> dict[str, Column]:
-    """Return the columns that hold metrics, without the cells that are misread."""
-    metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
-    for role in wrong.keys() & metrics.keys():
-        metrics[role] = metrics[role].without(wrong[role].cells)
-    return metrics
+def _kind(name: str, metric: str | None, plan: Plan) -> str:
+    """Return what a column holds: what it is read as, unless its name is more exact."""
+    reading = plan.choice.readings.get(name) or describe_name(name)
+    known = by_name().get((metric or "").partition("/")[0])
+    if name in plan.parts:
+        return Role.PART
+    named = known is None or known.role is Role.OTHER or (reading.loss and reading.kind)
+    return reading.role if named or known is None else known.role
+
+
+def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> str:
+    """Return why a column carries no metric; nothing if it does."""
+    if role is None or column is None:
+        return _unknown(name, plan, known=role is not None)
+    if not column.count:
+        return "never logged"
+    used = plan.used.get(role, name)
+    if used != name:
+        names = plan.columns[role]
+        why = ", which has far more values" if names.index(used) > names.index(name) else ""
+        return f"{role} is read from {clean(used, 40)}{why}"
+    if plan.steps.source == name or role not in ("epoch", "step"):
+        return ""
+    return (
+        f"steps are read from {clean(plan.steps.source, 40)}" if role == "epoch" else "no usable steps, see the notes"
+    )
+
+
+def _unknown(name: str, plan: Plan, *, known: bool) -> str:
+    """Return why a column has no role, or one but no values: there was no room for it."""
+    role = Names().role(name)  # what the name means where the user names no column
+    if role in (RUN, PHASE):
+        return f"names the {'run' if role == RUN else 'phase'}"
+    if name in plan.parts:
+        return "a part of the loss"
+    if known:
+        return "left out to save memory"
+    if role not in plan.used:
+        return "not a known metric"
+    far = any(one.column == name and one.why == FAR_MORE for one in plan.choice.ranking.candidates)
+    return f"{role} is read from {clean(plan.used[role], 40)}" + (f", {FAR_MORE}" if far else "")
+
+
+class Misread(NamedTuple):
+    """The cells of a column, bool (n,), that are proved not to be what was logged, and what became of them."""
+
+    cells: Bools
+    why: str
+
+
+def _misread(column: Column, metric: str) -> Misread | None:
+    """Return the cells of a column that lost their point or their sign; None where there are few or none.
+
+    Whole numbers a hundred times as large among fractions have lost their point, but not one after the other: a run
+    that breaks goes on breaking. Values as far below 0 as their neighbours are above it have lost their sign.
+    """
+    own = extremes(column)
+    if metric not in CHECKED or column.coded or (own.lowest >= 0 and own.highest < LOST_FACTOR / 10):
+        return None
+    values = np.where(column.mask & np.isfinite(column.values), column.values, 0.0)
+    sizes, sound = np.abs(values), values != 0
+    whole, below = sound & (values == np.floor(values)), sound & (values < 0)
+    if np.count_nonzero(sound) < MIN_CHECKED or not (whole.any() or below.any()):
+        return None
+    with np.errstate(over="ignore"):
+        large = whole & (sizes > LOST_FACTOR * np.median(sizes[sound])) & (sizes < WHOLE_FLOAT32)
+        if _are_scattered(large[sound]) and sizes[large].min() > APART * sizes[sound & ~large].max():
+            return Misread(whole, "that lost their decimal point, whole among fractions")
+    if metric != "grad_norm" and _only_signs_change(sizes[sound], below[sound]):
+        return Misread(below, "whose sign is flipped, as far below 0 as the others are above it")
+    return None
+
+
+def _only_signs_change(sizes: Floats, below: Bools) -> bool:
+    """Return whether values on either side of a change of sign are more alike in size than values around 0 can be."""
+    change = np.flatnonzero(below[1:] != below[:-1])
+    one, other = sizes[change], sizes[change + 1]
+    alike = np.count_nonzero(np.maximum(one, other) <= FACTOR_SMALL * np.minimum(one, other))
+    chance = AROUND_ZERO * len(change)
+    surely = chance + TREND_Z * (chance * (1 - AROUND_ZERO)) ** 0.5
+    some = SHARE_SOME * len(below) < np.count_nonzero(below) < (1 - SHARE_SOME) * len(below)
+    return bool(some and alike > max(surely, SHARE_HALF * len(change)))
+
+
+def _are_scattered(odd: Bools) -> bool:
+    count = np.count_nonzero(odd)
+    few = SHARE_SOME * len(odd) < count < MISREAD_SHARE * len(odd)
+    return bool(few and np.count_nonzero(odd[1:] != odd[:-1]) >= SHARE_MOST * count)
 
 
 def _others(table: Table, names: Names, used: Mapping[str, str]) -> dict[str, Column]:
@@ -259,5 +402,45 @@ def _bad_notes(used: Mapping[str, str], columns: Mapping[str, Column], wrong: Ma
         if column.bad:
             found.append(f"Cells of {shown} that are not numbers: {column.bad}, not logged ({column.bad_example}).")
         if role in wrong:
-            found += wrong[role].notes(shown)
+            cells, why = wrong[role]
+            found.append(f"Cells of {shown} {why}: {np.count_nonzero(cells)}, not logged.")
+    return found
+
+
+def _epoch_ends(steps: Ints, epochs: Column | None, keep: Bools | None) -> Mapping[int, int]:
+    """Return the epochs that end within a log, as they are counted there, by the last step that was logged in each.
+
+    A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0. Empty where epochs do not rise
+    with the steps.
+
+    Args:
+        steps: int64 (n,), the step of each row.
+        epochs: the column that counts epochs.
+        keep: bool (n,), false for rows without a step; None where all have one.
+    """
+    if epochs is None:
+        return {}
+    known = epochs.mask & np.isfinite(epochs.values) & (True if keep is None else keep)
+    at, count = steps[known], epochs.values[known]
+    if len(at) < 2 or (np.diff(at) < 0).any() or (np.diff(count) < 0).any() or count[0] < 0:
+        return {}
+    done = np.ceil(count)
+    last = np.flatnonzero(np.diff(done) > 0)
+    if len(last) > MAX_EPOCHS:
+        return {}
+    return {int(at[row]): int(done[row]) for row in last if at[row] > 0}
+
+
+def _saved(steps: Ints, saves: Iterable[Save]) -> Mapping[int, int]:
+    """Return the steps at which checkpoints were saved, with the numbers of the lines that say so.
+
+    A line's step is a number in it between the steps of the rows around it, else that of the row before.
+    """
+    found = {}
+    for save in saves:
+        here = int(steps[save.row])
+        after = int(steps[min(save.row + 1, len(steps) - 1)])
+        step = max((number for number in save.numbers if here < number <= after), default=here)
+        if step > 0:
+            found[step] = save.line
     return found

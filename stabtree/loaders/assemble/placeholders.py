@@ -1,4 +1,4 @@
-"""Logged values that mean something else: words for nothing, placeholders, masked NaN, scaled gradients."""
+"""Logged values that mean something else: placeholders, masked NaN, scaled gradients."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes
-from stabtree.common.shared import FACTOR, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
+from stabtree.common.shared import FACTOR, ROWS_SHORT, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import median, true_at_end
-from stabtree.common.text import clean
-from stabtree.metrics.names import AXES
-from stabtree.metrics.table import is_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from stabtree.common.lazy import Bools, Floats
-    from stabtree.loaders.table import Column, Table
-    from stabtree.metrics.names import Names
+    from stabtree.common.lazy import Floats
     from stabtree.run import Series, Setting
 
 PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no scaler is in use
@@ -30,9 +25,6 @@ MIN_ROWS = ROWS_SHORT
 MIN_RANGE = FACTOR  # a scale that moved by two halvings at least
 SLOPE = (0.75, 1.25)  # of log grad_norm over log loss_scale: 1 when the norm is multiplied by the scale
 EXPLAINED = SHARE_MOST  # share of the norm's variance that the scale must explain
-
-MIN_BEFORE = 3  # numbers in a row before a word for nothing: a column that is logged at intervals has fewer
-DENSE = SHARE_HALF  # of the rows of a column: another one with fewer numbers there is measured at times of its own
 
 SeriesByName = dict[str, "Series"]
 
@@ -49,60 +41,6 @@ def interpret(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
             _scaled_norm(found),
         )
     return found, tuple(filter(None, notes))
-
-
-def with_written_nan(table: Table, names: Names) -> Table:
-    """Return a table with NaN where a column says `None`, `null` or `-` in place of a number, and a note for each.
-
-    That is so after numbers in each row so far, in a row that is of the same kind as those: it holds nothing that most
-    of them lack, as an evaluation does, and either another of their numbers or another such word before or after it.
-    Elsewhere such a word means that nothing was logged, as an empty cell does anywhere.
-    """
-    columns = {name: column for name, column in table.columns.items() if column is not None and not column.coded}
-    broken = {name: column for name, column in columns.items() if _breaks_off(column)}
-    if not broken:
-        return table
-    measured = [column for name, column in columns.items() if name not in broken and not _is_axis(names.role(name))]
-    found, notes = dict(table.columns), []
-    for name, column in broken.items():
-        nan = _written_nan(column, measured)
-        if nan.any():
-            values = np.where(nan, np.nan, column.values)
-            found[name] = replace(column, values=values, logged=column.mask | nan, blank=None)
-            notes.append(f"Cells of {clean(name, 40)} with a word for nothing after numbers: {int(nan.sum()):,}, NaN.")
-    return replace(table, columns=found, notes=(*table.notes, *notes))
-
-
-def _breaks_off(column: Column) -> bool:
-    """Return whether a column says that there is nothing where numbers were in each row before."""
-    if column.blank is None or not column.count:
-        return False
-    first = int(np.argmax(column.mask))
-    blank = np.flatnonzero(column.blank[first:])
-    return len(blank) > 0 and int(np.count_nonzero(column.mask[first : first + blank[0]])) >= MIN_BEFORE
-
-
-def _is_axis(role: str) -> bool:
-    return role in AXES or is_time(role)
-
-
-def _written_nan(column: Column, measured: Sequence[Column]) -> Bools:
-    """Return the rows, bool (n,), in which a column that breaks off was NaN; `measured` are the other columns."""
-    logged, blank = column.mask, column.blank
-    if blank is None:
-        return np.zeros_like(logged)
-    usual = DENSE * np.count_nonzero(logged)
-    aside, beside = np.zeros_like(logged), np.zeros_like(logged)
-    for other in measured:
-        if np.count_nonzero(other.mask & logged) < usual:
-            aside |= other.mask
-        else:
-            beside |= other.mask
-    silent = blank & ~aside & (np.arange(len(blank)) > np.argmax(logged))
-    several = np.zeros_like(silent)
-    several[1:] |= silent[:-1]
-    several[:-1] |= silent[1:]
-    return silent & (beside | several)
 
 
 def _placeholder_scale(found: SeriesByName, dtype: object) -> str:

@@ -1,33 +1,50 @@
-"""Tables as a run: the last step of loading."""
+"""Tables as a run: ranks separated or parts put together, resumes resolved, gaps found, placeholders interpreted."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from itertools import chain
+from dataclasses import field, replace
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
+from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes
+from stabtree.common.passes import broken_rows, extremes, hand_on, increases
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
+from stabtree.loaders.assemble.gaps import ends_aside, find_gaps, here_and_there
+from stabtree.loaders.assemble.history import history
 from stabtree.loaders.assemble.placeholders import interpret
-from stabtree.loaders.assemble.ranks import Assembled, assemble
-from stabtree.loaders.assemble.step_size import step_size
+from stabtree.loaders.assemble.steps import step_size
+from stabtree.loaders.table import Column
 from stabtree.metrics.final_values import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.ranking import Ranking
-from stabtree.run import Run, Setting
+from stabtree.run import Run, Series, Setting, unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
-    from stabtree.run import Resume, Series
+    from stabtree.run import Gap, Resume
 
+RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re.IGNORECASE)
 _LR_OF = re.compile(r"(?:^|/)lr-([A-Z][A-Za-z]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The series of one rank, or of all, and what was found on the way; `others` are those of no metric."""
+
+    series: Mapping[str, Series] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+    ranks: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
+    resumes: tuple[Resume, ...] = ()
+    notes: tuple[str, ...] = ()
+    others: Mapping[str, Series] = field(default_factory=dict)
 
 
 def run_of(
@@ -43,102 +60,74 @@ def run_of(
         notes: what was assumed so far.
     """
     tables = [_without_course(table, names) for table in tables]
-    rows, silent = _read(tables, names)
-    made = assemble(rows) if rows else Assembled({})
-    settings = {**_loss_kind(rows), **_optimizer(rows), **settings}
+    silent = [table for table in tables if not table.rows and table.lines]  # they hold the error a run ended in alone
+    alone = len(tables) - len(silent) == 1
+    rows = [to_rows(table, names, alone=alone) for table in tables if table not in silent]
+    made = _assemble(rows) if rows else Assembled()
+    settings = {**_told_by_names(rows), **settings}
     name = settings.pop("name", None)
     series, meanings = interpret(made.series, settings)
     size, counted = step_size(series, settings)
     read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
-    run = Run(
+    others = {f"{name} (column)" if name in series else name: one for name, one in made.others.items()}
+    unit = unit_of(part.source for part in rows)
+    every_note = (*notes, *read, *made.notes, *meanings, *counted, *_lost(rows, made), *_too_large(series, unit))
+    return Run(
         name=str(name.value) if name else called,
         series=series,
-        others=_named_apart(made.others, series),
+        others={name: one if one.metric == name else replace(one, metric=name) for name, one in others.items()},
         config=settings,
         gaps=made.gaps,
-        ranks=_ranks(made, settings),
+        ranks={rank: interpret(own, settings)[0] for rank, own in made.ranks.items()},
         resumes=made.resumes,
         lines=tuple(chain.from_iterable(table.lines for table in tables)),
         sources=tuple(part.source for part in rows),
         step_size=size,
-        epoch_ends=_merged(part.epoch_ends for part in rows),
-        saved=_merged(part.saved for part in rows),
+        epoch_ends=dict(chain.from_iterable(part.epoch_ends.items() for part in rows)),
+        saved=dict(chain.from_iterable(part.saved.items() for part in rows)),
         loss_ranking=next((part.choice.ranking for part in rows if part.choice.ranking.candidates), Ranking()),
-        written=_replaced(made.series, series),
-        notes=tuple(dict.fromkeys((*notes, *read, *made.notes, *meanings, *counted, *_lost(rows, made)))),
+        written={name: one for name, one in made.series.items() if series.get(name, one) is not one},
+        notes=tuple(dict.fromkeys(every_note)),
     )
-    return replace(run, notes=(*run.notes, *_too_large(run)))
-
-
-def _read(tables: Sequence[Table], names: Names) -> tuple[list[MetricRows], list[Table]]:
-    """Return the rows of the tables; and those tables, of text logs, that hold the error that a run ended in alone."""
-    silent = [table for table in tables if not table.rows and table.lines]
-    alone = len(tables) - len(silent) == 1
-    return [to_rows(table, names, alone=alone) for table in tables if table not in silent], silent
 
 
 def _without_course(table: Table, names: Names) -> Table:
     """Return a table of final values as lines, if one of its losses is not finite: that is worth a verdict."""
     if not is_single(table.columns, table.rows, names):
         return table
-    values = {name: float(column.values[0]) for name, column in table.columns.items() if column and column.count}
-    lines = nonfinite_losses(values)
+    lines = nonfinite_losses({name: float(one.values[0]) for name, one in table.columns.items() if one and one.count})
     if not lines:
         return table
     return replace(table, rows=0, columns={}, lines=(*table.lines, *lines), notes=(*table.notes, NO_COURSE))
 
 
-def _named_apart(others: Mapping[str, Series], series: Mapping[str, Series]) -> dict[str, Series]:
-    """Return the series of no metric under names that no metric has: a second `loss` is `loss (column)`."""
-    named = {f"{name} (column)" if name in series else name: one for name, one in others.items()}
-    return {name: one if one.metric == name else replace(one, metric=name) for name, one in named.items()}
-
-
-def _ranks(made: Assembled, settings: Mapping[str, Setting]) -> dict[str, Mapping[str, Series]]:
-    """Return the series of each rank, without placeholders."""
-    return {rank: interpret(own, settings)[0] for rank, own in (made.ranks or {}).items()}
-
-
-def _replaced(written: Mapping[str, Series], series: Mapping[str, Series]) -> dict[str, Series]:
-    """Return the series as they were written of which placeholders were interpreted."""
-    return {name: one for name, one in written.items() if series.get(name, one) is not one}
-
-
-def _merged(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
-    return dict(chain.from_iterable(part.items() for part in parts))
-
-
-def _loss_kind(rows: Sequence[MetricRows]) -> dict[str, Setting]:
-    """Return how the loss moves by nature, if its name says so."""
+def _told_by_names(rows: Sequence[MetricRows]) -> dict[str, Setting]:
+    """Return the settings that names of columns tell: how the loss moves by nature, and the optimizer of `lr-AdamW`."""
+    found = {}
     kind = next((part.choice.kind for part in rows if part.choice.kind), "")
-    return {"loss_kind": Setting(kind, "the loss's name")} if kind else {}
-
-
-def _optimizer(rows: Sequence[MetricRows]) -> dict[str, Setting]:
-    """Return the optimizer after which a monitor of learning rates names its column: `lr-AdamW`, `lr-SGD/pg1`."""
+    if kind:
+        found["loss_kind"] = Setting(kind, "the loss's name")
     for column in chain.from_iterable(part.source.columns for part in rows):
         match = _LR_OF.search(column.name)
         if column.metric == "lr" and match:
-            return {"optimizer": Setting(match[1].lower(), f"column {clean(column.name, 40)}")}
-    return {}
+            found.setdefault("optimizer", Setting(match[1].lower(), f"column {clean(column.name, 40)}"))
+    return found
 
 
-def _too_large(run: Run) -> Iterator[str]:
+def _too_large(series: Mapping[str, Series], unit: str) -> Iterator[str]:
     """Yield the notes on values that are too large to calculate with."""
-    for name, one in run.series.items():
+    for name, one in series.items():
         found = extremes(one)
         if not one.labels and max(-found.lowest, found.highest) > LARGEST:
             index = int(np.where(np.isfinite(one.values), np.abs(one.values), 0.0).argmax())
-            text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {run.unit}"
+            text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {unit}"
             yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
 
 
 def replaced_rows(resume: Resume) -> str:
     """Return how many rows a resume replaced, and how many of them held values that are not finite, in words."""
     rows = _counted(resume.replaced_rows, "row")
-    if not resume.broken_rows:
-        return rows
-    return f"{rows}, {resume.broken_rows:,} of them not finite"
+    return f"{rows}, {resume.broken_rows:,} of them not finite" if resume.broken_rows else rows
 
 
 def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
@@ -156,3 +145,180 @@ def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' if count != 1 else ''}"
+
+
+def _assemble(files: Sequence[MetricRows]) -> Assembled:
+    """Return one run from the rows of one file, of several ranks, or of several parts."""
+    ranks = files[0].ranks
+    if len(files) == 1 and ranks is None:
+        return _single(files[0])
+    if len(files) == 1 and ranks is not None:
+        return _ranked({str(rank): files[0].pick(ranks == rank) for rank in np.unique(ranks).tolist()}, ())
+    if _are_parts(files):
+        ordered = sorted(files, key=lambda rows: int(rows.steps.min()) if len(rows.steps) else 0)
+        whole = _single(_concatenate(ordered))
+        paths = ", ".join(rows.source.path for rows in ordered)
+        return replace(whole, notes=(f"The files are parts of one run, read in this order: {paths}.", *whole.notes))
+    note = f"The files are {len(files)} ranks of one run: its series are the mean over the ranks."
+    return _ranked(dict(zip(_rank_names(files), files, strict=True)), (note,))
+
+
+def _single(rows: MetricRows) -> Assembled:
+    """Return the run of one rank."""
+    loss = rows.metrics.get("loss")
+    past = history(rows.steps, None if loss is None else loss.logged, _broken(rows))
+    current = rows if past.keep is None else rows.pick(past.keep)
+    series, repeated = _series(current.steps, current.metrics, current.origins)
+    others, _ = _series(current.steps, current.others, {name: name for name in current.others})
+    notes = past.notes
+    if repeated:
+        notes = (*notes, f"Steps that are logged more than once: {repeated}, the later value counts.")
+    rate = current.metrics.get("lr")
+    if rate and rate.mask[-1] and ends_aside(current.steps, current.metrics):
+        notes = (*notes, f"The last row, of step {int(current.steps[-1]):,}, holds no loss.")
+    notes = (*notes, *here_and_there(current.steps, current.metrics, series))
+    gaps = find_gaps(current.steps, current.metrics, series, current.evaluations)
+    return Assembled(series, gaps, resumes=past.resumes, notes=notes, others=others)
+
+
+def _broken(rows: MetricRows) -> Bools:
+    """Return which rows hold a value of a metric that is not finite, bool (n,)."""
+    broken = np.zeros(len(rows.steps), dtype=np.bool_)
+    for column in rows.metrics.values():
+        if column.logged is None:
+            broken[broken_rows(column)] = True
+        else:
+            broken |= column.logged & ~np.isfinite(column.values)
+    return broken
+
+
+def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str]) -> tuple[dict[str, Series], int]:
+    """Return each column on its own steps, and how many steps some column has more than once; `rows` are the steps."""
+    whole: tuple[Ints, Ints | None] | None = None
+    series: dict[str, Series] = {}
+    repeated = 0
+    for metric, column in columns.items():
+        if column.logged is None:
+            # What is logged in every row shares one array of steps.
+            whole = whole or _order(rows)
+            steps, order = whole
+            own, values = rows, column.values
+        else:
+            own, values = rows[column.logged], column.values[column.logged]
+            steps, order = _order(own)
+        if not len(steps):
+            continue
+        if len(values) > len(steps):
+            repeated = max(repeated, len(values) - len(steps))
+            if not np.isfinite(
+                values
+            ).all():  # of each step a value that is not finite (of a micro-batch), else the last
+                order = np.lexsort((np.arange(len(own)), ~np.isfinite(values), own))
+                order = order[np.append(own[order][1:] != own[order][:-1], True)]
+        found = _frozen(metric, steps, values if order is None else values[order], origins[metric])
+        hand_on(column, found)
+        series[metric] = replace(found, labels=column.labels) if column.labels else found
+    return series, repeated
+
+
+def _order(steps: Ints) -> tuple[Ints, Ints | None]:
+    """Return strictly increasing steps, and which rows they are of; of several rows of one step the last."""
+    if increases(steps):
+        return steps, None
+    order = np.argsort(steps, kind="stable")
+    ordered = steps[order]
+    last = np.append(ordered[1:] != ordered[:-1], True)
+    return ordered[last], order[last]
+
+
+def _frozen(metric: str, steps: Ints, values: np.ndarray, origin: str) -> Series:
+    """Return a series whose arrays nobody can write to."""
+    steps.flags.writeable = False
+    values.flags.writeable = False
+    return Series(metric, steps, values, clean(origin, 80))
+
+
+def _are_parts(files: Sequence[MetricRows]) -> bool:
+    """Whether the files hold one stretch of steps each, as a run that went on in a new file does."""
+    if all(RANK_NAME.search(rows.source.path) for rows in files):
+        return False
+    spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
+    for (first, last), (begin, end) in pairwise(spans):
+        # A restart from a checkpoint repeats some steps, however many; ranks begin together.
+        together = begin - first <= 0.05 * (last - first)
+        if begin <= last and together and last - begin >= 0.5 * min(last - first, end - begin):
+            return False
+    return True
+
+
+def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
+    """Return the rows of all files below each other; a metric that a file lacks is not logged there."""
+    origins: dict[str, str] = {}
+    for rows in reversed(files):
+        origins.update(rows.origins)
+    metrics, others = (_below(files, [getattr(rows, kind) for rows in files]) for kind in ("metrics", "others"))
+    steps = np.concatenate([rows.steps for rows in files])
+    return replace(files[0], steps=steps, metrics=metrics, others=others, origins=origins, ranks=None)
+
+
+def _below(files: Sequence[MetricRows], columns: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
+    joined = {}
+    for name in dict.fromkeys(chain.from_iterable(columns)):
+        nothing = (Column(np.zeros(len(rows.steps)), np.zeros(len(rows.steps), dtype=np.bool_)) for rows in files)
+        parts = [own.get(name) or empty for own, empty in zip(columns, nothing, strict=True)]
+        logged = np.concatenate([part.mask for part in parts])
+        joined[name] = Column(
+            np.concatenate([part.values for part in parts]),
+            None if logged.all() else logged,
+            sporadic=any(part.sporadic for part in parts),
+            labels=dict(chain.from_iterable(part.labels.items() for part in parts)),
+        )
+    return joined
+
+
+def _rank_names(files: Sequence[MetricRows]) -> list[str]:
+    """Return the ranks' numbers as in the file names, else their indices; `run.jsonl` beside `run.rank1.jsonl` is 0."""
+    stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
+    named = [next(iter(RANK_NAME.findall(stem)), "") for stem in stems]
+    if any(named) and named.count("") == 1:
+        named = [name or "0" for name in named]
+    if not all(named):
+        named = [["", *re.findall(r"\d+", stem)][-1] for stem in stems]
+    numbers = list(dict.fromkeys(str(int(name)) for name in named if name))
+    return numbers if len(numbers) == len(files) else [str(index) for index in range(len(files))]
+
+
+def _ranked(by_rank: Mapping[str, MetricRows], notes: tuple[str, ...]) -> Assembled:
+    """Return the run of several ranks: the mean over the ranks at each step, so that a NaN on one is seen."""
+    singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
+    series = _means([single.series for single in singles.values()])
+    merged = _concatenate([replace(rows, others={}) for rows in by_rank.values()])
+    # A rank that falls silent alone is hidden by the others in the merged rows.
+    gaps = [*(single.gaps for single in singles.values()), find_gaps(merged.steps, merged.metrics, series)]
+    ends = {rank: int(one.series["loss"].steps[-1]) for rank, one in singles.items() if "loss" in one.series}
+    early = [rank for rank, end in ends.items() if end < 0.9 * max(ends.values())]
+    if early:
+        text = f"The loss of rank {', '.join(early[:8])} ends before that of the others, at step {ends[early[0]]}."
+        notes = (*notes, text)
+    return Assembled(
+        series=series,
+        gaps=tuple(dict.fromkeys(chain.from_iterable(gaps))),
+        ranks={rank: single.series for rank, single in singles.items()},
+        resumes=tuple(dict.fromkeys(chain.from_iterable(single.resumes for single in singles.values()))),
+        notes=tuple(dict.fromkeys(chain(notes, *(single.notes for single in singles.values())))),
+        others=_means([single.others for single in singles.values()]),
+    )
+
+
+def _means(ranks: Sequence[Mapping[str, Series]]) -> dict[str, Series]:
+    """Return the mean over the ranks of each of their series; batches have none."""
+    means = {}
+    for metric in dict.fromkeys(chain.from_iterable(ranks)):
+        parts = [rank[metric] for rank in ranks if metric in rank]
+        means[metric] = parts[0]
+        if metric != "batch_id" and len(parts) > 1:
+            steps, index = np.unique(np.concatenate([part.steps for part in parts]), return_inverse=True)
+            with np.errstate(over="ignore", invalid="ignore"):
+                totals = np.bincount(index, weights=np.concatenate([part.values for part in parts]))
+                means[metric] = _frozen(metric, steps, totals / np.bincount(index), parts[0].origin)
+    return means

@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING
 from stabtree.common.lazy import np
 from stabtree.common.passes import increases
 from stabtree.common.text import clean
-from stabtree.loaders.assemble.counters import axis_of, evidence_of, of_role, settle
-from stabtree.loaders.assemble.episodes import per_episode
-from stabtree.loaders.assemble.roles.phases import by_phase
-from stabtree.loaders.assemble.steps import from_column
-from stabtree.loaders.counters.restarts import NEVER_BACK
-from stabtree.loaders.counters.runs import Runs, counted_on, divide
-from stabtree.loaders.counters.within import Count
+from stabtree.loaders.assemble.steps import axis_of, evidence_of, from_column, of_role, settle
+from stabtree.loaders.counters import NEVER_BACK, Count, Runs, counted_on, divide
 from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.names import RUN, in_export
 
@@ -35,8 +30,8 @@ def split(table: Table, names: Names) -> tuple[Table, ...]:
     """Return the tables of the runs in a table; the table itself where it holds one."""
     if table.run:
         return (table,)
-    table = by_phase(_only_run(table, names), names)
-    return _by_columns(table, names) or _by_name(table, names) or _by_restart(per_episode(table, names), names)
+    table = _only_run(table, names)
+    return _by_columns(table, names) or _by_name(table, names) or _by_restart(table, names)
 
 
 def _run_columns(table: Table, names: Names) -> dict[str, dict[str, str]]:

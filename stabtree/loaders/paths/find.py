@@ -1,8 +1,10 @@
-"""Where logs may be below some paths: folders that are read as a whole, and those that are too large for it."""
+"""Where logs may be below some paths: which files may be logs, and which folders are read as a whole."""
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
@@ -11,39 +13,46 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
-from stabtree.loaders.assemble.ranks import RANK_NAME
-from stabtree.loaders.folder import made_up
+from stabtree.loaders.assemble.run import RANK_NAME
+from stabtree.loaders.folder import SETTINGS, made_up
 from stabtree.loaders.json import manifest, trainer_state
-from stabtree.loaders.paths import trainer_output
-from stabtree.loaders.paths.kinds import EVENTS, PASSED_BY, is_copy, is_log
 from stabtree.loaders.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+PACKINGS = (".gz", ".bz2", ".xz", ".zst")
+EVENTS = "tfevents"
+RUNS = "runs"  # where the Hugging Face trainer writes events if nobody says otherwise
+PRINTED = (".log", ".out", ".err")  # what a program printed, which may hold no metrics at all
+# Endings of files that are logs, or should be: one that can't be read is reported.
+LOGS = frozenset((*PRINTED, ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow", ".wandb"))
+# Endings of files that are never opened: code, pages, weights, pictures, archives.
+_NO_LOGS = (
+    ".py .pyc .ipynb .sh .bat .ps1 .c .cc .cpp .h .hpp .cu .java .go .rs .jl .m .r .js .ts .css .lock .patch .diff "
+    ".yaml .yml .toml .cfg .ini .md .rst .html .htm .xml .proto .tex .bib .jinja .jinja2 .bak .swp .pid .index "
+    ".pt .pth .ckpt .bin .safetensors .npz .npy .pkl .pickle .h5 .hdf5 .onnx .msgpack .pb .pbtxt .gguf .model "
+    ".pdf .png .jpg .jpeg .gif .svg .webp .bmp .tif .tiff .mp4 .avi .wav .mp3 .flac .ttf "
+    ".zip .tar .tgz .7z .rar .whl .so .dll .exe"
+)
+NO_LOGS = frozenset(_NO_LOGS.split(" "))
+PASSED_BY = frozenset(("node_modules", "__pycache__", "site-packages", "venv"))
+# Settings, final values, vocabularies and a logger's own messages, which lie beside metrics and hold none.
+_OTHERS = (
+    "all_results.json train_results.json eval_results.json wandb-summary.json wandb-metadata.json debug-core.log "
+    "debug-internal.log generation_config.json preprocessor_config.json tokenizer.json tokenizer_config.json "
+    "special_tokens_map.json added_tokens.json vocab.json merges.txt requirements.txt"
+)
+OTHERS = frozenset((*SETTINGS, *_OTHERS.split(" ")))
+# What people and trainers call the folders that the logs of one run are spread over.
+_PLACES = (
+    "log logs out output outputs results checkpoints metrics slurm stdout csv files tb tensorboard events runs "
+    "wandb mlruns lightning_logs tb_logs csv_logs train training val valid validation eval test"
+)
+PLACES = frozenset(_PLACES.split(" "))
+_COPY = re.compile(r"(checkpoint|global_step)[-_]?\d+")
 MAX_TOGETHER = 64  # logs below a folder that are compared with each other, to see which are of one run
 PART = 16  # logs of a larger folder that are read together
-PLACES = frozenset(
-    (
-        *(
-            "log",
-            "logs",
-            "out",
-            "output",
-            "outputs",
-            "results",
-            "checkpoints",
-            "metrics",
-            "slurm",
-            "stdout",
-            "csv",
-            "files",
-        ),
-        *("tb", "tensorboard", "events", "runs", "wandb", "mlruns", "lightning_logs", "tb_logs", "csv_logs"),
-        *("train", "training", "val", "valid", "validation", "eval", "test"),
-    )
-)
-"""What people and trainers call the folders that the logs of one run are spread over."""
 MAX_ENTRIES = 5_000  # entries below a folder that is read as a whole
 
 
@@ -66,9 +75,7 @@ class Unit:
     @property
     def path(self) -> str:
         """What to call it."""
-        if len(self.files) == 1:
-            return masked(place(self.folder, self.files[0]))
-        return masked(self.folder)
+        return masked(place(self.folder, self.files[0]) if len(self.files) == 1 else self.folder)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -78,14 +85,7 @@ class Unit:
 
 @dataclass(slots=True)
 class Listing:
-    """What a folder holds, names in order, without what is hidden.
-
-    Attributes:
-        folders: its sub-folders.
-        linked: links to folders.
-        files: its files.
-        special: what is neither: pipes, sockets, links that lead nowhere.
-    """
+    """The names in a folder, in order and without what is hidden; `special` are pipes, sockets and dead links."""
 
     folders: list[str] = field(default_factory=list)
     linked: list[str] = field(default_factory=list)
@@ -112,11 +112,38 @@ class FolderTree:
     further: list[Unit] = field(default_factory=list)
     closed: dict[str, str] = field(default_factory=dict)
 
-    def files(self) -> Iterator[tuple[str, str]]:
-        """Yield the folder and the name of each file."""
-        for folder, listing in self.listings.items():
-            for name in listing.files:
-                yield folder, name
+    def look_into(self, folder: str, roots: Sequence[str]) -> Listing:
+        """Return what a folder holds and remember it; nothing where it may not be looked into."""
+        if folder != self.top and made_up(Path(folder)):
+            return Listing()
+        try:
+            self.listings[folder] = listed(folder, roots)
+        except OSError as error:
+            self.closed[folder] = error.strerror or type(error).__name__
+        return self.listings.get(folder, Listing())
+
+
+def ending(name: str) -> str:
+    """Return the ending of a file's name without that of its packing."""
+    _, *parts = name.lower().lstrip(".").split(".")  # as `Path.suffixes`, in a tenth of the time
+    if parts and f".{parts[-1]}" in PACKINGS:
+        parts.pop()
+    return f".{parts[-1]}" if parts and parts[-1] else ""
+
+
+def is_log(name: str) -> bool:
+    """Return whether a file's name says that it is a log."""
+    return ending(name) in LOGS or EVENTS in name or name == trainer_state.NAME
+
+
+def may_be_log(name: str) -> bool:
+    """Return whether a file may be a log, as far as its name shows."""
+    return name not in OTHERS and (is_log(name) or ending(name) not in NO_LOGS)
+
+
+def is_copy(folder: str) -> bool:
+    """Return whether a folder's name is that of a checkpoint, whose log is a copy of the run's."""
+    return _COPY.fullmatch(folder) is not None
 
 
 def place(folder: str, name: str) -> str:
@@ -130,7 +157,6 @@ def place(folder: str, name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _begin_of(folder: str) -> str:
-    """Return what the paths in a folder begin with, as people type them."""
     return str(Path(folder) / "_").removesuffix("_")
 
 
@@ -149,30 +175,27 @@ def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
             if entry.name.startswith(".") or entry.name in PASSED_BY:
                 continue
             link = entry.is_symlink()
-            if link and (is_read_anyway(entry.path, roots) or _leads_out(entry.path, roots)):
+            if link and (_is_read_anyway(entry.path, roots) or _leads_out(entry.path, roots)):
                 continue
-            _kind_of(entry, found, link=link).append(entry.name)
+            try:
+                if entry.is_dir():
+                    names = found.linked if link else found.folders
+                else:
+                    names = found.files if entry.is_file() else found.special
+            except OSError:  # a link in a loop
+                names = found.special
+            names.append(entry.name)
     for names in (found.folders, found.linked, found.files, found.special):
         names.sort()
     return found
 
 
-def _kind_of(entry: os.DirEntry[str], found: Listing, *, link: bool) -> list[str]:
-    try:
-        if entry.is_dir():
-            return found.linked if link else found.folders
-        return found.files if entry.is_file() else found.special
-    except OSError:  # a link in a loop
-        return found.special
-
-
-def is_read_anyway(path: str, roots: Sequence[str]) -> bool:
+def _is_read_anyway(path: str, roots: Sequence[str]) -> bool:
     """Return whether a link leads to what is found below the roots anyway."""
     target = os.path.realpath(path)
     for root in roots:
         if target == root or target.startswith(root.rstrip(os.sep) + os.sep):
-            below = Path(target[len(root) :]).parts
-            return not any(part.startswith(".") or part in PASSED_BY for part in below)
+            return not any(part.startswith(".") or part in PASSED_BY for part in Path(target[len(root) :]).parts)
     return False
 
 
@@ -183,29 +206,35 @@ def _leads_out(path: str, roots: Sequence[str]) -> bool:
 
 
 def tree_of(unit: Unit, roots: Sequence[str] = (), unlisted: Collection[str] = ()) -> FolderTree:
-    """Return a folder with all below it where its logs may be of one run; else the folder alone.
+    """Return a folder with all below it where its logs may be of one run; else with the folders of its own run alone.
 
     Args:
         unit: the folder.
         roots: the folders that are read, links resolved.
         unlisted: folders below it that are read on their own.
     """
+    return (
+        _walked(unit, roots, unlisted, whole=True) or _walked(unit, roots, (), whole=False) or FolderTree(unit.folder)
+    )
+
+
+def _walked(unit: Unit, roots: Sequence[str], unlisted: Collection[str], *, whole: bool) -> FolderTree | None:
+    """Return a folder and those below it, all or its run's own; None where all are too many to be of one run."""
     tree = FolderTree(unit.folder)
     waiting, entries, logs = [unit.folder], 0, 0
     while waiting:
         folder = waiting.pop()
-        listing = _listed(tree, folder, roots)
-        if folder == unit.folder and not _belongs_together(folder, listing):
-            return _alone(unit, roots)
+        listing = tree.look_into(folder, roots)
         entries += len(listing)
-        if not is_copy(Path(folder).name):
-            logs += sum(map(is_log, listing.files))
-        if len(tree.listings) > 1 and (logs > MAX_TOGETHER or entries > MAX_ENTRIES):
-            return _alone(unit, roots)
-        own = [place(folder, name) for name in listing.folders]
-        tree.further += [Unit(path) for path in own if path in unlisted]
+        logs += 0 if is_copy(Path(folder).name) else sum(map(is_log, listing.files))
+        too_many = len(tree.listings) > 1 and (logs > MAX_TOGETHER or entries > MAX_ENTRIES)
+        if whole and (too_many or (folder == unit.folder and not _belongs_together(folder, listing))):
+            return None
+        own = listing.folders if whole or folder != unit.folder else [*_homes(folder, listing)]
+        apart = [name for name in listing.folders if name not in own or place(folder, name) in unlisted]
+        tree.further += [Unit(place(folder, name), linked=unit.linked and not whole) for name in apart]
         tree.further += [Unit(place(folder, name), linked=True) for name in listing.linked]
-        waiting += [path for path in reversed(own) if path not in unlisted]
+        waiting += [place(folder, name) for name in reversed(listing.folders) if name not in apart]
     return tree
 
 
@@ -227,56 +256,22 @@ def _holds_events(folder: str) -> bool:
         return False
 
 
-def _listed(tree: FolderTree, folder: str, roots: Sequence[str]) -> Listing:
-    """Return what a folder holds, and add it to the tree; nothing where it may not be looked into."""
-    if folder != tree.top and made_up(Path(folder)):
-        return Listing()
-    try:
-        tree.listings[folder] = listed(folder, roots)
-    except OSError as error:
-        tree.closed[folder] = error.strerror or type(error).__name__
-        return Listing()
-    return tree.listings[folder]
-
-
-def _alone(unit: Unit, roots: Sequence[str]) -> FolderTree:
-    """Return a folder with the folders in which its own run keeps its log; all others are read on their own."""
-    tree = FolderTree(unit.folder)
-    top = _listed(tree, unit.folder, roots)
-    own = set(_homes(unit.folder, top))
-    tree.further += [Unit(place(unit.folder, name), linked=unit.linked) for name in top.folders if name not in own]
-    waiting = [place(unit.folder, name) for name in top.folders if name in own]
-    while waiting:
-        folder = waiting.pop()
-        inner = _listed(tree, folder, roots)
-        waiting += [place(folder, name) for name in reversed(inner.folders)]
-    linked = ((folder, name) for folder, listing in tree.listings.items() for name in listing.linked)
-    tree.further += [Unit(place(*link), linked=True) for link in linked]
-    return tree
-
-
 def _homes(folder: str, listing: Listing) -> Iterator[str]:
     """Yield the folders in one that hold the log of a run which that folder is of, or copies of it."""
     if manifest.NAMES[0] in listing.files:
-        yield from _folders_named(Path(folder, manifest.NAMES[0]))
+        try:
+            named = manifest.parse(open_source(Path(folder, manifest.NAMES[0]))).files
+        except StabtreeError:  # reported where it is read
+            named = ()
+        yield from (file.relative_to(folder).parts[0] for file in named)
     copies = [name for name in listing.folders if is_copy(name)]
     yield from copies
     if copies or trainer_state.NAME in listing.files:
-        yield trainer_output.EVENTS
+        yield RUNS
     if any(name.endswith(".wandb") for name in listing.files):
         yield "files"
     if "meta.yaml" in listing.files:
         yield from ("metrics", "params", "tags")
-
-
-def _folders_named(file: Path) -> Iterator[str]:
-    """Yield the folders beside a manifest that the files it names are in."""
-    try:
-        files = manifest.parse(open_source(file)).files
-    except StabtreeError:  # reported where it is read
-        return
-    for one in files:
-        yield one.relative_to(file.parent).parts[0]
 
 
 def parts(folder: str, names: Sequence[str]) -> list[Unit]:
@@ -284,11 +279,61 @@ def parts(folder: str, names: Sequence[str]) -> list[Unit]:
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(RANK_NAME.sub("#", name), []).append(name)
-    found: list[Unit] = []
-    held: list[str] = []
+    found: list[list[str]] = []
     for group in groups.values():
-        if held and len(held) + len(group) > PART:
-            found.append(Unit(folder, tuple(held)))
-            held = []
-        held += group
-    return [*found, Unit(folder, tuple(held))] if held else found
+        if found and len(found[-1]) + len(group) <= PART:
+            found[-1] += group
+        else:
+            found.append(group)
+    return [Unit(folder, tuple(group)) for group in found]
+
+
+def expanded(path: str) -> list[str]:
+    """Return the paths that match a pattern which the shell did not expand; any other path as it is."""
+    if path == "-" or not glob.has_magic(path) or Path(path).exists():
+        return [path]
+    return sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207 - a pattern may be absolute
+
+
+def deduplicated(paths: Sequence[str | Path]) -> list[str | Path]:
+    """Return the paths without those that name a file again, by a link or in another spelling."""
+    first: dict[str, str | Path] = {}
+    for path in paths:
+        first.setdefault(_real(str(path)), path)
+    return list(first.values())
+
+
+def _real(path: str) -> str:
+    """Return a path with its links resolved; itself where it is none, as with a NUL in it."""
+    try:
+        return path if path in ("", "-") else os.path.realpath(path)
+    except (OSError, ValueError):
+        return path
+
+
+def _is_within(path: str, folder: str) -> bool:
+    """Return whether whoever reads the folder finds the path."""
+    return path != folder and path.startswith(folder.rstrip(os.sep) + os.sep) and _is_read_anyway(path, [folder])
+
+
+def units_of(paths: Sequence[str]) -> list[Unit]:
+    """Return what to read of paths; one that is named twice, or lies below another one, is read once."""
+    typed = list(dict.fromkeys(path if path in ("", "-") else str(Path(path)) for path in paths))
+    real = {path: _real(path) for path in typed}
+    folders = [path for path in typed if path and os.path.isdir(path)]  # noqa: PTH112 - never raises
+    first: dict[str, str] = {}
+    for path in typed:
+        above = [
+            real[one] for one in folders if one != path and real[path].startswith(real[one].rstrip(os.sep) + os.sep)
+        ]
+        if not any(_is_read_anyway(real[path], [root]) for root in above):
+            first.setdefault(real[path], path)
+    found = []
+    for path in first.values():
+        if path in folders:
+            found.append(Unit(path))
+        elif path in ("", "-"):
+            found.append(Unit("", (path,), named=True))
+        else:
+            found.append(Unit(str(Path(path).parent), (Path(path).name,), named=True))
+    return found

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, combinations, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.dataclass import dataclass
-from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
+from stabtree.common.passes import remembered
+from stabtree.common.shared import ROWS_LONG, SHARE_SOME
+from stabtree.common.stats import are_whole, median
 from stabtree.common.text import clean
-from stabtree.loaders.paths.run import read_run
-from stabtree.loaders.paths.same_run import (
-    CLOCKS,
-    RunLog,
-    aligned,
-    are_copies,
-    detail,
-    follows,
-    named_ranks,
-    proved_ranks,
-    span,
-)
+from stabtree.loaders.assemble.run import RANK_NAME
 from stabtree.run import Resume, Run, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from stabtree.loaders.paths.options import LoadOptions
-    from stabtree.loaders.paths.read import Found
-    from stabtree.loaders.paths.same_run import Alignment
-    from stabtree.run import Gap, LogLine
+    from stabtree.common.errors import StabtreeError
+    from stabtree.common.lazy import Floats, Ints
+    from stabtree.run import LogLine
+
+    Groups = list[list[int]]
 
 MAX_COMPARED = 128  # runs of which each is compared with each other one, which takes half a second
+PROVING_ROWS = ROWS_LONG  # rows of the same values that prove two logs to be of one run
+MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is in the other log at its step
+# What two runs never have in common row for row; a learning rate they may.
+DISTINCTIVE = ("loss", "reward", "eval_loss", "grad_norm")
+# What each logger measures, or numbers, on its own.
+CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
+OF_A_RANK = frozenset({"name", "checkpoints", "rank"})  # settings that differ between the ranks of one run
+# What the name of a rank adds to that of rank 0: `run.rank1.jsonl` beside `run.jsonl`.
+_RANK_SUFFIX = re.compile(r"\.rank\d+(?=(?:\.[^./\\]*)?$)")
+OVERLAP = SHARE_SOME  # the share of a part's steps that the next one may leave out, and must not have begun in
+DIGITS = range(1, 8)  # that a log prints; one with more holds all that single precision has
+SMALL = 1e-3  # what is smaller is printed with an exponent
+SINGLE = 2e-6  # the rounding of single precision, in which event files hold values
+FIRST_ROWS = 64  # rows by which most logs are told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,94 +59,179 @@ class Loaded:
     path: str = ""
     files: tuple[str, ...] = ()
 
+    @property
+    def own(self) -> Run:
+        """The run of a log that could be read."""
+        if not isinstance(self.run, Run):
+            raise TypeError("a log that can't be read is no run")
+        return self.run
 
-def joined(found: Sequence[Loaded], options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
+    @property
+    def has_rows(self) -> bool:
+        """Whether it is a run of which anything was logged."""
+        return isinstance(self.run, Run) and bool(self.run.series)
+
+    @property
+    def format(self) -> str:
+        """What the first of its logs is."""
+        return next((source.format.partition(",")[0] for source in self.own.sources), "")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Its files; of a logger's folder a path in it, for what folder they share."""
+        return self.files or (str(Path(self.path, "log")),)
+
+
+class Alignment(NamedTuple):
+    """The steps, int64 (n,) and rising, of the rows that two logs share: in the one, and in the other."""
+
+    here: Ints
+    there: Ints
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether both logs count alike."""
+        return np.array_equal(self.here, self.there)
+
+    def moved(self, steps: Ints) -> Ints:
+        """Return steps of the other log as steps of the one; beyond the shared rows at their usual distance."""
+        if self.is_shared:
+            return steps
+        ratio = float(median(np.diff(self.here)) / max(median(np.diff(self.there)), 1))
+        found = np.interp(steps, self.there, self.here)
+        for outside, at in ((steps < self.there[0], 0), (steps > self.there[-1], -1)):
+            found = np.where(outside, self.here[at] + (steps - self.there[at]) * ratio, found)
+        return np.rint(found).astype(np.int64)
+
+
+def joined(found: Sequence[Loaded], read: Callable[[tuple[str, ...]], Run]) -> list[Loaded]:
     """Return what was read with the logs of one run joined, in the place of the first or of the one that says most.
 
     Args:
         found: runs and logs that can't be read.
-        options: how logs are read.
-        cache: what was read of them, by path.
+        read: reads the ranks or parts of one run.
     """
     items = dict(enumerate(found))
-    _join_groups(items, named_ranks, options, cache)
+    _read_together(items, _named_ranks, read)
     _merge_copies(items)
-    _join_groups(items, proved_ranks, options, cache)
+    _read_together(items, _parts, read)
     _add_ending(items)
     _note_single_rows(items)
     return [items[index] for index in sorted(items)]
 
 
-def _join_groups(
-    items: dict[int, Loaded],
-    group: Callable[[Mapping[int, RunLog]], list[list[int]]],
-    options: LoadOptions,
-    cache: dict[str, Found],
+def _read_together(
+    items: dict[int, Loaded], group: Callable[[dict[int, Loaded]], Groups], read: Callable[[tuple[str, ...]], Run]
 ) -> None:
-    """Join the logs that are ranks or parts of one run, in the place of the first."""
-    logs = {
-        index: RunLog(item.path, item.run)
-        for index, item in items.items()
-        if len(item.files) == 1 and isinstance(item.run, Run) and item.run.series
-    }
+    """Read the logs that are ranks or parts of one run as that run, in the place of the first."""
+    logs = {index: item for index, item in items.items() if len(item.files) == 1 and item.has_rows}
     for first, *others in group(logs):
         if others:
             paths = tuple(logs[index].path for index in (first, *others))
-            items[first] = Loaded(paths[0], read_run(paths, options, cache), paths[0], paths)
+            items[first] = Loaded(paths[0], read(paths), paths[0], paths)
         for index in others:
             del items[index]
 
 
+def _named_ranks(logs: dict[int, Loaded]) -> Groups:
+    """Return the keys of logs by run: the names of ranks differ in their number alone, or one is rank 0 without it."""
+    groups: dict[str, list[int]] = {}
+    for index, log in logs.items():
+        groups.setdefault(RANK_NAME.sub("#", _RANK_SUFFIX.sub("", log.path)), []).append(index)
+    return [group for group in groups.values() if not _any_contradict([logs[index].own for index in group])]
+
+
+def _parts(logs: dict[int, Loaded]) -> Groups:
+    """Return the keys of logs by run, where all of them, or all of a folder, are parts that follow each other."""
+    folders: dict[Path, list[int]] = {}
+    for index, log in logs.items():
+        folders.setdefault(Path(log.path).parent, []).append(index)
+    for groups in ([list(logs)], [*folders.values()]):
+        proved = [group for group in groups if len(group) > 1 and _are_parts([logs[index].own for index in group])]
+        if proved:
+            return [sorted(group, key=lambda index: _span(logs[index].own)[0]) for group in proved]
+    return []
+
+
+def _are_parts(runs: Sequence[Run]) -> bool:
+    """Whether logs hold one stretch of steps each, as those of a run that went on in a new file do."""
+    spans = sorted(map(_span, runs))
+    axes = {source.steps_from for run in runs for source in run.sources}  # steps and epochs share none
+    if len(axes) > 1 or any(last <= first for first, last in spans):
+        return False
+    if not all(_follows(*later, *earlier) for earlier, later in pairwise(spans)):
+        return False
+    return not _any_contradict(runs)
+
+
+def _span(run: Run) -> tuple[int, int]:
+    """Return the first and last step of a run."""
+    steps = [series.steps for series in run.series.values() if len(series)]
+    return min(int(s[0]) for s in steps), max(int(s[-1]) for s in steps)
+
+
+def _follows(begin: int, end: int, first: int, last: int) -> bool:
+    """Whether the part from `begin` to `end` goes on from the one before, `first` to `last`.
+
+    A restart from a checkpoint repeats some steps, however many, and may leave a few out.
+    """
+    slack = OVERLAP * (last - first)
+    return first + slack < begin <= last + slack + 1 and end > last
+
+
+def _any_contradict(runs: Sequence[Run]) -> bool:
+    return any(_contradict(*pair) for pair in combinations(runs, 2))
+
+
+def _contradict(one: Run, other: Run) -> bool:
+    """Whether two logs can't be of one run: their configurations or their learning rates differ."""
+    if _other_settings(one, other):
+        return True
+    here, there = one.get("lr"), other.get("lr")
+    if here is None or there is None:
+        return False
+    _, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
+    return not np.allclose(here.values[mine], there.values[theirs], rtol=1e-6, atol=0, equal_nan=True)
+
+
+def _other_settings(one: Run, other: Run) -> bool:
+    keys = (one.config.keys() & other.config.keys()) - OF_A_RANK
+    return any(one.setting(key) != other.setting(key) for key in keys)
+
+
 def _merge_copies(items: dict[int, Loaded]) -> None:
     """Merge logs that hold the same values into the one of them that says most."""
-    whole = [index for index, item in items.items() if item.name == item.path and _has_rows(item)]
-    if len(whole) <= MAX_COMPARED:
-        groups = [whole]
-    else:
-        folders: dict[Path, list[int]] = {}
+    groups = {Path(): [index for index, item in items.items() if item.name == item.path and item.has_rows]}
+    if len(groups[Path()]) > MAX_COMPARED:
+        whole = groups.pop(Path())
         for index in whole:
-            folders.setdefault(Path(items[index].path).parent, []).append(index)
-        groups = [group for group in folders.values() if len(group) <= MAX_COMPARED]
-    for group in groups:
-        if len(group) < 2:
-            continue
+            groups.setdefault(Path(items[index].path).parent, []).append(index)
+    for group in groups.values():
         kept: list[int] = []
-        for index in sorted(group, key=lambda one: detail(_run(items[one])), reverse=True):
-            if not any(_merge_into(items, main, index) for main in kept):
+        for index in sorted(group if 1 < len(group) <= MAX_COMPARED else (), key=lambda one: _detail(items[one].own)):
+            for main in kept:
+                run = _merged(items[main], items[index])
+                if run is not None:
+                    files = dict.fromkeys((*items[main].places, *items.pop(index).places))
+                    items[main] = replace(items[main], run=run, files=tuple(files))
+                    break
+            else:
                 kept.append(index)
 
 
-def _run(item: Loaded) -> Run:
-    if isinstance(item.run, StabtreeError):
-        raise TypeError("a log that can't be read is no run")
-    return item.run
+def _detail(run: Run) -> tuple[bool, int, float, int]:
+    """Return how little a log says of its run: whether it has steps, its metrics, the digits of its loss, its rows."""
+    loss = run.get("loss")
+    values = np.zeros(0) if loss is None else loss.values
+    return run.by_row, -len(run.series), float(rounding(values).max(initial=0.0)), -len(values)
 
 
-def _has_rows(item: Loaded) -> bool:
-    return isinstance(item.run, Run) and bool(item.run.series)
-
-
-def _merge_into(items: dict[int, Loaded], main: int, copy: int) -> bool:
-    """Merge a log into another one; return whether the two are proved to be of one run."""
-    here, there = items[main], items[copy]
-    alignment = aligned(_run(here), _run(there))
-    if alignment is None or not (_may_be_one(here, there) or are_copies(_run(here), _run(there))):
-        return False
-    run = merged(_run(here), _run(there), alignment)
-    if _format(here) == _format(there):
-        run = replace(run, resumes=tuple(dict.fromkeys((*run.resumes, *_resumed(_run(here), _run(there), alignment)))))
-    items[main] = replace(here, run=run, files=tuple(dict.fromkeys((*_files(here), *_files(there)))))
-    del items[copy]
-    return True
-
-
-def _resumed(one: Run, other: Run, alignment: Alignment) -> Iterator[Resume]:
-    """Yield the resume between two logs of one logger, of which the later one repeats steps and goes beyond."""
-    if not np.array_equal(alignment.here, alignment.there):
-        return
-    (first, last), (begin, end) = sorted((span(one), span(other)))
-    if begin <= last and follows(begin, end, first, last):
-        yield Resume(last, begin, len(alignment.here))
+def _merged(one: Loaded, other: Loaded) -> Run | None:
+    """Return the run of two logs that are proved to be of one; None where they are not."""
+    alignment = _aligned(one.own, other.own)
+    if alignment is None or not (_may_be_one(one, other) or _are_copies(one.own, other.own)):
+        return None
+    return _with(one.own, other.own, alignment, resumed=one.format == other.format)
 
 
 def _may_be_one(one: Loaded, other: Loaded) -> bool:
@@ -147,73 +239,160 @@ def _may_be_one(one: Loaded, other: Loaded) -> bool:
 
     What one logger wrote side by side into folders of their own are runs of their own, however alike.
     """
-    if _format(one) != _format(other):
+    if one.format != other.format:
         return True
-    if not (one.files or other.files):
+    here, there = (Path(item.places[0]).parent for item in (one, other))
+    return bool(one.files or other.files) and (here == there or here in there.parents or there in here.parents)
+
+
+def _are_copies(one: Run, other: Run) -> bool:
+    """Whether two logs hold the same and nothing else, with settings that are the same as far as both have them."""
+    if one.series.keys() != other.series.keys() or _other_settings(one, other):
         return False
-    folders = [Path(_files(item)[0]).parent for item in (one, other)]
-    return folders[0] == folders[1] or folders[0] in folders[1].parents or folders[1] in folders[0].parents
-
-
-def _format(item: Loaded) -> str:
-    """Return what the first of a run's logs is."""
-    return next((source.format.partition(",")[0] for source in _run(item).sources), "")
-
-
-def _files(item: Loaded) -> tuple[str, ...]:
-    """Return the files of a run; of a logger's folder a path in it, for what folder they share."""
-    return item.files or (str(Path(item.path, "log")),)
-
-
-def merged(main: Run, other: Run, alignment: Alignment) -> Run:
-    """Return a run with all that another log of it holds besides, on its own axis of steps."""
-    series = dict(main.series)
-    for metric, theirs in other.series.items():
-        if metric in CLOCKS and metric in series:
-            continue
-        moved = replace(theirs, steps=alignment.moved(theirs.steps))
-        series[metric] = _union(main.series.get(metric), moved)
-    others = {
-        name: replace(one, steps=alignment.moved(one.steps))
-        for name, one in other.others.items()
-        if name not in main.others
-    }
-    gaps = [*main.gaps, *(_moved(gap, alignment) for gap in other.gaps)]
-    same_axis = np.array_equal(alignment.here, alignment.there)
-    axis = main.sources[0].steps_from if main.sources else ""
-    path = clean(other.sources[0].path) if other.sources else other.name
-    return replace(
-        main,
-        series=series,
-        others={**main.others, **others},
-        config={**other.config, **main.config},
-        gaps=tuple(dict.fromkeys(gap for gap in gaps if not _filled(gap, series))),
-        resumes=tuple(dict.fromkeys((*main.resumes, *(other.resumes if same_axis else ())))),
-        lines=_lines_of_both(main, other),
-        sources=(*main.sources, *(replace(source, steps_from=axis) for source in other.sources)),
-        checkpoints=main.checkpoints or (other.checkpoints if same_axis else {}),
-        saved=main.saved or (other.saved if same_axis else {}),
-        notes=tuple(dict.fromkeys((*main.notes, _note(path, main, series), *other.notes))),
+    pairs = [(series, other.series[name]) for name, series in one.series.items()]
+    return max((_distinct(here.values) for here, _ in pairs), default=0) >= PROVING_ROWS and all(
+        np.array_equal(here.steps, there.steps) and np.array_equal(here.values, there.values, equal_nan=True)
+        for here, there in pairs
     )
 
 
-def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
-    """Return the lines of two logs; what the first one holds is not repeated."""
-    texts = {line.text for line in one.lines}
-    return (*one.lines, *(line for line in other.lines if line.text not in texts))
+def _aligned(one: Run, other: Run) -> Alignment | None:
+    """Return how two logs hold the same values; None where that is not proved, or some value differs.
+
+    Either each of the shared steps has the same values, and these are many or all of one log; or the rows are the
+    same from the first on, as where one log counts steps and the other one none.
+    """
+    if one.ranks or other.ranks:
+        return None
+    for metric in DISTINCTIVE:
+        here, there = one.get(metric), other.get(metric)
+        if here is None or there is None or not (len(here) and len(there)):
+            continue
+        begins = _begin_alike(here, there)
+        if not begins and np.array_equal(here.steps, there.steps):
+            return None
+        found = _by_step(one, other, here, there) or (_by_row(here, there) if begins else None)
+        shared = (one.series.keys() & other.series.keys()) - CLOCKS
+        if found is None or not all(_agree(found, one.series[name], other.series[name]) for name in shared):
+            return None
+        return found
+    return None
 
 
-def _note(path: str, main: Run, series: Mapping[str, Series]) -> str:
-    """Return what a log of the same values added to a run."""
-    last = max((int(one.steps[-1]) for one in series.values() if len(one)), default=0)
-    text = f"{path} holds the same run"
-    if main.last_step is not None and last > main.last_step:
-        return f"{text}, and goes on from {main.unit} {main.last_step:,} to {last:,}."
-    more = [name for name in series if name not in main.series]
-    if more:
-        return f"{text}, and adds {', '.join(more)}."
-    added = max((len(one) - len(main.series[name]) for name, one in series.items()), default=0)
-    return f"{text}, and adds {added:,} rows." if added else f"{text}, and adds no value."
+def _by_step(one: Run, other: Run, here: Series, there: Series) -> Alignment | None:
+    """Return the steps that two logs share, where their values show that they are of one run."""
+    if one.by_row or other.by_row or one.by_epoch != other.by_epoch:
+        return None
+    steps, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
+    proof = MIN_WHOLE if len(steps) == min(len(here), len(there)) else PROVING_ROWS
+    return Alignment(steps, steps) if _prove(here.values[mine], there.values[theirs], proof) else None
+
+
+def _by_row(here: Series, there: Series) -> Alignment | None:
+    """Return the steps of the rows that two logs share from the first on, where they are many."""
+    count = min(len(here), len(there))
+    if not _prove(here.values[:count], there.values[:count], PROVING_ROWS):
+        return None
+    return Alignment(here.steps[:count], there.steps[:count])
+
+
+def _prove(here: Floats, there: Floats, count: int) -> bool:
+    """Whether values are alike, and so many of them different."""
+    return len(here) >= count and alike(here, there) and min(_distinct(here), _distinct(there)) >= count
+
+
+def _agree(found: Alignment, here: Series, there: Series) -> bool:
+    """Whether a metric has the same value wherever both logs hold it."""
+    _, mine, theirs = np.intersect1d(here.steps, found.moved(there.steps), return_indices=True)
+    return not len(mine) or alike(here.values[mine], there.values[theirs])
+
+
+def _distinct(values: Floats) -> int:
+    return len(np.unique(values[np.isfinite(values)]))
+
+
+def alike(here: Floats, there: Floats) -> bool:
+    """Whether values are the same in as many digits as both logs hold; a NaN is like a NaN alone."""
+    return bool(len(here)) and _within(here, there, rounding(here) + rounding(there))
+
+
+def _begin_alike(here: Series, there: Series) -> bool:
+    """Whether the first rows of two series are the same; more rows may show more digits, never fewer."""
+    (one, off), (other, other_off) = _first_rows(here), _first_rows(there)
+    rows = min(len(one), len(other))
+    return _within(one[:rows], other[:rows], off[:rows] + other_off[:rows])
+
+
+@remembered
+def _first_rows(series: Series) -> tuple[Floats, Floats]:
+    """Return the first values of a series, and how far they may be off: each log of a folder is compared with all."""
+    values = series.values[:FIRST_ROWS]
+    return values, rounding(values)
+
+
+def _within(here: Floats, there: Floats, rounded: Floats) -> bool:
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(here - there) <= rounded + SINGLE * np.abs(here)
+    return bool((off | (here == there) | (np.isnan(here) & np.isnan(there))).all())
+
+
+def rounding(values: Floats) -> Floats:
+    """Return how far values may be off because they were printed with few digits, float64 (n,); 0 where they were not.
+
+    Trainers print so many digits behind the point, or so many in all; Keras does both, by the size of a number.
+    """
+    sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
+    exponents = np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
+    with np.errstate(over="ignore"):
+        behind = next((digits for digits in DIGITS if _are_whole(sizes[sizes >= SMALL] * 10.0**digits)), None)
+        in_all = next((digits for digits in DIGITS if _are_whole(sizes * 10.0 ** (digits - exponents))), None)
+    off = np.zeros(len(values)) if behind is None else np.full(len(values), 0.51 * 10.0**-behind)
+    return off if in_all is None else np.maximum(off, 0.51 * 10.0 ** (exponents - in_all))
+
+
+def _are_whole(scaled: Floats) -> bool:
+    """Whether numbers are whole, as far as double precision shows; a few rule out most."""
+    return bool(np.isfinite(scaled).all()) and are_whole(scaled[:FIRST_ROWS]) and are_whole(scaled)
+
+
+def _with(main: Run, other: Run, alignment: Alignment, *, resumed: bool) -> Run:
+    """Return a run with all that another log of it holds besides, on its own axis of steps.
+
+    Two logs of one logger, of which the later one repeats steps and goes beyond (`resumed`), are parts of the run.
+    """
+    series = dict(main.series)
+    for metric, theirs in other.series.items():
+        if metric not in CLOCKS or metric not in series:
+            series[metric] = _union(series.get(metric), replace(theirs, steps=alignment.moved(theirs.steps)))
+    others = {name: replace(one, steps=alignment.moved(one.steps)) for name, one in other.others.items()}
+    gaps = [*main.gaps]
+    for gap in other.gaps:
+        first, last = alignment.moved(np.array([gap.first_step, gap.last_step])).tolist()
+        gaps.append(replace(gap, first_step=first, last_step=last))
+    steps = {metric: one.steps for metric, one in series.items()}
+    open_gaps = (gap for gap in gaps if not _lie_in(steps.get(gap.metric), gap.first_step, gap.last_step))
+    resumes = [*main.resumes, *(other.resumes if alignment.is_shared else ())]
+    (first, last), (begin, end) = sorted((_span(main), _span(other)))
+    if resumed and alignment.is_shared and begin <= last and _follows(begin, end, first, last):
+        resumes.append(Resume(last, begin, len(alignment.here)))
+    axis = main.sources[0].steps_from if main.sources else ""
+    return replace(
+        main,
+        series=series,
+        others={**others, **main.others},
+        config={**other.config, **main.config},
+        gaps=tuple(dict.fromkeys(open_gaps)),
+        resumes=tuple(dict.fromkeys(resumes)),
+        lines=_lines_of_both(main, other),
+        sources=(*main.sources, *(replace(source, steps_from=axis) for source in other.sources)),
+        checkpoints=main.checkpoints or (other.checkpoints if alignment.is_shared else {}),
+        saved=main.saved or (other.saved if alignment.is_shared else {}),
+        notes=tuple(dict.fromkeys((*main.notes, _note(other, main, series), *other.notes))),
+    )
+
+
+def _lie_in(steps: Ints | None, first: int, last: int) -> bool:
+    return steps is not None and bool(((steps >= first) & (steps <= last)).any())
 
 
 def _union(mine: Series | None, theirs: Series) -> Series:
@@ -224,37 +403,39 @@ def _union(mine: Series | None, theirs: Series) -> Series:
         steps = np.concatenate([steps, mine.steps, steps[broken]])
         values = np.concatenate([values, mine.values, values[broken]])
     order = np.argsort(steps, kind="stable")
-    last = np.append(np.diff(steps[order]) > 0, True)
-    steps, values = steps[order][last], values[order][last]
+    order = order[np.append(np.diff(steps[order]) > 0, True)]
+    steps, values = steps[order], values[order]
     steps.flags.writeable = values.flags.writeable = False
     return replace(mine or theirs, steps=steps, values=values)
 
 
-def _moved(gap: Gap, alignment: Alignment) -> Gap:
-    first, last = alignment.moved(np.array([gap.first_step, gap.last_step])).tolist()
-    return replace(gap, first_step=first, last_step=last)
+def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
+    """Return the lines of two logs; what the first one holds is not repeated."""
+    texts = {line.text for line in one.lines}
+    return (*one.lines, *(line for line in other.lines if line.text not in texts))
 
 
-def _filled(gap: Gap, series: Mapping[str, Series]) -> bool:
-    """Whether another log holds what was missing."""
-    one = series.get(gap.metric)
-    return one is not None and bool(((one.steps >= gap.first_step) & (one.steps <= gap.last_step)).any())
+def _note(other: Run, main: Run, series: dict[str, Series]) -> str:
+    """Return what a log of the same values added to a run."""
+    text = f"{clean(other.sources[0].path) if other.sources else other.name} holds the same run"
+    last = max((int(one.steps[-1]) for one in series.values() if len(one)), default=0)
+    if main.last_step is not None and last > main.last_step:
+        return f"{text}, and goes on from {main.unit} {main.last_step:,} to {last:,}."
+    if more := [name for name in series if name not in main.series]:
+        return f"{text}, and adds {', '.join(more)}."
+    added = max((len(one) - len(main.series[name]) for name, one in series.items()), default=0)
+    return f"{text}, and adds {added:,} rows." if added else f"{text}, and adds no value."
 
 
 def _add_ending(items: dict[int, Loaded]) -> None:
     """Add the error lines of a log without metrics to the one run that it lies beside."""
-    runs = [index for index, item in items.items() if _has_rows(item)]
+    runs = [index for index, item in items.items() if item.has_rows]
     ends = [index for index, item in items.items() if isinstance(item.run, Run) and not item.run.series]
-    if not (len(runs) == len(ends) == 1):
-        return
-    (run,), (end,) = runs, ends
-    if not _are_near(items[run], items[end]):
-        return
-    name = clean(Path(items[end].path).name, 60)
-    printed = _run(items.pop(end))
-    note = f"How the run ended was read from {name}, which is beside its metrics."
-    own = _run(items[run])
-    items[run] = replace(items[run], run=replace(own, lines=_lines_of_both(own, printed), notes=(*own.notes, note)))
+    if len(runs) == len(ends) == 1 and _are_near(items[runs[0]], items[ends[0]]):
+        end, run = items.pop(ends[0]), items[runs[0]].own
+        name = clean(Path(end.path).name, 60)
+        notes = (*run.notes, f"How the run ended was read from {name}, which is beside its metrics.")
+        items[runs[0]] = replace(items[runs[0]], run=replace(run, lines=_lines_of_both(run, end.own), notes=notes))
 
 
 def _note_single_rows(items: dict[int, Loaded]) -> None:
@@ -263,31 +444,25 @@ def _note_single_rows(items: dict[int, Loaded]) -> None:
     A progress bar that writes over itself leaves its last state alone. Error lines are of the run if there is one.
     """
     single = [index for index, item in items.items() if _is_single_row(item)]
-    runs = [index for index, item in items.items() if _has_rows(item) and index not in single]
+    runs = [index for index, item in items.items() if item.has_rows and index not in single]
     for index in single:
         beside = next((run for run in runs if _are_near(items[run], items[index])), None)
-        lines = _run(items[index]).lines
-        if beside is None or (lines and len(runs) > 1):
-            continue
-        run = _run(items[beside])
-        note = f"Not judged: {clean(items[index].path)} holds a single row."
-        items[beside] = replace(items[beside], run=replace(run, lines=(*run.lines, *lines), notes=(*run.notes, note)))
-        del items[index]
+        lines = items[index].own.lines
+        if beside is not None and not (lines and len(runs) > 1):
+            run = items[beside].own
+            notes = (*run.notes, f"Not judged: {clean(items.pop(index).path)} holds a single row.")
+            items[beside] = replace(items[beside], run=replace(run, lines=(*run.lines, *lines), notes=notes))
 
 
 def _is_single_row(item: Loaded) -> bool:
     """Whether a printed log holds one row, of finite values."""
-    if not (item.files and _has_rows(item)) or _format(item) != "text":
+    if not (item.files and item.has_rows) or item.format != "text":
         return False
-    return all(len(one) == 1 and np.isfinite(one.values).all() for one in _run(item).series.values())
+    return all(len(one) == 1 and np.isfinite(one.values).all() for one in item.own.series.values())
 
 
 def _are_near(run: Loaded, end: Loaded) -> bool:
     """Whether a printed log is in the folder of a run, or in one above; or inside the folder that a logger wrote."""
-    folders = set(chain.from_iterable(_above(path) for path in _files(run)))
-    inside = not run.files and all(Path(run.path) in Path(path).parents for path in _files(end))
-    return inside or all(Path(path).parent in folders for path in _files(end))
-
-
-def _above(path: str) -> Iterator[Path]:
-    return iter(Path(path).parents)
+    folders = set(chain.from_iterable(Path(path).parents for path in run.places))
+    inside = not run.files and all(Path(run.path) in Path(path).parents for path in end.places)
+    return inside or all(Path(path).parent in folders for path in end.places)

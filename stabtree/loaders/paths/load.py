@@ -2,48 +2,85 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections import deque
-from dataclasses import replace
+import re
+from collections import Counter, deque
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree.common.errors import NoLogError, SeveralRunsError, StabtreeError
+from stabtree.common.dataclass import dataclass
+from stabtree.common.errors import NoLogError, NoRowsError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
-from stabtree.loaders.folder import made_up
-from stabtree.loaders.formats import LOADERS, Loader
-from stabtree.loaders.paths.contents import Ignored, contents
+from stabtree.loaders.counters import MIN_ROWS
+from stabtree.loaders.folder import made_up, size_of
+from stabtree.loaders.formats import LOADERS, Loader, by_name, picked
+from stabtree.loaders.json.frame import kept_in
+from stabtree.loaders.json.values import values_table
+from stabtree.loaders.paths.checkpoints import named_checkpoints
+from stabtree.loaders.paths.find import (
+    MAX_TOGETHER,
+    OTHERS,
+    PRINTED,
+    Unit,
+    ending,
+    expanded,
+    is_log,
+    may_be_log,
+    parts,
+    place,
+    tree_of,
+    units_of,
+)
 from stabtree.loaders.paths.joined import Loaded, joined
-from stabtree.loaders.paths.named import LISTED, below, only_named
-from stabtree.loaders.paths.options import LoadOptions
-from stabtree.loaders.paths.run import read_run, values_run
-from stabtree.loaders.paths.several import expanded, units_of
-from stabtree.loaders.source import NAME_METRICS
-from stabtree.run import Run
+from stabtree.loaders.paths.loggers import Claims
+from stabtree.loaders.paths.read import LISTED, Found, LoadOptions, read_files, read_run, run_found
+from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
+from stabtree.run import Run, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from stabtree.loaders.paths.find import Unit
-    from stabtree.loaders.paths.read import Found
+    from stabtree.loaders.paths.find import FolderTree
+    from stabtree.metrics.names import Names
 
 __all__ = ["LOADERS", "Loaded", "Loader", "check_options", "find_runs", "load_run", "load_runs"]
 
 MAX_RUNS = 1000  # that are held in memory at once; far more than anyone starts in one folder
+GLIMPSE_BYTES = 4096  # the first lines show what nearly every log is;
+MAX_WHOLE = 100  # where they don't, and its name does not, so many files are looked at whole,
+MAX_GLIMPSES = 10_000  # and of so many files, which may be a whole data set, the first lines are looked at
+NO_METRICS = "holds no metrics"
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)(?![\w.]*\w)", re.IGNORECASE)
+_DIGITS = re.compile(r"[-+]?\d[\d.]*")
+_WORD = re.compile(r"[A-Za-z]{2}")
+MIN_ALIKE = 3  # lines of one shape; as many rows as the shortest run has
+MAX_LINE = 2000  # characters of a line that is looked at
 
 
-class FoundRuns(NamedTuple):
+class Ignored(NamedTuple):
+    """A file that holds no metrics, and how that is known."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
     """What paths hold.
 
     Attributes:
         loaded: the runs in the order of the paths, and the logs that could not be read, each with its error.
         ignored: files that may have been logs and hold no metrics.
+        further: folders and logs of a unit that are still to be read.
     """
 
-    loaded: tuple[Loaded, ...]
-    ignored: tuple[Ignored, ...]
+    loaded: tuple[Loaded, ...] = ()
+    ignored: tuple[Ignored, ...] = ()
+    further: tuple[Unit, ...] = ()
 
 
 def load_run(
@@ -87,8 +124,8 @@ def load_run(
 def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[Loaded, ...]:
     """Read every run that paths hold: of files, patterns, folders of runs, and files with several runs.
 
-    Several logs are one run only where that is proved (a rank in their names, a gradient norm that was reduced over all
-    of them, stretches of steps that follow each other, the same values) or said.
+    Several logs are one run only where that is proved (a rank in their names, stretches of steps that follow each
+    other, the same values) or said.
 
     Args:
         paths: metrics files, manifests, folders, patterns; `-` reads standard input.
@@ -104,11 +141,11 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
     return find_runs(*paths, ranks=ranks, **options).loaded
 
 
-def find_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> FoundRuns:
+def find_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> Contents:
     """Read every run that paths hold, and name the files that were ignored; otherwise as `load_runs`."""
     how = LoadOptions(**options)
     if ranks:
-        return FoundRuns((Loaded(clean(paths[0]), _read_ranks(paths, how), str(paths[0])),), ())
+        return Contents((Loaded(clean(paths[0]), _read_ranks(paths, how), str(paths[0])),))
     return _find(paths, how)
 
 
@@ -126,7 +163,7 @@ def _load(given: Sequence[Any], options: LoadOptions, *, ranks: bool) -> Run:
     if not given:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
     if len(given) == 1 and not isinstance(given[0], str | Path):
-        return values_run(given[0], options)
+        return _values_run(given[0], options)
     if ranks:
         return _read_ranks(given, options)
     if len(given) == 1 and not os.path.isdir(given[0]):  # noqa: PTH112 - never raises
@@ -134,11 +171,25 @@ def _load(given: Sequence[Any], options: LoadOptions, *, ranks: bool) -> Run:
     return only_run(_find(given, options).loaded, str(given[0]) if len(given) == 1 else "")
 
 
+def _values_run(values: Any, options: LoadOptions) -> Run:
+    """Return the run in a DataFrame, a mapping of column to values, or a list of records."""
+    names = options.names()
+    table = values_table(values, names)
+    kept = kept_in(values)
+    found = Found.of(table.path, (table,), table.path, names)
+    settings = {**kept.config, **{key: Setting(value, table.path) for key, value in table.config.items()}}
+    found = replace(found, settings=settings).only(options.run, table.path)
+    run = kept.added_to(run_found(found, replace(options, checkpoints=None), ["-"]))
+    if options.checkpoints is None:
+        return run
+    return replace(run, checkpoints=named_checkpoints(Path(options.checkpoints)))
+
+
 def _read_ranks(given: Sequence[str | Path], options: LoadOptions) -> Run:
     """Read the one run of which paths are the ranks, or the parts."""
     files: list[str | Path] = []
     for path in given:
-        found = _find([path], options).loaded if os.path.isdir(path) else ()  # noqa: PTH112
+        found = _find([path], options).loaded if os.path.isdir(path) else ()  # noqa: PTH112 - never raises
         files += chain.from_iterable(item.files for item in found) if found else [path]
     return read_run(files or given, options, {})
 
@@ -155,28 +206,22 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     """
     runs = [item for item in loaded if isinstance(item.run, Run)]
     errors = [item.run for item in loaded if isinstance(item.run, StabtreeError)]
+    if len(runs) > 1 and not folder:
+        shown = first_few([item.name for item in runs], LISTED)
+        hint = "name one of them; say --ranks where they are ranks of one run"
+        raise SeveralRunsError(f"these are {len(runs)} runs: {shown}", hint=hint)
     if len(runs) > 1:
-        raise _several(runs, folder, cut=len(loaded) > MAX_RUNS)
+        names = [_below(item, folder) for item in runs]
+        count = f"{'at least ' * (len(loaded) > MAX_RUNS)}{len(runs):,}"
+        problem = f"holds {count} runs: {first_few(names, LISTED)}"
+        raise SeveralRunsError(problem, where=clean(folder), hint=f"name one: --run {clean(names[0])!r}")
     if not runs:
         raise errors[0]
-    run = runs[0].run
-    if not isinstance(run, Run):
-        raise TypeError("a run")
+    run = runs[0].own
     return replace(run, notes=(*run.notes, *(f"Not read: {error.where} {error.problem}." for error in errors)))
 
 
-def _several(runs: Sequence[Loaded], folder: str, *, cut: bool) -> SeveralRunsError:
-    if not folder:
-        shown = first_few([item.name for item in runs], LISTED)
-        hint = "name one of them; say --ranks where they are ranks of one run"
-        return SeveralRunsError(f"these are {len(runs)} runs: {shown}", hint=hint)
-    names = [below(item, folder) for item in runs]
-    count = f"at least {len(runs):,}" if cut else f"{len(runs):,}"
-    problem = f"holds {count} runs: {first_few(names, LISTED)}"
-    return SeveralRunsError(problem, where=clean(folder), hint=f"name one: --run {clean(names[0])!r}")
-
-
-def _find(paths: Sequence[str | Path], options: LoadOptions) -> FoundRuns:
+def _find(paths: Sequence[str | Path], options: LoadOptions) -> Contents:
     """Read every run that paths hold, and put together what is proved to be one run."""
     options.check()
     units = units_of(list(chain.from_iterable(expanded(str(path)) for path in paths)))
@@ -184,22 +229,22 @@ def _find(paths: Sequence[str | Path], options: LoadOptions) -> FoundRuns:
     roots = [os.path.realpath(unit.folder) for unit in units if not unit.files]
     loaded: list[Loaded] = []
     ignored: list[Ignored] = []
-    cache: dict[str, Found] = {}
+    cache: dict[str, Found] = {}  # of loose logs, to join them with others
     for unit in units:
         found = _read_all(unit, own, roots, cache)
         loaded += found.loaded
         ignored += found.ignored
     if len(units) > 1:
-        loaded = joined(loaded, own, cache)
+        loaded = joined(loaded, lambda paths: read_run(paths, own, cache))
     if options.run is not None and own is not options:
-        loaded = [only_named(loaded, options.run, paths)]
-    return FoundRuns(tuple(loaded), tuple(ignored))
+        loaded = [_only_named(loaded, options.run, paths)]
+    return Contents(tuple(loaded), tuple(ignored))
 
 
-def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found]) -> FoundRuns:
-    """Read a unit and all that is below it; of loose logs what was read is kept, to join them with others."""
+def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found]) -> Contents:
+    """Read a unit and all that is below it."""
+    where = clean(unit.folder)
     if not unit.files and made_up(Path(unit.folder)):
-        where = clean(unit.folder)
         raise StabtreeError("is made up by the kernel, and holds no logs", where=where, hint=NAME_METRICS)
     waiting, seen = deque([unit]), set[str]()
     loaded: list[Loaded] = []
@@ -217,15 +262,298 @@ def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dic
         waiting.extendleft(reversed(found.further))
     if waiting:
         problem = f"holds more than {MAX_RUNS:,} runs: {len(waiting):,} folders or groups of logs were not read"
-        error = StabtreeError(problem, where=clean(unit.folder), hint=f"stabtree scan {clean(unit.folder)}")
+        error = StabtreeError(problem, where=where, hint=f"stabtree scan {where}")
         loaded.append(Loaded(f"{unit.folder} (the rest)", error, unit.folder))
     if not loaded:
-        loaded.append(Loaded(unit.folder, _no_log(unit.folder, ignored), unit.folder))
-    return FoundRuns(tuple(loaded), tuple(ignored))
+        problem = "holds no log"
+        if ignored:
+            names = first_few([Path(item.path).name for item in ignored], LISTED)
+            problem = f"holds no file that stabtree can read, only {names}"
+        loaded.append(Loaded(unit.folder, NoLogError(problem, where=where, hint=NAME_METRICS), unit.folder))
+    return Contents(tuple(loaded), tuple(ignored))
 
 
-def _no_log(folder: str, ignored: Sequence[Ignored]) -> StabtreeError:
-    if not ignored:
-        return NoLogError("holds no log", where=clean(folder), hint=NAME_METRICS)
-    names = first_few([Path(item.path).name for item in ignored], LISTED)
-    return NoLogError(f"holds no file that stabtree can read, only {names}", where=clean(folder), hint=NAME_METRICS)
+def contents(
+    unit: Unit,
+    options: LoadOptions,
+    roots: Sequence[str] = (),
+    *,
+    unlisted: Collection[str] = (),
+    cache: dict[str, Found] | None = None,
+) -> Contents:
+    """Read a unit.
+
+    Args:
+        unit: a folder, or loose logs of one.
+        options: how to read them.
+        roots: the folders that are read, links resolved.
+        unlisted: folders below that are read on their own.
+        cache: what was read before, by path; what is read now is added.
+
+    Raises:
+        StabtreeError: for an option that is wrong whatever the log.
+    """
+    options.check()
+    reader = _UnitReader(options, options.names(), {} if cache is None else cache)
+    further: list[Unit] = []
+    for name in unit.files:
+        reader.add_file(name if name in ("-", "") else place(unit.folder, name), named=unit.named)
+    if not unit.files:
+        tree = tree_of(unit, roots, unlisted)
+        further = [*tree.further, *reader.add_tree(tree)]
+    loaded = joined(reader.found, lambda paths: read_run(paths, options, reader.cache))
+    if not unit.files:
+        loaded = _named_by_folder(loaded)
+    loaded = [replace(item, name=clean(item.name)) for item in loaded]
+    return Contents(tuple(loaded), tuple(reader.ignored), tuple(further))
+
+
+@dataclass(slots=True)
+class _UnitReader:
+    """Reads the logs of one unit.
+
+    Attributes:
+        options: how to read them.
+        names: what their columns mean.
+        cache: what was read, by path.
+        found: runs and logs that can't be read, in the order of the files.
+        ignored: files that hold no metrics.
+    """
+
+    options: LoadOptions
+    names: Names
+    cache: dict[str, Found]
+    found: list[Loaded] = field(default_factory=list)
+    ignored: list[Ignored] = field(default_factory=list)
+    _shapes: set[tuple[str, str]] = field(default_factory=set)  # of files without metrics, of which a data set has many
+    _glimpses: int = 0
+    _wholes: int = 0
+
+    def add_tree(self, tree: FolderTree) -> list[Unit]:
+        """Read a tree; return those of its logs that are too many to be read with the others."""
+        for folder, reason in tree.closed.items():
+            self._refuse(folder, f"can't be looked into: {reason}", "check its rights")
+        claims = Claims(tree, self.names, self.options.format)
+        for claim in claims:
+            if isinstance(claim.found, StabtreeError):
+                self.found.append(Loaded(claim.path, claim.found, claim.path))
+            else:
+                self._add(claim.path, claim.found, (claim.path,) if claim.path in claim.files else ())
+        further: list[Unit] = []
+        for folder, listing in tree.listings.items():
+            for name in filter(is_log, listing.special):
+                path = place(folder, name)
+                if os.path.islink(path):  # noqa: PTH114 - a path that may be none
+                    self.ignored.append(Ignored(path, "is a link that leads nowhere"))
+                else:
+                    self._refuse(path, "is not a regular file", "leave it out")
+            logs = self._logs_of(folder, [name for name in listing.files if not claims.holds(folder, name)])
+            if len(logs) > MAX_TOGETHER:
+                further += parts(folder, logs)
+            else:
+                for name in logs:
+                    self.add_file(place(folder, name))
+        return further
+
+    def _refuse(self, path: str, problem: str, hint: str, name: str = "") -> None:
+        self.found.append(Loaded(name or path, StabtreeError(problem, where=clean(path), hint=hint), path))
+
+    def add_file(self, path: str, *, named: bool = False) -> None:
+        """Read a file; one that nobody named is ignored where it holds no metrics."""
+        try:
+            found = read_files([path], self.names, self.options.format, None, self.cache)
+        except SeveralRunsError:
+            found = self.cache[path]
+        except StabtreeError as error:
+            self._add_unread(path, error, named=named)
+            return
+        if self.options.run is None and len(found.runs) > 1:
+            self._add(path, found)
+            return
+        try:
+            run = run_found(found.only(self.options.run, clean(path)), self.options, [path])
+            self.found.append(Loaded(path, run, path, (path,)))
+        except SeveralRunsError as error:
+            self.found.append(Loaded(path, error, path))
+        except StabtreeError as error:
+            self._add_unread(path, error, named=named)
+
+    def _add(self, path: str, found: Found, files: tuple[str, ...] = ()) -> None:
+        """Add each of the runs that were found."""
+        runs = found.runs
+        for run in runs:
+            name = f"{path} {run}" if len(runs) > 1 else path
+            try:
+                made = run_found(found.only(run, clean(path)), self.options, [path])
+                self.found.append(Loaded(name, made, path, files))
+            except StabtreeError as error:
+                self.found.append(Loaded(name, error, path))
+
+    def _add_unread(self, path: str, error: StabtreeError, *, named: bool) -> None:
+        """Add a file that can't be read as metrics: the end of a printed log, with its error, or as ignored."""
+        found = self.cache.get(path)
+        last = found.tables[-1] if found and found.tables else None
+        if not named and found and last and last.ended_in_error:  # its rows hold too little, and are left out
+            silent = replace(last, rows=0, columns={}, skipped=(), skipped_count=0)
+            end = run_found(replace(found, tables=(silent,)), self.options, [path])
+            self.found.append(Loaded(path, end, path, (path,)))
+        elif not named and (reason := self._harmless(path, error)):
+            self.ignored.append(Ignored(path, reason))
+        else:
+            self.found.append(Loaded(path, error, path))
+
+    def _logs_of(self, folder: str, names: Sequence[str]) -> list[str]:
+        """Return the names of those files that are logs by their names or their contents."""
+        logs, unseen = [], 0
+        for name in names:
+            path = place(folder, name)
+            reason: str | None = "holds settings or final values"
+            if name not in OTHERS:
+                if not may_be_log(name):
+                    continue
+                reason = self._no_log(Path(path))
+            if reason:
+                self.ignored.append(Ignored(path, reason))
+            elif reason is None:
+                unseen += 1
+            else:
+                logs.append(name)
+        if unseen:
+            problem = f"holds {unseen:,} more files, which were not looked at"
+            self._refuse(folder, problem, "name the logs among them by a pattern", f"{folder} (the rest)")
+        return logs
+
+    def _no_log(self, file: Path) -> str | None:
+        """Return why a file is no log, nothing where it is or may be one; None where there are too many to look."""
+        by_its_name = is_log(file.name)
+        if size_of(file) == 0:
+            return "" if by_its_name and ending(file.name) not in PRINTED else "is empty"
+        if by_its_name and not self.options.format:
+            return ""
+        self._glimpses += 1
+        if self._glimpses > MAX_GLIMPSES:
+            return None
+        try:
+            return self._no_metrics(file)
+        except StabtreeError as error:
+            return "" if by_its_name else error.problem
+
+    def _no_metrics(self, file: Path) -> str | None:
+        """Return as `_no_log` what the content of a file shows.
+
+        Raises:
+            StabtreeError: where it can't be read.
+        """
+        first = glimpse(file, GLIMPSE_BYTES)
+        if self.options.format:
+            return "" if by_name(self.options.format).sniff(first, self.names) else "is of another format"
+        whole = size_of(file) <= GLIMPSE_BYTES
+        shape = ending(file.name), _shape_of(first.head)
+        if whole and not first.binary and shape in self._shapes:
+            return NO_METRICS
+        loader = picked(first, self.names)
+        short = whole and loader is not None and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS
+        if (loader and not short) or (_holds_rows(first.head) and not first.binary):
+            return ""
+        if whole or (first.binary and not first.packed):
+            self._shapes.add(shape)
+            return f"is {first.binary}" if first.binary else NO_METRICS
+        self._wholes += 1
+        if self._wholes > MAX_WHOLE:
+            return None
+        return "" if picked(open_source(file), self.names) else NO_METRICS
+
+    def _harmless(self, path: str, error: StabtreeError) -> str:
+        """Return why a file that can't be read holds no metrics; nothing where it may hold some."""
+        name = Path(path).name
+        read = self.cache.get(path)
+        if read is not None:
+            short = all(table.rows < MIN_ROWS for table in read.tables)
+            return error.problem if short and not isinstance(error, NoRowsError) else ""
+        try:
+            source = glimpse(Path(path), GLIMPSE_BYTES)
+        except StabtreeError:
+            return ""
+        loader = picked(source, self.names)
+        if loader and loader.name == "wandb" and not source.binary:
+            return error.problem  # settings, final values, messages
+        if source.binary or (is_log(name) and ending(name) not in PRINTED and any(map(str.isdigit, source.head))):
+            return ""
+        return "" if isinstance(error, NoRowsError) or _holds_rows(source.head) else error.problem
+
+
+def _shape_of(text: str) -> str:
+    """Return a text with its numbers blotted out, and of lines that are then the same the first alone."""
+    lines = _DIGITS.sub("#", text).splitlines()
+    return "\n".join(line for line, before in zip(lines, ["", *lines], strict=False) if line != before)
+
+
+def _holds_rows(text: str) -> bool:
+    """Return whether a text repeats a line of words and two or more numbers, as whatever prints metrics does."""
+    shapes: Counter[str] = Counter()
+    for line in text.splitlines():
+        shape, numbers = _NUMBER.subn("#", line[:MAX_LINE])
+        if numbers > 1 and _WORD.search(shape):
+            shapes[shape] += 1
+    return max(shapes.values(), default=0) >= MIN_ALIKE
+
+
+def _named_by_folder(found: Iterable[Loaded]) -> list[Loaded]:
+    """Return runs named by their folder, where a folder holds one run alone."""
+    found = list(found)
+    runs = Counter(_home(item) for item in found if isinstance(item.run, Run))
+    above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}  # a path to these means several runs
+    paths = Counter(item.path for item in found if item.name == item.path)
+    named = []
+    for item in found:
+        home = _home(item)
+        if isinstance(item.run, StabtreeError) or item.name != item.path:
+            named.append(item)
+        elif runs[home] == 1 and home not in above:
+            path = str(Path("..", Path.cwd().name)) if Path(home) == Path() else home  # says more than `.`
+            named.append(replace(item, name=path, path=path))
+        elif paths[item.path] > 1 and item.format:  # two loggers used one folder
+            named.append(replace(item, name=f"{item.path} {item.format}"))
+        else:
+            named.append(item)
+    return named
+
+
+def _home(item: Loaded) -> str:
+    """Return the folder of a run."""
+    if item.files:
+        return str(Path(os.path.commonpath([str(Path(file).parent) for file in item.files])))
+    return item.path
+
+
+def _below(item: Loaded, folder: str) -> str:
+    """Return what to call a run below a folder: its path from there, and its name in it."""
+    inner = item.name.removeprefix(item.path).strip()
+    path = os.path.relpath(item.path, folder)
+    return " ".join(filter(None, ("" if path == "." and inner else path, inner)))
+
+
+def _only_named(loaded: Sequence[Loaded], wanted: str, paths: Sequence[str | Path]) -> Loaded:
+    """Return the run of a name: that in its file, its folder, or its path as far as that is needed.
+
+    Raises:
+        SeveralRunsError: where none has that name, or several do.
+    """
+    runs = [item for item in loaded if isinstance(item.run, Run)]
+    folder = str(paths[0])
+    names = [_below(item, folder) for item in runs]
+    named = [item for item, name in zip(runs, names, strict=True) if wanted == name]
+    named = named or [item for item in runs if wanted in _names_of(item)]
+    if len(named) == 1:
+        return named[0]
+    closest = difflib.get_close_matches(wanted, names, n=1) or names[:1]
+    hint = f"name one: --run {clean(closest[0])!r}" if closest else NAME_METRICS
+    raise SeveralRunsError(f"holds {len(runs)} runs: {first_few(names, LISTED)}", where=clean(folder), hint=hint)
+
+
+def _names_of(item: Loaded) -> set[str]:
+    """Return what a run may be called: the ends of its path, and its own name."""
+    inner = item.name.removeprefix(item.path).strip()
+    path = Path(item.path).parts
+    ends = {"/".join(path[begin:]) for begin in range(len(path))}
+    return {*({inner} if inner else ends), item.name, item.own.name}

@@ -1,4 +1,4 @@
-"""From files to tables: manifests, the loader for each file, and the settings beside it."""
+"""From files to the tables and settings of one run, and from these to the run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
+from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.several_runs import split
+from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.folder import Settings, is_file, settings_in
-from stabtree.loaders.formats import Loader, by_name, choose
+from stabtree.loaders.formats import by_name, choose
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths.kinds import PACKINGS
+from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
+from stabtree.loaders.paths.find import PACKINGS, deduplicated
 from stabtree.loaders.source import NAME_METRICS, Source, open_source
+from stabtree.metrics.names import named
 from stabtree.run import Setting
 
 if TYPE_CHECKING:
@@ -24,10 +28,61 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
-    from stabtree.run import ConfigScalar
-
+    from stabtree.run import ConfigScalar, Run
 
 LISTED = 8
+NAMELESS = ("metrics", "manifest", "log", "progress", "history", "results")  # their folder usually names the run
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """The options of `load_run` by the same names; `check` and the methods below refuse those that are wrong."""
+
+    dtype: str | None = None
+    checkpoint_every: int | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    step_column: str | None = None
+    format: str | None = None
+    run: str | None = None
+    checkpoints: str | Path | None = None
+
+    def check(self) -> None:
+        """Refuse options that are wrong whatever the log.
+
+        Raises:
+            StabtreeError: for the first of them.
+        """
+        self.names()
+        self.overrides()
+        if self.format is not None:
+            by_name(self.format)
+
+    def names(self) -> Names:
+        """Return what the columns mean.
+
+        Raises:
+            StabtreeError: where `columns` names an unknown metric.
+        """
+        return named(self.columns, self.step_column)
+
+    def overrides(self) -> dict[str, Setting]:
+        """Return the settings that override those of a log or a manifest.
+
+        Raises:
+            StabtreeError: where one is wrong.
+        """
+        found = {}
+        if self.dtype is not None:
+            found["dtype"] = Setting(canonical_dtype(self.dtype), "--dtype")
+        every = self.checkpoint_every
+        if every is not None:
+            if isinstance(every, bool) or every < 1:
+                problem = f"{every} is not a number of steps"
+                raise StabtreeError(problem, where="--checkpoint-every", hint="give a number from 1 on")
+            found["checkpoint_every"] = Setting(int(every), "--checkpoint-every")
+        if self.checkpoints is not None:
+            found["checkpoints"] = Setting(tuple(named_checkpoints(Path(self.checkpoints))), "--checkpoints")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +101,87 @@ class Found:
     settings: Mapping[str, Setting] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, name: str, tables: Sequence[Table], where: str, names: Names) -> Found:
+        """Return what was found in some tables; several runs keep their configurations apart until one is named."""
+        by_run = tuple(chain.from_iterable(split(table, names) for table in tables))
+        alone = len({table.run for table in by_run}) == 1
+        return cls(name, by_run, _merged(by_run, where) if alone else {})
+
+    @property
+    def runs(self) -> list[str]:
+        """The names of its runs."""
+        return list(dict.fromkeys(table.run for table in self.tables))
+
+    def only(self, wanted: str | None, path: str) -> Found:
+        """Return the tables of one run.
+
+        Raises:
+            StabtreeError: where there are several runs and none was named, or the named one is not there.
+        """
+        runs = self.runs
+        if wanted is None and len(runs) == 1:
+            return self
+        if wanted is None or wanted not in runs:
+            raise _no_such_run(runs, path, wanted)
+        tables = tuple(table for table in self.tables if table.run == wanted)
+        settings = {**self.settings, **_merged(tables, path)}
+        return replace(self, name=clean(wanted, 80), tables=tables, settings=settings)
+
+
+def _no_such_run(runs: list[str], path: str, wanted: str | None) -> StabtreeError:
+    names = () if wanted else tuple(runs)
+    if runs == [""]:
+        return SeveralRunsError("holds one run, which has no name", where=path, hint="leave --run out", names=names)
+    closest = difflib.get_close_matches(wanted or "", runs, n=1) or runs
+    problem, hint = f"holds {len(runs)} runs: {first_few(runs, LISTED)}", f"name one: --run {clean(closest[0])!r}"
+    return SeveralRunsError(problem, where=path, hint=hint, names=names)
+
+
+def _merged(tables: Sequence[Table], where: str) -> Settings:
+    """Return the configuration that the tables of one run hold; the first that has a setting counts."""
+    found: Settings = {}
+    for table in reversed(tables):
+        found.update(_settings(table.config, table.config_from or where))
+    return found
+
+
+def _settings(config: Mapping[str, ConfigScalar], source: str) -> Settings:
+    return {key: Setting(value, source) for key, value in config.items()}
+
+
+def read_run(paths: Sequence[str | Path], options: LoadOptions, cache: dict[str, Found]) -> Run:
+    """Read the one run that these paths hold.
+
+    Args:
+        paths: its files or folders.
+        options: how to read them.
+        cache: what was read before, by path; what is read now is added.
+
+    Raises:
+        StabtreeError: where a file can't be read, an option is wrong, or there are several runs.
+    """
+    found = read_files(deduplicated(paths), options.names(), options.format, options.run, cache)
+    return run_found(found, options, paths)
+
+
+def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -> Run:
+    """Return the one run in what was found, with the checkpoints beside its files or folders; raises as `read_run`."""
+    settings = {**found.settings, **options.overrides()}
+    run = run_of(found.tables, options.names(), found.name, settings, found.notes)
+    if options.checkpoints is not None:
+        return replace(run, checkpoints=named_checkpoints(Path(options.checkpoints)))
+    every = run.config.get("checkpoint_every")
+    given = "checkpoints" in run.config or (every and every.source == "--checkpoint-every")
+    if given or any(str(path) == "-" for path in paths):
+        return run
+    nearest = [*(source.path for source in run.sources), *map(str, paths)]
+    beside = checkpoints_beside(nearest, by_epoch=run.by_epoch, last_step=run.last_step)
+    if not beside:
+        return run
+    where = Setting(tuple(beside), clean(Path(next(iter(beside.values()))).parent))
+    return replace(run, checkpoints=beside, config={**run.config, "checkpoints": where})
+
 
 def read_files(
     paths: Sequence[str | Path], names: Names, format_: str | None, run: str | None, cache: dict[str, Found]
@@ -62,67 +198,51 @@ def read_files(
     Raises:
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
-    forced = by_name(format_) if format_ else None
-    parts = [select_run(_read_once(str(path), names, forced, cache), clean(path), run) for path in paths]
-    settings: dict[str, Setting] = {}
+    parts = []
+    for path in map(str, paths):
+        if path not in cache:
+            cache[path] = _read_file(path, names, format_)
+        parts.append(cache[path].only(run, clean(path)))
+    settings: Settings = {}
     for part in reversed(parts):  # the first path that has a setting counts
         settings.update(part.settings)
-    return Found(
-        name=parts[0].name,
-        tables=tuple(chain.from_iterable(part.tables for part in parts)),
-        settings=settings,
-        notes=tuple(chain.from_iterable(part.notes for part in parts)),
-    )
+    tables, notes = (part.tables for part in parts), (part.notes for part in parts)
+    return Found(parts[0].name, tuple(chain(*tables)), settings, tuple(chain(*notes)))
 
 
-def _read_once(path: str, names: Names, forced: Loader | None, cache: dict[str, Found]) -> Found:
-    """Read a path unless it was read before."""
-    if path not in cache:
-        cache[path] = _read_file(path, names, forced)
-    return cache[path]
-
-
-def select_run(found: Found, path: str, wanted: str | None) -> Found:
-    """Return the tables of one run.
-
-    Raises:
-        StabtreeError: where there are several runs and none was named, or the named one is not there.
-    """
-    runs = list(dict.fromkeys(table.run for table in found.tables))
-    if wanted is None and len(runs) == 1:
-        return found
-    if wanted not in runs:
-        raise _no_such_run(runs, path, wanted)
-    tables = tuple(table for table in found.tables if table.run == wanted)
-    settings = {**found.settings, **_merged(tables, path)}
-    return replace(found, name=clean(wanted, 80), tables=tables, settings=settings)
-
-
-def _no_such_run(runs: list[str], path: str, wanted: str | None) -> StabtreeError:
-    names = () if wanted else tuple(runs)
-    if runs == [""]:
-        return SeveralRunsError("holds one run, which has no name", where=path, hint="leave --run out", names=names)
-    closest = difflib.get_close_matches(wanted or "", runs, n=1) or runs
-    return SeveralRunsError(
-        f"holds {len(runs)} runs: {first_few(runs, LISTED)}",
-        where=path,
-        hint=f"name one: --run {clean(closest[0])!r}",
-        names=names,
-    )
-
-
-def _read_file(path: str | Path, names: Names, forced: Loader | None) -> Found:
+def _read_file(path: str, names: Names, format_: str | None) -> Found:
     if not path:  # what a shell makes of a variable that is not set: not the working directory
         raise StabtreeError("an empty path names no log", hint=NAME_METRICS)
     source = open_source(path)
-    loader = forced or choose(source, names)
-    if loader.name == "manifest":
-        return _read_manifest(source, loader, names)
-    found = of_tables(_stem(source), _tables(loader, source, names), source.name)
-    if source.file is None:
-        return found
-    settings, notes = settings_of(source.file)
-    return replace(found, settings={**settings, **found.settings}, notes=notes)
+    loader = by_name(format_) if format_ else choose(source, names)
+    content = manifest.parse(source) if loader.name == "manifest" else None
+    if content is None or not content.files:
+        found = Found.of(_stem(source), loader.read(source, names), source.name, names)
+        if content is not None:
+            return replace(found, settings={**found.settings, **_settings(content.config, source.name)})
+        settings, notes = _beside(source.file) if source.file else ({}, ())
+        return replace(found, settings={**settings, **found.settings}, notes=notes)
+    settings = _settings(content.config, source.name)
+    tables: list[Table] = []
+    for file in content.files:
+        inner = open_source(file)
+        read = Found.of(inner.name, _read_named(inner, names), inner.name, names)
+        settings = {**read.settings, **settings}
+        tables += read.tables
+    return Found(_stem(source), tuple(tables), settings, content.notes)
+
+
+def _read_named(source: Source, names: Names) -> tuple[Table, ...]:
+    """Return the tables of a file that a manifest names.
+
+    Raises:
+        StabtreeError: where it is a manifest that names others, or no loader knows it.
+    """
+    loader = choose(source, names)
+    if loader.name == "manifest" and manifest.parse(source).files:
+        problem = "is a manifest that another manifest names"
+        raise StabtreeError(problem, where=source.path, hint="name the metrics file")
+    return loader.read(source, names)
 
 
 def read_tables(file: Path, names: Names) -> tuple[Table, ...]:
@@ -132,71 +252,7 @@ def read_tables(file: Path, names: Names) -> tuple[Table, ...]:
         StabtreeError: where it can't be read as metrics.
     """
     source = open_source(file)
-    return _read_any(choose(source, names), source, names)
-
-
-def _tables(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]:
-    return by_run(_read_any(loader, source, names), names)
-
-
-def by_run(tables: tuple[Table, ...], names: Names) -> tuple[Table, ...]:
-    """Return a table for each run in some tables."""
-    return tuple(chain.from_iterable(split(table, names) for table in tables))
-
-
-def _read_any(loader: Loader, source: Source, names: Names) -> tuple[Table, ...]:
-    tables = loader.read(source, names)
-    if isinstance(tables, tuple):
-        return tables
-    return (tables,)
-
-
-def of_tables(name: str, tables: tuple[Table, ...], where: str) -> Found:
-    """Return what was found in some tables; several runs keep their configurations apart until one is named."""
-    if len({table.run for table in tables}) > 1:
-        return Found(name, tables)
-    return Found(name, tables, _merged(tables, where))
-
-
-def _merged(tables: Sequence[Table], where: str) -> dict[str, Setting]:
-    """Return the configuration that the tables of one run hold; the first that has a setting counts."""
-    found: dict[str, Setting] = {}
-    for table in reversed(tables):
-        found.update(_settings(table.config, table.config_from or where))
-    return found
-
-
-def _settings(config: Mapping[str, ConfigScalar], source: str) -> dict[str, Setting]:
-    return {key: Setting(value, source) for key, value in config.items()}
-
-
-def _read_manifest(source: Source, loader: Loader, names: Names) -> Found:
-    content = manifest.parse(source)
-    settings = _settings(content.config, source.name)
-    if not content.files:
-        found = of_tables(_stem(source), _tables(loader, source, names), source.name)
-        return replace(found, settings={**found.settings, **settings})
-    tables: list[Table] = []
-    for file in content.files:
-        inner = open_source(file)
-        read = of_tables(inner.name, _tables(choose_metrics(inner, names), inner, names), inner.name)
-        settings = {**read.settings, **settings}
-        tables += read.tables
-    return Found(_stem(source), tuple(tables), settings, content.notes)
-
-
-def choose_metrics(source: Source, names: Names) -> Loader:
-    """Return the loader of a file that a manifest names.
-
-    Raises:
-        StabtreeError: where it is a manifest that names others, or no loader knows it.
-    """
-    loader = choose(source, names)
-    if loader.name == "manifest" and manifest.parse(source).files:
-        raise StabtreeError(
-            "is a manifest that another manifest names", where=source.path, hint="name the metrics file"
-        )
-    return loader
+    return choose(source, names).read(source, names)
 
 
 def _stem(source: Source) -> str:
@@ -208,31 +264,25 @@ def _stem(source: Source) -> str:
         stem = Path(stem).stem
     stem = clean(Path(stem).stem, 80)
     folder = clean(source.file.absolute().parent.name, 80)
-    # `metrics` and `manifest` say nothing; their folder usually names the run.
-    if stem.lower() in ("metrics", "manifest", "log", "progress", "history", "results") and folder:
-        return folder
-    return stem
+    return folder if stem.lower() in NAMELESS and folder else stem
 
 
-def settings_of(file: Path) -> tuple[Settings, tuple[str, ...]]:
-    """Return the configuration from files in the same folder as a metrics file, and notes about them."""
-    named, notes = _from_manifest(file)
-    found, more = settings_in(file.parent)
-    return {**found, **named}, (*notes, *more)
+def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
+    """Return the configuration from files in the same folder as a metrics file, and notes about them.
 
-
-def _from_manifest(file: Path) -> tuple[Settings, tuple[str, ...]]:
-    """Return the configuration from a manifest in the same folder that names this file, or that names no metrics."""
+    That of a manifest counts if it names this file, or no metrics at all.
+    """
+    found, notes = settings_in(file.parent)
     name = manifest.NAMES[0]
     path = file.parent / name
     if path == file or not is_file(path):
-        return {}, ()
+        return found, notes
     try:
         content = manifest.parse(open_source(path))
-        named = any(other.resolve() == file.resolve() for other in content.files)
+        named_here = any(other.resolve() == file.resolve() for other in content.files)
     except (StabtreeError, OSError) as error:
-        return {}, (f"{name} beside the file was not used: {clean(error, 160)}.",)
-    if not named and (content.files or manifest.holds_metrics(content)):
-        return {}, ()
-    note = f"The configuration is from {name} beside the file."
-    return {key: Setting(value, name) for key, value in content.config.items()}, (note, *content.notes)
+        return found, (f"{name} beside the file was not used: {clean(error, 160)}.", *notes)
+    if not named_here and (content.files or manifest.holds_metrics(content)):
+        return found, notes
+    own = (f"The configuration is from {name} beside the file.", *content.notes)
+    return {**found, **_settings(content.config, name)}, (*own, *notes)

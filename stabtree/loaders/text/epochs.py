@@ -8,10 +8,17 @@ from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
 from stabtree.common.stats import median
-from stabtree.loaders.counters.levels import Level
-from stabtree.loaders.counters.runs import Runs, divide
-from stabtree.loaders.counters.starts import Counted
-from stabtree.loaders.counters.within import MIN_ROWS, Count, count_on, is_length, lexicographic
+from stabtree.loaders.counters import (
+    MIN_ROWS,
+    Count,
+    Counted,
+    Level,
+    Runs,
+    count_on,
+    divide,
+    is_length,
+    lexicographic,
+)
 from stabtree.loaders.text.cells import Dense
 from stabtree.loaders.text.lines.grammar import role
 from stabtree.metrics.table import normalize

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.counters.runs import Runs, counted_on
-from stabtree.loaders.counters.within import Count
+from stabtree.loaders.counters import Count, Runs, counted_on
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
 from stabtree.loaders.text.asides import is_aside, place, printed_once, steps
 from stabtree.loaders.text.cells import Dense

@@ -107,7 +107,7 @@ def _files(paths: list[str]) -> list[str]:
     Raises:
         StabtreeError: for an empty path, as of an unset variable of the shell; it does not mean the working directory.
     """
-    from stabtree.loaders.paths.several import deduplicated, expanded
+    from stabtree.loaders.paths.find import deduplicated, expanded
 
     if not all(paths):
         raise StabtreeError("an empty path names no configuration", hint="name a file, or . for this folder")
@@ -117,7 +117,7 @@ def _files(paths: list[str]) -> list[str]:
 def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
     """Return the outcome of a configuration; for machines with the hashes of its files."""
     from stabtree.judging.outcome import Outcome
-    from stabtree.loaders.paths.inputs import with_inputs
+    from stabtree.loaders.paths.stored import with_inputs
     from stabtree.tools.check.judge import checked
     from stabtree.tools.check.load import load_config
 

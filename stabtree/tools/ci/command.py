@@ -44,8 +44,8 @@ def baseline(
     Warnings and worse are accepted, with --fail-on note also notes. The file keeps what it holds about other runs, and
     the reasons and dates that people wrote into it.
     """
-    from stabtree.judging.stretch import cut, stretch_of
     from stabtree.loaders import load_runs
+    from stabtree.loaders.paths.stretch import cut, stretch_of
     from stabtree.tools.ci.baseline import BaselineWriter, changed, folder_of, placed, read_baseline, written
     from stabtree.tree.model import Severity
 

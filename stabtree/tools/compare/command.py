@@ -124,7 +124,7 @@ def _runs(path: str, how: LoadKeywords) -> list[tuple[str, Run]]:
         StabtreeError: where one can't be read.
     """
     from stabtree.loaders import load_run, load_runs
-    from stabtree.loaders.paths.several import expanded
+    from stabtree.loaders.paths.find import expanded
 
     files = expanded(path)
     if len(files) > 1:

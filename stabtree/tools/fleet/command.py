@@ -65,7 +65,7 @@ def scan(
 ) -> None:
     """Find every run below folders, diagnose each, and list the worst first, grouped by cause."""
     from stabtree.judging.codes import FOUND, OUR_FAULT
-    from stabtree.judging.stretch import stretch_of
+    from stabtree.loaders.paths.stretch import stretch_of
     from stabtree.tools.fleet.scan import scan as scanned
 
     gc.enable()  # a scan takes long, unlike other commands

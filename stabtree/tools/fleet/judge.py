@@ -12,18 +12,18 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.judge import Judging
 from stabtree.judging.outcome import Outcome
-from stabtree.judging.stretch import cut
-from stabtree.loaders.paths.contents import contents
-from stabtree.loaders.paths.options import LoadOptions
+from stabtree.loaders.paths.load import contents
+from stabtree.loaders.paths.read import LoadOptions
+from stabtree.loaders.paths.stretch import cut
 from stabtree.tools.fleet.record import Record, record_of
 from stabtree.tools.fleet.remote import is_address, read_remote, with_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree.judging.stretch import Ends
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.find import Unit
+    from stabtree.loaders.paths.stretch import Ends
 
 
 class Judged(NamedTuple):

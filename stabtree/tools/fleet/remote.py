@@ -15,17 +15,16 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked, stays_inside
 from stabtree.loaders import Loaded, load_runs
 from stabtree.loaders.folder import SETTINGS
-from stabtree.loaders.paths.contents import Contents, contents
-from stabtree.loaders.paths.find import MAX_TOGETHER, PLACES, Unit
-from stabtree.loaders.paths.inputs import with_inputs
-from stabtree.loaders.paths.kinds import PASSED_BY, is_copy, is_log, may_be_log
+from stabtree.loaders.paths.find import MAX_TOGETHER, PASSED_BY, PLACES, Unit, is_copy, is_log, may_be_log
+from stabtree.loaders.paths.load import Contents, contents
+from stabtree.loaders.paths.stored import with_inputs
 from stabtree.loaders.source import open_source
 from stabtree.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.loaders.paths.options import LoadOptions
+    from stabtree.loaders.paths.read import LoadOptions
 
 T = TypeVar("T")
 MAX_BYTES = 1 << 30  # of one file that is copied

@@ -20,9 +20,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean, near
 from stabtree.judging.judge import Judging
 from stabtree.loaders import check_options
-from stabtree.loaders.paths.find import Unit, listed, place
-from stabtree.loaders.paths.kinds import is_copy, is_log
-from stabtree.loaders.paths.several import expanded, units_of
+from stabtree.loaders.paths.find import Unit, expanded, is_copy, is_log, listed, place, units_of
 from stabtree.run import Run, Series
 from stabtree.tools.fleet import remote
 from stabtree.tools.fleet.judge import Judged, UnitJudge, failed
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from stabtree.judging.stretch import Ends
+    from stabtree.loaders.paths.stretch import Ends
     from stabtree.tools.fleet.record import Record
 
 ENGINES = ("processes", "serial", "dask")

@@ -15,7 +15,7 @@ from stabtree.common.stats import interval
 from stabtree.common.text import clean
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders.folder import MAX_DEPTH, is_file
-from stabtree.loaders.paths.several import expanded
+from stabtree.loaders.paths.find import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

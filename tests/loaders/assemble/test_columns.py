@@ -8,7 +8,6 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.metrics.table import match
 from stabtree.run import ColumnUse, Run
 from tests.loaders.make import points, write
 
@@ -48,28 +47,6 @@ def test_the_best_alias_wins(tmp_path: Path) -> None:
     run = load_run(write(tmp_path, "step,train/loss,loss\n0,1,2\n1,1,2\n"))
     assert points(run)["loss"] == [(0, 2), (1, 2)]
     assert uses(run)["train/loss"].why == "loss is read from loss"
-
-
-def test_a_far_denser_column_wins(tmp_path: Path) -> None:
-    """`train/loss` at evaluations only gives way to the loss of every step."""
-    rows = "".join(f"{i},{i if i % 10 == 0 else ''},{100 + i}\n" for i in range(50))
-    run = load_run(write(tmp_path, "step,train/loss,train/step_loss\n" + rows))
-    assert run.series["loss"].origin == "train/step_loss"
-    assert uses(run)["train/loss"].why == "loss is read from train/step_loss, which has far more values"
-
-
-def test_a_column_that_was_never_logged_gives_way(tmp_path: Path) -> None:
-    """An empty column carries nothing, whatever its name."""
-    run = load_run(write(tmp_path, "step,loss,train_loss,grad_norm\n0,,1,\n1,,1,\n"))
-    assert run.series["loss"].origin == "train_loss"
-    assert uses(run)["grad_norm"].why == "never logged"
-    assert "grad_norm" not in run.series
-
-
-def test_nonfinite_values_are_counted(tmp_path: Path) -> None:
-    """First and last are of the finite values; the others are counted."""
-    run = load_run(write(tmp_path, "step,loss\n0,nan\n1,4\n2,3\n3,inf\n4,nan\n"))
-    assert uses(run)["loss"] == ColumnUse("loss", "loss", "", 5, 4.0, 3.0, 3, role="loss")
 
 
 def test_a_column_can_be_named(tmp_path: Path) -> None:
@@ -116,13 +93,6 @@ def test_no_loss_lists_what_is_there(tmp_path: Path, header: str, hint: str) -> 
     assert caught.value.hint == hint
 
 
-def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
-    """The first of two columns with one name is read."""
-    run = load_run(write(tmp_path, "step,loss,loss,\n0,1,2,3\n1,1,2,3\n"))
-    assert points(run)["loss"] == [(0, 1), (1, 1)]
-    assert [use.name for use in run.sources[0].columns] == ["step", "loss", "loss (2)", "column 4"]
-
-
 def test_thousands_of_columns(tmp_path: Path) -> None:
     """A log with every layer's norms is read without squares of its width."""
     names = [f"grad_norm/layer{i}" for i in range(3000)]
@@ -136,35 +106,12 @@ def test_names_from_a_file_are_harmless(tmp_path: Path) -> None:
     assert run.sources[0].columns[2].name == "red"
 
 
-@pytest.mark.parametrize("name", ["value_loss", "kl_loss", "aux_loss", "box_loss", "loss/aux", "critic/vf_loss"])
-def test_false_friends_are_no_training_loss(name: str) -> None:
-    """A part of the loss, or another network's, is not the loss."""
-    found = match(name)
-    assert found is None or found[0] != "loss"
-
-
-@pytest.mark.parametrize("name", ["global_step", "update_step", "num_updates", "trainer/global_step", "optimizer_step"])
-def test_optimizer_steps_count_before_micro_batches(tmp_path: Path, name: str) -> None:
-    """Where both stand in a row, `step` counts what the accumulation makes of one update."""
-    rows = "".join(f"{4 * i},{i},{4 - i / 50}\n" for i in range(20))
-    run = load_run(write(tmp_path, f"step,{name},loss\n{rows}"))
-    assert run.sources[0].steps_from == name
-    assert run.last_step == 19
-
-
 def test_a_sparse_or_broken_better_name_gives_way(tmp_path: Path) -> None:
     """A count that most rows lack, or that holds fractions, is no index."""
     sparse = "".join(f"{i},{i // 10 if i % 10 == 0 else ''},{4 - i / 50}\n" for i in range(20))
     assert load_run(write(tmp_path, f"step,global_step,loss\n{sparse}")).last_step == 19
     fractions = "".join(f"{i},{i / 7},{4 - i / 50}\n" for i in range(20))
     assert load_run(write(tmp_path, f"step,update_step,loss\n{fractions}")).sources[0].steps_from == "step"
-
-
-def test_nemo_logs_a_running_mean_beside_its_loss(tmp_path: Path) -> None:
-    """`reduced_train_loss` is the loss of the step over all ranks."""
-    rows = "".join(f"{i},{3},{4 - i / 50}\n" for i in range(20))
-    run = load_run(write(tmp_path, f"step,loss,reduced_train_loss\n{rows}"))
-    assert run.series["loss"].origin == "reduced_train_loss"
 
 
 @pytest.mark.parametrize(

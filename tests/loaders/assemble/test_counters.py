@@ -37,23 +37,6 @@ def test_runs_appended_to_one_file_are_told_apart(tmp_path: Path, name: str, for
     assert len(wrong) <= (1 - MIN_RIGHT) * len(made), wrong
 
 
-def test_the_steps_of_episodes_are_one_row_an_episode(tmp_path: Path) -> None:
-    """The reward is summed up, and the length kept; a run is what holds all of them."""
-    rows = [
-        f"episode: {e}, step: {s}, reward: {2 if s else 0.5}, done: False\n" for e in range(12) for s in range(e + 5)
-    ]
-    run = load_run(write(tmp_path, "".join(rows), "train.log"))
-    assert run.series["reward"].steps.tolist() == list(range(12))
-    assert run.series["reward"].values.tolist() == [2 * (e + 4) + 0.5 for e in range(12)]
-
-
-def test_the_return_of_an_episode_is_not_summed_up_again(tmp_path: Path) -> None:
-    """A reward that is a sum already has the value of the last step."""
-    rows = [f"{e},{s},{s + 1}.5\n" for e in range(12) for s in range(e + 5)]
-    run = load_run(write(tmp_path, "episode,step,total_reward\n" + "".join(rows)))
-    assert run.series["reward"].values.tolist() == [e + 5.5 for e in range(12)]
-
-
 @pytest.mark.parametrize("header", ["episode,steps,reward", "steps,episode,reward"])
 def test_the_length_of_an_episode_counts_no_steps(tmp_path: Path, header: str) -> None:
     """It goes up and down while the episodes are counted."""
@@ -63,13 +46,6 @@ def test_the_length_of_an_episode_counts_no_steps(tmp_path: Path, header: str) -
     run = load_run(write(tmp_path, header + "\n" + text), columns={"reward": "reward"})
     assert run.sources[0].steps_from == "episode"
     assert len(run.series["reward"]) == 60
-
-
-def test_an_evaluation_beside_each_epoch_leaves_the_steps_alone(tmp_path: Path) -> None:
-    """Keras writes its evaluations at the count of batches, between rows at the count of epochs."""
-    rows = "".join(f"{epoch},{4 - epoch / 10},\n{epoch * 15 % 400 + 7},,{5 - epoch / 10}\n" for epoch in range(30))
-    run = load_run(write(tmp_path, "step,loss,eval_loss\n" + rows))
-    assert run.series["loss"].steps.tolist() == list(range(30))
 
 
 @pytest.mark.parametrize(

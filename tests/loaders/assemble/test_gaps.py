@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -35,19 +35,6 @@ def test_a_loss_that_comes_back(tmp_path: Path) -> None:
     """A stretch in the middle is a gap that ends."""
     rows: list[Row] = [{"step": i * 10, "lr": 0.1} | ({} if 30 <= i < 40 else {"loss": 1.0}) for i in range(100)]
     assert gaps(tmp_path, *rows) == (Gap("loss", 300, 390, 10, at_end=False),)
-
-
-def test_empty_cells_of_a_csv(tmp_path: Path) -> None:
-    """A frame writes a NaN as an empty cell, in rows that may hold nothing else."""
-    rows = "".join(f"{i * 100},{'' if i >= 40 else 2.5}\n" for i in range(60))
-    run = load_run(write(tmp_path, "step,loss\n" + rows))
-    assert run.gaps == (Gap("loss", 4000, 5900, 20, at_end=True),)
-
-
-def test_a_single_missing_value_is_no_gap(tmp_path: Path) -> None:
-    """Two lost rows are not yet silence."""
-    rows: list[Row] = [{"step": i, "lr": 0.1} | ({} if i in (20, 21) else {"loss": 1.0}) for i in range(50)]
-    assert gaps(tmp_path, *rows) == ()
 
 
 def eval_rows(i: int) -> list[Row]:
@@ -94,12 +81,6 @@ def test_a_last_row_of_the_rate_alone_is_no_gap(tmp_path: Path, last: Row) -> No
     assert ("The last row, of step 100, holds no loss." in run.notes) == ("lr" in last)
 
 
-def test_a_last_row_of_training_without_a_loss_is_a_gap(tmp_path: Path) -> None:
-    """Where a gradient was logged, a step was made, and its loss is missing."""
-    rows: list[Row] = [{"step": i, "loss": 1.0, "grad_norm": 0.1} for i in range(100)]
-    assert gaps(tmp_path, *rows, {"step": 100, "grad_norm": 0.1}) == (Gap("loss", 100, 100, 1, at_end=True),)
-
-
 @pytest.mark.parametrize("row", [{"lr": 0.1}, {}])
 def test_a_last_row_without_the_norm_that_was_due_is_a_gap(tmp_path: Path, row: Row) -> None:
     """A frame leaves loss and grad_norm empty where both are NaN; a summary at no step of the log's is none."""
@@ -119,17 +100,3 @@ def test_cells_that_are_empty_at_random_are_no_gap(tmp_path: Path) -> None:
     assert any("loss is missing here and there: in 1" in note for note in run.notes)
     silent: list[Row] = [row if not 900 <= row["step"] < 920 else {"step": row["step"], "lr": 0.1} for row in rows]
     assert [(gap.first_step, gap.rows) for gap in gaps(tmp_path, *silent)] == [(900, 20)]
-
-
-@pytest.mark.parametrize("empty", [{"loss": None}, {"loss": "oops"}])
-def test_a_log_that_holds_one_loss_yet(tmp_path: Path, empty: dict[str, Any]) -> None:
-    """A young log whose only loss came a row ago, and whose last row has none, is read; nothing has stopped in it."""
-    rows = [{"step": i, "lr": 0.1, **empty} for i in range(5)]
-    assert gaps(tmp_path, *rows, {"step": 5, "lr": 0.1, "loss": 2.5}, {"step": 6, "lr": 0.1}) == ()
-
-
-def test_rows_of_unknown_evaluations_are_no_gap(tmp_path: Path) -> None:
-    """A long evaluation at the end of a log, batch by batch, does not mean that the loss stopped."""
-    rows = "".join(f"{step},{4 - step / 50},\n" for step in range(40))
-    rows += "".join(f"{step},,{step % 3}\n" for step in range(40, 400))
-    assert not load_run(write(tmp_path, f"step,loss,val_iou_batch\n{rows}")).gaps

@@ -10,10 +10,9 @@ import pytest
 
 from stabtree import diagnose, load_run
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders.assemble.misread import misread
+from stabtree.loaders.assemble.columns import _misread
 from stabtree.loaders.table import Column
 from stabtree.report.full import full
-from stabtree.report.inspect import inspect_dict, inspect_text
 from stabtree.report.json import to_dict
 from stabtree.report.screen import headline
 from stabtree.tree.load import load_trees
@@ -58,22 +57,6 @@ def test_no_green_verdict_rests_on_misread_values(tmp_path: Path, change: Callab
     assert verdict(run) not in ("ok", "note")
 
 
-def test_what_was_found_is_told_all_the_same(tmp_path: Path) -> None:
-    """Misread values take no alarm away."""
-    run = load(tmp_path, lambda cell: f"-{cell}")
-    lines = [f"{i},{'nan' if i >= 300 else value}" for i, value in enumerate(run.series["loss"].values.tolist())]
-    broken = load_run(write(tmp_path, "step,loss\n" + "\n".join(lines) + "\n", "broken.csv"))
-    assert verdict(broken) == "critical"
-
-
-@pytest.mark.parametrize("share", [0.0, 0.02])
-def test_a_few_odd_values_are_left_to_the_tree(tmp_path: Path, share: float) -> None:
-    """Less than a twentieth proves nothing."""
-    odd = np.random.default_rng(4).random(600) < share
-    run = load(tmp_path, lambda cell: cell.replace(".", ""), odd)
-    assert not any("decimal point" in note for note in run.notes)
-
-
 def test_what_may_well_be_logged_is_not_misread() -> None:
     """Neither a loss that blows up, nor one around 0 or below it, nor numbers that are whole, all or for their size."""
     rng = np.random.default_rng(5)
@@ -89,19 +72,7 @@ def test_what_may_well_be_logged_is_not_misread() -> None:
         np.random.default_rng(6).lognormal(16, 2, 600).astype(np.float32).astype(np.float64),
         np.array([float(f"{value:.6g}") for value in np.random.default_rng(7).lognormal(9, 3, 600)]),
     ):
-        assert misread(Column(values), "loss") is None
-
-
-@pytest.mark.parametrize("share", [0.08, 0.3, 0.6])
-@pytest.mark.parametrize("rows", [120, 600])
-def test_flipped_signs_show_in_a_noisy_loss(share: float, rows: int) -> None:
-    """Whatever their share, as long as the loss scatters by less than its level."""
-    rng = np.random.default_rng(8)
-    values = falling(rows) * np.exp(rng.normal(0, 0.2, rows))
-    values[rng.random(rows) < share] *= -1
-    found = misread(Column(values), "loss")
-    assert found is not None
-    assert found.signs.tolist() == (values < 0).tolist()
+        assert _misread(Column(values), "loss") is None
 
 
 def test_cells_of_other_kinds_are_counted(tmp_path: Path) -> None:
@@ -112,27 +83,6 @@ def test_cells_of_other_kinds_are_counted(tmp_path: Path) -> None:
     assert len(run.series["loss"]) == 30
     assert "Cells of loss that are not numbers: 30, not logged (line 2: '[1.2]')." in run.notes
     assert run.sources[0].columns[1].misread == 30
-
-
-def test_flags_stay_numbers(tmp_path: Path) -> None:
-    """What is logged as true or false is read as 1 or 0."""
-    rows = [{"step": i, "loss": 2.5, "activation_finite/a": i < 5} for i in range(9)]
-    run = load_run(write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "a.jsonl"))
-    assert run.series["activation_finite/a"].values.tolist() == [1.0] * 5 + [0.0] * 4
-
-
-def test_a_date_makes_no_decimal_comma_a_separator(tmp_path: Path) -> None:
-    """`03.12.2024;0;3,007` holds the loss 3.007."""
-    run = load_run(write(tmp_path, "Datum;step;loss\n" + "".join(f"03.12.2024;{i};2,99{i}\n" for i in range(9))))
-    assert run.series["loss"].values.tolist() == [pytest.approx(2.99 + i / 1000) for i in range(9)]
-
-
-def test_no_green_verdict_rests_on_half_of_the_rows(tmp_path: Path) -> None:
-    """Rows that are left out for their negative step are misread like any other."""
-    lines = [f"{i if i % 2 else -i - 2},{cell}" for i, cell in enumerate(LOSS)]
-    run = load_run(write(tmp_path, "step,loss\n" + "\n".join(lines) + "\n"))
-    assert any("impossible step in step: 300 skipped" in note for note in run.notes)
-    assert verdict(run) == "unknown"
 
 
 ARABIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
@@ -171,21 +121,6 @@ def test_what_python_alone_takes_for_a_number_is_none(
     assert verdict(run) == "unknown"
 
 
-def test_truths_are_no_losses_in_columns_and_cells(tmp_path: Path) -> None:
-    """Booleans are counted in an object of columns, in a manifest and in a CSV as in JSON lines."""
-    cells: list[object] = [2.5 if i % 2 else True for i in range(60)]
-    columns = {"step": [*range(60)], "loss": cells}
-    table = "step,loss\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells))
-    for name, content in (
-        ("a.json", json.dumps(columns)),
-        ("manifest.json", json.dumps({"series": columns})),
-        ("a.csv", table),
-    ):
-        run = load_run(write(tmp_path, content, name))
-        assert len(run.series["loss"]) == 30
-        assert "Cells of loss that are not numbers: 30, not logged" in run.notes[0]
-
-
 def test_keys_that_stand_twice_are_told(tmp_path: Path) -> None:
     """Parsers keep the last of two values of one key: the run says so."""
     lines = "".join(f'{{"step": {i}, "loss": 2.5, "loss": 9.5}}\n' for i in range(9))
@@ -208,20 +143,6 @@ def test_no_loss_is_read_a_thousand_times_as_large(tmp_path: Path, other: str, m
     assert len(run.series["loss"]) == 600
 
 
-def test_three_digits_everywhere(tmp_path: Path) -> None:
-    """`0;3,010;0,001` is a row of three cells, not a header."""
-    run = load_run(write(tmp_path, "step;loss;lr\n" + "".join(f"{i};3,01{i};0,001\n" for i in range(9))))
-    assert run.series["loss"].values.tolist() == [pytest.approx(3.01 + i / 1000) for i in range(9)]
-
-
-def test_negative_steps_of_a_text_log_are_told(tmp_path: Path) -> None:
-    """A line that names the step -300 is not one of the step before it."""
-    lines = "".join(f"step: {i - 300} loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
-    run = load_run(write(tmp_path, lines, "a.log"))
-    assert run.sources[0].skipped_count == 300
-    assert verdict(run) == "unknown"
-
-
 def without_steps(keep: Callable[[int], bool]) -> str:
     """A text log of which some lines name no step."""
     return "".join(f"{f'step {i} ' if keep(i) else ''}loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
@@ -237,21 +158,6 @@ def test_rows_without_a_step_stand_between_those_with_one(tmp_path: Path, every:
         run = load_run(write(tmp_path, content, name))
         assert run.series["loss"].steps.tolist() == [*range(600)]
         assert any("placed evenly between" in note for note in run.notes)
-
-
-def test_rows_whose_step_nothing_tells_leave_the_run_unjudged(tmp_path: Path) -> None:
-    """From step 300 on no line names one: these losses are counted, and no green verdict rests on the others."""
-    run = load_run(write(tmp_path, without_steps(lambda i: i < 300), "a.log"))
-    assert any("hides 300 values of the loss" in note for note in run.notes)
-    assert verdict(run) == "unknown"
-
-
-def test_rows_for_which_there_are_no_steps_are_numbered(tmp_path: Path) -> None:
-    """Four lines of each step, of which the first names it: every one of them is kept."""
-    lines = "".join(f"{f'step {i // 4} ' if i % 4 == 0 else ''}loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
-    run = load_run(write(tmp_path, lines, "a.log"))
-    assert run.series["loss"].steps.tolist() == [*range(600)]
-    assert any("numbered" in note for note in run.notes)
 
 
 def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:
@@ -270,18 +176,6 @@ def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:
     assert f"{np.count_nonzero(ODD)} of 600 lines could not be read" in headline(unread)
     short = diagnose(load_run(write(tmp_path, as_csv(LOSS[:2]))))
     assert "Nothing wrong in §1; §2 and §4 not judged" in headline(short)
-
-
-def test_inspect_counts_misread_cells(tmp_path: Path) -> None:
-    """On the screen in a column of their own where there are any, and in the JSON."""
-    run = load(tmp_path, lambda _cell: "oops")
-    count = int(np.count_nonzero(ODD))
-    assert f" {count}" in next(line for line in inspect_text(run).splitlines() if line.startswith(" loss"))
-    titles = [
-        line for run_ in (run, load(tmp_path, str)) for line in inspect_text(run_).splitlines() if "not finite" in line
-    ]
-    assert ["misread" in line for line in titles] == [True, False]
-    assert [use["misread"] for use in inspect_dict(run)["sources"][0]["columns"]] == [0, count]
 
 
 def test_a_loss_without_a_single_number_is_shown(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.conftest import falling
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.run import Run, Series
+    from stabtree.run import Run
 
 ROWS = 200
 AT = np.arange(ROWS)
@@ -90,76 +90,3 @@ def test_a_norm_times_the_scale_is_divided_by_it(tmp_path: Path) -> None:
     assert "clip-before-unscale-measured" in {finding.leaf.id for finding in diagnose(run).findings}
     clipped = replace(run, config={**run.config, "grad_clip": Setting(1.0, "test")})
     assert "clip-before-unscale" in {finding.leaf.id for finding in diagnose(clipped).findings}
-
-
-def test_a_norm_that_is_unscaled_already_stays(tmp_path: Path) -> None:
-    """It does not follow the scale."""
-    scale = 4096.0 * 2.0 ** (AT // 20 % 8)
-    run = written(tmp_path, "fp16", loss=falling(ROWS), grad_norm=NORM, loss_scale=scale)
-    norm = run.get("grad_norm")
-    assert norm is not None
-    assert norm.values == pytest.approx(NORM)
-
-
-NOTHING = {
-    # after numbers: what is broken is NaN, at the end of the log and inside of it
-    "csv": ("step,loss,lr\n", "{step},{word},0.1\n", ("None", "-", "--", "n/a", "NA"), "csv"),
-    "json lines": ("", '{{"step": {step}, "loss": {word}, "lr": 0.1}}\n', ("null", '"None"', '"-"'), "jsonl"),
-    "text": ("", "step {step} loss: {word} lr: 0.1\n", ("None", "null", "n/a"), "log"),
-    "text without signs": ("", "step {step} loss {word} lr 0.1\n", ("None", "null", "n/a"), "log"),
-    "dicts": ("", "{{'step': {step}, 'loss': {word}, 'lr': 0.1}}\n", ("None",), "log"),
-}
-LOSS = [f"{3 - step / 50:.4f}" for step in range(60)]
-
-
-def loss_of(tmp_path: Path, name: str, text: str) -> Series:
-    """The loss that is read from a log."""
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    return load_run(tmp_path / name).series["loss"]
-
-
-@pytest.mark.parametrize("kind", NOTHING)
-def test_a_word_for_nothing_after_numbers_is_nan(tmp_path: Path, kind: str) -> None:
-    """Each of them, in three rows at the end."""
-    head, row, words, ending = NOTHING[kind]
-    for word in words:
-        cells = [*LOSS[:57], word, word, word]
-        text = head + "".join(row.format(step=step, word=cell) for step, cell in enumerate(cells))
-        loss = loss_of(tmp_path, f"a.{ending}", text)
-        assert np.isnan(loss.values[-3:]).all()
-        assert np.isfinite(loss.values[:-3]).all()
-
-
-@pytest.mark.parametrize("kind", NOTHING)
-def test_a_loss_that_is_logged_at_intervals_stays_sparse(tmp_path: Path, kind: str) -> None:
-    """The same words between its numbers mean nothing, and no line of them is one that can't be read."""
-    head, row, words, ending = NOTHING[kind]
-    for word in words:
-        cells = [cell if step % 4 == 0 else word for step, cell in enumerate(LOSS)]
-        text = head + "".join(row.format(step=step, word=cell) for step, cell in enumerate(cells))
-        assert len(loss_of(tmp_path, f"a.{ending}", text)) == 15
-        assert load_run(tmp_path / f"a.{ending}").sources[0].skipped_count == 0
-
-
-@pytest.mark.parametrize(
-    "last",
-    [
-        "60,-,-,0.9",  # a test at the end
-        "60,None,None,None",  # a row that says nothing at all
-        "60,,,",
-    ],
-)
-def test_a_row_of_another_kind_holds_no_nan(tmp_path: Path, last: str) -> None:
-    """An evaluation every tenth row, in a row of its own, and the last row of the log."""
-    rows = []
-    for step, cell in enumerate(LOSS):
-        rows.append(f"{step},{cell},0.1,None")
-        if step % 10 == 9:
-            rows.append(f"{step},None,None,{cell}")
-    assert np.isfinite(loss_of(tmp_path, "a.csv", "\n".join(("step,loss,lr,val", *rows, last, ""))).values).all()
-
-
-def test_none_is_nothing_in_memory() -> None:
-    """A caller who means NaN has one to give."""
-    records = [{"step": step, "loss": None if step > 50 else 3 - step / 50} for step in range(60)]
-    assert len(load_run(records).series["loss"]) == 51

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,24 +29,6 @@ def test_rank_files_are_averaged(tmp_path: Path) -> None:
     assert run.notes[0] == "The files are 2 ranks of one run: its series are the mean over the ranks."
 
 
-def test_a_nan_on_one_rank_is_a_nan_of_the_run(tmp_path: Path) -> None:
-    """The mean hides no NaN."""
-    run = load_run(rank_file(tmp_path, "rank0.csv", ["1", "2"]), rank_file(tmp_path, "rank1.csv", ["1", "nan"]))
-    assert math.isnan(run.series["loss"].values[1])
-
-
-def test_the_batch_is_that_of_the_first_rank(tmp_path: Path) -> None:
-    """Batch ids have no mean."""
-    run = load_run(rank_file(tmp_path, "rank0.csv", ["1", "2"]), rank_file(tmp_path, "rank1.csv", ["1", "2"]))
-    assert run.series["batch_id"].values.tolist() == run.ranks["0"]["batch_id"].values.tolist()
-
-
-def test_a_rank_that_stops_early(tmp_path: Path) -> None:
-    """Steps that only one rank reached are that rank's."""
-    run = load_run(rank_file(tmp_path, "rank0.csv", ["1", "2", "3"]), rank_file(tmp_path, "rank1.csv", ["3"]))
-    assert points(run)["loss"] == [(0, 2), (1, 2), (2, 3)]
-
-
 def test_a_rank_column(tmp_path: Path) -> None:
     """Interleaved rows of several ranks are not steps that go back."""
     rows = "".join(f"{i},{rank},{rank + i}\n" for i in range(5) for rank in (0, 1))
@@ -61,11 +42,6 @@ def test_the_rank_of_a_matrix_is_no_rank(tmp_path: Path) -> None:
     """A metric that happens to be called rank does not split the run."""
     rows = "".join(f"{i},{7.5 - i / 10},1\n" for i in range(20))
     assert not load_run(write(tmp_path, "step,rank,loss\n" + rows)).ranks
-
-
-def test_one_rank_only_is_no_rank_run(tmp_path: Path) -> None:
-    """A rank column that never changes says nothing."""
-    assert not load_run(write(tmp_path, "step,rank,loss\n0,0,1\n1,0,2\n")).ranks
 
 
 @pytest.mark.parametrize("overlap", [0, 2])

@@ -38,13 +38,6 @@ def test_runs_appended_to_one_file_are_asked_for(tmp_path: Path) -> None:
     assert [len(load_run(path, run=str(run)).series["loss"]) for run in (1, 2, 3)] == [40, 60, 30]
 
 
-def test_a_longer_run_before_a_shorter_is_two_runs(tmp_path: Path) -> None:
-    """The second can't be the first made up for: the first got further."""
-    path = write(tmp_path, log(stretch(0, 60, 4, 2), stretch(0, 20, 4, 3)))
-    with pytest.raises(StabtreeError, match="holds 2 runs"):
-        load_run(path)
-
-
 @pytest.mark.parametrize("crashed", [8, 40])
 def test_a_restart_from_scratch_is_another_attempt(tmp_path: Path, crashed: int) -> None:
     """What an attempt logged before it crashed is judged by itself, with a note which rows it is."""
@@ -64,13 +57,6 @@ def test_an_attempt_of_a_few_rows_that_is_done_again_is_no_run(tmp_path: Path, c
     assert f"An attempt of 5 rows, given up at {counter} 4 and begun anew, is not read." in run.notes
 
 
-def test_an_attempt_of_a_few_rows_that_diverged_is_a_run(tmp_path: Path) -> None:
-    """Its NaN is evidence."""
-    path = write(tmp_path, log(["0,4,1e-3\n", "1,nan,1e-3\n", "2,nan,1e-3\n"], stretch(0, 80, 4, 1)))
-    with pytest.raises(StabtreeError, match="holds 2 runs"):
-        load_run(path)
-
-
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_a_short_last_run_is_never_merged_into_the_one_before(tmp_path: Path, rows: int) -> None:
     """However few rows it has: it is being written, perhaps."""
@@ -85,25 +71,6 @@ def test_an_attempt_that_ended_in_nan_is_never_replaced(tmp_path: Path) -> None:
     assert np.isnan(load_run(path, run="1").series["loss"].values[-1])
 
 
-@pytest.mark.parametrize(
-    "second",
-    [
-        pytest.param(stretch(20, 80, 3.2, 1), id="from a checkpoint"),
-        pytest.param(stretch(1, 30, 2, 1.9), id="near the start"),
-    ],
-)
-def test_a_resume_is_no_new_run(tmp_path: Path, second: list[str]) -> None:
-    """What goes back to a checkpoint replaces what came after it."""
-    run = load_run(write(tmp_path, log(stretch(0, 40, 4, 2), second)))
-    assert len(run.resumes) == 1
-
-
-def test_steps_within_the_epoch_are_no_runs(tmp_path: Path) -> None:
-    """Batches that are counted anew in each epoch."""
-    rows = [f"{epoch},{i},{4 - epoch - i / 20}\n" for epoch in range(4) for i in range(10)]
-    assert len(load_run(write(tmp_path, "epoch,step,loss\n" + "".join(rows))).series["loss"]) == 40
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_steps_within_epochs_that_nobody_numbers_are_counted_on(tmp_path: Path, noise: float) -> None:
     """The steps fall back as often as there are epochs, each time after as many, and the loss goes on."""
@@ -115,31 +82,10 @@ def test_steps_within_epochs_that_nobody_numbers_are_counted_on(tmp_path: Path, 
     assert "The steps in column step begin again in each of 20 epochs: they are counted on." in run.notes
 
 
-def test_attempts_of_one_length_are_no_epochs(tmp_path: Path) -> None:
-    """Where the loss is back at its start they are runs, however alike."""
-    path = write(tmp_path, "step,loss\n" + "".join(f"{i % 50},{4 - i % 50 / 20}\n" for i in range(200)))
-    with pytest.raises(StabtreeError, match="holds 4 runs"):
-        load_run(path)
-
-
 def test_epochs_that_begin_again_are_runs(tmp_path: Path) -> None:
     """Keras appends to its file when the script is started again."""
     rows = [f"{epoch},{4 - epoch / 20}\n" for _ in range(3) for epoch in range(20)]
     with pytest.raises(StabtreeError, match="holds 3 runs"):
-        load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
-
-
-def test_a_run_begun_anew_after_its_first_epoch_hides_no_other(tmp_path: Path) -> None:
-    """The first epoch twice does not keep what begins anew later from being a run of its own."""
-    rows = [f"{epoch},{4 - epoch / 20}\n" for count in (1, 20, 20) for epoch in range(count)]
-    with pytest.raises(StabtreeError, match="holds 2 runs"):
-        load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
-
-
-def test_rows_within_an_epoch_are_no_runs(tmp_path: Path) -> None:
-    """A log with two rows in each epoch is taken apart where the epochs begin again, and nowhere else."""
-    rows = [f"{epoch},{4 - epoch / 20}\n" for _ in range(2) for epoch in range(20) for _ in range(2)]
-    with pytest.raises(StabtreeError, match="holds 2 runs"):
         load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
 
 
@@ -161,12 +107,6 @@ def test_a_column_names_the_runs(tmp_path: Path, name: str) -> None:
     run = load_run(path, run="adam-b")
     assert (run.name, len(run.series["loss"]), run.series["loss"].values[0]) == ("adam-b", 20, 3)
     assert load_run(path, run="sgd-a").sources[0].columns[0].why == "names the run"
-
-
-def test_one_name_in_every_row_is_one_run(tmp_path: Path) -> None:
-    """And so is an id that is new in every row."""
-    rows = [f"a,{step},{step}-x,{4 - step / 100}\n" for step in range(20)]
-    assert len(load_run(write(tmp_path, "run,step,trial_id,loss\n" + "".join(rows))).series["loss"]) == 20
 
 
 def test_a_wandb_export_of_several_runs(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
@@ -57,24 +56,12 @@ def test_step_columns_by_name(tmp_path: Path, name: str) -> None:
     assert not run.notes
 
 
-def test_epochs_stand_in_for_steps(tmp_path: Path) -> None:
-    """Without a step, whole rising epochs count."""
-    run = load(tmp_path, "epoch,loss", "1,2", "2,1")
-    assert steps(run) == [1, 2]
-    assert run.notes == ("No column holds the step: epoch is used instead.",)
-
-
 @pytest.mark.parametrize("rows", [("0.5,2", "0.9,1"), ("1,2", "1,1")])
 def test_epochs_that_do_not_rise_are_no_steps(tmp_path: Path, rows: Sequence[str]) -> None:
     """Rounded or repeated epochs would give rows the same step: rows are counted instead."""
     run = load(tmp_path, "epoch,loss", *rows)
     assert steps(run) == [0, 1]
     assert run.sources[0].steps_from == "row number"
-
-
-def test_epochs_out_of_order_are_put_in_order(tmp_path: Path) -> None:
-    """A log that tells its newest epoch first is read from its first one."""
-    assert steps(load(tmp_path, "epoch,loss", "3,1", "2,2", "1,3")) == [1, 2, 3]
 
 
 def test_rows_are_counted_where_nothing_else_is(tmp_path: Path) -> None:
@@ -93,36 +80,12 @@ def test_steps_within_the_epoch_are_no_steps(tmp_path: Path) -> None:
     assert run.sources[0].restarts.startswith("starts again in each 'epoch' = epochs, sure")
 
 
-def test_fractions_are_no_steps(tmp_path: Path) -> None:
-    """A column of fractions is not rounded to steps."""
-    assert load(tmp_path, "step,loss", "0.1,2", "0.2,1").sources[0].steps_from == "row number"
-
-
-def test_whole_floats_are_steps(tmp_path: Path) -> None:
-    """A frame writes 10.0 once a column had an empty cell."""
-    assert steps(load(tmp_path, "step,loss", "10.0,2", "2e1,1")) == [10, 20]
-
-
 @pytest.mark.parametrize("cell", ["nan", "inf", "-5", "1e300", "12.5"])
 def test_impossible_steps_are_skipped(tmp_path: Path, cell: str) -> None:
     """One broken step among many costs its row only."""
     run = load(tmp_path, "step,loss", *[f"{cell if i == 50 else i},1" for i in range(200)])
     assert steps(run) == [i for i in range(200) if i != 50]
     assert run.notes[0].startswith("Rows with an impossible step in step: 1 skipped")
-
-
-def test_a_row_without_a_step_takes_the_one_before(tmp_path: Path) -> None:
-    """An eval row that follows its train row belongs to its step."""
-    run = load(tmp_path, "step,loss,eval_loss", "10,2,", ",,1.9", "20,1,")
-    assert points(run)["eval_loss"] == [(10, 1.9)]
-    assert run.notes == ("Rows without a step in column step: 1, read with the step of the row before.",)
-
-
-def test_train_and_eval_rows_merge(tmp_path: Path) -> None:
-    """Two rows of one step are one point of each metric, without a note."""
-    run = load(tmp_path, "step,loss,eval_loss", "0,2,", "0,,3", "10,1,")
-    assert points(run) == {"loss": [(0, 2), (10, 1)], "eval_loss": [(0, 3)]}
-    assert not run.notes
 
 
 def test_the_later_of_two_values_counts(tmp_path: Path) -> None:
@@ -161,35 +124,6 @@ def test_a_resume_takes_its_eval_rows_along(tmp_path: Path) -> None:
     assert run.resumes == (Resume(40, 20, 5),)
 
 
-def test_several_resumes(tmp_path: Path) -> None:
-    """Each resume is recorded, one within the stretch of another too."""
-    order = [*range(10), *range(5, 9), *range(3, 12)]
-    run = load(tmp_path, "step,loss", *[f"{step},{place}" for place, step in enumerate(order)])
-    assert [(item.from_step, item.to_step) for item in run.resumes] == [(9, 5), (8, 3)]
-    assert steps(run) == list(range(12))
-    assert run.series["loss"].values.tolist() == [0, 1, 2, *range(14, 23)]
-
-
-def test_a_fresh_start_is_no_resume() -> None:
-    """What goes back to the first step replaces all before it: the last run is read, and a note tells of the others."""
-    past = history(np.array([*range(20, 200, 20), *range(100, 300, 20), *range(20, 80, 20), *range(20, 400, 20)]), None)
-    assert not past.resumes
-    assert past.keep is not None
-    assert np.count_nonzero(past.keep) == len(range(20, 400, 20))
-    assert past.notes == (
-        "The file holds 3 runs, each begun anew at the first step: the last is read (the others end at step 280, 60).",
-    )
-
-
-@pytest.mark.parametrize("order", [[1, 2, 4, 3, 5, 6], [1, 2, 3, 10, 4, 5, 6, 7], [5, 1, 2, 3], [1, 2, 3, 1]])
-def test_a_row_out_of_order_is_put_in_its_place(tmp_path: Path, order: list[int]) -> None:
-    """A stray row is no resume and costs nothing."""
-    run = load(tmp_path, "step,loss", *[f"{step},{place}" for place, step in enumerate(order)])
-    assert steps(run) == sorted(set(order))
-    assert not run.resumes
-    assert "Rows out of order: 1, put in the place of their step." in run.notes
-
-
 @pytest.mark.parametrize("every", [1, 10, 1000])
 @pytest.mark.parametrize("count", [40, 300])
 def test_rows_slightly_out_of_order_are_no_resumes(every: int, count: int) -> None:
@@ -200,12 +134,6 @@ def test_rows_slightly_out_of_order_are_no_resumes(every: int, count: int) -> No
     assert past.keep is None
     assert not past.resumes
     assert past.notes
-
-
-def test_a_short_resume_between_the_rows_is_one(tmp_path: Path) -> None:
-    """Rows that go back to steps between those before them fill no holes: they are another stretch."""
-    run = load(tmp_path, "step,loss", *[f"{step},1" for step in (*range(0, 100, 10), 65, 75, 85, 95, 105, 115)])
-    assert [(item.from_step, item.to_step) for item in run.resumes] == [(90, 65)]
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=80))
@@ -219,13 +147,6 @@ def test_only_rows_of_an_abandoned_stretch_go(order: list[int]) -> None:
         assert at[row + 1 :].min() <= at[row]
     begun_anew = any(note.startswith("The file holds") for note in past.notes)
     assert begun_anew or sum(item.replaced_rows for item in past.resumes) == np.count_nonzero(~keep)
-
-
-def test_a_shuffled_log_is_sorted(tmp_path: Path) -> None:
-    """A log in no order is put in order, in reasonable time."""
-    order = np.random.default_rng(0).permutation(20_000)
-    run = load(tmp_path, "step,loss", *[f"{step},{step}" for step in order])
-    assert run.series["loss"].values.tolist() == list(range(20_000))
 
 
 def test_the_step_column_can_be_named(tmp_path: Path) -> None:
@@ -242,17 +163,6 @@ def test_a_wrong_step_column_is_an_error(tmp_path: Path, name: str, problem: str
     with pytest.raises(StabtreeError) as caught:
         load(tmp_path, "step,tokens,words,loss", "0,100,a,2", "1,200,b,1", step_column=name)
     assert problem in caught.value.problem
-
-
-def test_one_row_is_a_run(tmp_path: Path) -> None:
-    """A run that died at once is still a run."""
-    assert steps(load(tmp_path, "step,loss", "0,nan")) == [0]
-
-
-def test_json_rows_without_a_step_key(tmp_path: Path) -> None:
-    """Rows of JSON without any step are counted."""
-    content = "".join(json.dumps({"loss": 3 - i}) + "\n" for i in range(3))
-    assert steps(load_run(write(tmp_path, content, "a.jsonl"))) == [0, 1, 2]
 
 
 def disordered(rows: list[str], how: str) -> list[str]:

@@ -16,7 +16,6 @@ from stabtree import StabtreeError
 from stabtree.loaders import find_runs, load_run, load_runs
 from tests.cli.command import run
 from tests.loaders.make import write
-from tests.loaders.make_binary import write_events
 from tests.loaders.paths.make import KINDS, LAYOUTS, failing, healthy
 
 if TYPE_CHECKING:
@@ -107,14 +106,6 @@ def test_every_file_with_numbers_is_judged_merged_or_named(tmp_path: Path) -> No
     assert len(found.loaded) == len(KINDS) + len(unread)
 
 
-def test_a_log_beyond_the_first_lines_of_a_text_is_found(tmp_path: Path) -> None:
-    """A file without the ending of a log is looked at whole where its first lines are prose."""
-    name, text = KINDS["text"](failing())
-    write(tmp_path, "Some words about the machine.\n" * 400 + text, "notes.txt")
-    assert len(load_run(tmp_path).series["loss"]) == 90
-    assert name == "train.log"
-
-
 def test_a_manifest_without_metrics_is_the_settings_of_the_log_beside_it(tmp_path: Path) -> None:
     """So are the configuration of a model, and that of an adapter."""
     write(tmp_path, KINDS["csv"](healthy())[1])
@@ -124,15 +115,6 @@ def test_a_manifest_without_metrics_is_the_settings_of_the_log_beside_it(tmp_pat
     config = load_run(tmp_path).config
     assert (config["lr"].value, config["lr"].source) == (0.003, "manifest.json")
     assert (config["accumulation_steps"].value, config["seed"].source) == (4, "config.json")
-
-
-def test_weights_of_a_model_do_not_say_how_it_was_trained(tmp_path: Path) -> None:
-    """Weights of 32 bits may be those of mixed precision, and the loss need not be over the vocabulary."""
-    write(tmp_path, KINDS["csv"](healthy())[1])
-    write(tmp_path, json.dumps({"model_type": "gpt2", "dtype": "float32", "vocab_size": 50257}), "config.json")
-    assert not load_run(tmp_path).config
-    write(tmp_path, json.dumps({"model_type": "gpt2", "dtype": "bfloat16"}), "config.json")
-    assert load_run(tmp_path).setting("dtype") == "bf16"
 
 
 def test_odd_files_neither_hang_nor_hide_a_log(tmp_path: Path) -> None:
@@ -160,12 +142,3 @@ def test_a_folder_of_a_thousand_logs_and_texts_loses_none(tmp_path: Path) -> Non
     found = find_runs(tmp_path)
     assert len(found.loaded) == 101
     assert len(found.ignored) == 900
-
-
-def test_events_of_two_runs_beside_a_text_log_are_three(tmp_path: Path) -> None:
-    """A log whose values no run holds is a run of its own."""
-    for number in range(2):
-        rows = [(step, {"train/loss": 4.0 + number - step / 100}) for step in range(30)]
-        write_events(tmp_path / f"version_{number}", rows, 1.7e9)
-    write(tmp_path, KINDS["text"](failing())[1], "train.log")
-    assert len(load_runs(tmp_path)) == 3

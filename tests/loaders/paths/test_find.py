@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +11,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_runs
 from stabtree.loaders.paths import find
-from stabtree.loaders.paths.find import Unit
-from stabtree.loaders.paths.several import units_of
-from tests.cli.command import run
-from tests.conftest import FIXTURES
-from tests.loaders.make_binary import events, wandb
+from tests.loaders.make_binary import events
 from tests.loaders.paths import logs
 from tests.loaders.tensorboard.test_events import rows as event_rows
 
@@ -53,26 +47,6 @@ def test_a_log_beside_folders_of_runs_hides_none(tmp_path: Path) -> None:
     assert names(tmp_path) == ["one", "sweep.csv", "two"]
 
 
-def test_copies_and_printed_logs_are_of_their_run(tmp_path: Path) -> None:
-    """States in checkpoints, and the printed log that tells the same losses, are no runs of their own."""
-    logs.printed(tmp_path / "run" / "train.log", 1)
-    logs.state(tmp_path / "run" / "out", 1)
-    for step in (20, 40):
-        logs.state(tmp_path / "run" / "out" / f"checkpoint-{step}", 1, step)
-    logs.state(tmp_path / "other" / "checkpoint-40", 2, 40)
-    assert names(tmp_path) == ["other", "run"]
-
-
-def test_a_run_that_parts_from_another_is_its_own(tmp_path: Path) -> None:
-    """Half the same losses, as of a run that went on from another one's checkpoint, make no copy."""
-    logs.csv(tmp_path / "metrics.csv", 1)
-    lines = (tmp_path / "metrics.csv").read_text(encoding="utf-8").splitlines()
-    changed = [*lines[:31], *(f"{line.split(',')[0]},{float(line.split(',')[1]) + 0.3:.5f}" for line in lines[31:])]
-    (tmp_path / "again").mkdir()
-    (tmp_path / "again" / "metrics.csv").write_text("\n".join(changed) + "\n", encoding="utf-8")
-    assert names(tmp_path) == ["again", "metrics.csv"]
-
-
 @pytest.mark.parametrize("count", [1, find.MAX_TOGETHER + 1])
 def test_files_that_a_manifest_names_are_no_runs_of_their_own(tmp_path: Path, count: int) -> None:
     """However many they are, and whatever their folder is called."""
@@ -91,15 +65,6 @@ def test_what_is_no_log_is_passed_by(tmp_path: Path) -> None:
     logs.csv(tmp_path / ".git" / "metrics.csv", 2)
     logs.csv(tmp_path / "node_modules" / "x" / "metrics.csv", 3)
     assert names(tmp_path) == ["."]
-
-
-def test_what_looks_like_a_log_and_is_none_is_named(tmp_path: Path) -> None:
-    """A file with the ending of a log that can't be read is a row with its reason, alone and beside others."""
-    logs.csv(tmp_path / "good.csv", 1)
-    (tmp_path / "bad.csv").write_bytes(os.urandom(300))
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "empty.jsonl").write_text("", encoding="utf-8")
-    assert names(tmp_path) == ["! bad.csv", "! deep/empty.jsonl", "."]
 
 
 def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,18 +115,6 @@ def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) 
     assert all(len({name.split("_")[0] for name in unit.files}) == len(unit.files) / 3 for unit in together)
 
 
-def test_paths_within_others_count_once(tmp_path: Path) -> None:
-    """A folder, a file in it, and the same by another name are one thing to scan."""
-    file = logs.csv(tmp_path / "a" / "metrics.csv")
-    found = units_of([str(tmp_path / "a"), str(file), str(tmp_path / "a" / "..") + "/a", str(tmp_path / "b.csv")])
-    assert found == [Unit(str(tmp_path / "a")), Unit(str(tmp_path), ("b.csv",), named=True)]
-
-
-def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    """A name with a slip in it is reported."""
-    assert names(tmp_path / "nowhere") == ["! ."]
-
-
 def test_states_that_are_all_broken_are_named(tmp_path: Path) -> None:
     """A run of which only checkpoints are left, and none can be read, is a row; another log in one is another."""
     (tmp_path / "checkpoint-5").mkdir()
@@ -169,35 +122,3 @@ def test_states_that_are_all_broken_are_named(tmp_path: Path) -> None:
     assert names(tmp_path) == ["! checkpoint-5/trainer_state.json"]
     logs.csv(tmp_path / "checkpoint-5" / "metrics.csv", 3)
     assert "checkpoint-5" in names(tmp_path)
-
-
-def test_runs_below_a_folder_with_a_log_are_diagnosed_too(tmp_path: Path) -> None:
-    """The log in the folder itself hides no run below it; a copy of it below is no run of its own."""
-    (tmp_path / "sub" / "a").mkdir(parents=True)
-    (tmp_path / "copy").mkdir()
-    shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", tmp_path / "metrics.csv")
-    shutil.copy(FIXTURES / "phase19" / "healthy" / "metrics.csv", tmp_path / "copy" / "again.csv")
-    shutil.copy(FIXTURES / "phase19" / "nan-forward" / "metrics.csv", tmp_path / "sub" / "a" / "metrics.csv")
-    done = run("diagnose", str(tmp_path), "-q")
-    assert done.returncode == 1
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["OK", "CRITICAL"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="its names are always text")
-def test_a_folder_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
-    """What other machines called it ends no scan."""
-    logs.csv(tmp_path / "a" / "metrics.csv", 1)
-    odd = os.fsencode(tmp_path) + b"/caf\xe9"
-    os.mkdir(odd)  # noqa: PTH102 - a path of bytes
-    logs.csv(tmp_path / "b.csv", 2)
-    os.rename(os.fsencode(tmp_path / "b.csv"), odd + b"/metrics.csv")  # noqa: PTH104 - as above
-    done = run("scan", str(tmp_path), "--engine", "serial", "--output", "jsonl")
-    assert len(done.stdout.splitlines()) == 2
-
-
-def test_each_wandb_file_of_many_in_a_folder_is_a_run(tmp_path: Path) -> None:
-    """Files that somebody put together are runs of their own, as other logs are."""
-    for number in range(3):
-        rows = [{"_step": step, "loss": 2.0 / (step + 1) + number} for step in range(30)]
-        (tmp_path / f"run-{number}.wandb").write_bytes(wandb(rows))
-    assert len(names(tmp_path)) == 3

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.common.errors import NoLogError, StabtreeError
-from stabtree.loaders import load_run, load_runs
+from stabtree.common.errors import StabtreeError
+from stabtree.loaders import load_run
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
 
@@ -30,13 +28,6 @@ def version(folder: Path, number: int, text: str = ROWS, hparams: str = "precisi
     return place
 
 
-def test_a_version_of_lightning(tmp_path: Path) -> None:
-    """Its settings come along, with the name of their file."""
-    run = load_run(version(tmp_path, 3))
-    assert len(run.series["loss"]) == 20
-    assert (run.config["dtype"].value, run.config["dtype"].source) == ("bf16", "hparams.yaml")
-
-
 def test_several_versions_are_several_runs(tmp_path: Path) -> None:
     """Each brings its own settings, and is called by its folder."""
     for number in (2, 10, 0):
@@ -48,12 +39,6 @@ def test_several_versions_are_several_runs(tmp_path: Path) -> None:
         load_run(tmp_path)
     run = load_run(tmp_path / "lightning_logs", run="version_10")
     assert (run.setting("seed"), run.config["seed"].source) == (10, "hparams.yaml")
-
-
-def test_a_single_version_needs_no_name(tmp_path: Path) -> None:
-    """One run is one run, whatever folder it lies in."""
-    version(tmp_path / "lightning_logs", 0)
-    assert len(load_run(tmp_path).series["loss"]) == 20
 
 
 def test_a_folder_of_ranks_is_one_run(tmp_path: Path) -> None:
@@ -120,25 +105,6 @@ def test_hostile_settings_do_no_harm(tmp_path: Path, text: str) -> None:
     assert not load_run(file).config
 
 
-def test_odd_entries_of_a_folder_are_noted_and_left_alone(tmp_path: Path) -> None:
-    """A pipe would wait for ever, a link in a loop leads nowhere."""
-    if sys.platform == "win32":
-        pytest.skip("there are no such files on Windows")
-    write(tmp_path, "step,loss\n1,2\n2,1\n")
-    os.mkfifo(tmp_path / "pipe.csv")
-    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
-    run = load_run(tmp_path)
-    assert any("pipe.csv is not a regular file" in note for note in run.notes)
-    assert len(load_runs(tmp_path)) == 2
-
-
-def test_final_values_in_a_folder_are_no_candidates(tmp_path: Path) -> None:
-    """A folder of results holds them beside the metrics."""
-    write(tmp_path, "step,loss\n1,2\n2,1\n")
-    write(tmp_path, '{"train_loss": 1.0, "train_runtime": 3}', "all_results.json")
-    assert len(load_run(tmp_path).series["loss"]) == 2
-
-
 def test_two_outputs_of_one_logger(tmp_path: Path) -> None:
     """The same rows as CSV and as JSON lines are one run; files of other names may be others."""
     write(tmp_path, "step,loss\n1,3\n2,2\n3,1\n", "progress.csv")
@@ -149,13 +115,6 @@ def test_two_outputs_of_one_logger(tmp_path: Path) -> None:
     write(tmp_path, "step,loss\n1,5\n2,4\n", "other.csv")
     with pytest.raises(StabtreeError, match=r"holds 2 runs: other.csv, progress.csv"):
         load_run(tmp_path)
-
-
-def test_stamps_of_time_are_no_steps(tmp_path: Path) -> None:
-    """Then the order of the rows counts."""
-    rows = "".join(f"2024-01-01 00:00:{i:02d},{1.7e9 + i},{4 - i / 20}\n" for i in range(20))
-    run = load_run(write(tmp_path, "time,_timestamp,loss\n" + rows))
-    assert run.sources[0].steps_from == "row number"
 
 
 ENDED = "step 5, loss: 3.75\nstep 10, loss: 3.5\nTraceback (most recent call last):\nValueError: nothing left\n"
@@ -177,19 +136,6 @@ def test_what_was_printed_beside_events_says_how_the_run_ended(tmp_path: Path) -
     assert len(run.series["loss"]) == 20
 
 
-@pytest.mark.parametrize(
-    "printed",
-    [
-        {"train.log": "step 5, loss: 3.75\nstep 10, loss: 3.5\n"},
-        {"README.txt": "What ValueError: means is told below.\n"},
-    ],
-    ids=["no error", "prose"],
-)
-def test_other_text_beside_events_is_none_of_the_run(printed: dict[str, str], tmp_path: Path) -> None:
-    """A log without an error at its end has nothing to add, and prose is no log."""
-    assert events_beside(tmp_path, printed).lines == ()
-
-
 @pytest.mark.parametrize(("end", "told"), [("ValueError: expected real numbers\n", True), ("done\n", False)])
 def test_the_error_that_a_printed_log_beside_the_metrics_ends_in_is_told(end: str, told: bool, tmp_path: Path) -> None:
     """A crash that only the printed output shows is read where the metrics' folder holds it."""
@@ -199,21 +145,3 @@ def test_the_error_that_a_printed_log_beside_the_metrics_ends_in_is_told(end: st
     )
     (tmp_path / "train.log").write_text(f"made the environment\n{end}", encoding="utf-8")
     assert any("ValueError" in line.text for line in load_run(tmp_path).lines) is told
-
-
-def test_a_folder_says_of_a_log_with_a_header_alone_what_the_file_says(tmp_path: Path) -> None:
-    """Also beside settings and notes; a line of prose with a comma is no such log."""
-    folder = tmp_path / "first"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("hello, world\n", encoding="utf-8")
-    (folder / "config.json").write_text('{"lr": 0.001}', encoding="utf-8")
-    with pytest.raises(NoLogError, match="holds no file that stabtree can read"):
-        load_run(folder)
-    file = folder / "metrics.csv"
-    file.write_text("step,loss,lr\n", encoding="utf-8")
-    said = []
-    for path in (file, folder):
-        with pytest.raises(StabtreeError, match="has a header but no rows") as caught:
-            load_run(path)
-        said.append((caught.value.where, caught.value.hint))
-    assert said == [(str(file), "check that the run logged anything before it stopped")] * 2

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from stabtree.loaders import load_run, load_runs
-from stabtree.loaders.assemble.printed import alike, begin_alike
-from tests.conftest import falling, series
+from tests.conftest import falling
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
 
@@ -100,13 +99,6 @@ def test_a_log_that_contradicts_another_one_is_another_run(tmp_path: Path, other
     assert len(load_runs(tmp_path)) == runs
 
 
-def test_a_metric_that_two_logs_disagree_on_keeps_them_apart(tmp_path: Path) -> None:
-    """The same loss beside another gradient norm, which may be the one that shows the failure."""
-    for name, norm in (("a.csv", 1.0), ("b.csv", 1e6)):
-        write(tmp_path, "step,loss,grad_norm\n" + "".join(f"{i},{LOSS[i]},{norm + i}\n" for i in range(140)), name)
-    assert len(load_runs(tmp_path)) == 2
-
-
 def test_runs_side_by_side_in_folders_of_their_own_stay_two(tmp_path: Path) -> None:
     """Two seeds of a sweep may hold the same first rows; each is a run."""
     for name, rows in (("run_a", 140), ("run_b", 90)):
@@ -134,29 +126,3 @@ def test_a_progress_bar_of_one_row_is_no_run(tmp_path: Path) -> None:
     write(tmp_path, "Epoch 14/14 43/43 loss: 0.522 val_loss: 0.147\n", "train.log")
     run = load_run(tmp_path)
     assert any("train.log holds a single row" in note for note in run.notes)
-
-
-@pytest.mark.filterwarnings("error")
-def test_numbers_as_large_as_they_can_be_are_compared_without_a_warning(tmp_path: Path) -> None:
-    """A loss that explodes beside another log."""
-    for name, sign in (("a", 1), ("b", -1)):
-        rows = [{"step": step, "loss": sign * 1e308 * (-1) ** step} for step in range(50)]
-        write(tmp_path, "".join(f"{json.dumps(row)}\n" for row in rows), f"{name}.jsonl")
-    assert len(load_runs(tmp_path)) == 2
-
-
-DIGITS = ((2, "f"), (4, "f"), (3, "e"), (4, "g"), (9, "g"))
-
-
-def test_first_rows_never_part_what_is_the_same() -> None:
-    """Whatever digits each log was printed with: they are looked at first, and alone where they differ."""
-    random = np.random.default_rng(4)
-    same = 0
-    for _ in range(400):
-        values = random.normal(2, 1, 200) * 10.0 ** int(random.integers(-4, 4))
-        printed = [np.array([float(f"{value:.{int(digits)}{kind}}") for value in values]) for digits, kind in DIGITS]
-        one, other = (printed[int(random.integers(len(printed)))] for _ in range(2))
-        if alike(one, other):
-            same += 1
-            assert begin_alike(series("loss", one), series("loss", other))
-    assert same > 50

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.loaders import load_run
-from stabtree.loaders.paths.places import with_places
+from stabtree.loaders.paths.stored import with_places
 from tests.loaders.make import write
 
 if TYPE_CHECKING:

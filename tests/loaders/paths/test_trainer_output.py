@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree import diagnose
 from stabtree.common.errors import StabtreeError
-from stabtree.frameworks.model_config import of_model
 from stabtree.loaders import load_run, load_runs
-from stabtree.loaders.config import read_config
 from tests.loaders.make import write
 from tests.loaders.make_binary import write_events
 
@@ -92,17 +89,6 @@ def test_another_attempt_in_the_folder_is_another_run(tmp_path: Path) -> None:
     assert load_run(tmp_path, run="trainer_state.json").last_step == 100
 
 
-def test_only_checkpoints_that_exist_are_named(tmp_path: Path) -> None:
-    """The trainer deletes old ones: no restart from what is gone."""
-    rows = [{"step": s, "loss": loss(s) if s < 150 else float("nan"), "grad_norm": 1.0} for s in range(1, 201)]
-    checkpoint(tmp_path, 200)
-    for place in (tmp_path, tmp_path / "checkpoint-200"):
-        write(place, json.dumps({"global_step": 200, "save_steps": 50, "log_history": rows}), "trainer_state.json")
-    (found, *_) = diagnose(load_run(tmp_path)).findings
-    assert found.restart
-    assert found.restart.checkpoint_step is None
-
-
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
@@ -132,28 +118,6 @@ def test_what_a_model_tells_of_its_training(
     checkpoint(tmp_path, 30, {**GPT, **model})
     run = load_run(tmp_path)
     assert {key: run.setting(key) for key in ("dtype", "vocab_size", "n_classes") if run.setting(key)} == expected
-
-
-def test_a_loss_of_zero_keeps_its_vocabulary(tmp_path: Path) -> None:
-    """Every label is masked: no model that was trained before begins at 0."""
-    checkpoint(tmp_path, 30, up=0)
-    rows = [{"step": s, "loss": 0.0, "learning_rate": 0.1} for s in range(1, 31)]
-    write(tmp_path / "checkpoint-30", json.dumps({"global_step": 30, "log_history": rows}), "trainer_state.json")
-    assert load_run(tmp_path).setting("vocab_size") == 128
-
-
-def test_a_flag_of_the_trainer_comes_before_the_weights() -> None:
-    """Mixed precision keeps its weights in fp32; without a flag they are all there is to go by."""
-    told = of_model({**GPT, "torch_dtype": "float32"})
-    assert read_config({**told, "bf16": True})[0]["dtype"] == "bf16"
-    assert read_config({**told, "bf16": False, "fp16": False})[0]["dtype"] == "fp32"
-
-
-def test_a_model_that_was_built_in_code_may_be_a_classifier() -> None:
-    """Until it is saved it names no head; its labels are more than the two that every model has."""
-    labels = {str(label): f"LABEL_{label}" for label in range(10)}
-    assert of_model({"vocab_size": 128, "architectures": None, "id2label": labels})["n_classes"] == 10
-    assert of_model({"vocab_size": 128, "id2label": {"0": "a", "1": "b"}})["vocab_size"] == 128
 
 
 def test_broken_events_cost_themselves(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree import StabtreeError, scan
-from stabtree.loaders.paths.contents import contents
 from stabtree.loaders.paths.find import Unit
+from stabtree.loaders.paths.load import contents
 from stabtree.tools.fleet import judge as judging
 from stabtree.tools.fleet.judge import UnitJudge
 from stabtree.tools.fleet.scan import results

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
+from stabtree.common.stats import blocks, kendall_z
 from stabtree.common.text import clean, first_few
-from stabtree.loaders.assemble.roles.evidence import is_constant, readings
-from stabtree.loaders.assemble.roles.nameless import MIN_ROWS, one_series
+from stabtree.loaders.assemble.evidence import is_constant, readings
+from stabtree.loaders.table import Column
 from stabtree.metrics import vocabulary as of
 from stabtree.metrics.metric import Role
+from stabtree.metrics.names import NAMELESS, SHOWN, part_of
 from stabtree.metrics.ranking import Ranking, Sighting, can_be_loss, core, rank
-from stabtree.metrics.role import ADVERSARIAL, HIGHER, NO_OUTCOME, PLAIN, POLICY, VALUE, ColumnRole
+from stabtree.metrics.role import ADVERSARIAL, HIGHER, NO_OUTCOME, PLAIN, POLICY, VALUE, ColumnRole, describe_name
 from stabtree.metrics.table import normalize, words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree.common.lazy import Floats
-    from stabtree.loaders.table import Column, Table
+    from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
 LISTED = 4
@@ -36,6 +38,12 @@ ROUNDING = 5e-3
 SUMMED_SHARE = SHARE_MOST
 # More gradient norms than this are those of layers.
 MAX_NORMS = 3
+# How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
+TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
+# What a series without any name may be instead, and the course by which it was chosen.
+OTHERWISE = {"loss": ("reward", "it falls"), "reward": ("loss", "it rises from below 0 to above")}
+_EXPORT = frozenset(("wall_time", "step", NAMELESS))
+_TAG = re.compile(r"[-_]tag[-_](.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +283,7 @@ def _are_alike(table: Table, first: str, second: str) -> bool:
     if not one or not other:
         return False
     both = one.mask & other.mask
-    values: tuple[Floats, Floats] = one.values[both], other.values[both]
-    return bool(np.allclose(*values, rtol=ALIKE, equal_nan=True))
+    return bool(np.allclose(one.values[both], other.values[both], rtol=ALIKE, equal_nan=True))
 
 
 def _note(metric: str, ranked: Sequence[str]) -> str:
@@ -291,3 +298,116 @@ def _note(metric: str, ranked: Sequence[str]) -> str:
 
 def _option(metric: str, column: str) -> str:
     return f"--column {shlex.quote(f'{metric}={clean(column, 60)}')}"
+
+
+class OneSeries(NamedTuple):
+    """What the series of an export was taken for.
+
+    Attributes:
+        column: its column.
+        metric: what it was read as.
+        note: why.
+        kind: how a loss moves by nature; else nothing.
+    """
+
+    column: str
+    metric: str
+    note: str
+    kind: str = ""
+
+
+def one_series(table: Table, names: Names) -> OneSeries | None:
+    """Return what the one series of an export is, by the names of its file and folder, else by its course."""
+    only = _only_series(table)
+    if only is None or only in names.asked.values():
+        return None
+    for title, plain in _titles(table.path):
+        metric, kind = _by_title(title, names, plain=plain)
+        if metric:
+            note = f"Its one series is called {clean(title, 60)}: read as the {metric}."
+            return OneSeries(only, metric, note, kind)
+    metric = _by_course(table.columns[only])
+    if not metric:
+        return None
+    other, shape = OTHERWISE[metric]
+    text = f"Nothing says what its one series is: read as the {metric}, since {shape}. "
+    return OneSeries(only, metric, f"{text}If it is no {metric}: --column {other}={only}.")
+
+
+def _by_title(title: str, names: Names, *, plain: bool) -> tuple[str, str]:
+    """Return the metric that a title names, and how a loss of that name moves by nature."""
+    reading = describe_name(title)
+    if (reading.loss or reading.role is Role.REWARD) and plain and reading.order > PLAIN:
+        return "", ""
+    if metric := names.metric(title):
+        return metric, ""
+    if reading.loss:
+        return "eval_loss" if reading.held_out else "loss", reading.kind
+    return ("reward", "") if reading.role is Role.REWARD else ("", "")
+
+
+def _only_series(table: Table) -> str | None:
+    """Return the column of an export that holds one series and does not say which."""
+    found = [name for name in table.columns if normalize(name) == NAMELESS]
+    column = table.columns[found[0]] if found else None
+    if not column or not column.count or not _EXPORT.issuperset(map(normalize, table.columns)):
+        return None
+    return found[0]
+
+
+def _titles(path: str) -> list[tuple[str, bool]]:
+    """Return what an export may be called after (tag, file, folder), and whether only a plain name counts there."""
+    *folders, file = re.split(r"[\\/]", path)
+    stem = file.removesuffix(".gz").removesuffix(".csv")
+    titles = [(tag, False) for tag in _TAG.findall(stem)[:1]]
+    titles.append((stem, False))
+    return [*titles, *((folder, True) for folder in folders[-1:])]
+
+
+def _by_course(column: Column | None) -> str:
+    """Return what a series can be: a loss falls and is positive; only a reward rises from below 0 to above."""
+    values = column.held[np.isfinite(column.held)] if column else np.empty(0)
+    if len(values) < MIN_ROWS:
+        return ""
+    levels = blocks(values, min(LEVELS, len(values) // 2))[0]
+    trend = kendall_z(levels)
+    if trend < -TREND_Z and float(values.min()) >= 0:
+        return "loss"
+    if trend > TREND_Z and values[0] < 0 < levels[-1]:
+        return "reward"
+    return ""
+
+
+def with_total(table: Table, names: Names) -> tuple[Table, Names, frozenset[str], tuple[str, ...]]:
+    """Return a table and names with the sum of its loss's parts, if it has parts and no loss; the parts, and notes.
+
+    Only Ultralytics logs parts that carry their weights already. What weights the terms of a physics-informed network,
+    an encoder-decoder or a pair of adversaries have is not in the log, so their sum would be a guess.
+    """
+    known = {names.role(name) for name in table.columns} | names.asked.keys()
+    summed: list[str] = []
+    notes = []
+    for metric in ("loss", "eval_loss"):
+        parts = [name for name in table.columns if part_of(name) == metric]
+        held = [*filter(None, (table.columns[name] for name in parts))]
+        total = " + ".join(name.strip() for name in parts)
+        asked = clean(total, SHOWN) in names.asked.values()
+        if len(held) < 2 or (metric in known and not asked):
+            continue
+        table = replace(table, columns={**table.columns, total: _sum(held)})
+        if asked:
+            names = names.spelled_as_in(table.columns)
+            continue
+        names = names.with_column(metric, total)
+        summed += parts
+        notes.append(f"No column holds the {metric}: it is the sum of its parts, {clean(total, 120)}.")
+    return table, names, frozenset(summed), tuple(notes)
+
+
+def _sum(parts: list[Column]) -> Column:
+    """Add up columns cell by cell; not logged where any part is not."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.sum([part.values for part in parts], axis=0)
+    logged = [part.logged for part in parts if part.logged is not None]
+    example = next((part.bad_example for part in parts if part.bad), "")
+    return Column(values, np.all(logged, axis=0) if logged else None, sum(part.bad for part in parts), example)

@@ -56,12 +56,6 @@ def test_the_one_that_is_logged_densely_is_taken(tmp_path: Path) -> None:
     assert run.series["loss"].origin == "seg_loss"
 
 
-def test_its_eval_loss_goes_with_it(tmp_path: Path) -> None:
-    """The same name on the other side is the eval loss."""
-    run = load_run(write(tmp_path, table(step=AT, train_loss_per_byte=FALLING, validation_loss_per_byte=FALLING + 0.1)))
-    assert run.series["eval_loss"].origin == "validation_loss_per_byte"
-
-
 def test_an_eval_loss_alone_is_no_training_loss(tmp_path: Path) -> None:
     """What asks for the training loss has no answer, and a note says so; the run is judged by what it has."""
     run = load_run(write(tmp_path, table(step=AT, val_loss=FALLING)))
@@ -80,37 +74,6 @@ def test_a_run_by_its_reward_alone(tmp_path: Path) -> None:
     assert "loss" not in rises.series
     assert [str(diagnose(run, TREES).verdict) for run in (rises, falls)] == ["ok", "critical"]
     assert diagnose(falls, TREES).findings[0].leaf.id == "reward-collapse"
-
-
-def test_a_reward_that_never_changes_gets_a_note(tmp_path: Path) -> None:
-    """Nothing was learned in such a run, whatever is asked of it."""
-    run = load_run(write(tmp_path, table(step=AT, reward=-16)))
-    assert "reward is -16 in all 120 rows: nothing was learned." in run.notes
-
-
-def test_a_reward_without_steps_or_time_is_no_run(tmp_path: Path) -> None:
-    """A table of samples or of results is no log."""
-    for text in (table(sample_idx=AT, reward=RISING), table(mse=FALLING, mae=FALLING, reward=RISING)):
-        with pytest.raises(StabtreeError, match="known as the training loss"):
-            load_run(write(tmp_path, text))
-
-
-def test_gradients_alone_are_judged_for_overflow(tmp_path: Path) -> None:
-    """A loss scale that collapses is seen without a loss; a healthy one is not called ok."""
-    bad = AT >= 80
-    norm, scale = np.where(bad, np.inf, 1.0 + FALLING), 65536.0 / 2.0 ** np.clip(AT - 79, 0, None)
-    collapsed = diagnose(load_run(write(tmp_path, table(step=AT, grad_norm=norm, loss_scale=scale), "a.csv")), TREES)
-    quiet = diagnose(load_run(write(tmp_path, table(step=AT, grad_norm=FALLING, loss_scale=65536), "b.csv")), TREES)
-    assert collapsed.findings[0].leaf.id == "scale-collapse"
-    assert quiet.verdict == "unknown"
-
-
-def test_a_log_of_overflows_alone_is_not_judged(tmp_path: Path) -> None:
-    """How many steps went well between them is not in it."""
-    scale = 65536.0 / 2.0 ** (AT // 2)
-    found = diagnose(load_run(write(tmp_path, table(step=AT, grad_norm=np.inf, loss_scale=scale))), TREES)
-    assert {visit.question.id: str(visit.answer.verdict) for visit in found.path}["Q3.1"] == "unknown"
-    assert "scale-collapse" not in {finding.leaf.id for finding in found.findings}
 
 
 def test_a_learning_rate_alone_is_no_run(tmp_path: Path) -> None:
@@ -160,14 +123,6 @@ def test_an_export_of_one_series_is_called_after_its_file(tmp_path: Path, name: 
     assert "one series" in run.notes[0]
 
 
-def test_the_folder_says_what_an_export_holds(tmp_path: Path) -> None:
-    """`reward/ddpg.csv` is a reward, and what rises from below 0 in a file without a name is one too."""
-    rows = "".join(f"{1e9 + i},{i},{RISING[i] - 1:.5g}\n" for i in range(ROWS))
-    (tmp_path / "Reward").mkdir()
-    for path, where in (("ddpg.csv", tmp_path / "Reward"), ("ddpg.csv", tmp_path)):
-        assert list(load_run(write(where, "Wall time,Step,Value\n" + rows, path)).series) == ["wall_time", "reward"]
-
-
 def test_an_export_that_can_be_anything_asks(tmp_path: Path) -> None:
     """A rise of positive values is a reward, or a loss that diverges: the user has to say."""
     rows = "".join(f"{1e9 + i},{i},{RISING[i]:.5g}\n" for i in range(ROWS))
@@ -179,13 +134,6 @@ def test_an_export_that_can_be_anything_asks(tmp_path: Path) -> None:
 def origins(run: Run) -> dict[str, str]:
     """The column of each metric."""
     return {metric: series.origin for metric, series in run.series.items()}
-
-
-def test_the_mean_of_an_epoch_is_preferred_to_a_batch(tmp_path: Path) -> None:
-    """Of training and of evaluations, though a rarely logged mean of training shows no spike."""
-    names = ("train_loss_step", "train_loss_epoch", "val_loss_step", "val_loss_epoch")
-    found = origins(load_run(write(tmp_path, table(step=AT, **dict.fromkeys(names, FALLING)))))
-    assert (found["loss"], found["eval_loss"]) == ("train_loss_epoch", "val_loss_epoch")
 
 
 @pytest.mark.parametrize(
@@ -212,12 +160,6 @@ def test_v_loss_beside_a_policy_is_of_its_value_function(tmp_path: Path) -> None
     assert {use.name: use.role for use in run.sources[0].columns}["v_loss"] == "value"
 
 
-def test_the_answers_of_dpo_are_no_reward(tmp_path: Path) -> None:
-    """What was chosen gets a reward, and the run none."""
-    run = load_run(write(tmp_path, table(step=AT, **{"loss": FALLING, "rewards/chosen": RISING})))
-    assert "reward" not in run.series
-
-
 def test_a_close_choice_offers_the_other_column(tmp_path: Path) -> None:
     """The ranking is kept on the run; the note names the runner-up, which can be typed as it is."""
     path = write(tmp_path, table(step=AT, **{"train loss": FALLING, "mean loss": FALLING + 1}))
@@ -225,14 +167,6 @@ def test_a_close_choice_offers_the_other_column(tmp_path: Path) -> None:
     assert [one.column for one in run.loss_ranking.candidates] == ["train loss", "mean loss"]
     note = next(note for note in run.notes if "could be mean loss" in note)
     assert "--column 'loss=mean loss'" in note
-
-
-@pytest.mark.parametrize("name", ["log_interval", "data", "recall", "lr_x", "tokens_seen"])
-def test_no_counter_clock_or_rate_is_offered_as_the_loss(tmp_path: Path, name: str) -> None:
-    """The hint of an error names a column that can be a loss, or none."""
-    with pytest.raises(StabtreeError) as error:
-        load_run(write(tmp_path, table(time=AT, **{name: FALLING})))
-    assert "--column" not in error.value.hint
 
 
 LOGS = {

@@ -1,0 +1,565 @@
+"""Which columns of a file count its rows, and what it means where they start again; the same for every format."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common.dataclass import dataclass
+from stabtree.common.lazy import np
+from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
+from stabtree.common.stats import median
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stabtree.common.lazy import Bools, Floats, Ints
+
+MIN_ROWS = 3
+# Nearly all epochs are alike; the first and the last may not be.
+MIN_SHARE = SHARE_MOST
+# Steps that repeat or go back in more of the rows are no count, where so many rows are counted otherwise.
+LENGTH_ROWS, LENGTH_SHARE = 8, 0.2
+# A level is the median of so many values, which one outlier doesn't move.
+LEVEL_ROWS = 3
+# Two levels differ if they are so many times the noise of one value apart, so many times that if this is beyond doubt.
+APART, BEYOND_DOUBT = 4.0, 3.0
+# The median size of the second differences of white noise, in units of its standard deviation.
+SECOND_DIFFERENCE = 1.65
+# How far back from the last level to the first one a value is: nearer to the first, or beyond doubt.
+BACK, SURELY_BACK = 0.5, 0.75
+# What goes on from the last level moves by no larger share of the way back, if by more than from row to row.
+GOES_ON = 0.1
+# A run from scratch logs its first row at step 0, at 1, or after one interval; a later first row is a resume's.
+LATE = FACTOR_SMALL
+# An epoch may come twice where a run was begun anew; where more do, rows are no epochs.
+MAX_REPEATED = 0.1
+# An interval is known from so many rows.
+INTERVAL_ROWS = 50
+# A counter that goes back more often than this counts within epochs, or the rows are out of order.
+MANY = 20_000
+SURE, LIKELY, GUESS = "sure", "likely", "guess"
+NEVER_BACK = f"never goes back, {SURE}"
+# More restarts than this are no runs of one file.
+MAX_RUNS = 1000
+# So many stretches of one length are epochs; two may as well be two runs.
+MIN_EPOCHS = 3
+# So many restarts show whether stretches of one length are epochs.
+MAX_ASKED = 200
+# No question is answered for a run with fewer rows.
+MIN_JUDGED = 8
+# An attempt that was given up is followed by a run of so many times its rows; two of about one length both ended.
+MUCH_LONGER = 4
+
+
+class Count(NamedTuple):
+    """A column that counts.
+
+    Attributes:
+        values: float64 (n,).
+        logged: bool (n,), which of them were logged.
+    """
+
+    values: Floats
+    logged: Bools
+
+
+def count_on(step: Count, epoch: Count, losses: Bools) -> Floats | None:
+    """Return steps over the whole run from rows that count them within each epoch: epoch x batches + batch.
+
+    Args:
+        step: of each row, (n,).
+        epoch: of each row, (n,).
+        losses: bool (n,), the rows that hold a loss, which decide.
+
+    Returns:
+        float64 (n,); None if the rows don't count within epochs.
+    """
+    both = step.logged & epoch.logged
+    at, of = step.values[both & losses], epoch.values[both & losses]
+    if len(at) < MIN_ROWS or not (np.isfinite(at).all() and np.isfinite(of).all() and (of == np.floor(of)).all()):
+        return None
+    before = epoch.values - min(of[0], 1.0)  # epochs
+    starts = np.flatnonzero(np.diff(of) > 0) + 1
+    if len(starts) == len(at) - 1 and not np.ptp(at):
+        # One row an epoch, always at the same batch: `Epoch [3/60], Step [600/600]`; at batch 0 the epoch alone counts.
+        counted = step.values + before * at[0] if at[0] > 0 else epoch.values
+        return np.where(both, counted, step.values)
+    batches = _batches(at, of, starts)
+    if batches is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.where(both, step.values + before * np.ceil(batches), step.values)
+    if np.isfinite(whole).all():
+        return whole
+    return None
+
+
+def _batches(at: Floats, of: Floats, starts: Ints) -> float | None:
+    """Return how many batches an epoch has; None if the steps are not counted within epochs.
+
+    Args:
+        at: float64 (n,), the steps.
+        of: float64 (n,), the epoch of each.
+        starts: the rows that begin another epoch.
+    """
+    if not len(starts) or np.count_nonzero(at[starts] < at[starts - 1]) < MIN_SHARE * len(starts):
+        return None
+    inside = np.diff(at)[np.diff(of) == 0]
+    first = float(at[starts].min())
+    if (inside < 0).any() or (len(starts) == 1 and first > at[0]):
+        return None
+    rises = inside[inside > 0]
+    return float(at.max()) - first + (median(rises) if len(rises) else 1.0)
+
+
+def is_length(values: Floats, other: Floats) -> bool:
+    """Return whether a column holds how long each episode took: it goes up and down where another one counts.
+
+    Args:
+        values: float64 (n,), the column.
+        other: float64 (n,), the one that may count rows.
+    """
+    if len(values) < LENGTH_ROWS or not np.isfinite(other).all() or (other != np.floor(other)).any():
+        return False
+    rises = np.diff(other) > 0
+    # An appended run begins again.
+    if np.count_nonzero(~rises) > (1 - MIN_SHARE) * len(rises):
+        return False
+    changes = np.diff(values)[rises]
+    falls = np.count_nonzero(changes < 0) > LENGTH_SHARE * len(changes)
+    return bool(falls or not changes.any())
+
+
+def is_no_count(values: Floats) -> bool:
+    """Return whether numbers go up and down as if drawn by chance; those of a log that was shuffled are evenly spaced.
+
+    Args:
+        values: float64 (n,), finite.
+    """
+    if len(values) < LENGTH_ROWS:
+        return False
+    changes = np.diff(values)
+    share = LENGTH_SHARE * len(changes)
+    if min(np.count_nonzero(changes < 0), np.count_nonzero(changes > 0)) <= share:
+        return False
+    at = np.flatnonzero(changes < 0) + 1
+    if len(np.unique(values[at])) <= LENGTH_SHARE * len(at):
+        return False  # batches of short epochs begin at the same one
+    apart = np.diff(np.unique(values))
+    return bool(np.count_nonzero(apart == np.median(apart)) < (1 - LENGTH_SHARE) * len(apart))
+
+
+def lexicographic(step: Floats, epoch: Floats | None) -> Floats:
+    """Return what orders rows by epoch first, so that steps that are counted in each of them go back at no new one.
+
+    Args:
+        step: float64 (n,), finite.
+        epoch: float64 (n,), finite; None where there is none.
+    """
+    if epoch is None or (step[1:] >= step[:-1]).all():
+        return step
+    with np.errstate(over="ignore", invalid="ignore"):
+        ordered = step + (epoch - min(epoch.min(), 1.0)) * (step.max() + 1.0)
+    return ordered if np.isfinite(ordered).all() else step
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A metric as evidence.
+
+    Attributes:
+        rows: int64 (k,), the rows that hold it.
+        values: float64 (k,).
+        noise: the standard deviation of a value around its trend.
+    """
+
+    rows: Ints
+    values: Floats
+    noise: float
+
+    @classmethod
+    def of(cls, values: Floats, logged: Bools) -> Level:
+        """Return the evidence of a metric, values float64 (n,), in the rows that hold it, bool (n,)."""
+        held = values[logged]
+        return cls(np.flatnonzero(logged), held, _noise(held))
+
+    def is_finite(self, begin: int, end: int) -> bool:
+        """Return whether every value between two rows is finite."""
+        first, last = np.searchsorted(self.rows, (begin, end))
+        return bool(np.isfinite(self.values[first:last]).all())
+
+    def vote(self, begin: int, stretch: int, row: int, end: int) -> int:
+        """Return whether the metric is back at its first level at a row.
+
+        Args:
+            begin: the row at which the run begins.
+            stretch: the row at which the counter started again before.
+            row: the row at which it starts again.
+            end: the row at which it does so next.
+
+        Returns:
+            1 if it is, 2 beyond doubt; -1 if it goes on, -2 beyond doubt; 0 if this can't be decided.
+        """
+        first, since, at, stop = np.searchsorted(self.rows, (begin, stretch, row, end)).tolist()
+        now = self.values[at : min(at + LEVEL_ROWS, stop)]
+        start = self.values[first : min(first + len(now), at)]
+        last = self.values[at - min(LEVEL_ROWS, (at - since + 1) // 2) : at]
+        if not (len(now) and len(start) and len(last)):
+            return 0
+        if np.isfinite(now).all() and np.isfinite(start).all() and not np.isfinite(last).any():
+            return 2  # what goes on from a NaN stays one
+        # A steep start is seen in its first value alone.
+        if self._compare(now[:1], start[:1], last) > 1:
+            return 2
+        return self._compare(now, start, last)
+
+    def _compare(self, now: Floats, start: Floats, last: Floats) -> int:
+        now, start, last = (part[np.isfinite(part)] for part in (now, start, last))
+        if not (len(now) and len(start) and len(last)):
+            return 0
+        apart = APART * self.noise / len(now) ** 0.5
+        before = median(last)
+        gap = median(start) - before
+        if abs(gap) <= apart or not np.isfinite(gap):
+            return 0
+        moved = median(now) - before
+        certain = 2 if abs(gap) > BEYOND_DOUBT * apart else 1
+        if moved / gap >= BACK:
+            return certain if moved / gap >= SURELY_BACK else 1
+        usual = (LEVEL_ROWS + 1) * float(np.abs(np.diff(last)).max(initial=0.0))
+        if abs(moved) <= max(apart, min(usual, (1 - SURELY_BACK) * abs(gap)), GOES_ON * abs(gap)):
+            return -certain
+        return -1 if moved / gap > -BACK else 0  # elsewhere than both
+
+
+def _noise(values: Floats) -> float:
+    """Return the scatter of values around their trend."""
+    finite = values[np.isfinite(values)]
+    if len(finite) < LEVEL_ROWS:
+        return 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        bends = np.abs(finite[2:] - 2 * finite[1:-1] + finite[:-2])
+    return median(bends) / SECOND_DIFFERENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The rows of a file that carry the loss, m of them, and what was logged in them.
+
+    Attributes:
+        axis: float64 (m,), what counts them.
+        outcomes: the loss first, then what else shows how far training has come.
+        rate: the learning rate.
+        epochs: float64 (m,), the epochs beside the steps that the axis counts; None where there are none.
+        passes: whether the axis counts epochs, rounds or episodes, which none counts within another.
+    """
+
+    axis: Floats
+    outcomes: Sequence[Level] = ()
+    rate: Level | None = None
+    epochs: Floats | None = None
+    passes: bool = False
+
+
+def rows_back(evidence: Counted) -> Ints:
+    """Return the rows at which the counter goes back, or stays at its start where each row should be another epoch."""
+    changes = np.diff(evidence.axis)
+    back = changes < 0
+    again = changes == 0
+    if evidence.passes and np.count_nonzero(again) <= MAX_REPEATED * len(again):
+        back |= again
+    return np.flatnonzero(back) + 1
+
+
+def rows_at_start(evidence: Counted, back: list[int]) -> list[int]:
+    """Return the rows at which the counter is back at its start; eval rows and stray ones are none."""
+    if len(back) > MANY:
+        return back if (evidence.axis[back] == evidence.axis[0]).all() else []
+    axis, found, begin = evidence.axis, [], 0
+    for stretch, row, end in zip([0, *back], back, [*back[1:], len(axis)], strict=False):
+        before, after = interval(axis[stretch:row]), interval(axis[row:end])
+        wider = after > LATE * before and axis[row] <= LATE * after
+        if axis[row] > axis[begin] and not wider:
+            continue
+        if _is_stray(axis, row, before) or not _repeats(axis, begin, stretch, row):
+            continue
+        late = axis[begin] > LATE * (before or after or 1.0)
+        if late and not any(level.vote(begin, stretch, row, end) > 1 for level in evidence.outcomes):
+            continue  # a run that was resumed from the same checkpoint once more
+        found.append(row)
+        begin = row
+    return found
+
+
+def interval(stretch: Floats) -> float:
+    """Return the usual distance of two rows that are counted upwards; 0 where there are none."""
+    rises = np.diff(stretch[:INTERVAL_ROWS])
+    rises = rises[rises > 0]
+    return median(rises) if len(rises) else 0.0
+
+
+def _is_stray(axis: Floats, row: int, interval: float) -> bool:
+    """Return whether the count goes on after a row or two as if they were not there."""
+    before = axis[row - 1]
+    for after in axis[row + 1 : row + 3]:
+        if before < after <= before + 2 * interval and after - axis[row] > 3 * interval:
+            return True
+    return False
+
+
+def _repeats(axis: Floats, begin: int, stretch: int, row: int) -> bool:
+    """Return whether some step comes again; rows that are merely out of order repeat none."""
+    if axis[row] == axis[begin]:
+        return True
+    return bool(np.isin(axis[stretch:row], axis[row : 2 * row - stretch + INTERVAL_ROWS]).any())
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of a file, and what it means where its counter starts again.
+
+    Attributes:
+        starts: the rows at which they begin, 0 among them.
+        epochs: the rows at which the counter starts again within a run.
+        gone: the indexes of the runs that were given up and begun anew.
+        meaning: what was decided, how sure it is, and what was rejected.
+    """
+
+    starts: tuple[int, ...] = (0,)
+    epochs: tuple[int, ...] = ()
+    gone: frozenset[int] = frozenset()
+    meaning: str = NEVER_BACK
+
+
+def classify(evidence: Counted) -> Runs:
+    """Decide for a file what it means where its counter goes back."""
+    axis = evidence.axis
+    back = rows_back(evidence)
+    if not len(back):
+        return Runs()
+    starts = rows_at_start(evidence, back.tolist())
+    if not starts:
+        return Runs(meaning=f"goes back {len(back):,}×, never to its start = resumes or rows out of order, {LIKELY}")
+    stretches = [0, *starts, len(axis)]
+    if len(starts) == len(back) and not evidence.passes and not any(_both(evidence, row) for row in starts):
+        begun = _attempts_before(axis, stretches)
+        found = _epochs(evidence, stretches[begun:]) if _is_regular(axis, stretches[begun:]) else None
+        if found:
+            return replace(found, starts=(*stretches[:begun], *found.starts))
+    if len(starts) > MAX_RUNS:
+        return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
+    return _each(evidence, stretches)
+
+
+def _attempts_before(axis: Floats, stretches: list[int]) -> int:
+    """Return how many stretches at the start are attempts of a few rows, shorter than the next one."""
+    count = 0
+    while count + MIN_EPOCHS < len(stretches) - 1:
+        begin, end, after = stretches[count : count + 3]
+        if end - begin >= MIN_JUDGED or axis[end - 1] >= axis[after - 1]:
+            break
+        count += 1
+    return count
+
+
+def _is_regular(axis: Floats, stretches: list[int]) -> bool:
+    """Return whether all stretches cover the same steps but the last one, which may be cut short."""
+    if len(stretches) - 1 < MIN_EPOCHS:
+        return False
+    firsts, lasts = axis[stretches[:-1]], axis[np.array(stretches[1:]) - 1]
+    return bool((firsts == firsts[0]).all() and (lasts[:-1] == lasts[0]).all() and lasts[-1] <= lasts[0])
+
+
+def _epochs(evidence: Counted, stretches: list[int]) -> Runs | None:
+    """Return the epochs of stretches of one length, and the runs among them; None where they are all runs."""
+    triples = list(zip(stretches, stretches[1:], stretches[2:], strict=False))
+    asked = triples[:: 1 + len(triples) // MAX_ASKED]
+    votes = [_outcome(evidence, stretches[0], *triple) for triple in asked]
+    if votes and 2 * sum(vote > 0 for vote in votes) >= len(votes):
+        return None
+    runs = _runs_of_epochs(evidence, triples) if len(triples) <= MAX_RUNS else [stretches[0]]
+    epochs = tuple(row for row in stretches[1:-1] if row not in set(runs))
+    sure = GUESS
+    if any(votes):
+        sure = SURE if all(votes) else LIKELY
+    why = "the loss goes on" if any(votes) else "all are of one length"
+    return Runs(tuple(runs), epochs, meaning=_meaning(len(runs) - 1, len(epochs), sure, why))
+
+
+def _runs_of_epochs(evidence: Counted, triples: list[tuple[int, int, int]]) -> list[int]:
+    """Return the rows at which runs begin that have the same number of epochs, but the last one, which may be cut."""
+    first = triples[0][0]
+    runs, epochs = [first], [0]
+    for index, (stretch, row, end) in enumerate(triples, 1):
+        if _outcome(evidence, runs[-1], stretch, row, end) > 1:
+            runs.append(row)
+            epochs.append(index)
+    counts = np.diff([*epochs, len(triples) + 1])
+    if len(runs) == 1 or (counts[:-1] != counts[0]).any() or counts[-1] > counts[0] or counts[0] == 1:
+        return [first]
+    # Two may be one that jumped by chance; what is back by the scatter from epoch to epoch is none.
+    usual = _by_stretch(evidence, triples) if len(runs) == 2 else None
+    if usual and usual.vote(0, 0, epochs[1], len(triples) + 1) <= 0:
+        return [first]
+    return runs
+
+
+def _by_stretch(evidence: Counted, triples: list[tuple[int, int, int]]) -> Level | None:
+    """Return the level of each stretch, whose scatter is that from epoch to epoch; None for too few."""
+    if len(triples) < MIN_JUDGED or not evidence.outcomes:
+        return None
+    edges = [triples[0][0], *(row for _, row, _ in triples), len(evidence.axis)]
+    level = evidence.outcomes[0]
+    bounds = np.searchsorted(level.rows, edges).tolist()
+    parts = [level.values[begin:end] for begin, end in pairwise(bounds)]
+    medians = np.array([median(part) if len(part) else np.nan for part in parts])
+    return Level.of(medians, np.isfinite(medians))
+
+
+def _outcome(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> int:
+    """Return the first vote of the outcomes, else that of the learning rate."""
+    for level in (*evidence.outcomes, *filter(None, [evidence.rate])):
+        vote = level.vote(begin, stretch, row, end)
+        if vote:
+            return vote
+    return 0
+
+
+def _each(evidence: Counted, stretches: list[int]) -> Runs:
+    """Decide for each restart by itself; those that can't be decided are like the others."""
+    votes = _votes(evidence, stretches)
+    if not votes:
+        return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
+    fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
+    other = 1 if fresh >= on else -1
+    runs = (0, *(row for row, vote in votes.items() if (vote or other) > 0))
+    epochs = tuple(row for row, vote in votes.items() if (vote or other) < 0)
+    why = "the loss goes on" if on >= fresh else "the loss is back at its first level"
+    if not fresh + on:
+        why = "they differ in length"
+    return Runs(runs, epochs, meaning=_meaning(len(runs) - 1, len(epochs), _certainty(votes), why))
+
+
+def _votes(evidence: Counted, stretches: list[int]) -> dict[int, int]:
+    """Return the vote on each restart; none on a last row alone that is not back at the first level."""
+    axis = evidence.axis
+    lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
+    full = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
+    votes: dict[int, int] = {}
+    begin = 0
+    for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
+        vote = _vote(evidence, begin, stretch, row, end)
+        # Another run is what a counter usually starts again for; that it is none must be beyond doubt, or after as
+        # many steps as elsewhere.
+        if vote == -1 and axis[row - 1] not in full:
+            vote = 0
+        if vote > 0 or row + 1 < len(axis):
+            votes[row] = vote
+        if vote >= 0:
+            begin = row
+    return votes
+
+
+def _certainty(votes: Mapping[int, int]) -> str:
+    """Return how sure the decision about some restarts is: sure where all votes agree beyond doubt."""
+    if not any(votes.values()):
+        return GUESS
+    if min(map(abs, votes.values())) > 1 and len({vote > 0 for vote in votes.values()}) == 1:
+        return SURE
+    return LIKELY
+
+
+def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> int:
+    """Return whether training begins anew: at the level of the run, of the last stretch, or of the schedule."""
+    vote = 0
+    for level in evidence.outcomes:
+        vote = level.vote(begin, stretch, row, end)
+        if vote <= 0 and level.vote(stretch, stretch, row, end) > 1:
+            vote = 1  # begun from the same weights as the stretch before, perhaps not from scratch
+        if vote:
+            break
+    rate = evidence.rate.vote(begin, stretch, row, end) if evidence.rate else 0
+    if vote <= 0 and (rate > 1 or _both(evidence, row)):
+        return 1  # a schedule of its own, or another counter that starts again
+    return vote or rate
+
+
+def _both(evidence: Counted, row: int) -> bool:
+    """Return whether the epochs start again with the steps."""
+    return evidence.epochs is not None and bool(evidence.epochs[row] < evidence.epochs[row - 1])
+
+
+def _meaning(runs: int, epochs: int, sure: str, why: str) -> str:
+    parts = [f"starts again {runs + epochs:,}× ="]
+    named = [f"{count:,} {what}" for count, what in ((runs, "new run"), (epochs, "epoch")) if count]
+    parts.append(" and ".join(name if name.startswith("1 ") else f"{name}s" for name in named))
+    rejected = "epochs" if runs >= epochs else "runs"
+    return f"{' '.join(parts)}, {sure}; not {rejected}: {why}"
+
+
+def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Runs:
+    """Return the runs of a file of n rows.
+
+    Args:
+        rows: int64 (m,), the rows that carry the loss.
+        evidence: what was logged in them.
+        counter: what counts the rows, (n,).
+        carries: bool (n,), the rows that carry the loss.
+    """
+    found = classify(evidence)
+
+    def first(index: int) -> int:
+        """Return the first row of a run: evaluations before its first loss have no later step."""
+        row = int(rows[index]) if index else 0
+        while row and not carries[row - 1] and not (counter.logged[row - 1] and counter.values[row - 1] > at[index]):
+            row -= 1
+        return row
+
+    at = counter.values[rows]
+    gone = frozenset(abandoned(evidence, found.starts))
+    return replace(found, starts=tuple(map(first, found.starts)), epochs=tuple(map(first, found.epochs)), gone=gone)
+
+
+def abandoned(evidence: Counted, runs: Sequence[int]) -> tuple[int, ...]:
+    """Return which runs are attempts that were given up: too short to judge, and done again by a far longer one.
+
+    What is not finite in them is evidence, so that such an attempt is none.
+
+    Args:
+        evidence: the rows.
+        runs: the rows at which the runs begin.
+    """
+    axis, found = evidence.axis, []
+    later = (len(axis), len(axis))
+    for index, (begin, end) in reversed([*enumerate(pairwise([*runs, len(axis)]))]):
+        after = axis[slice(*later)]
+        again = MUCH_LONGER * (end - begin) <= len(after) and axis[begin] >= after[0] and axis[end - 1] <= after.max()
+        finite = all(level.is_finite(begin, end) for level in evidence.outcomes)
+        if end - begin < MIN_JUDGED and again and finite:
+            found.append(index)
+        else:
+            later = (begin, end)
+    return tuple(found)
+
+
+def counted_on(counter: Count, runs: Runs) -> Floats:
+    """Return the steps of a file, counted on where they start again within a run.
+
+    Args:
+        counter: the steps of each row, (n,); one or more rows for each step.
+        runs: the runs, whose epochs say where that is.
+    """
+    counted = np.array(counter.values, dtype=np.float64)
+    added = previous = 0.0
+    anew = frozenset(runs.starts)
+    for begin, end in pairwise([*sorted({*anew, *runs.epochs}), len(counted)]):
+        held = np.flatnonzero(counter.logged[begin:end]) + begin
+        if not len(held):
+            continue
+        part = counter.values[held]
+        added = 0.0 if begin in anew else previous - float(part[0])
+        counted[held] = part + added
+        previous = float(counted[held].max()) + max(1.0, np.ceil(interval(part)))
+    return counted
