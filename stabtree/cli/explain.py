@@ -50,9 +50,7 @@ def explain(
     from stabtree.tree.load import load_defining, load_known, load_tree
 
     if json and not why:
-        raise StabtreeError(
-            "goes with --why RUN", where="--json", hint="`stabtree tree show NAME --json` has the nodes"
-        )
+        raise StabtreeError("goes with --why RUN", where="--json", hint="type: stabtree explain NODE --why RUN --json")
     if why and node:
         emit(_why(why, node, judge, json=json))
         return

@@ -6,7 +6,6 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from stabtree.diagnosis.walk import diagnose
@@ -14,7 +13,7 @@ from stabtree.loaders import load_run
 from stabtree.report.why import why
 from stabtree.tree.load import load_trees
 from tests.cli.command import failed, run
-from tests.conftest import FIXTURES, falling, make_run
+from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
@@ -76,15 +75,6 @@ def test_what_no_question_decides_is_a_sentence() -> None:
     for entry in tree.entries:
         assert why(judged("healthy"), entry).reason
     assert {name for name, _ in asked("fp16-suspected", "fp16-overflow").log} == {"grad_norm", "loss_scale"}
-
-
-def test_what_one_rank_alone_shows_was_reached() -> None:
-    """A finding of a rank that the mean does not show is no turn."""
-    broken = np.where(np.arange(300) > 250, np.nan, falling(300))
-    whole = make_run({"loss": falling(300)})
-    ranks = {"0": whole.series, "1": make_run({"loss": broken}).series}
-    found = diagnose(make_run({"loss": falling(300)}, ranks=ranks))
-    assert why(found, found.findings[0].leaf.id).reached
 
 
 def test_the_command_says_it_on_the_screen_and_in_json() -> None:

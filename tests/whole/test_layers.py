@@ -92,7 +92,7 @@ INNER_ORDERS = {
     "tools": TOOLS_ORDER,
 }
 FORMATS = ("tables", "json", "text", "tensorboard", "wandb", "mlflow")
-MAX_IN_A_FOLDER = 24
+MAX_IN_A_FOLDER = 25
 HEAVY = ("pandas", "numpy", "rich", "yaml", "pydantic")
 ROOMS = (
     "run",
