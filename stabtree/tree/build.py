@@ -41,7 +41,7 @@ def tree_of(file: TreeFile) -> Tree:
     )
 
 
-class Reader:
+class TreeReader:
     """Reads a file that anyone may have written, and collects its mistakes instead of stopping at the first.
 
     A node with a mistake is part of the tree all the same, its missing values filled in, so that the mistakes of the

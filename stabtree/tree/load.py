@@ -23,7 +23,7 @@ from stabtree.common.text import clean, near
 from stabtree.common.yaml12 import parse, read, typed
 from stabtree.predicates import predicate_named
 from stabtree.run import CONFIG
-from stabtree.tree.build import Reader, tree_of
+from stabtree.tree.build import TreeReader, tree_of
 from stabtree.tree.calibration import with_limits
 from stabtree.tree.compose import beside, compose, without
 from stabtree.tree.model import Cause, Part, Question, TreeFile
@@ -205,7 +205,7 @@ def build(text: str, where: str) -> Tree:
     """
     from stabtree.tree.check import check
 
-    reader = Reader(parse(text, where))
+    reader = TreeReader(parse(text, where))
     tree = reader.tree()
     if tree is not None:
         tree, misplaced = lift_fact_params(tree)

@@ -9,7 +9,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.common.yaml12 import parse
 from stabtree.predicates import PREDICATES
-from stabtree.tree.build import Reader
+from stabtree.tree.build import TreeReader
 from stabtree.tree.check import check
 from stabtree.tree.load import build, load_tree
 from stabtree.tree.model import Severity
@@ -195,7 +195,7 @@ def test_an_unknown_tree_gets_a_hint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", list(shipped()))
 def test_shipped_trees_are_whole(name: str) -> None:
     """Every shipped tree loads without a mistake, explains every node, and states a rule for every test."""
-    reader, tree = Reader(parse(shipped()[name].read_text(encoding="utf-8"), name)), load_tree(name)
+    reader, tree = TreeReader(parse(shipped()[name].read_text(encoding="utf-8"), name)), load_tree(name)
     assert reader.tree() is not None
     assert not reader.mistakes
     assert not check(tree)
