@@ -152,7 +152,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("[set]\nspike.window_steps = 0", "it must be of type int, from 1 on", "explain spike"),
         ("[set]\nsigma = 4", "stabtree.toml: set.sigma: names no parameter", "explain"),
         ('tree = "a"\ntrees = "b"', "stabtree.toml: tree and trees don't go together", "leave one"),
-        ('tree = "phase91"', "phase91: no such tree", "did you mean phase19?"),
+        ('tree = "phase91"', "phase91: no such tree", "did you mean 'phase19'?"),
         ("accept = 1", "stabtree.toml: accept: '1' is not a list of tables", "write accept"),
         ("accept = [1]", "stabtree.toml: accept:", "write accept"),
         ('accept = [{leaf = "spike-minor"}]', "stabtree.toml: accept: item 1 has no reason", "write accept"),

@@ -89,7 +89,7 @@ def test_a_file_that_asks_for_more_memory_than_there_is_is_an_error(tmp_path: Pa
     limited = ["/bin/sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh", *COMMAND, "diagnose", str(file)]
     done = subprocess.run(limited, capture_output=True, text=True, encoding="utf-8", env=environment(), check=False)
     assert done.returncode == 2
-    assert "takes more memory to decompress than there is" in done.stderr
+    assert "takes more memory to unpack than there is" in done.stderr
 
 
 def claiming_4_gb(packed: bytes) -> bytes:

@@ -173,7 +173,7 @@ def test_a_reader_that_has_gone_is_code_141(monkeypatch: pytest.MonkeyPatch) -> 
     ("arguments", "text"),
     [
         (["diagnose", "no/such/file.csv"], "no/such/file.csv"),
-        (["diagnose", HEALTHY, "--tree", "phase18"], "did you mean phase19?"),
+        (["diagnose", HEALTHY, "--tree", "phase18"], "did you mean 'phase19'?"),
         (["diagnose", HEALTHY, "--fail-on", "sometimes"], "'sometimes' is not a level"),
         (["diagnose", HEALTHY, "--fail-on", "never,note"], "never can't be combined with another level"),
         (["diagnose", HEALTHY, "--set", "Q2.1.sigma"], "type --set Q2.1.sigma=4"),
@@ -398,7 +398,7 @@ def test_nothing_from_a_tree_reaches_the_terminal_raw(tmp_path: Path) -> None:
     )
     tree = str(path)
     commands = [["tree", "check", tree], ["tree", "show", tree], ["tree", "show", tree, "--thresholds"]]
-    commands += [["tree", "graph", tree], ["diagnose", NAN, "--tree", tree], ["diagnose", NAN, "-q", "--tree", tree]]
+    commands += [["diagnose", NAN, "--tree", tree], ["diagnose", NAN, "-q", "--tree", tree]]
     commands += [["explain", "--all", "--tree", tree], ["diagnose", NAN, "--tree", "\x1b[31mx\n"]]
     for command in commands:
         done = run(*command)

@@ -223,7 +223,7 @@ def _renamed(value: T, names: Mapping[str, str]) -> T:
                 item = item.replace(copy, address)
             return item
 
-    class Reader(pickle.Unpickler):  # noqa: S301 - of what was written a line before
+    class PlainReader(pickle.Unpickler):  # noqa: S301 - of what was written a line before
         def persistent_load(self, text: str) -> str:
             """Return the text."""
             return text
@@ -231,5 +231,5 @@ def _renamed(value: T, names: Mapping[str, str]) -> T:
     stream = io.BytesIO()
     Writer(stream).dump(value)
     stream.seek(0)
-    found: T = Reader(stream).load()
+    found: T = PlainReader(stream).load()
     return found

@@ -23,7 +23,6 @@ from tests.cli.command import environment, failed, run
         (["run.csv", "--fail-on", "wa"], ["warning"]),
         (["--fail-on=wa"], ["--fail-on=warning"]),
         (["run.csv", "--format", "tf"], ["tfevents"]),
-        (["tree", "graph", "--format", "d"], ["dot"]),
         (["tree", "sh"], ["show"]),
         (["tree", "show", "ph"], ["phase19"]),
         (["diagnose", "--tree", "ph"], ["phase19"]),

@@ -23,7 +23,7 @@ from tests.conftest import FIXTURES
 RUNS = sorted(str(path.parent) for path in FIXTURES.glob("*/*/metrics.*"))
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 INFO = ("formats", "config", "schema", "completion")
-TREE = ("list", "show", "graph", "schema", "predicates", "check", "test")
+TREE = ("list", "show", "schema", "predicates", "check", "test")
 HELPS = [
     ["-h"],
     ["tree", "-h"],
