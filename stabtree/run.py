@@ -6,11 +6,12 @@ Everything is frozen and the arrays are read-only: nothing downstream can alter 
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
@@ -48,8 +49,7 @@ FRAME_KEY = "stabtree"  # of what a frame keeps of its run in `attrs`, because c
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Series:
+class Series(Struct, frozen=True, eq=False, weakref=True):
     """One metric over the steps at which it was logged. Compared by identity: arrays have no single equality.
 
     Attributes:
@@ -81,8 +81,7 @@ class Series:
         return len(self.steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """Steps in which a metric that was logged before is missing while other series go on.
 
     Attributes:
@@ -100,8 +99,7 @@ class Gap:
     at_end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Struct, frozen=True):
     """A point where the log went back: a resume from a checkpoint. The later rows were kept.
 
     Attributes:
@@ -117,8 +115,7 @@ class Resume:
     broken_rows: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One value of the run's configuration.
 
     Attributes:
@@ -132,8 +129,7 @@ class Setting:
     spelled: str = ""
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Run:
+class Run(Struct, frozen=True, eq=False, weakref=True):
     """A training run.
 
     Attributes:

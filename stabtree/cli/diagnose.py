@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec.structs import replace
 
 from stabtree.cli.load import loaded_runs
 from stabtree.cli.options.judge import JudgeOptions, effective_settings, judging_with_baseline

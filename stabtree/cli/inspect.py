@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
+
+from msgspec.structs import replace
 
 from stabtree.cli.options.judge import effective_settings
 from stabtree.cli.options.output import OutputOptions  # noqa: TC001 - Typer reads it

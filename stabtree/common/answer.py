@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
 
 YES = "yes"
 NO = "no"
@@ -13,8 +13,7 @@ LIKELY = "likely"
 POSSIBLE = "possible"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One thing that was seen.
 
     Attributes:
@@ -34,8 +33,7 @@ class Evidence:
     brief: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer to one question.
 
     Attributes:

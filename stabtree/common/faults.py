@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.text import clean
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ class FactFailedError(Exception):
     """A fact was needed that failed before; the fault is recorded already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One part of a diagnosis that failed.
 
     Attributes:

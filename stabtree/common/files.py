@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """A line of a file that could not be read, and why."""
 
     line: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnUse:
+class ColumnUse(Struct, frozen=True):
     """How one column of a file was used.
 
     Attributes:
@@ -40,12 +36,11 @@ class ColumnUse:
     last: float | None = None
     nonfinite: int = 0
     misread: int = 0
-    filled: int = field(default=0, compare=False)
+    filled: int = 0
     role: str = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadKind:
+class UnreadKind(Struct, frozen=True):
     """Lines of a text log that hold numbers, were not read, and differ in their digits alone.
 
     Attributes:
@@ -61,8 +56,7 @@ class UnreadKind:
     harmless: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FileUse:
+class FileUse(Struct, frozen=True):
     """How one file was read.
 
     Attributes:
@@ -90,8 +84,7 @@ class FileUse:
     unread: tuple[UnreadKind, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """A file that was read, as it can be recognised again.
 
     Attributes:
@@ -107,8 +100,7 @@ class Input:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(Struct, frozen=True):
     """A line of a text log that holds no metrics but may report an error or a warning.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.text import clean
 from stabtree.metrics.table import words
 
@@ -24,8 +24,7 @@ SHOWN = 3
 _WORD = re.compile(r"[a-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnNames:
+class ColumnNames(Struct, frozen=True):
     """The columns of a run.
 
     Attributes:
@@ -33,7 +32,7 @@ class ColumnNames:
     """
 
     names: Mapping[str, str]
-    _known: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def first(self, marks: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns of the first mark all of whose names are there; empty where none is.

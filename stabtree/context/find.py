@@ -31,7 +31,7 @@ _RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
 def context_of(run: Run) -> FullContext:
     """Return who a run is, as far as its configuration, its columns and its first rows show."""
     who = who_of(run)
-    parts = {name: getattr(who, name) for name in Context.__dataclass_fields__}
+    parts = {name: getattr(who, name) for name in Context.__struct_fields__}
     return FullContext(**parts, precision=precision_of(run))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
 
 T = TypeVar("T", str, int, float)
 
@@ -25,8 +25,7 @@ FROM_SCRATCH, CONTINUED, FINE_TUNE, LORA = "from scratch", "continued", "fine-tu
 PHASES = (FROM_SCRATCH, CONTINUED, FINE_TUNE, LORA)
 
 
-@dataclass(frozen=True, slots=True)
-class Known(Generic[T]):
+class Known(Struct, Generic[T], frozen=True):
     """A value, and how it is known.
 
     Attributes:
@@ -40,8 +39,7 @@ class Known(Generic[T]):
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """Who a run is.
 
     Attributes:
@@ -79,8 +77,7 @@ class Context:
         return self.task.value in FROM_REWARDS
 
 
-@dataclass(frozen=True, slots=True)
-class FullContext(Context):
+class FullContext(Context, frozen=True):
     """Who a run is, with the precision that it trains in.
 
     What a walk would find in each precision is asked of most runs: next to no fact is made of it, and all others hold.

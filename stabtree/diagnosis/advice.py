@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from stabtree.diagnosis.judged import STRONG, WEAK, CauseState, Decision, Fix
 from stabtree.tree.fixes import tags
@@ -39,7 +38,7 @@ def _with_run_values(cause: Cause, formatter: FixFormatter) -> Cause:
     # It is the short form of the first fix, and of what says the same to another kind of run.
     if cause.fixes and formatter.is_pointless(cause.fixes[0]) and not (fixes and tags(cause.fixes[0])):
         short = ""
-    return structs.replace(cause, fixes=fixes, short_fix=short)
+    return replace(cause, fixes=fixes, short_fix=short)
 
 
 def ranked_fixes(

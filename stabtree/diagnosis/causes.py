@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, UNKNOWN, Evidence
 from stabtree.context.conditions import Conditions

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import chain, compress
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.context.conditions import Conditions

@@ -7,7 +7,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.passes import never_falls, rows_upto
 from stabtree.common.text import clean
 from stabtree.context.trainer import framework_of
@@ -40,8 +41,7 @@ _HALVE = re.compile(r"(?:Halve|Lower) the ((?:peak )?learning rate)(?: tenfold| 
 _BY_HOW_MUCH = re.compile(r"(with|at) (?:a tenth|half) of the learning rate")
 
 
-@dataclass
-class FixFormatter:
+class FixFormatter(Struct, dict=True):
     """Fills the placeholders of fixes with the values of a run.
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """Why a finding does not count, though nobody ignores its leaf: it is known.
 
     Attributes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.passes import rows_before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +30,7 @@ WEAK = (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)  # it may be
 SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)  # it was tested, and nothing speaks for it
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCause:
+class JudgedCause(Struct, frozen=True):
     """A cause with what the log says of it.
 
     Attributes:
@@ -51,8 +50,7 @@ class JudgedCause:
     odds: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What to find out first, since causes with different fixes remain.
 
     Attributes:
@@ -66,8 +64,7 @@ class Decision:
     causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     """One thing to do.
 
     Attributes:
@@ -83,8 +80,7 @@ class Fix:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(Struct, frozen=True):
     """One thing that happened around the onset of the worst finding.
 
     Attributes:
@@ -109,8 +105,7 @@ class Happening:
         return f"{self.metric} {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedRow:
+class QuotedRow(Struct, frozen=True):
     """A row of the log that shows an incident.
 
     Attributes:

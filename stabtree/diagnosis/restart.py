@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.tree.model import Take
 
@@ -21,8 +22,7 @@ UNTRAINED = "at its best the model was not trained yet"
 LEARNED_NOTHING = "no evaluation was clearly better than the untrained model"
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(Struct, frozen=True):
     """Where to restart.
 
     Attributes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.dataclass import dataclass
 from stabtree.run import CONFIG
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 MAX_FIXES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(Struct, frozen=True):
     """One event of a run, from the last good step on; all that is said of it anywhere is read from here.
 
     Attributes:
@@ -122,8 +121,7 @@ class Incident:
         return self.advice[:MAX_FIXES]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """The result.
 
     Attributes:

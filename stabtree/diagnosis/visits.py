@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from stabtree.common.answer import NO
-from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from stabtree.common.answer import Answer
     from stabtree.tree.model import Question, Section
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(Struct, frozen=True):
     """One turn of the walk: the question, its answer, and who gave it (`data` or `person`)."""
 
     question: Question
@@ -26,8 +26,7 @@ class Visit:
         return self.question.go.get(self.answer.verdict) or self.question.go[NO]
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """A question that the log could not answer, and what to log next time.
 
     Attributes:
@@ -45,8 +44,7 @@ class Missing:
     applies: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LogNext:
+class LogNext(Struct, frozen=True):
     """Something to log next time, and what it would decide.
 
     Attributes:
@@ -62,8 +60,7 @@ class LogNext:
     decides: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
+class Walked(Struct, frozen=True):
     """A section, whether it was walked, and why (not)."""
 
     section: Section
@@ -71,8 +68,7 @@ class Walked:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class WalkedTree:
+class WalkedTree(Struct, frozen=True):
     """One of the trees that were put together, whether any of it was walked, and why (not)."""
 
     name: str

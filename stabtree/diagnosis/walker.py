@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.answer import UNKNOWN, Answer
-from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
 from stabtree.context.reads import depends
@@ -44,8 +45,7 @@ Way = tuple[tuple[Visit, ...], "Leaf | None"]
 FOR_A_PERSON = "it is a question for a person"
 
 
-@dataclass(frozen=True, slots=True)
-class WalkOptions:
+class WalkOptions(Struct, frozen=True):
     """The options of a walk: those of `diagnose`."""
 
     literal: bool = False
@@ -78,8 +78,7 @@ def _check_applied(tree: Tree, applied: frozenset[str]) -> None:
         raise StabtreeError(problem, where="--applied", hint=f"nodes: {known}")
 
 
-@dataclass(slots=True)
-class Walker:
+class Walker(Struct):
     """A walk with its state: besides what it was given, the visits so far and what became of a person's answers."""
 
     run: Run

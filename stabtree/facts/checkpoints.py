@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import SHARE_SOME
@@ -32,8 +33,7 @@ class CheckpointSource(StrEnum):
     UNKNOWN = "unknown"  # nothing says where they are
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoints:
+class Checkpoints(Struct, frozen=True):
     """Where checkpoints are, and which of them are too recent to trust.
 
     Attributes:

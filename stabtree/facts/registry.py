@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, remembered, sound_rows
@@ -50,8 +51,7 @@ _KINDS: dict[str, type[Param]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """What a tree may tune.
 
     Attributes:
@@ -67,8 +67,7 @@ class Parameter:
     minimum: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What a function asks for.
 
     Attributes:
@@ -84,8 +83,7 @@ class Need:
     takes: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """A fact that was looked for and is not there.
 
     Attributes:
@@ -97,20 +95,18 @@ class Absent:
     strength: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A fact that the data can't show, with the metrics to log."""
 
     reason: str
     missing: tuple[str, ...] = ()
 
 
-class Failed(Unknown):
+class Failed(Unknown, frozen=True):
     """A fact whose function raised; no function wants it handed over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """Something that is found in a run once, for all predicates that ask for it by its name.
 
     Attributes:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from stabtree.common.answer import Evidence
-from stabtree.common.dataclass import dataclass
 from stabtree.common.passes import broken_rows, last_sound_row, stretches_of
 from stabtree.common.stats import interval
 from stabtree.facts.registry import Absent, Count, fact
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """What the monitor sees in one series.
 
     Attributes:
@@ -42,8 +42,7 @@ class Watch:
     last_good_step: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """What the NaN monitor would have done.
 
     Attributes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.text import clean
 from stabtree.diagnosis.ignored import Accepted
 
@@ -23,8 +24,7 @@ FindingKey = tuple[str, str, str]
 UPDATE = "`stabtree baseline PATH --update` drops"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFinding:
+class KnownFinding(Struct, frozen=True):
     """An accepted finding, as a baseline keeps it.
 
     Attributes:
@@ -74,8 +74,7 @@ class KnownFindings(Protocol):
         """Return the accepted findings of a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """A leaf that a project accepts in some runs, whatever their rows.
 
     Attributes:
@@ -101,8 +100,7 @@ class Acceptance:
         return f"{self.leaf} in {self.run}"
 
 
-@dataclass(frozen=True, slots=True)
-class Accepting:
+class Accepting(Struct, frozen=True):
     """Everything that is accepted: the project's leaves, and the findings of a baseline.
 
     Attributes:

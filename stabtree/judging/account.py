@@ -6,8 +6,9 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from stabtree.common.answer import NO
-from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.text import first_few
 from stabtree.metrics.metric import Role
@@ -30,8 +31,7 @@ class Fate(StrEnum):
     UNEXPLAINED = "unexplained"
 
 
-@dataclass(frozen=True, slots=True)
-class AccountEntry:
+class AccountEntry(Struct, frozen=True):
     """A series, or lines of one kind.
 
     Attributes:

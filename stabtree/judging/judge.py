@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common import extensions
-from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.settings import Settings
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     Asker = Callable[[Tree], Callable[[Question], str | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
+class Judging(Struct, frozen=True):
     """Everything that decides how runs are judged: plain data, so that it can be sent to another process.
 
     Attributes:

@@ -7,13 +7,14 @@ judged must not decide how strictly. The command line overrides them.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import field, fields, replace
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import fields, replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 from stabtree.judging import toml
@@ -30,8 +31,7 @@ LARGEST_BYTES = 1_000_000
 NOTED = 200  # characters of the values in the note
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The options of `diagnose` that a project sets; each field after the first two is a key of the file.
 
     Attributes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
@@ -165,8 +166,7 @@ def lexicographic(step: Floats, epoch: Floats | None) -> Floats:
     return ordered if np.isfinite(ordered).all() else step
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """A metric as evidence.
 
     Attributes:
@@ -244,8 +244,7 @@ def _noise(values: Floats) -> float:
     return median(bends) / SECOND_DIFFERENCE
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """The rows of a file that carry the loss, m of them, and what was logged in them.
 
     Attributes:
@@ -316,8 +315,7 @@ def _repeats(axis: Floats, begin: int, stretch: int, row: int) -> bool:
     return bool(np.isin(axis[stretch:row], axis[row : 2 * row - stretch + INTERVAL_ROWS]).any())
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Struct, frozen=True):
     """The runs of a file, and what it means where its counter starts again.
 
     Attributes:

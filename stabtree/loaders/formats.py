@@ -6,7 +6,8 @@ import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.json import document, lines, manifest, trainer_state
@@ -55,8 +56,7 @@ SEE_FORMATS = "`stabtree info formats` lists what it reads"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
-@dataclass(frozen=True, slots=True)
-class Loader:
+class Loader(Struct, frozen=True):
     """One format.
 
     Attributes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.lazy import np
 from stabtree.loaders.table import MAX_CELLS, Column, affordable
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(Struct, frozen=True):
     """Values in the order in which they were written.
 
     Attributes:

@@ -10,12 +10,13 @@ import re
 import stat
 import sys
 import zlib
-from dataclasses import field, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 
@@ -84,8 +85,7 @@ class Sure(IntEnum):
     SURELY = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """An input that was opened once to see what it is.
 
     Attributes:
@@ -104,11 +104,11 @@ class Source:
 
     path: str
     file: Path | None
-    stored: bytes = field(repr=False)
+    stored: bytes
     size: int
     packed: str = ""
-    data: bytes = field(default=b"", repr=False)
-    head: str = field(default="", repr=False)
+    data: bytes = b""
+    head: str = ""
     encoding: str = "utf-8"
     bom: int = 0
     binary: str = ""
@@ -135,8 +135,7 @@ class Source:
         return Lines(self)
 
 
-@dataclass(slots=True)
-class Lines:
+class Lines(Struct):
     """The lines of a source without their line ends, decoded while they are read.
 
     Attributes:

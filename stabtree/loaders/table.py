@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import Skipped
 from stabtree.common.lazy import np
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from stabtree.run import ConfigScalar, LogLine
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class Column:
+class Column(Struct, frozen=True, eq=False, weakref=True):
     """One column of a file, one entry a row. Compared by identity, as a series is.
 
     Attributes:
@@ -86,8 +86,7 @@ class Save(NamedTuple):
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """The rows of one file.
 
     Attributes:
@@ -178,8 +177,7 @@ def epochs_note(what: str, count: int) -> str:
 SKIPS_KEPT = 20
 
 
-@dataclass(slots=True)
-class Skips:
+class Skips(Struct):
     """Collects skipped lines while a file is read.
 
     Attributes:

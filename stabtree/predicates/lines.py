@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from pathlib import PureWindowsPath
 from time import process_time
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.endings import EXCEPTION, EXIT_STATUS, FINISHED, INTERRUPTED, OWN_FRAME, ending_of, endings_of

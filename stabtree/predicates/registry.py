@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from functools import cache
 from operator import is_
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence
-from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["UNGROUPED", "Count", "Groups", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Struct, frozen=True):
     """A question that data can answer.
 
     Attributes:

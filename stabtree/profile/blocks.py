@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.lazy import np
 from stabtree.common.stats import NORMAL_MAD, of_three
 
@@ -22,8 +23,7 @@ LEVEL_SHARE = 20  # no limit: the first and the last level are medians of one in
 LEVEL_ROWS = 3  # no limit: but of so many at least
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """What the blocks of k series of n finite rows hold.
 
     Attributes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.stats import is_counter
 from stabtree.metrics.metric import Role
 
@@ -75,16 +76,14 @@ class Recovery(NamedTuple):
     rows: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Swings:
+class Swings(Struct, frozen=True):
     """The spikes of a series: how many there are, and the highest of them, by step."""
 
     count: int = 0
     highest: tuple[Recovery, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Nonfinite:
+class Nonfinite(Struct, frozen=True):
     """The rows that are NaN or infinite.
 
     Attributes:
@@ -100,8 +99,7 @@ class Nonfinite:
     to_the_end: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """What a series looks like, by its finite rows. Levels are in its own unit, NaN where no row is finite.
 
     Attributes:

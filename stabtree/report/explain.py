@@ -6,7 +6,8 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.text import docstring, in_words
 from stabtree.predicates import predicate_named
 from stabtree.report.page import Page
@@ -46,8 +47,7 @@ _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
-@dataclass(frozen=True, slots=True)
-class CauseOf:
+class CauseOf(Struct, frozen=True):
     """A cause with the leaves that it is a cause of."""
 
     cause: Cause

@@ -102,8 +102,8 @@ def inspect_dict(run: Run) -> dict[str, Any]:
         "loss_candidates": [picked(column, "column", "points", "why") for column in run.loss_ranking.candidates],
         "ranks": list(run.ranks),
         "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},
-        "gaps": [picked(gap, *gap.__dataclass_fields__) for gap in run.gaps],
-        "resumes": [picked(resume, *resume.__dataclass_fields__) for resume in run.resumes],
+        "gaps": [picked(gap, *gap.__struct_fields__) for gap in run.gaps],
+        "resumes": [picked(resume, *resume.__struct_fields__) for resume in run.resumes],
         "sources": [
             {
                 **picked(source, "path", "format", "rows", "steps_from", "restarts"),

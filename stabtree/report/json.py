@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from msgspec import structs
+from msgspec.structs import replace
 
 from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
@@ -275,7 +275,7 @@ def fingerprint(tree: Tree) -> str:
     for known, hashed in [*_HASHED]:
         if known is tree:
             return hashed
-    content = msgspec.json.encode(structs.replace(tree, version=""), order="sorted")
+    content = msgspec.json.encode(replace(tree, version=""), order="sorted")
     hashed = hashlib.sha256(content).hexdigest()
     _HASHED.append((tree, hashed))
     return hashed

@@ -6,8 +6,9 @@ from functools import cached_property
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.dataclass import dataclass
 from stabtree.common.text import in_words
 from stabtree.diagnosis.judged import SILENT, CauseState
 from stabtree.diagnosis.missing import RERUN
@@ -46,8 +47,7 @@ FIX_OF_MISREAD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CauseRow:
+class CauseRow(Struct, frozen=True):
     """A cause beside its fixes.
 
     Attributes:
@@ -76,8 +76,7 @@ class CauseRow:
         return self.judged.state in SILENT
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One question of the path.
 
     Attributes:
@@ -103,8 +102,7 @@ class Turn:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Struct, frozen=True):
     """The turns of one walk, and where it ended.
 
     Attributes:
@@ -125,8 +123,7 @@ class Walk:
         return list(chain.from_iterable(self.groups))
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(Struct, frozen=True):
     """Something that was not checked.
 
     Attributes:

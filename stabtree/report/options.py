@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
 
 
 class Length(StrEnum):
@@ -14,8 +14,7 @@ class Length(StrEnum):
     FULL = "full"  # all of it
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
+class RenderOptions(Struct, frozen=True):
     """How a report is rendered.
 
     Attributes:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.report.verdicts import BADGES
 
@@ -191,8 +192,7 @@ def styled(pieces: Iterable[Piece]) -> Text:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Pane:
+class Pane(Struct, frozen=True):
     """A part of a screen.
 
     Attributes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.lazy import np
 from stabtree.common.stats import quantiles
 from stabtree.common.text import clean
@@ -50,8 +51,7 @@ WORDS: tuple[Mapping[str, str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(Struct, frozen=True):
     """One series, drawn into columns of equal width.
 
     Attributes:
@@ -87,8 +87,7 @@ class Strip:
     behind: Strip | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A step that is marked on the axis: where, `onset`, `restart`, `parting` or `first`, and what it is called."""
 
     step: int
@@ -96,8 +95,7 @@ class Mark:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """Strips over one axis of steps.
 
     Attributes:
@@ -117,8 +115,7 @@ class Figure:
     unit: str = "step"
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """The axis of steps, cut into columns, and where on it the trouble began."""
 
     first: int
@@ -339,8 +336,7 @@ def step_ticks(first: int, last: int, most: int) -> list[int]:
     return [*dict.fromkeys(step for step in found if first <= step <= last)] or [first, last]
 
 
-@dataclass(frozen=True, slots=True)
-class Pen:
+class Pen(Struct, frozen=True):
     """What a figure is drawn with.
 
     Attributes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import row_of
@@ -34,8 +35,7 @@ HASHES = "batch_id"
 GOES_ALONG = ("loss", "grad_norm", "eval_loss")  # shown where there is room
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedLine:
+class QuotedLine(Struct, frozen=True):
     """A row of the table.
 
     Attributes:
@@ -53,8 +53,7 @@ class QuotedLine:
     rank: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
+class Quoted(Struct, frozen=True):
     """The rows that show an incident.
 
     Attributes:

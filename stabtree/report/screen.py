@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.answer import NO
 from stabtree.common.figures import figure as number

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stabtree import Recorder, TrainingStoppedError
 from stabtree.common.answer import UNKNOWN

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stabtree.diagnosis.restart import advise, seen_by
 from stabtree.diagnosis.walk import diagnose

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from stabtree.run import ColumnUse, FileUse, Gap, Resume, Series
 from tests.conftest import falling, make_run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from stabtree.diagnosis.judged import CauseState, Decision, Fix, JudgedCause
 from stabtree.diagnosis.result import Incident  # noqa: TC001

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
-from msgspec import structs
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
@@ -150,13 +149,13 @@ def test_the_hash_of_the_rules_is_that_of_their_words() -> None:
     """One tree has one hash; a number or a word that differs gives another, its version alone does not."""
     tree = load_trees()
     known = fingerprint(tree)
-    assert known == fingerprint(structs.replace(tree, version="next"))
+    assert known == fingerprint(replace(tree, version="next"))
     question = tree.questions["Q2.1"]
     for changed in (
-        structs.replace(question, ask="?"),
-        structs.replace(question, params={**question.params, "min_steps": 1}),
+        replace(question, ask="?"),
+        replace(question, params={**question.params, "min_steps": 1}),
     ):
-        assert fingerprint(structs.replace(tree, questions={**tree.questions, "Q2.1": changed})) != known
+        assert fingerprint(replace(tree, questions={**tree.questions, "Q2.1": changed})) != known
     assert to_dict(diagnose(make_run({"loss": falling(100)}), tree))["rules"]["sha256"] == known
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from msgspec.structs import replace
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.plot import Figure, Frame, Mark, Strip, column_of, drawn_strip, figure, strips

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.figures import against, as_factor, as_share, deviations, figure

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
@@ -103,18 +102,18 @@ def made(findings: int, questions: int) -> str:
     found = diagnose(run, load_trees(run))
     main = found.findings[0]
     others = tuple(
-        replace(main, leaf=structs.replace(main.leaf, id=f"critical-leaf-{n}"), onset_step=100_000 + n, seen_as=())
+        replace(main, leaf=replace(main.leaf, id=f"critical-leaf-{n}"), onset_step=100_000 + n, seen_as=())
         for n in range(1, findings)
     )
     turns = tuple(
         replace(
             found.path[n % len(found.path)],
-            question=structs.replace(found.path[n % len(found.path)].question, id=f"Q9.{n}"),
+            question=replace(found.path[n % len(found.path)].question, id=f"Q9.{n}"),
         )
         for n in range(questions)
     )
     questions_ = {**found.tree.questions, **{visit.question.id: visit.question for visit in turns}}
-    tree = structs.replace(found.tree, questions=questions_)
+    tree = replace(found.tree, questions=questions_)
     return screen(replace(found, findings=(main, *others), path=turns, tree=tree), OPTIONS)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.plot import Figure, Mark, columns_for, figure, strips
@@ -19,7 +18,7 @@ def made(values: np.ndarray, *marks: Mark, **given: object) -> Figure:
     run = make_run({"loss": values})
     found = figure(diagnose(run, load_trees(run)), None, columns_for(80))
     assert found is not None
-    strip = replace(found.strips[0], **given)  # type: ignore[arg-type]
+    strip = replace(found.strips[0], **given)
     return replace(found, strips=(strip,), marks=marks)
 
 

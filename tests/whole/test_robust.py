@@ -8,12 +8,12 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from docs.site.failures.examples import Kind
 from stabtree.report.plot import Figure, Frame, Mark, column_of, drawn_strip, ends, figure, levels, short
@@ -37,8 +38,7 @@ MAX_LETTERS = 230
 MAX_HEAD = 38  # letters that stand side by side above a strip of a card
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """How large a small picture is, in units of which a card is some 240 wide.
 
     Attributes:

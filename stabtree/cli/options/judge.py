@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from msgspec import Struct
+
 from stabtree.cli.options import values
 from stabtree.cli.program.expand import option
 from stabtree.cli.program.help import JUDGING
-from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,8 +25,7 @@ FAILING = ("fail_on", "exit_zero", "accept_partial")
 """The options that decide the exit code."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeOptions:
+class JudgeOptions(Struct, frozen=True):
     """How runs are judged, as typed."""
 
     tree: Annotated[
@@ -76,8 +76,7 @@ class JudgeOptions:
     ] = False
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveSettings:
+class EffectiveSettings(Struct, frozen=True):
     """What the command line and the project's settings say together.
 
     Attributes:

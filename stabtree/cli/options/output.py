@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from msgspec import Struct
+
 from stabtree.cli.options import values
 from stabtree.cli.program.expand import option
 from stabtree.cli.program.help import OUTPUT
-from stabtree.common.dataclass import dataclass
 from stabtree.report.options import Length
 from stabtree.report.outputs import RUN, SCREEN, names
 
@@ -28,8 +29,7 @@ def full_option(about: str) -> Any:
     return option(OUTPUT, "--full", about)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(Struct, frozen=True):
     """What is printed, as typed; the short forms are of `--output`."""
 
     output: Annotated[tuple[str, ...], output_option(RUN)] = ()

@@ -6,11 +6,11 @@ from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
+from msgspec import Struct
 
 from stabtree.cli.options import values
 from stabtree.cli.program.expand import option
 from stabtree.cli.program.help import INPUT
-from stabtree.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +28,7 @@ COLUMNS = ("column", "step_column", "dtype", "format", "config")
 """The options that all commands which read logs have."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(Struct, frozen=True):
     """How a log is read, as typed."""
 
     steps: Annotated[

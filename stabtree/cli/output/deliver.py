@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.cli.output.write import write, write_pieces
 from stabtree.cli.shell.printing import emit, emit_bytes, notify, screen

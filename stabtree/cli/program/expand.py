@@ -8,11 +8,11 @@ has the options `--column` and `--dtype`; all other fields of `ReadOptions` keep
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from msgspec.structs import fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +55,7 @@ class Only:
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command as Typer is to see it, each options class in its signature replaced by that class's fields."""
     hints = get_type_hints(command, include_extras=True)
-    options = {name: _class_of(hint) for name, hint in hints.items() if is_dataclass(_class_of(hint))}
+    options = {name: _class_of(hint) for name, hint in hints.items() if hasattr(_class_of(hint), "__struct_fields__")}
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name in options:

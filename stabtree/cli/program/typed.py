@@ -8,11 +8,11 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
+from msgspec import Struct
 from typer.core import TyperCommand, TyperGroup
 
 from stabtree.cli.program.help import argument_name, write_groups
 from stabtree.cli.shell.printing import emit
-from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import docstring
 
@@ -115,8 +115,7 @@ def _name(param: Any) -> str:
     return argument_name(param).removesuffix("...")
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
+class _Process(Struct, frozen=True):
     """A replacement of a parameter's `process_value`."""
 
     usual: Callable[..., Any]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct
+from msgspec.structs import replace
 
-from stabtree.common.dataclass import dataclass
 from stabtree.tree.calibration import calibrations
 
 if TYPE_CHECKING:
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Leaf, Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
+class Near(Struct, frozen=True):
     """A question whose answer came near to its limit.
 
     Attributes:
@@ -76,4 +74,4 @@ def asking(leaf: Leaf, facts: Sequence[Near]) -> Leaf:
     quoted = seen.text
     if not (seen.metric and quoted.startswith(seen.metric)):
         quoted = quoted[:1].upper() + quoted[1:]
-    return structs.replace(leaf, why=f"{quoted}. {leaf.why}", fixes=(*first, *leaf.fixes))
+    return replace(leaf, why=f"{quoted}. {leaf.why}", fixes=(*first, *leaf.fixes))

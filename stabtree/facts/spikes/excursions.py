@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.lazy import np
 from stabtree.common.stats import running_medians
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Excursion:
+class Excursion(Struct, frozen=True):
     """One excursion of the loss.
 
     Attributes:
@@ -40,8 +40,7 @@ class Excursion:
     shift_sigma: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """All spikes of a run, with what the search looked at.
 
     Attributes:
@@ -63,8 +62,7 @@ class Search:
     expected: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Where an excursion begins, peaks and ends, in rows.
 
     Attributes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, sound_rows
@@ -45,8 +46,7 @@ MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 MAX_RANKLESS = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class MetricRows:
+class MetricRows(Struct, frozen=True):
     """The rows of a table in file order, columns by what they carry.
 
     Attributes:

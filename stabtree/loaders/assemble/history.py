@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.lazy import np
 from stabtree.common.passes import increases, never_falls
 from stabtree.run import Resume
@@ -23,8 +24,7 @@ MIN_BACK = 4
 SHUFFLED_SHARE, SINGLE_SHARE = 0.2, 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """What became of rows whose steps go back.
 
     Attributes:

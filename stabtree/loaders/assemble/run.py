@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, hand_on, increases
 from stabtree.common.stats import LARGEST
@@ -35,8 +36,7 @@ RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re
 _LR_OF = re.compile(r"(?:^|/)lr-([A-Z][A-Za-z]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
+class Assembled(Struct, frozen=True):
     """The series of one rank, or of all, and what was found on the way; `others` are those of no metric."""
 
     series: Mapping[str, Series] = field(default_factory=dict)

@@ -6,9 +6,10 @@ asked for one.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import increases

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.passes import PART, extremes, increases, remembered
@@ -40,8 +41,7 @@ MAX_OUTCOMES = 4
 BEYOND = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """The step of each row.
 
     Attributes:

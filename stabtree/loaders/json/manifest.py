@@ -31,12 +31,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, stays_inside
 from stabtree.loaders.config import read_config
@@ -61,8 +62,7 @@ MAX_FILES = 1024
 NAMES = ("manifest.json", "manifest.jsonl")
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """A manifest that was read.
 
     Attributes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import WRAPPERS, canonical_key, read_config
@@ -51,8 +52,7 @@ def _header_of(row: Mapping[str, Any]) -> _Header | None:
     return _Header(clean(record["id"], 40), clean(started, 40), record.get("resumes") is True)
 
 
-@dataclass(slots=True)
-class FileRuns:
+class FileRuns(Struct):
     """Follows the runs of a file: which one its rows are of, and which ones came before.
 
     A run begins with the first row after its header, so that a process that ended before that hides no other run.
@@ -107,8 +107,7 @@ class FileRuns:
         return (f"{SEVERAL_RUNS} {count} runs of a Recorder: the last is read{last}. Not read: {'; '.join(named)}.",)
 
 
-@dataclass(slots=True)
-class _Cells:
+class _Cells(Struct):
     """The cells of one key: their values, and the indices of the rows that hold them."""
 
     builder: ColumnBuilder
@@ -127,8 +126,7 @@ class _Cells:
             self.rows, self.cells, self.lines = [], [], []
 
 
-@dataclass(slots=True)
-class JsonRows:
+class JsonRows(Struct):
     """Rows of a JSON file.
 
     Attributes:

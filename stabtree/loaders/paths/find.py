@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 import os
 import re
-from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.loaders.assemble.run import RANK_NAME
@@ -56,8 +56,7 @@ PART = 16  # logs of a larger folder that are read together
 MAX_ENTRIES = 5_000  # entries below a folder that is read as a whole
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """What is read together, as plain values: a folder with all below it, or loose logs of one.
 
     Attributes:
@@ -83,8 +82,7 @@ class Unit:
         return tuple(place(self.folder, name) for name in self.files) or (self.folder,)
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """The names in a folder, in order and without what is hidden; `special` are pipes, sockets and dead links."""
 
     folders: list[str] = field(default_factory=list)
@@ -96,8 +94,7 @@ class Listing:
         return len(self.folders) + len(self.linked) + len(self.files) + len(self.special)
 
 
-@dataclass(slots=True)
-class FolderTree:
+class FolderTree(Struct):
     """What is read together of a folder and all below it.
 
     Attributes:

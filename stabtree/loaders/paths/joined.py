@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered
 from stabtree.common.shared import ROWS_LONG, SHARE_SOME
@@ -43,8 +44,7 @@ SINGLE = 2e-6  # the rounding of single precision, in which event files hold val
 FIRST_ROWS = 64  # rows by which most logs are told apart
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """One of the runs that paths hold.
 
     Attributes:

@@ -6,13 +6,14 @@ import difflib
 import os
 import re
 from collections import Counter, deque
-from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.errors import NoLogError, NoRowsError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.counters import MIN_ROWS
@@ -67,8 +68,7 @@ class Ignored(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What paths hold.
 
     Attributes:
@@ -307,8 +307,7 @@ def contents(
     return Contents(tuple(loaded), tuple(reader.ignored), tuple(further))
 
 
-@dataclass(slots=True)
-class _UnitReader:
+class _UnitReader(Struct):
     """Reads the logs of one unit.
 
     Attributes:

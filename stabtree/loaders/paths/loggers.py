@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
@@ -39,8 +40,7 @@ SAME_SHARE = SHARE_HALF
 UNTRAINED = SHARE_HALF
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A log that is more than one file.
 
     Attributes:
@@ -56,8 +56,7 @@ class Claim:
     folders: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
-class Claims:
+class Claims(Struct):
     """Finds the logs of loggers and trainers in a tree, and remembers which of its files are theirs.
 
     Attributes:

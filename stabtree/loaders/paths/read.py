@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.errors import SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.run import run_of
@@ -34,8 +35,7 @@ LISTED = 8
 NAMELESS = ("metrics", "manifest", "log", "progress", "history", "results")  # their folder usually names the run
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
+class LoadOptions(Struct, frozen=True):
     """The options of `load_run` by the same names; `check` and the methods below refuse those that are wrong."""
 
     dtype: str | None = None
@@ -85,8 +85,7 @@ class LoadOptions:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What some paths hold.
 
     Attributes:

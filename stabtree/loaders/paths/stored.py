@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import Input

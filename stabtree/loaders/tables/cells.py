@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from stabtree.common.dataclass import dataclass
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, plain
 from stabtree.loaders.table import Column
@@ -85,8 +85,7 @@ def parse_numbers(text: str) -> list[float | None]:
         return []
 
 
-@dataclass(slots=True)
-class ColumnBuilder:
+class ColumnBuilder(Struct):
     """Collects the cells of one column, some thousands at a time, so that their text need not be kept.
 
     Attributes:

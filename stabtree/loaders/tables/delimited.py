@@ -10,12 +10,12 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from dataclasses import field
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.source import HEAD_BYTES, Sure
@@ -315,8 +315,7 @@ def _listed(items: Sequence[object]) -> str:
     return ", ".join(clean(item, 40) for item in items[:LISTED])
 
 
-@dataclass(slots=True)
-class _Body:
+class _Body(Struct):
     """Collects the rows of a delimited file.
 
     Attributes:

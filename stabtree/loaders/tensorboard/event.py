@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.lazy import np
 from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text
@@ -60,8 +60,7 @@ class Scalar(NamedTuple):
     value: float | None = None
 
 
-@dataclass(slots=True)
-class Event:
+class Event(Struct):
     """Where the parts of one record are."""
 
     time: int = -1

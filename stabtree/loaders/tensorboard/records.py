@@ -7,11 +7,11 @@ gathered from tables. That is some twenty times faster than one record after the
 from __future__ import annotations
 
 import struct
-from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.lazy import np
 from stabtree.loaders.source import MAX_BYTES
 
@@ -36,8 +36,7 @@ _MASK = 0xA282EAD8
 _KNOWN = 4096
 
 
-@dataclass(slots=True)
-class Damage:
+class Damage(Struct):
     """The parts of a file that could not be read.
 
     Attributes:
@@ -105,8 +104,7 @@ def length_of(header: bytes) -> int | None:
     return int(length) if right else None
 
 
-@dataclass(slots=True)
-class RecordReader:
+class RecordReader(Struct):
     """Splits the blocks of a file into records.
 
     Attributes:

@@ -6,10 +6,10 @@ gives a template, and all that fit it are read as columns of the matrix of their
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.lazy import np
 from stabtree.loaders.points import Points
 from stabtree.loaders.tensorboard.event import Event, parse
@@ -63,8 +63,7 @@ def _template(event: Event, data: NDArray[np.uint8]) -> Template | None:
     return Template(event, mask, data & mask)
 
 
-@dataclass(slots=True)
-class Scalars:
+class Scalars(Struct):
     """Collects the scalars of a file.
 
     Attributes:

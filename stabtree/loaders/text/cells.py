@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.lazy import np
 from stabtree.loaders.table import Column
 
@@ -45,8 +45,7 @@ class Dense(NamedTuple):
         return Column(self.values[rows], None if logged.all() else logged)
 
 
-@dataclass(slots=True)
-class Cells:
+class Cells(Struct):
     """The cells of one column, sparse."""
 
     rows: array[int] = field(default_factory=lambda: array("q"))
@@ -58,8 +57,7 @@ class Cells:
         self.values.append(value)
 
 
-@dataclass(slots=True)
-class OpenRow:
+class OpenRow(Struct):
     """A row that following lines may still join."""
 
     row: int
@@ -74,8 +72,7 @@ class OpenRow:
         return epoch is None or self.epoch in (None, epoch)
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """Rows of lines that share one layout, read together.
 
     Attributes:

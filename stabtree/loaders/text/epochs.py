@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
 from stabtree.common.stats import median
@@ -163,8 +164,7 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
     return Dense.empty(rows.count)
 
 
-@dataclass(frozen=True, slots=True)
-class CountedRows:
+class CountedRows(Struct, frozen=True):
     """The steps of a log.
 
     Attributes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.loaders.text.cells import FLUSH_ROWS, Block, OpenRow
 from stabtree.loaders.text.lines.line import to_float
 
@@ -29,8 +30,7 @@ MAX_TOKENS = 80
 MAX_LENGTH = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class LineForm:
+class LineForm(Struct, frozen=True):
     """What all lines of one kind have in common.
 
     Attributes:

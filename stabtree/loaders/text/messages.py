@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+
 from stabtree.common import endings
-from stabtree.common.dataclass import dataclass
 from stabtree.common.text import clean
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders.text.lines.grammar import DIGITS
@@ -104,8 +104,7 @@ class Chatter:
             self._chatter.add(form)
 
 
-@dataclass(slots=True)
-class ErrorLines:
+class ErrorLines(Struct):
     """Collects the lines of a log about errors: the first and the last of them.
 
     Attributes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.lazy import np
 from stabtree.loaders.table import MAX_CELLS, affordable
 from stabtree.loaders.text.cells import Block, Cells, Dense, OpenRow
@@ -25,8 +26,7 @@ ROLES = ("step", "epoch", "rank", "rounded", "bar", "below", "below_of", "share"
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
 
 
-@dataclass(slots=True)
-class LogRows:
+class LogRows(Struct):
     """All rows of a log, and the row that is open for each rank.
 
     Attributes:

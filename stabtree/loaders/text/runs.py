@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.counters import Count, Runs, counted_on
@@ -43,8 +44,7 @@ BAR = "progress bar"
 ROUNDED = "The steps are printed rounded: rows are placed evenly between them."
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
+class _Log(Struct, frozen=True):
     """All rows of a log, n of them.
 
     Attributes:

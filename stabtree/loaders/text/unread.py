@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.files import UnreadKind
 from stabtree.common.text import clean
 from stabtree.loaders.text.lines import grammar
@@ -26,8 +26,7 @@ FRAME = re.compile(r"\s*File \"[^\"]{1,500}\", line \d+")
 UNITS = re.compile(r"m?s|secs?|seconds?|minutes?|min|h(?:ours?)?|[gmk]i?b|it/s|s/it|/s(?:ec)?", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class Unread:
+class Unread(Struct):
     """Collects the kinds while a log is read: lines of one kind differ in their digits alone.
 
     Attributes:

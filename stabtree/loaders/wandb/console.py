@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.loaders.source import without_escapes
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ MAX_LINE = 1 << 16
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 
 
-@dataclass(slots=True)
-class Console:
+class Console(Struct):
     """The two streams that a program prints to.
 
     Attributes:

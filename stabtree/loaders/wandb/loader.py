@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
@@ -97,8 +98,7 @@ def read(source: Source, names: Names) -> Table:
     raise StabtreeError(problem, where=source.path, hint=(*table.notes, "name another run")[0])
 
 
-@dataclass(slots=True)
-class _Contents:
+class _Contents(Struct):
     """What a `.wandb` file holds, gathered while it is read once.
 
     Attributes:

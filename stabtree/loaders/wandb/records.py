@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.files import recorded
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.protobuf import BYTES, VARINT, Field, fields, signed, text
@@ -40,8 +40,7 @@ class Printed(NamedTuple):
     text: str
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Struct):
     """What a `.wandb` file holds.
 
     Attributes:

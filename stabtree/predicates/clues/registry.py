@@ -6,10 +6,11 @@ by their names, as in a predicate. It returns what it saw, or None where the log
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stabtree.common.figures import rewritten
 from stabtree.common.text import counting
 from stabtree.facts.registry import Absent, Unknown, any_floats, declared, gather
@@ -37,8 +38,7 @@ class Moment(NamedTuple):
     unit: str = "step"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What a clue shows.
 
     Attributes:

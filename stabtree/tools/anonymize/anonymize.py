@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from dataclasses import field
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words
 from stabtree.loaders import load_run
@@ -45,8 +45,7 @@ _BREAKS = ("\r", ", ", ",", " ", "\t", ";")
 _ERRORS = {"utf-8": "surrogateescape"}
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """A file without its names.
 
     Attributes:
@@ -182,8 +181,7 @@ def _rewriting(source: Source, format_: str, scrub: Scrub) -> Callable[[str], st
     return JsonRewrite(scrub, printed)
 
 
-@dataclass(slots=True)
-class DelimitedRewrite:
+class DelimitedRewrite(Struct):
     """A rewrite of delimited text: the names in its header stay, its cells are values.
 
     Attributes:
@@ -219,8 +217,7 @@ class DelimitedRewrite:
         return re.sub(rf'"(?:[^"]|"")*+"?|[^{re.escape(mark)}"]++', cell, line) + end
 
 
-@dataclass(slots=True)
-class JsonRewrite:
+class JsonRewrite(Struct):
     """A rewrite of JSON of any shape, whole or broken: keys are names of columns, texts are values.
 
     Attributes:
@@ -277,8 +274,7 @@ _VALUES = ("metrics", "params", "tags")  # MLflow keeps each value in a file of 
 _REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]|[. ]$')  # in names on Windows, where the folder may be unpacked
 
 
-@dataclass(slots=True)
-class Rewriting:
+class Rewriting(Struct):
     """A folder that is rewritten file by file.
 
     Attributes:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections import Counter
-from dataclasses import field
 from functools import lru_cache
 from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
 from stabtree.common import endings
-from stabtree.common.dataclass import dataclass
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders import config
 from stabtree.loaders.text.lines.grammar import ANSI
@@ -212,8 +212,7 @@ _STAND_IN = "bcdghjkqvwz"
 _FIRST = "x"
 
 
-@dataclass(slots=True)
-class Scrub:
+class Scrub(Struct):
     """Takes names out of texts, the same way in all texts that it is given.
 
     Attributes:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
@@ -53,7 +52,7 @@ def rules(judging: Judging) -> Tree:
     if not judging.tree:
         return load_preflight(judging.trees or judging.settings.trees or None)
     tree = load_tree(judging.tree)
-    return tree if CONFIG in tree.when else structs.replace(tree, when=(*tree.when, CONFIG))
+    return tree if CONFIG in tree.when else replace(tree, when=(*tree.when, CONFIG))
 
 
 def _how_to_say(keys: tuple[str, ...]) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words, masked, stays_inside

@@ -6,14 +6,15 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stabtree.common.text import clean, masked
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
@@ -67,8 +68,7 @@ _IMPORTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # a value that is a 
 _SHARES = ("log_interval", "eval_every", "checkpoint_every")
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(Struct, frozen=True):
     """A value that may be a setting.
 
     Attributes:
@@ -86,8 +86,7 @@ class Spelling:
     open: bool = False
 
 
-@dataclass(slots=True)
-class FileSettings:
+class FileSettings(Struct):
     """What a configuration file says.
 
     Attributes:

@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 from collections import Counter
-from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, near
@@ -63,8 +64,7 @@ def fingerprint(diagnosis: Diagnosis, finding: Incident) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """The findings that a file accepts.
 
     Attributes:
@@ -104,8 +104,7 @@ class Baseline:
         return self.runs.get((placed(run, self.folder), run.name), ())
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineWriter:
+class BaselineWriter(Struct, frozen=True):
     """Used in place of a baseline: accepts and records every finding at or above a level.
 
     Attributes:

@@ -6,10 +6,11 @@ Says which rows are matched, what is more than noise, which series parted first,
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np

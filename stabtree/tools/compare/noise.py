@@ -12,8 +12,9 @@ run from the differences before, with several from how much each good run differ
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import NOISE_TIMES, ROWS_LONG, SHARE_HALF

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, to_ascii

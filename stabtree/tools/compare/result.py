@@ -6,7 +6,7 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
@@ -51,8 +51,7 @@ class DigitsApart(StrEnum):
     UNKNOWN = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Parting:
+class Parting(Struct, frozen=True):
     """The point at which one series of the bad run leaves the good ones.
 
     Attributes:
@@ -78,8 +77,7 @@ class Parting:
     over_rows: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Unlike:
+class Unlike(Struct, frozen=True):
     """A setting in which the runs differ.
 
     Attributes:
@@ -93,8 +91,7 @@ class Unlike:
     bad: ConfigScalar | None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The differences between the bad run and the good ones.
 
     Attributes:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 
 from stabtree.cli.options.judge import FAILING, TREES, JudgeOptions, effective_settings, judging_with_baseline
 from stabtree.cli.options.output import OutputOptions, output_option
@@ -18,7 +19,6 @@ from stabtree.cli.output.places import protect_log, protect_rules, wanted
 from stabtree.cli.program.expand import Only, option
 from stabtree.cli.program.help import INPUT, OUTPUT
 from stabtree.cli.shell.printing import notify
-from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import JSON, JSONL, RECORDS, SCREEN
 from stabtree.report.outputs import output as output_of
@@ -35,8 +35,7 @@ Folders = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkOptions:
+class WorkOptions(Struct, frozen=True):
     """What does the work, and how many runs are listed, as typed."""
 
     worst: Annotated[int | None, option(OUTPUT, "--worst N", "Show only the N worst runs (default: 20).")] = None

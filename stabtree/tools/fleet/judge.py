@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct, field
+
 from stabtree._version import __version__
-from stabtree.common.dataclass import dataclass
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.judge import Judging
@@ -33,8 +33,7 @@ class Judged(NamedTuple):
     further: tuple[Unit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UnitJudge:
+class UnitJudge(Struct, frozen=True):
     """How units are read and judged: plain values, so that another process or machine can be handed it.
 
     Attributes:

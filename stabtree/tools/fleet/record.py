@@ -9,7 +9,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, in_words
@@ -34,8 +35,7 @@ CELLS = 8
 WIDE = 50.0  # times from the lowest to the highest: more than that is drawn by orders of magnitude
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """What became of a run.
 
     Attributes:

@@ -10,7 +10,8 @@ from itertools import groupby
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
+
 from stabtree.common.text import clean, in_words, to_ascii
 from stabtree.judging.outcome import ORDER, UNREAD
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
@@ -36,8 +37,7 @@ BADGE = 13  # columns of a badge with a space behind it
 _OWN_NUMBERS = re.compile(r" \([^()]* → [^()]*\)")  # of one run: (lr 0.003 → 0.0015)
 
 
-@dataclass(frozen=True, slots=True)
-class RunGroup:
+class RunGroup(Struct, frozen=True):
     """Runs of one verdict in which the same was found.
 
     Attributes:

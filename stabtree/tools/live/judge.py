@@ -7,8 +7,9 @@ import pickle
 import sys
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.live.session import Signs, Watching

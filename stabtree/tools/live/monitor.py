@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import field
 from typing import TYPE_CHECKING, Literal, SupportsFloat, get_args
 
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
+
 from stabtree.common.errors import StabtreeError
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ class NonFiniteError(StabtreeError, RuntimeError):
     """What `action="raise"` raises, on every rank alike: the loss or a gradient is NaN or infinite."""
 
 
-@dataclass(slots=True)
-class MonitorState:
+class MonitorState(Struct):
     """What the monitor has seen so far.
 
     Attributes:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 

@@ -9,8 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
-
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -125,8 +124,7 @@ class ModelStats:
             self._hooks.append(torch.nn.modules.module.register_module_forward_hook(passed))
 
 
-@dataclass(slots=True)
-class _Sample:
+class _Sample(Struct):
     """Values of a tensor, and what each is."""
 
     tensor: torch.Tensor

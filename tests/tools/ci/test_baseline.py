@@ -6,12 +6,12 @@ import json
 import math
 import pickle
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.accepted import Acceptance, KnownFinding, unaccepted_findings

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from stabtree.judging.judge import Judging
 from stabtree.tools.ci.baseline import fingerprint
@@ -70,7 +69,7 @@ def test_another_run_and_another_leaf_are_others() -> None:
     diagnosis = found({"loss": losses()})
     finding = diagnosis.findings[0]
     named = replace(diagnosis, run=replace(diagnosis.run, name="another"))
-    leaf = replace(finding, leaf=structs.replace(finding.leaf, id="another"))
+    leaf = replace(finding, leaf=replace(finding.leaf, id="another"))
     assert len({BASE, fingerprint(named, finding), fingerprint(diagnosis, leaf)}) == 3
 
 

@@ -8,7 +8,6 @@ import json
 import math
 import re
 import string
-from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging

@@ -8,15 +8,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.common.dataclass import dataclass
 from stabtree.tools.fleet.judge import Judged, UnitJudge
 
 if TYPE_CHECKING:
     from stabtree.loaders.paths.find import Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Killer(UnitJudge):
+class Killer(UnitJudge, frozen=True):
     """Kills its process where it comes to a unit with `fatal` in a path, and takes a second where one holds `slow`.
 
     Attributes:

@@ -6,11 +6,11 @@ import csv
 import io
 import json
 import re
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
@@ -59,7 +59,7 @@ def hostile() -> Record:
     texts = dict.fromkeys(("run", "title", "leaf", "first"), HOSTILE)
     outcome = Outcome(f"=cmd|{HOSTILE}", StabtreeError(HOSTILE, where=HOSTILE, hint=HOSTILE))
     packed = record_of(outcome, outcome.name).packed
-    return replace(judged()[0], path=f"=cmd|{HOSTILE}", notes=(HOSTILE,), packed=packed, **texts)  # type: ignore[arg-type]
+    return replace(judged()[0], path=f"=cmd|{HOSTILE}", notes=(HOSTILE,), packed=packed, **texts)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_folder_that_kills_its_reader_is_read_log_by_log(tmp_path: Path) -> No
     for name in ("fatal.csv", "good.csv", "below/run.csv"):
         logs.csv(tmp_path / name, len(name))
 
-    class Reading(UnitJudge):
+    class Reading(UnitJudge, frozen=True):
         def judged(self, unit: Unit) -> judging.Judged:
             """Fail as a broken pool does, for the folder and for the log."""
             if "fatal.csv" in unit.files or unit == Unit(str(tmp_path)):

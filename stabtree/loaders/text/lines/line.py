@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from stabtree.common.dataclass import dataclass
+from msgspec import Struct, field
 
 MAX_STEP = 2.0**53
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A name and its number.
 
     Attributes:
@@ -50,8 +47,7 @@ class Pair:
         return 10.0 ** (self.power - len(self.text.partition(".")[2]))
 
 
-@dataclass(slots=True)
-class Line:
+class Line(Struct):
     """What one line holds.
 
     Attributes:
