@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from docs.site.markup import code, text, to
-from docs.site.nodes.drawing import drawn
 from docs.site.nodes.ways import exits
 from docs.site.prose import badge, listed, page, part, prose, table
 from stabtree.tree.load import load_tree
@@ -15,7 +14,6 @@ from stabtree.tree.shipped import KNOWN, PREFLIGHT
 if TYPE_CHECKING:
     from stabtree.tree.model import Section, Tree
 
-MIN_DRAWN = 4  # lines of an outline, from which on a picture tells more
 ABOUT = (
     "stabtree asks questions of a log, one after the other; the answer decides which comes next, until a finding is "
     "reached or nothing is left to ask. All that it asks stands in YAML files, the trees, of which these pages are "
@@ -96,8 +94,7 @@ def _tree_page(tree: Tree, one: Tree) -> str:
 
 def _section(tree: Tree, section: Section) -> str:
     lines = _walk(tree, section.entry, section, set(), 0)
-    told = part(text(section.heading), drawn(tree, section) if len(lines) > MIN_DRAWN else "", _outlined(lines))
-    return f"({_label(section)})=\n{told}"
+    return f"({_label(section)})=\n{part(text(section.heading), _outlined(lines))}"
 
 
 def _outlined(lines: list[str]) -> str:

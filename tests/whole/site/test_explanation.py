@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from docs import diagrams
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.model import Severity
@@ -33,11 +32,10 @@ def wilson(right: int, of: int) -> tuple[float, float]:
     return 100 * (middle - half) / (1 + added), 100 * (middle + half) / (1 + added)
 
 
-@pytest.mark.parametrize("name", diagrams.DIAGRAMS)
-def test_a_diagram_is_what_its_code_draws(name: str) -> None:
-    """`python -m docs.diagrams` would change nothing; it loads nothing, and some page shows it."""
+@pytest.mark.parametrize("name", ["three-values", "guarded", "one-event", "restart", "resume"])
+def test_a_diagram_loads_nothing_and_some_page_shows_it(name: str) -> None:
+    """The diagrams are kept as files."""
     drawn = (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
-    assert drawn == diagrams.DIAGRAMS[name]()
     assert re.findall(r"url\(|href=|<script|@import", drawn) == []
     assert any(f"pictures/{name}.svg" in page.read_text(encoding="utf-8") for page in PAGES)
 
@@ -74,7 +72,7 @@ def test_the_page_on_guards_shows_what_was_measured() -> None:
 
 def test_the_diagram_of_the_letter_marks_what_its_page_says() -> None:
     """Two steps of a healthy loss."""
-    assert "by the letter: 2 spikes" in diagrams.guarded()
+    assert "by the letter: 2 spikes" in (DOCS / "pictures" / "guarded.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

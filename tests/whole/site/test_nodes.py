@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from itertools import pairwise
-from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
-
-import pytest
 
 from docs.site import metrics, nodes, predicates
 from docs.site.markup import has_page, known
-from docs.site.nodes.drawing import MARGIN, _box, _placed, drawn
 from docs.site.prose import cell, prose, table
 from stabtree.metrics.table import all_metrics, match
 from stabtree.predicates import PREDICATES
@@ -22,11 +16,6 @@ from stabtree.tree.model import NOTHING
 from stabtree.tree.overrides import apply_overrides
 from tests.conftest import ROOT
 
-if TYPE_CHECKING:
-    from docs.site.nodes.drawing import Box
-    from stabtree.tree.model import Section
-
-SECTIONS = [section for section in known().sections if not section.check]
 TYPED = re.compile(r"^\$ stabtree (.*)$", re.MULTILINE)
 
 
@@ -119,35 +108,6 @@ def test_findings_that_need_a_metric_are_not_reached_without_an_answer() -> None
     needing = made()["metrics/grad_norm.md"].split("## Findings that need it")[1].partition("\n##")[0]
     assert "[`grad-norm-rising`]" in needing
     assert "[`loss-stops`]" not in needing
-
-
-@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: f"{section.tree}-{section.id}")
-def test_a_drawn_section_holds_each_question_once_and_no_box_covers_another(section: Section) -> None:
-    """And the picture is whole XML within its own frame."""
-    tree = known()
-    root = _box(tree, section.entry, section, "", set())
-    _placed(root, MARGIN)
-    columns: dict[int, list[tuple[float, float]]] = {}
-    asked: list[str] = []
-
-    def walk(box: Box, depth: int) -> None:
-        columns.setdefault(depth, []).append((box.top, box.top + box.height))
-        asked.extend([box.id] * (box.look == "question"))
-        for child in box.onward:
-            walk(child, depth + 1)
-        if box.below:
-            walk(box.below, depth)
-
-    walk(root, 0)
-    assert len(asked) == len(set(asked))
-    for held in columns.values():
-        ordered = sorted(held)
-        assert all(end < start for (_, end), (start, _) in pairwise(ordered))
-    svg = re.search(r"<svg.*</svg>", drawn(tree, section), re.DOTALL)
-    assert svg
-    picture = ET.fromstring(svg[0])  # noqa: S314 - our own
-    height = float(picture.attrib["height"])
-    assert max(float(rect.attrib["y"]) + float(rect.attrib["height"]) for rect in picture.iter("rect")) <= height
 
 
 def test_every_question_of_a_walked_section_is_in_its_outline() -> None:
