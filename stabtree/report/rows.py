@@ -136,7 +136,9 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     steps, last = lead.steps, len(lead) - 1
     onset = int(steps[at])
     best = finding.leaf.take is Take.BEST and _is_best(lead, at)
-    here = FROM_HERE if onset != finding.onset_step else BEST if best else HERE
+    here = BEST if best else HERE
+    if onset != finding.onset_step:
+        here = FROM_HERE
     good, before = _before(lead, at, finding, sharp=sharp)
     notes = {onset: here} | ({} if best else before)
     if not np.isfinite(lead.values[at:]).any():

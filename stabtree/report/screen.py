@@ -75,7 +75,9 @@ def headline(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> 
 def one_line(diagnosis: Diagnosis, name: str, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the verdict of a run in one line, under the name by which the user knows it."""
     finding = words.main_finding(diagnosis)
-    more = f" [{finding.leaf.id}]" if finding else "; see stabtree inspect" if diagnosis.misread else ""
+    more = "; see stabtree inspect" if diagnosis.misread else ""
+    if finding:
+        more = f" [{finding.leaf.id}]"
     word = BADGES[words.badge(diagnosis)].word
     line = clean(f"{word}  {name}: {words.headline(diagnosis)}{more}", LONGEST_LINE)
     return inert(to_ascii(line) if options.ascii else line)

@@ -119,7 +119,9 @@ def _text(tree: Tree, results: Sequence[Tried]) -> str:
     page.blank()
     names = [clean(result.case.run, NAME) for result in results]
     for name, result in zip(names, results, strict=True):
-        mark = ("error", "failed") if result.error else ("pass", "passed") if result.passed else ("FAIL", "failed")
+        mark = ("pass", "passed") if result.passed else ("FAIL", "failed")
+        if result.error:
+            mark = ("error", "failed")
         widths = (INDENT - 1, max(map(len, names)) + 2)
         page.rows([[mark, (name, ""), (result.case.reaches, "id")]], indent=1, widths=widths)
         for head, text in [("error", result.error.problem)] if result.error else result.lines:

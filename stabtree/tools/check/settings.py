@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -461,7 +461,9 @@ def _built(section: Mapping[str, Any], name: str) -> Iterator[Spelling]:
     if any(logs) or logger is False:
         yield Spelling("logs", _SURE, (name, "logger"), list(filter(None, logs)))
     saving: list[tuple[Mapping[str, Any], KeyPath]] = []
-    listed = callbacks.values() if isinstance(callbacks, Mapping) else callbacks if isinstance(callbacks, list) else ()
+    listed: Iterable[Any] = callbacks if isinstance(callbacks, list) else ()
+    if isinstance(callbacks, Mapping):
+        listed = callbacks.values()
     for index, callback in enumerate(listed):
         if _class(callback) == "ModelCheckpoint":
             path = (name, "callbacks", index, *(("init_args",) if "init_args" in callback else ()))

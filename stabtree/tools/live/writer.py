@@ -420,7 +420,9 @@ def _line(row: Mapping[str, Any]) -> bytes:
 def _spelled(value: float | str) -> float | int | str:
     """Return a value as JSON has it, which knows no NaN and no infinities."""
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        if math.isnan(value):
+            return "NaN"
+        return "Infinity" if value > 0 else "-Infinity"
     return value
 
 

@@ -240,7 +240,7 @@ def settings(model: Any, params: Mapping[str, Any]) -> dict[str, Any]:
             "lr_schedule": type(schedule).__name__ if schedule else None,
             "lr": None if schedule else _number(optimizer.learning_rate),
             "grad_clip": by_norm or by_value or 0.0,
-            "grad_clip_by": "norm" if by_norm else "value" if by_value else None,
+            "grad_clip_by": "norm" if by_norm else ("value" * bool(by_value) or None),
         }
     return {name: value for name, value in found.items() if value is not None}
 
