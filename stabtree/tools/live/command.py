@@ -15,11 +15,11 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import Struct
 
 from stabtree.cli.load import loaded_runs
 from stabtree.cli.options.judge import FAILING, TREES, JudgeOptions, effective_settings, judging_with_baseline
@@ -89,8 +89,7 @@ end; 1 also for what --until-found waits for, and for a stall.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FollowOptions:
+class FollowOptions(Struct, frozen=True):
     """How a log is followed, and when that ends, as typed."""
 
     every: Annotated[float, option(INPUT, "--every SECONDS", "Time between two looks.")] = 1.0
