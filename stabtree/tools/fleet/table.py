@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from stabtree.common.text import clean, in_words, to_ascii
+from stabtree.common.text import clean, in_words, inert, to_ascii
 from stabtree.judging.outcome import ORDER, UNREAD
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import new_page, styled
@@ -168,14 +168,14 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
         page.line((f"and {rest:,} more that are not healthy: {more}", ""))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
-    yield page.text()
+    yield inert(page.text())
     for record in (shown or summary.records)[:1]:  # in one line however long it is: it is there to be copied
         page, command = new_page(look), next_command(record)
         if len(command) + 6 > look.width:
-            yield f"next  {to_ascii(command) if look.ascii else command}\n"
+            yield inert(f"next  {to_ascii(command) if look.ascii else command}\n")
         else:
             page.line(("next  ", "dim"), (command, "id"))
-            yield page.text()
+            yield inert(page.text())
 
 
 def _groups(page: Page, summary: Summary) -> None:
