@@ -37,7 +37,7 @@ def test_columns_are_named_metrics(tmp_path: Path) -> None:
         "weight_norm/head",
     ]
     found = uses(run)
-    assert found["train/loss"] == ColumnUse("train/loss", "loss", "", 2, 4.5, 4.4, 0, role="loss")
+    assert found["train/loss"] == ColumnUse("train/loss", "loss", "", 2, 4.5, 4.4, 0, filled=2, role="loss")
     assert found["vram"] == ColumnUse("vram", None, "not a known metric", 2, 100.0, 100.0, role="clock")
     assert run.series["loss"].origin == "train/loss"
 
