@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.metrics.names import Names
 
+FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
+"""Metrics of which three digits behind a comma are decimals, even where another column has points."""
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
 # Banners and configuration that trainers print before the header; beyond that a text log is likelier.
 HEADER_WITHIN = 30
@@ -67,6 +69,7 @@ class Layout(NamedTuple):
         comma: what a comma inside a number means.
         rows: rows of data below it in the first lines.
         agree: the share of those that have as many fields as the header.
+        with_commas: the columns that have numbers with commas there, and no point.
     """
 
     delimiter: str
@@ -75,6 +78,7 @@ class Layout(NamedTuple):
     comma: Comma = "thousands"
     rows: int = 0
     agree: float = 0.0
+    with_commas: frozenset[str] = frozenset()
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -181,7 +185,14 @@ def _layout(delimiter: str, names: tuple[str, ...], header_line: int, below: lis
         # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
         if any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells))):
             comma = "decimal"
-    return Layout(delimiter, names, header_line, comma, len(fit), agree)
+    return Layout(delimiter, names, header_line, comma, len(fit), agree, _with_commas(delimiter, names, fit))
+
+
+def _with_commas(delimiter: str, names: tuple[str, ...], rows: list[list[str]]) -> frozenset[str]:
+    """Return the columns that have a number with a comma, and no cell with a point."""
+    columns = zip(names, zip(*(row[: len(names)] for row in rows), strict=True), strict=False)
+    with_commas = ((name, cells) for name, cells in columns if any("," in cell and numeric(cell) for cell in cells))
+    return frozenset(name for name, cells in with_commas if delimiter != "," and not any("." in cell for cell in cells))
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -352,7 +363,8 @@ class _Body(Struct):
         self._anchors = tuple(name for _, name in zip(range(3), named, strict=False))
         for index, name in enumerate(layout.names):
             if name not in self.columns:
-                self.columns[name] = builder_of(name, self.names, layout.comma)
+                fraction = name in layout.with_commas and self.names.role(name) in FRACTIONS
+                self.columns[name] = builder_of(name, self.names, "decimal" if fraction else layout.comma)
             builder = self.columns[name]
             if not builder.given_up:
                 builder.pad(self.rows)
