@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 
 
 @remembered
-def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
-    """Return how many rows of the whole run the series' own noise puts as high as the highest around a step."""
+def rarity(series: Series, step: int, params: SpikeSearchParams, apart: bool = True) -> float:
+    """Return how many rows of the whole run the series' own noise puts as high as the highest around a step.
+
+    Args:
+        series: the series.
+        step: the step.
+        params: how spikes are searched for.
+        apart: whether many spikes of the series are no noise of its own.
+    """
     steps, values = finite(series)
     rows = params.rows(series)
     if len(values) < rows + 3:
@@ -31,7 +38,7 @@ def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
     at = int(np.searchsorted(steps, step)) - first
     if not 0 <= at < len(values) - first:
         return float("inf")
-    scored = scores(series, rows, first, True)
+    scored = scores(series, rows, first, True, apart)
     near = scored.heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
     return upper_tail(scored.noise, rows).expected(float(near.max()))
 

@@ -32,7 +32,7 @@ class Scores(NamedTuple):
         first: the row that the scores begin with.
         heights: the value over the mean of its window in units of its sigma, (n - first,).
         windows: those windows; of the loss, or of what is put in its place.
-        noise: the heights without those of many spikes, see `_many_spikes`: what they are measured against.
+        noise: the heights without those of many spikes, see `many_spikes`: what they are measured against.
     """
 
     values: Floats
@@ -52,14 +52,14 @@ class Scores(NamedTuple):
 
 
 @remembered
-def scores(loss: Series, rows: int, first: int, guarded: bool) -> Scores:
+def scores(loss: Series, rows: int, first: int, guarded: bool, apart: bool = True) -> Scores:
     """Return the height of each finite value over the window of `rows` rows before it, from row `first` on.
 
-    Where `guarded`, sigma is the scatter about the window's trend, and many spikes don't widen it.
+    Where `guarded`, sigma is the scatter about the window's trend, and many spikes that stand `apart` don't widen it.
     """
     steps, values = finite(loss)
     scored = _scored(values, Windows.of(values, rows, detrend=guarded), first)
-    many = _many_spikes(loss) if guarded else ()
+    many = many_spikes(loss) if guarded and apart else ()
     if not many:
         return scored
     level, noise = values.copy(), np.ones(len(values), dtype=bool)
@@ -72,7 +72,7 @@ def scores(loss: Series, rows: int, first: int, guarded: bool) -> Scores:
     return scored._replace(noise=scored.heights[noise[first:]])
 
 
-def _many_spikes(loss: Series) -> tuple[Recovery, ...]:
+def many_spikes(loss: Series) -> tuple[Recovery, ...]:
     """Return the spikes of a loss that has several, nearly all of which a gap parts from its noise.
 
     Of a heavy tail, which is noise of the run's own, most would be just above the limit.

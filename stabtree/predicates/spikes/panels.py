@@ -13,6 +13,7 @@ from stabtree.common.stats import median
 from stabtree.common.strength import above
 from stabtree.facts.registry import Unknown, finite
 from stabtree.facts.spikes.rarity import rarity
+from stabtree.facts.spikes.scores import many_spikes
 from stabtree.predicates.registry import predicate
 
 if TYPE_CHECKING:
@@ -190,6 +191,15 @@ def _at_every_row(run: Run, lr: Series) -> bool:
     return loss is not None and (loss.steps is lr.steps or bool(np.isin(loss.steps, lr.steps).all()))
 
 
+def _spikes_with_loss(grad_norm: Series, spike: Spike) -> bool:
+    """Return whether most of many spikes of grad_norm come with one of the loss; pulses by themselves are its noise."""
+    tops = [excursion.step for excursion in spike.search.spikes]
+    many = [recovery.step for recovery in many_spikes(grad_norm)]
+    rows = [np.searchsorted(grad_norm.steps, steps) for steps in (tops, many)]
+    near = sum(bool(np.any(np.abs(rows[0] - row) <= ROWS_SHORT)) for row in rows[1])
+    return near > len(many) / 2
+
+
 def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: NormPanelLimits) -> Answer:
     """Answer `grad_norm_at_spike`; unknown also where no norm was logged."""
     if grad_norm is None:
@@ -217,7 +227,7 @@ def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: No
     text += "bad batch"
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > limits.likely_factor:
-        expected = rarity(grad_norm, step, spike.params)
+        expected = rarity(grad_norm, step, spike.params, _spikes_with_loss(grad_norm, spike))
         verdict = LIKELY if expected < spike.params.rare else NO
         text += f", and its own noise {'does not explain' if verdict == LIKELY else 'explains'} it"
     loss = run.get("loss")
