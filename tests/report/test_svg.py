@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
@@ -54,7 +55,7 @@ def test_what_matters_is_in_the_picture() -> None:
 def test_hostile_names_are_text() -> None:
     """Neither the name of a run nor that of a metric can become an element."""
     log = make_run({"loss": np.full(50, np.nan), "weight_norm/<script>&\x1b": np.ones(50)})
-    object.__setattr__(log, "name", "</title><script>alert(1)</script>\x00")
+    log = replace(log, name="</title><script>alert(1)</script>\x00")
     root = ET.fromstring(svg_report(diagnose(log, load_trees(log))))  # noqa: S314 - our own
     assert not list(root.iter(f"{SVG}script"))
 

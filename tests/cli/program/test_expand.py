@@ -1,18 +1,17 @@
-"""Options that are declared once, as the fields of a frozen dataclass."""
+"""Options that are declared once, as the fields of a frozen struct."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import Annotated
 
 import pytest
+from msgspec import Struct
 
 from stabtree.cli.program.expand import Only, expanded, option
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Three options."""
 
     name: Annotated[str | None, option("Input", "-n, --name NAME", "A name.")] = None
