@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import UNKNOWN, Answer
+from msgspec.structs import replace
+
+from stabtree.common.answer import UNKNOWN, Answer, Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import Later
 from stabtree.diagnosis.missing import deciding_settings, log_next, unanswered
@@ -61,8 +63,37 @@ def diagnose(
     read = _loaded(run)
     tree = _walkable(read, tree)
     options = WalkOptions(literal, overrides or {}, answers or {}, frozenset(applied), frozenset(ignore))
-    with any_floats(read):
-        return _diagnosis(start(read, tree, options, ask))
+
+    def judge(one: Run) -> Diagnosis:
+        with any_floats(one):
+            return _diagnosis(start(one, tree, options, ask if one is read else None))
+
+    return _with_worst_rank(judge(read), judge)
+
+
+def _with_worst_rank(whole: Diagnosis, judge: Callable[[Run], Diagnosis]) -> Diagnosis:
+    """Add the findings of the rank that is worse than the mean over all ranks, which may hide a failure."""
+    worst, where, faults = whole, "", list(whole.faults)
+    for rank, series in whole.run.ranks.items():
+        alone = judge(replace(whole.run, series=series, ranks={}))
+        faults += alone.faults
+        if _badness(alone) > max(_badness(worst), 0):
+            worst, where = alone, rank
+    seen = {item.leaf.id for item in (*whole.reached, *whole.ignored)}
+    shown = Evidence(f"on rank {where} alone; the mean over {len(whole.run.ranks)} ranks does not show it")
+    added = [item for item in worst.findings if item.leaf.id not in seen]
+    findings = worst_first([*whole.findings, *(replace(item, evidence=(shown, *item.evidence)) for item in added)])
+    ignored = (*whole.ignored, *(item for item in worst.ignored if item.leaf.id not in seen))
+    if where:
+        whole = replace(whole, findings=tuple(findings), ignored=ignored, verdict=worst.verdict)
+    return with_faults(whole, faults) if faults else whole
+
+
+def _badness(diagnosis: Diagnosis) -> int:
+    """Return the rank of the worst finding, 0 without one; -1 for a verdict of unknown."""
+    if diagnosis.verdict == UNKNOWN or not diagnosis.findings:
+        return -int(diagnosis.verdict == UNKNOWN)
+    return diagnosis.findings[0].severity.rank
 
 
 def _loaded(run: object) -> Run:

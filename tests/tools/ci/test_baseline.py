@@ -159,6 +159,19 @@ def test_a_project_accepts_a_leaf_of_some_runs() -> None:
         assert [item.accepted.reason for item in told.ignored if item.accepted] == ["known"] * (verdict == "ok")
 
 
+def test_another_rank_comes_to_be_told() -> None:
+    """What is accepted of the worst rank does not hide what another one has, and all of it can be accepted."""
+    whole = make_run({"loss": LOSS})
+    bad, odd = make_run({"loss": BROKEN}).series, make_run({"loss": [*LOSS[:150], 30.0, *LOSS[151:]]}).series
+    run = replace(whole, ranks={"0": bad, "1": odd})
+    first = unaccepted_findings(judged(run))
+    one = baseline_of("base.json", [entry for entry in accepting(run).known.values() if entry.leaf == first[0].leaf.id])
+    told = judged(run, one)
+    assert first[0].leaf.id in {item.leaf.id for item in told.ignored}
+    everything = judged(run, accepting(run))
+    assert all(item.leaf.severity.rank < Severity.WARNING.rank for item in unaccepted_findings(everything))
+
+
 def test_another_process_accepts_as_this_one() -> None:
     """A baseline is plain data."""
     baseline = accepting(make_run({"loss": BROKEN}))
