@@ -32,7 +32,7 @@ from faultbench.scoring import CALM, DONE
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.judge import Judging
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_runs
 from stabtree.tools.live.events import HOLD_ROWS, REPORTED_FROM, Announcer
 from stabtree.tools.live.session import Signs, Watching

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from stabtree.cli.program.commands import Program, commands
-from stabtree.cli.program.routes import HELP, routed
-from stabtree.cli.shell.printing import emit, notify
-from stabtree.common.errors import StabtreeError
+from stabtree.cli.program import HELP, Program, commands, convert_without_pydantic, routed
+from stabtree.cli.terminal import emit, notify
+from stabtree.common.errors import OUR_FAULT, UNUSABLE, StabtreeError
 from stabtree.common.faults import LOGGER
 from stabtree.common.text import clean, masked
-from stabtree.judging.codes import OUR_FAULT, UNUSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+COMPLETE = "_STABTREE_COMPLETE"
+"""The variable in which a shell asks Typer what fits in place of the last word."""
 
 app = typer.Typer(
     name="stabtree",
@@ -31,11 +32,10 @@ app = typer.Typer(
     options_metavar="[-h | --help] [-V | --version]",
     subcommand_metavar="COMMAND | PATH ...",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": list(HELP)},
-    epilog="`stabtree help COMMAND` shows the options of a command.",
+    epilog="`stabtree --install-completion` sets up completion, `stabtree help COMMAND` shows a command's options.",
 )
 
 
@@ -70,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             command.invoke(context)
     except typer.Exit as stop:
         return stop.exit_code
+    except SystemExit as stop:  # `--install-completion`
+        return int(stop.code or 0)
     except (Exception, KeyboardInterrupt) as error:
         code = _code_of(error, words)
         if code == OUR_FAULT and debug:
@@ -137,6 +139,7 @@ def _emit_json(error: StabtreeError) -> None:
 def _program() -> Program:
     program = typer.main.get_command(app)
     assert isinstance(program, Program)  # noqa: S101 - for the type checker: the app says so above
+    convert_without_pydantic(program.params)
     return program
 
 
@@ -177,6 +180,8 @@ def entry() -> None:
     threads of a BLAS, which our few short vectors don't need, nearly as much as the rest of numpy.
     """
     gc.disable()
+    if COMPLETE in os.environ:
+        _program()(prog_name="stabtree")  # answers the shell, and exits
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = main()
     for stream in (sys.stdout, sys.stderr):

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec.structs import replace
 
-from stabtree.cli.load import loaded_runs
-from stabtree.cli.options.judge import JudgeOptions, effective_settings, judging_with_baseline
-from stabtree.cli.options.output import OutputOptions
-from stabtree.cli.options.read import Paths, ReadOptions, reading
-from stabtree.cli.output.deliver import deliver, summarize, with_lines
-from stabtree.cli.output.places import protect_log, protect_rules, protect_run, wanted
-from stabtree.cli.shell.printing import notify
-from stabtree.cli.shell.progress import Busy
+from stabtree.cli.options import (
+    JudgeOptions,
+    Only,
+    OutputOptions,
+    Paths,
+    ReadOptions,
+    effective_settings,
+    judging_with_baseline,
+    loaded_runs,
+    reading,
+)
+from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted, with_lines
+from stabtree.cli.terminal import Busy, notify, screen
+from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.report.outputs import (
@@ -34,14 +40,15 @@ from stabtree.report.outputs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from stabtree.judging.judge import Judging
-    from stabtree.judging.outcome import Outcome
     from stabtree.judging.settings import Settings
+    from stabtree.judging.verdict import Outcome
     from stabtree.loaders import Loaded
     from stabtree.report.options import RenderOptions
     from stabtree.run import Run
+    from stabtree.tree.model import Question, Tree
 
 EPILOG = """\b
 Examples:
@@ -61,6 +68,11 @@ Exit codes:
 FOR_MACHINES = {JSON, JSONL}
 SHOW_OUTDATED = {SCREEN, JSON, JSONL, MARKDOWN, HTML, POSTMORTEM}
 """Outputs that say themselves which accepted findings no longer occur."""
+
+
+SYNONYMS = {"y": YES, "true": YES, "1": YES, "n": NO, "false": NO, "0": NO, "?": "?"}
+NOT_KNOWN = ("", UNKNOWN, "u", "skip", "don't know")
+DEMO = "fp16-overflow"
 
 
 def diagnose(
@@ -83,7 +95,7 @@ def diagnose(
     hashed = not FOR_MACHINES.isdisjoint(targets.values())
     loaded = [_completed(item, other, hashed=hashed) for item in loaded]
     outcomes = _judged(loaded, judging, targets, busy, interactive=judge.interactive)
-    code = effective.exit_code(effective.verdicts(outcomes))
+    code = effective.exit_code(outcomes)
     look = RenderOptions(
         length=out.length,
         plots=not out.no_plots,
@@ -151,8 +163,6 @@ def _judged(
     Raises:
         StabtreeError: where an output would overwrite something that is read.
     """
-    from stabtree.cli.shell.asker import asker
-
     protect_rules(targets, *judging.rules)
     outcomes = []
     for item in loaded:
@@ -193,3 +203,81 @@ def _report_outdated(outcomes: Sequence[Outcome]) -> None:
         if not isinstance(outcome.found, StabtreeError):
             for text in outcome.found.acceptance_notes:
                 notify(f"note: {outcome.name}: {text}")
+
+
+def demo(out: Annotated[OutputOptions, Only("output", "json", "quiet")]) -> None:
+    """Diagnose a failed run that comes with stabtree: an overflow in fp16.
+
+    The exit code is 0, whatever is found.
+    """
+    run = demo_run()
+    diagnose([str(run)], judge=JudgeOptions(fail_on=("never",)), out=out)
+    if not (out.json or out.quiet or out.output):
+        notify(f"\nThis run is in {run}\nFor one of yours: stabtree PATH")
+
+
+def demo_run() -> Path:
+    """Return the folder of the run."""
+    from stabtree.tree.shipped import shipped_runs
+
+    return shipped_runs() / "phase19" / DEMO
+
+
+def asker(tree: Tree) -> Callable[[Question], str | None]:
+    """Return what asks a question; on standard error, so that standard output holds the result alone."""
+    asking = True
+
+    def ask(question: Question) -> str | None:
+        nonlocal asking
+        verdicts = [verdict for verdict in question.go if verdict != UNKNOWN]
+        if asking:
+            _show(tree, question, verdicts)
+        while asking:
+            prompt = f"  {', '.join(verdicts)}, ? for more, or nothing if you don't know"
+            try:
+                typed = str(typer.prompt(prompt, default="", show_default=False, err=True)).strip().lower()
+            except typer.Abort:
+                # The input has ended: all further answers are unknown.
+                asking = False
+                break
+            if typed in NOT_KNOWN:
+                return None
+            word = _understood(typed, [*verdicts, *question.words])
+            if word == "?":
+                notify(_explained(tree, question))
+            elif word:
+                return word
+            else:
+                notify(f"  {typed!r} is not one of them")
+        return None
+
+    return ask
+
+
+def _show(tree: Tree, question: Question, verdicts: list[str]) -> None:
+    notify(f"\n{question.id}  {question.ask}")
+    if question.person:
+        notify(f"  {question.person}")
+    for verdict in verdicts:
+        target = question.go[verdict]
+        if target in tree.leaves:
+            leads = tree.leaves[target].title
+        else:
+            leads = f"asks next: {tree.questions[target].ask}"
+        words = [word for word, meant in question.words.items() if meant == verdict]
+        also = f" (or {', '.join(words)})" if words else ""
+        notify(f"    {verdict}{also}: {leads}")
+
+
+def _understood(typed: str, choices: list[str]) -> str | None:
+    """Return the answer that is meant: as typed, by another word for yes or no, or with spaces or dashes in it."""
+    words = (typed, SYNONYMS.get(typed, ""), typed.replace(" ", "_").replace("-", "_"))
+    return next((word for word in words if word in (*choices, "?")), None)
+
+
+def _explained(tree: Tree, question: Question) -> str:
+    from stabtree.report.explain import find, one_screen
+
+    width, color = screen()
+    found, _ = find(tree, question.id)
+    return one_screen(tree, found, named=question.id, width=width, color=color)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options import values
-from stabtree.cli.options.judge import JudgeOptions
-from stabtree.cli.program.expand import Only
-from stabtree.cli.shell.printing import emit, screen
+from stabtree.cli.options import JudgeOptions, Only, ReadOptions, effective_settings, judging_by, reading
+from stabtree.cli.terminal import emit, screen
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 
@@ -30,7 +28,6 @@ def explain(
         str | None,
         typer.Argument(
             help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to search for (spike).",
-            autocompletion=values.nodes,
         ),
     ] = None,
     judge: Annotated[JudgeOptions, Only("tree")] = JudgeOptions(),  # noqa: B008 - frozen
@@ -71,8 +68,6 @@ def explain(
 
 def _why(path: str, node: str, judge: JudgeOptions, *, json: bool) -> str:
     """Return what kept the walk of a run from a node."""
-    from stabtree.cli.options.judge import effective_settings, judging_by
-    from stabtree.cli.options.read import ReadOptions, reading
     from stabtree.loaders import load_run
     from stabtree.report.json import written
     from stabtree.report.why import data, why

@@ -1,21 +1,34 @@
-"""`stabtree inspect`: how a run's files are read."""
+"""`stabtree inspect`, how a run's files are read; `stabtree info`: formats, settings, the schema of the JSON."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from msgspec.structs import replace
 
-from stabtree.cli.options.judge import effective_settings
-from stabtree.cli.options.output import OutputOptions  # noqa: TC001 - Typer reads it
-from stabtree.cli.options.read import COLUMNS, Paths, ReadOptions, reading
-from stabtree.cli.program.expand import Only
-from stabtree.cli.shell.printing import emit, screen
-from stabtree.cli.shell.progress import Busy
+from stabtree.cli.options import (
+    COLUMNS,
+    Only,
+    OutputOptions,
+    Paths,
+    ReadOptions,
+    effective_settings,
+    expanded,
+    reading,
+)
+from stabtree.cli.program import PlainCommand
+from stabtree.cli.terminal import Busy, emit, screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from stabtree.judging.settings import Settings
+    from stabtree.tree.model import Tree
+
+info_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 def inspect(
@@ -50,3 +63,68 @@ def inspect(
 def _json(content: Mapping[str, object]) -> str:
     """Return indented JSON with a final newline."""
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOptions, Only("json")]) -> None:
+    """Show the effective settings: each key and where it is from, changed thresholds, trees.
+
+    A changed threshold is shown beside the shipped one, and each tree with a hash of its content. The first mistake in
+    the file is reported with its place.
+    """
+    from stabtree.diagnosis.ignored import check_ignored
+    from stabtree.judging.judge import accepted_by, of_tree, overrides
+    from stabtree.judging.settings import read_settings
+    from stabtree.report.config import config_text, effective_settings
+    from stabtree.tree.load import load_preflight, load_tree, load_trees
+
+    settings = read_settings(read.config)
+    if settings.tree:
+        whole = load_tree(settings.tree)
+    else:
+        whole = load_trees(None, settings.trees or None)
+    for walked in (whole, load_preflight(settings.trees or None)):
+        applied = of_tree(settings, walked)
+        overrides(walked, (), applied)
+        for key, leaves in (("ignore", applied.ignore), ("accept", [item.leaf for item in applied.accept])):
+            with applied.blamed(key):
+                check_ignored(walked, leaves)
+    effective = effective_settings(settings, _trees(settings), accepted_by(None, settings))
+    width, color = screen()
+    text = "" if out.json else config_text(effective, width=width, color=color)
+    emit(text or json.dumps(effective, indent=2, allow_nan=False))
+
+
+def _trees(settings: Settings) -> list[tuple[str, Tree]]:
+    """Return the trees that are walked, each with its file; a shipped one has none."""
+    from stabtree.tree.load import load_tree
+    from stabtree.tree.shipped import DEFAULT, PREFLIGHT, shipped
+
+    files = sorted(Path(settings.trees).iterdir()) if settings.trees else []
+    own = [str(path) for path in files if path.suffix in (".yaml", ".yml")]
+    names = [settings.tree] if settings.tree else [*DEFAULT, *own]
+    names.append(PREFLIGHT)  # `check` walks it whatever is walked over logs
+    known = shipped()
+    return [("" if name in known else name, load_tree(name)) for name in names]
+
+
+def formats() -> None:
+    """List the log formats that stabtree reads, by the names that --format takes."""
+    from stabtree.loaders import LOADERS
+
+    column = max(len(loader.name) for loader in LOADERS) + 2
+    emit("\n".join(f"{loader.name:<{column}}{loader.about}" for loader in LOADERS))
+
+
+def schema() -> None:
+    """Print the JSON Schema of `diagnose --json` (one run, several runs, errors) and of the lines of `watch --json`."""
+    from stabtree.report.contract import schema as contract
+
+    emit(json.dumps(contract(), indent=1))
+
+
+for _command, _help in (
+    (formats, "List the log formats that stabtree reads."),
+    (config, "Show the effective settings."),
+    (schema, "Print the JSON Schema of --json."),
+):
+    info_app.command(cls=PlainCommand, short_help=_help)(expanded(_command))

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options import values
-from stabtree.cli.program.typed import TypedCommand, TypedGroup
-from stabtree.cli.shell.printing import emit, screen
+from stabtree.cli.program import PlainCommand
+from stabtree.cli.terminal import emit, screen
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
@@ -19,14 +18,12 @@ if TYPE_CHECKING:
 
     from stabtree.tree.model import Cause, Leaf, Question, Signature, Tree
 
-tree_app = typer.Typer(cls=TypedGroup, no_args_is_help=True, rich_markup_mode=None)
+tree_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-Name = Annotated[
-    str, typer.Argument(metavar="NAME|FILE", help="A shipped tree, or a YAML file.", autocompletion=values.trees)
-]
+Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A shipped tree, or a YAML file.")]
 
 
-@tree_app.command("list", cls=TypedCommand)
+@tree_app.command("list", cls=PlainCommand)
 def list_() -> None:
     """List the trees that ship with stabtree."""
     from stabtree.report import trees as outlines
@@ -37,7 +34,7 @@ def list_() -> None:
     emit(outlines.listing([load_tree(name) for name in shipped()], width=width, color=color))
 
 
-@tree_app.command(cls=TypedCommand)
+@tree_app.command(cls=PlainCommand)
 def show(
     name: Name = "phase19",
     thresholds: Annotated[bool, typer.Option("--thresholds", help="Show the table of thresholds instead.")] = False,
@@ -57,7 +54,7 @@ def show(
         emit(outlines.outline(tree, width=width, color=color))
 
 
-@tree_app.command(cls=TypedCommand)
+@tree_app.command(cls=PlainCommand)
 def schema() -> None:
     """Print the JSON Schema of tree files, for an editor to check them."""
     import json
@@ -68,14 +65,13 @@ def schema() -> None:
     emit(json.dumps(tree_schema(predicate_names()), indent=1, ensure_ascii=False))
 
 
-@tree_app.command(cls=TypedCommand)
+@tree_app.command(cls=PlainCommand)
 def predicates(
     name: Annotated[
         str,
         typer.Argument(
             metavar="[NAME]",
             help="Show this one, with the metrics it reads and its parameters.",
-            autocompletion=values.predicates,
         ),
     ] = "",
 ) -> None:
@@ -97,7 +93,7 @@ def predicates(
     emit(predicate_page(found, width=width, color=color))
 
 
-@tree_app.command(cls=TypedCommand)
+@tree_app.command(cls=PlainCommand)
 def check(name: Name) -> None:
     """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
     from stabtree.tree.load import load_tree
@@ -154,4 +150,4 @@ def _cut_fixes(causes: Sequence[Cause | Signature]) -> Iterator[str]:
 
 
 for _name, _address in extensions.table("TREE_COMMANDS").items():
-    tree_app.command(_name, cls=TypedCommand)(extensions.load(_address))
+    tree_app.command(_name, cls=PlainCommand)(extensions.load(_address))

@@ -1,5 +1,10 @@
 """The exceptions that a user can cause."""
 
+FOUND, UNUSABLE, NOT_JUDGED, OUR_FAULT = 1, 2, 3, 4
+"""The exit codes besides 0, which means that every run was judged and none is at or above `--fail-on`."""
+PRECEDENCE = (FOUND, OUR_FAULT, UNUSABLE, NOT_JUDGED)
+"""The order in which the exit codes of several runs count."""
+
 
 class StabtreeError(Exception):
     """Something that the user can fix: a bad file, a bad option, a bad tree.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.text import clean
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FindingKey = tuple[str, str, str]
 """The path, the run and the fingerprint of a finding in a baseline."""
+
+Text = Annotated[str, Meta(pattern=r"\S")]
 
 UPDATE = "`stabtree baseline PATH --update` drops"
 
@@ -74,7 +76,7 @@ class KnownFindings(Protocol):
         """Return the accepted findings of a run."""
 
 
-class Acceptance(Struct, frozen=True):
+class Acceptance(Struct, frozen=True, forbid_unknown_fields=True):
     """A leaf that a project accepts in some runs, whatever their rows.
 
     Attributes:
@@ -84,10 +86,10 @@ class Acceptance(Struct, frozen=True):
         since: since when; may be empty.
     """
 
-    leaf: str
-    reason: str
-    run: str = "*"
-    since: str = ""
+    leaf: Text
+    reason: Text
+    run: Text = "*"
+    since: Text = ""
 
     def covers(self, run: Run, finding: Incident) -> bool:
         """Return whether this finding is accepted."""

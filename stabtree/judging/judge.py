@@ -9,18 +9,21 @@ from msgspec.structs import replace
 
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
-from stabtree.judging.settings import Settings
+from stabtree.judging.settings import Settings, pairs
+from stabtree.run import CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.facts.registry import Param, Parameter
     from stabtree.judging.accepted import KnownFindings
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
     from stabtree.loaders import Loaded
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
 
+    Overrides = dict[str, dict[str, Param]]
     Asker = Callable[[Tree], Callable[[Question], str | None]]
 
 
@@ -82,8 +85,6 @@ class Judging(Struct, frozen=True):
         from stabtree.diagnosis.ignored import check_ignored
         from stabtree.diagnosis.walk import diagnose
         from stabtree.judging.accepted import Accepting
-        from stabtree.judging.applied import of_tree
-        from stabtree.judging.overrides import overrides
 
         settings = of_tree(self.settings, tree)
         with settings.blamed("ignore"):
@@ -114,7 +115,7 @@ class Judging(Struct, frozen=True):
         Raises:
             StabtreeError: as in `diagnosed`, for mistakes in how to judge, not in the log.
         """
-        from stabtree.judging.outcome import Outcome
+        from stabtree.judging.verdict import Outcome
 
         if isinstance(loaded.run, StabtreeError):
             return Outcome(loaded.name, loaded.run)
@@ -162,3 +163,144 @@ def accepted_by(baseline: str | None, settings: Settings) -> KnownFindings | Non
     except StabtreeError as error:
         where = f"{settings.source}: baseline"
         raise StabtreeError(f"{error.where}: {error.problem}", where=where, hint=error.hint) from None
+
+
+def of_tree(settings: Settings, tree: Tree) -> Settings:
+    """Return the settings without those that concern trees that are not walked here.
+
+    Ids that no tree knows stay: they are mistakes, and are reported as such.
+    """
+    ids = _ids_of(settings)
+    if not ids:
+        return settings
+    unknown = ids - _nodes(tree)
+    if not unknown:
+        return settings
+    from stabtree.tree.load import load_preflight, load_trees
+
+    folder = settings.trees or None
+    if CONFIG in tree.when:
+        others = load_trees(None, folder)
+    else:
+        others = load_preflight(folder)
+    return _without(settings, unknown & _nodes(others))
+
+
+def _ids_of(settings: Settings) -> set[str]:
+    """Return the ids that settings concern."""
+    return {*map(_node_of, settings.set), *settings.ignore, *(item.leaf for item in settings.accept)} - {""}
+
+
+def _without(settings: Settings, elsewhere: set[str]) -> Settings:
+    """Return the settings without those that concern some ids."""
+    return replace(
+        settings,
+        set={key: value for key, value in settings.set.items() if _node_of(key) not in elsewhere},
+        ignore=tuple(id_ for id_ in settings.ignore if id_ not in elsewhere),
+        accept=tuple(item for item in settings.accept if item.leaf not in elsewhere),
+    )
+
+
+def _node_of(key: str) -> str:
+    """Return the id in `ID.PARAM`; empty if there is none."""
+    return key.rpartition(".")[0]
+
+
+def _nodes(tree: Tree) -> set[str]:
+    nodes = {*tree.questions, *tree.leaves, *tree.facts, *(item.id for item in tree.signatures)}
+    for leaf in tree.leaves.values():
+        nodes.update(cause.id for cause in leaf.causes)
+    return nodes
+
+
+def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides:
+    """Return the parameters to set in a tree; the command line overrides the project's settings.
+
+    Raises:
+        StabtreeError: for a value of the wrong type, and for any mistake in the project's settings. Unknown parameters
+            of the command line are left to the walk.
+    """
+    from stabtree.tree.overrides import apply_overrides
+
+    given = _typed(tree, items)
+    project: Overrides = {}
+    for key, value in settings.set.items():
+        id_, name = _split(key)
+        with settings.blamed(f"set.{key}", hint=f"`stabtree explain {id_ or 'Q2.1'}` shows what can be set"):
+            if not id_:
+                raise StabtreeError("names no parameter")
+            apply_overrides(tree, {id_: {name: value}})
+        project.setdefault(id_, {})[name] = value
+    taken: set[tuple[str, str]] = set()
+    for id_, params in given.items():
+        taken.update(_owner(tree, id_, name) for name in params)
+    for id_, params in project.items():
+        left = {name: value for name, value in params.items() if _owner(tree, id_, name) not in taken}
+        if left:
+            given[id_] = {**left, **given.get(id_, {})}
+    return given
+
+
+def _split(key: str) -> tuple[str, str]:
+    """Return the id and the parameter of `Q2.1.sigma`; the id is empty if there is but one word."""
+    id_, _, name = key.rpartition(".")
+    return id_, name
+
+
+def _owner(tree: Tree, id_: str, name: str) -> tuple[str, str]:
+    """Return what a parameter belongs to, as `spike` for `Q2.1.sigma`, and its name."""
+    from stabtree.tree.overrides import declared
+
+    known = declared(tree, id_)
+    if name in known:
+        return known[name][0] or id_, name
+    return id_, name
+
+
+def _typed(tree: Tree, items: Sequence[str]) -> Overrides:
+    """Parse `Q2.1.sigma=4`, each value by the type of its parameter."""
+    from stabtree.tree.overrides import declared
+
+    found: Overrides = {}
+    for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
+        id_, name = _split(key)
+        if not id_ or key in tree.questions:
+            raise StabtreeError(f"{key!r} names no parameter", where="--set", hint=_set_hint(tree, key, text))
+        known = declared(tree, id_)
+        value: Param = text
+        if name in known:
+            value = _parse(text, known[name][1], key)
+        found.setdefault(id_, {})[name] = value
+    return found
+
+
+def _set_hint(tree: Tree, key: str, text: str) -> str:
+    """Return what to type if only a node was named, without a parameter."""
+    from stabtree.tree.overrides import declared
+
+    if key not in tree.questions:
+        return f"type --set {key or 'Q2.1'}.sigma={text}"
+    names = list(declared(tree, key))
+    if not names:
+        return f"{key} has no parameters; `stabtree explain {key}` shows what it asks"
+    return f"type --set {key}.{names[0]}={text}; `stabtree explain {key}` lists its parameters"
+
+
+def _parse(text: str, parameter: Parameter, key: str) -> Param:
+    """Convert a text to the type of its parameter.
+
+    Raises:
+        StabtreeError: if it is of another type or out of range.
+    """
+    from stabtree.tree.params import LARGEST, fits
+
+    kind = parameter.kind
+    try:
+        value = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+    except (ValueError, KeyError):
+        wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind.__name__]
+        raise StabtreeError(f"{text!r} is not {wanted}", where=f"--set {key}", hint=f"give {wanted}") from None
+    if not fits(value, parameter):
+        hint = f"give a number from {parameter.minimum} to {LARGEST:,}"
+        raise StabtreeError(f"{text!r} is out of range", where=f"--set {key}", hint=hint)
+    return value

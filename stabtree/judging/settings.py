@@ -6,33 +6,50 @@ judged must not decide how strictly. The command line overrides them.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Struct, field
-from msgspec.structs import fields, replace
+import msgspec
+from msgspec import Meta, Struct, field
+from msgspec.structs import astuple, replace
 
+from stabtree.common import toml
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
-from stabtree.judging import toml
-from stabtree.judging.accepted import Acceptance
-from stabtree.judging.levels import levels_of
-from stabtree.loaders.assemble.steps import MAX_STEP
+from stabtree.judging.accepted import Acceptance, Text
+from stabtree.judging.verdict import levels_of
 from stabtree.metrics.names import named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 FILE, SHARED = "stabtree.toml", "pyproject.toml"
 LARGEST_BYTES = 1_000_000
 NOTED = 200  # characters of the values in the note
+ACCEPT = 'accept = [{leaf = "spike-minor", run = "nightly-*", reason = "known, harmless"}]'
+KEYS = {
+    "column": ("a table of texts", 'column = {loss = "train/nll"}'),
+    "step_column": ("a text", 'step_column = "iteration"'),
+    "tree": ("a text", 'tree = "house.yaml"'),
+    "trees": ("a text", 'trees = "rules"'),
+    "set": ("a table of values", "set = {spike.sigma = 4}"),
+    "fail_on": ("a text or a list of texts", 'fail_on = "critical"'),
+    "ignore": ("a text or a list of texts", 'ignore = ["spike-minor"]'),
+    "accept": ("a list of tables with a leaf and a reason", ACCEPT),
+    "baseline": ("a text", 'baseline = "base.json"'),
+    "accept_partial": ("true or false", "accept_partial = true"),
+    "checkpoint_every": ("a number of steps", "checkpoint_every = 500"),
+}
+"""The keys of the file: what each holds, and an example."""
+
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 
 
 class Settings(Struct, frozen=True):
-    """The options of `diagnose` that a project sets; each field after the first two is a key of the file.
+    """The options of `diagnose` that a project sets; all but `source` and `folder` are keys of the file.
 
     Attributes:
         source: the file; empty if there is none.
@@ -52,17 +69,17 @@ class Settings(Struct, frozen=True):
 
     source: str = ""
     folder: Path = field(default_factory=Path)
-    column: Mapping[str, str] = field(default_factory=dict)
-    step_column: str = ""
-    tree: str = ""
-    trees: str = ""
-    set: Mapping[str, Any] = field(default_factory=dict)
-    fail_on: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
+    column: dict[str, Text] = field(default_factory=dict)
+    step_column: Text = ""
+    tree: Text = ""
+    trees: Text = ""
+    set: dict[str, Any] = field(default_factory=dict)
+    fail_on: Texts = ()
+    ignore: Texts = ()
     accept: tuple[Acceptance, ...] = ()
-    baseline: str = ""
+    baseline: Text = ""
     accept_partial: bool = False
-    checkpoint_every: int = 0
+    checkpoint_every: Annotated[int, Meta(ge=1, lt=1 << 53)] = 0
 
     def without(self, options: Mapping[str, Any]) -> Settings:
         """Return the settings that the command line does not override, given its options by the names of the keys."""
@@ -107,13 +124,11 @@ class Settings(Struct, frozen=True):
         """What is set, in a line; empty if nothing is."""
         values = {key: getattr(self, key) for key in ("step_column", "tree", "trees", "baseline")}
         values |= {key: ", ".join(map(str, getattr(self, key))) for key in ("fail_on", "ignore", "accept")}
-        values |= {"accept_partial": "true" if self.accept_partial else ""}
-        values |= {"checkpoint_every": self.checkpoint_every or ""}
-        values |= {f"column.{metric}": name for metric, name in self.column.items()} | dict(self.set)
-        listed = ", ".join(f"{key} = {value}" for key, value in values.items() if value != "")
-        if listed:
-            return f"Set by {self.source}: {clean(listed, NOTED)}."
-        return ""
+        values |= {"accept_partial": self.accept_partial and "true", "checkpoint_every": self.checkpoint_every}
+        listed = [f"{key} = {value}" for key, value in values.items() if value]
+        listed += [f"column.{metric} = {name}" for metric, name in self.column.items()]
+        listed += [f"{key} = {value}" for key, value in self.set.items()]
+        return f"Set by {self.source}: {clean(', '.join(listed), NOTED)}." if listed else ""
 
 
 def read_settings(file: str | None = None) -> Settings:
@@ -169,37 +184,60 @@ def _table(path: Path, name: str) -> dict[str, Any] | None:
 
 
 def _checked(table: Mapping[str, Any], path: Path, source: str) -> Settings:
-    """Return the settings of a table, with paths relative to the working directory."""
-    values = {key: _read_value(key, value, source) for key, value in table.items()}
-    settings = Settings(source, path.parent, **values)
+    """Return the settings of a table, with paths relative to the working directory.
+
+    Raises:
+        StabtreeError: for an unknown key, or a value of another type.
+    """
+    for key in table:
+        if key not in KEYS:
+            hint = near(key, KEYS).removeprefix("; ") or f"the keys are {', '.join(KEYS)}"
+            raise StabtreeError("there is no such key", where=f"{source}: {clean(key, 60)}", hint=hint)
+    values = msgspec.to_builtins(table)  # a date as the text that it is written as
+    values |= {key: [values[key]] for key in ("fail_on", "ignore") if isinstance(values.get(key), str)}
+    if isinstance(values.get("set"), dict):
+        values["set"] = _flat(values["set"])
+    try:
+        settings = msgspec.convert(values, Settings)
+    except msgspec.ValidationError as error:
+        raise _mistake(str(error), source) from None
+    settings = replace(settings, source=source, folder=path.parent)
     with settings.blamed("column"):
         named(settings.column)
     with settings.blamed("fail_on"):
-        levels_of(list(settings.fail_on))
+        levels_of(settings.fail_on)
     if settings.tree and settings.trees:
         raise StabtreeError("tree and trees don't go together", where=source, hint="leave one of them out")
     # The baseline need not exist yet, and a file of that name in the working directory is a different one.
     baseline = str(path.parent / settings.baseline) if settings.baseline else ""
     tree, trees = (_beside(path.parent, name) for name in (settings.tree, settings.trees))
-    return replace(settings, tree=tree, trees=trees, baseline=baseline)
+    accept = tuple(Acceptance(*map(clean, astuple(item))) for item in settings.accept)
+    return replace(settings, tree=tree, trees=trees, baseline=baseline, accept=accept)
 
 
-def _read_value(key: str, value: Any, source: str) -> Any:
-    """Return a key's value in its type.
+def _mistake(message: str, source: str) -> StabtreeError:
+    """Return the error for what msgspec refused, with the key that it is in."""
+    problem, _, place = message.partition(" - at ")
+    place = place.strip("`").removeprefix("$.")
+    kind, example = KEYS[re.split(r"\W", place)[0]]
+    unknown, missing = (re.search(rf"{words} field `(.+?)`", problem) for words in ("unknown", "missing required"))
+    if unknown:
+        hint = near(unknown[1], Acceptance.__struct_fields__).removeprefix("; ") or f"write {example}"
+        where = f"{source}: {place}.{clean(unknown[1], 60)}"
+        return StabtreeError("there is no such key", where=where, hint=hint)
+    wrong = f"has no {missing[1]}" if missing else f"must be {kind}"
+    return StabtreeError(wrong, where=f"{source}: {place}", hint=f"write {example}")
 
-    Raises:
-        StabtreeError: for an unknown key or a value of another type.
-    """
-    where = f"{source}: {clean(key, 60)}"
-    if key not in KEYS:
-        hint = near(key, KEYS).removeprefix("; ") or f"the keys are {', '.join(KEYS)}"
-        raise StabtreeError("there is no such key", where=where, hint=hint)
-    read, (kind, example) = KEYS[key]
-    try:
-        with Settings(source).blamed(clean(key, 60)):
-            return read(value)
-    except ValueError:
-        raise StabtreeError(f"{clean(value, 60)!r} is not {kind}", where=where, hint=f"write {example}") from None
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Flatten `{"Q2": {"1": {"sigma": 4}}}`, as TOML reads `Q2.1.sigma = 4`, to dotted names."""
+    found: dict[str, Any] = {}
+    for key, inner in table.items():
+        if isinstance(inner, dict) and inner:
+            found |= {f"{key}.{name}": deep for name, deep in _flat(inner).items()}
+        else:
+            found[key] = inner
+    return found
 
 
 def _beside(folder: Path, name: str) -> str:
@@ -213,86 +251,18 @@ def _beside(folder: Path, name: str) -> str:
     return name
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError
-    return value
-
-
-def _texts(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise ValueError
-    return {key: _text(name) for key, name in value.items()}
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if isinstance(value, list) and value:
-        return tuple(map(_text, value))
-    return (_text(value),)
-
-
-def _parameters(value: Any) -> dict[str, Any]:
-    """Flatten `{"Q2": {"1": {"sigma": 4}}}`, as TOML reads `Q2.1.sigma = 4`, to dotted names."""
-    if not isinstance(value, dict):
-        raise ValueError
-    found: dict[str, Any] = {}
-    for key, inner in value.items():
-        if isinstance(inner, dict) and inner:
-            found |= {f"{key}.{name}": deep for name, deep in _parameters(inner).items()}
-        else:
-            found[key] = inner
-    return found
-
-
-def _acceptances(value: Any) -> tuple[Acceptance, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise ValueError
-    return tuple(_acceptance(item, number) for number, item in enumerate(value, 1))
-
-
-def _acceptance(item: dict[str, Any], number: int) -> Acceptance:
-    """Check an item of `accept`.
+def pairs(items: Iterable[str], option: str, example: str) -> dict[str, str]:
+    """Split `KEY=VALUE` options.
 
     Raises:
-        StabtreeError: for a key that is unknown, is missing, or holds no text.
+        StabtreeError: if the equals sign, the key or the value is missing, or a key is given twice.
     """
-    known = [one.name for one in fields(Acceptance)]
-    for key, value in item.items():
-        if key not in known:
-            hint = near(key, known).removeprefix("; ") or f"its keys are {', '.join(known)}"
-            raise StabtreeError(f"item {number} has the unknown key {clean(key, 60)!r}", hint=hint)
-        if not isinstance(value, str | date) or not str(value).strip():
-            raise StabtreeError(f"item {number}: {key} is not a text", hint=f'write {key} = "..."')
-    for key in ("leaf", "reason"):
-        if key not in item:
-            raise StabtreeError(f"item {number} has no {key}", hint=f"write {ACCEPT}")
-    return Acceptance(**{key: clean(value) for key, value in item.items()})
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or not 1 <= value < MAX_STEP:
-        raise ValueError
-    return value
-
-
-ACCEPT = 'accept = [{leaf = "spike-minor", run = "nightly-*", reason = "known, harmless"}]'
-KEYS: dict[str, tuple[Any, tuple[str, str]]] = {
-    "column": (_texts, ("a table of texts", 'column = {loss = "train/nll"}')),
-    "step_column": (_text, ("a text", 'step_column = "iteration"')),
-    "tree": (_text, ("a text", 'tree = "house.yaml"')),
-    "trees": (_text, ("a text", 'trees = "rules"')),
-    "set": (_parameters, ("a table of values", "set = {spike.sigma = 4}")),
-    "fail_on": (_words, ("a text or a list of texts", 'fail_on = "critical"')),
-    "ignore": (_words, ("a text or a list of texts", 'ignore = ["spike-minor"]')),
-    "accept": (_acceptances, ("a list of tables", ACCEPT)),
-    "baseline": (_text, ("a text", 'baseline = "base.json"')),
-    "accept_partial": (_flag, ("true or false", "accept_partial = true")),
-    "checkpoint_every": (_count, ("a number of steps", "checkpoint_every = 500")),
-}
-"""The keys: the function that reads each (`ValueError` if it can't), what it holds, and an example."""
+    found: dict[str, str] = {}
+    for item in items:
+        key, _, value = map(str.strip, item.partition("="))
+        if not key or not value:
+            raise StabtreeError(f"{item!r} is not of the form KEY=VALUE", where=option, hint=f"type {option} {example}")
+        if key in found:
+            raise StabtreeError(f"{key!r} is given twice", where=option, hint="leave one of them out")
+        found[key] = value
+    return found

@@ -11,7 +11,7 @@ from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
-from stabtree.judging.account import AccountEntry, Fate, account, broken_values
+from stabtree.diagnosis.account import AccountEntry, Fate, account, broken_values
 from stabtree.loaders.assemble.run import replaced_rows
 from stabtree.report.contract import SCHEMA
 from stabtree.report.json import picked

@@ -23,7 +23,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import masked
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
-from stabtree.judging.account import account, unexplained
+from stabtree.diagnosis.account import account, unexplained
 from stabtree.report import contract
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.words import logged_at

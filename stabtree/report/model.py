@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
+from stabtree.diagnosis.account import unexplained
 from stabtree.diagnosis.judged import SILENT, CauseState
 from stabtree.diagnosis.missing import RERUN
 from stabtree.facts.registry import any_floats
-from stabtree.judging.account import unexplained
 from stabtree.report.advice import MAX_TO_DO, Action, changes_of, do_now, repeats
 from stabtree.report.plainly import doubts, monitor_sentences, plainly
 from stabtree.report.rows import quoted

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.judged import CauseState
-from stabtree.judging.outcome import UNREAD
+from stabtree.judging.verdict import UNREAD
 from stabtree.tree.model import Severity
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from stabtree.cli.options import values
-from stabtree.cli.shell.printing import emit, screen
+from stabtree.cli.terminal import emit, screen
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
 
 INDENT, HEAD = 8, 9
 NAME = 40  # characters of a log's name
-Name = Annotated[
-    str, typer.Argument(metavar="NAME|FILE", help="A shipped tree, or a YAML file.", autocompletion=values.trees)
-]
+Name = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A shipped tree, or a YAML file.")]
 
 
 class Tried(NamedTuple):
@@ -46,7 +43,7 @@ def test(name: Name) -> None:
 
     The exit code is 0 if all passed, 1 if one failed, 2 if the tree or a log can't be read.
     """
-    from stabtree.judging.codes import FOUND, UNUSABLE
+    from stabtree.common.errors import FOUND, UNUSABLE
     from stabtree.tree.load import load_tree
 
     tree = load_tree(name)

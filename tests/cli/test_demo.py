@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from stabtree.cli.demo import demo_run
+from stabtree.cli.diagnose import demo_run
 from stabtree.tree.shipped import shipped_runs
 from tests.cli.command import run
 

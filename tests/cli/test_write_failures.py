@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stabtree.cli import main
-from stabtree.cli.output.write import write
+from stabtree.cli.output import write
 from stabtree.common.errors import StabtreeError
 from tests.cli.command import environment, run
 from tests.conftest import FIXTURES

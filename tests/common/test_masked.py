@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stabtree.common import toml
 from stabtree.common.text import masked
-from stabtree.judging import toml
 from tests.cli.command import run
 
 ADDRESSES = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.judging.account import AccountEntry, Fate, account, unexplained
+from stabtree.diagnosis.account import AccountEntry, Fate, account, unexplained
 from stabtree.loaders import load_run
 from tests.cli.command import run as command
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run, load_runs
 from stabtree.loaders.paths import stored
 from stabtree.loaders.paths.stored import hashed, with_inputs
@@ -141,8 +141,8 @@ def test_real_logs_keep_the_contract(folder: Path) -> None:
 
 
 def test_the_command_prints_the_schema() -> None:
-    """`stabtree schema` prints it, and nothing else."""
-    assert json.loads(command("schema").stdout) == schema()
+    """`stabtree info schema` prints it, and nothing else."""
+    assert json.loads(command("info", "schema").stdout) == schema()
 
 
 def test_the_hash_of_the_rules_is_that_of_their_words() -> None:

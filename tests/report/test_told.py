@@ -9,7 +9,7 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run
 from stabtree.report.options import RenderOptions
 from stabtree.tools.live.events import News

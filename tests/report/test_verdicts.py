@@ -7,8 +7,7 @@ import re
 import pytest
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.judging.levels import fails, levels_of
-from stabtree.judging.outcome import UNREAD
+from stabtree.judging.verdict import UNREAD, fails, levels_of
 from stabtree.loaders.config import _DTYPE_SPELLINGS
 from stabtree.report.verdicts import BADGES
 from stabtree.run import PRECISIONS, REDUCED, UNSCALED, WIDE

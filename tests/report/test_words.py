@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run
 from stabtree.report.html import html
 from stabtree.report.json import to_json

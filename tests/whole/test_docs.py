@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from stabtree.cli.program.commands import commands
+from stabtree.cli.program import commands
 from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.contract import VERDICTS, schema

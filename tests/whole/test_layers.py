@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.cli.program.commands import commands
+from stabtree.cli.program import commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,15 +66,13 @@ REPORT_ORDER = (
     ("screen",),
     ("outputs", "__init__"),
 )
-# Inside cli: the terminal, how words become a call, the options, where results go, the commands.
+# Inside cli: the terminal, the options, how words become a call, where results go, the commands.
 CLI_ORDER = (
-    ("shell",),
-    ("program",),
+    ("terminal",),
     ("options",),
+    ("program",),
     ("output",),
-    ("load",),
-    ("config", "diagnose", "explain", "inspect", "tree"),
-    ("demo", "info"),
+    ("diagnose", "explain", "inspect", "tree"),
     ("__init__",),
 )
 # Inside context: what is known and how, the columns and settings that show it, each part, the whole.
@@ -285,10 +283,6 @@ def prints_or_exits(path: Path) -> Iterator[str]:
         (["-V"], [*HEAVY, *(f"stabtree.{room}" for room in ROOMS)]),
         (["--help"], [entry.address.partition(":")[0] for entry in commands().values()]),
         (["diagnose", "--help"], [*HEAVY, "stabtree.diagnosis", "stabtree.facts", "stabtree.tools.fleet.command"]),
-        (
-            ["_complete", "bash", "--", ""],
-            [*HEAVY, "stabtree.tree", "stabtree.cli.diagnose", "stabtree.tools.fleet.command"],
-        ),
         (["explain", "Q2.3"], ["pandas", "numpy", "pydantic"]),
         (
             ["diagnose", HEALTHY, "--checkpoint-every", "50"],

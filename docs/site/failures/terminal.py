@@ -11,8 +11,7 @@ from rich.style import Style
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from stabtree.judging.levels import exit_code, levels_of
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome, exit_code, levels_of
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import CHECK, SCREEN, output
 from stabtree.report.page import STYLES
@@ -47,7 +46,7 @@ def terminal(found: Diagnosis, command: str, title: str) -> str:
 
 def printed(found: Diagnosis, width: int, *, color: bool = True) -> str:
     """What a command prints of it on a screen so many columns wide."""
-    code = exit_code([found.verdict], levels_of(None))
+    code = exit_code([found.verdict], levels_of(()))
     look = RenderOptions(width=width, color=color, exit_code=code)
     if found.before_run:
         return str(output(CHECK, SCREEN)([Outcome(found.run.sources[0].path, found)], look))

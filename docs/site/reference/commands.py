@@ -15,8 +15,7 @@ import typer
 from docs.site.markup import ACTIVE, code
 from docs.site.pages import DOCS
 from stabtree.cli import app
-from stabtree.cli.program.commands import Program, commands
-from stabtree.cli.program.help import ARGUMENTS, INPUT, JUDGING, OPTIONS, OUTPUT, argument_name
+from stabtree.cli.program import GROUPS, Program, argument_name, commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,13 +105,13 @@ def _described(command: Any, context: Any, name: str, depth: int) -> list[str]:
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
     paragraphs = [prose(part) for part in str(command.help or "").split("\n\n") if part.strip()]
     told = [*paragraphs[:1], f"```text\n{usage}\n```", *paragraphs[1:], *_epilog(command.epilog)]
-    groups: dict[str, list[str]] = {group: [] for group in (ARGUMENTS, INPUT, JUDGING, OUTPUT, OPTIONS)}
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     hints = _hints(command.callback) if command.callback else {}
     for param in command.get_params(context):
         record = param.get_help_record(context)
         argument = param.param_type_name == "argument"
         if record and (argument or param.opts[-1] != "--help"):
-            group = ARGUMENTS if argument else getattr(param, "rich_help_panel", None) or OPTIONS
+            group = GROUPS[0] if argument else getattr(param, "rich_help_panel", None) or GROUPS[-1]
             groups[group].append(_option(param, record, hints.get(param.name), name))
     for group, options in groups.items():
         if options:

@@ -11,9 +11,9 @@ from docs.site.markup import code
 from docs.site.prose import table
 from docs.site.reference.commands import exit_codes, prose
 from docs.site.reference.docstrings import attributes
-from stabtree.cli.program.commands import commands
+from stabtree.cli.program import commands
+from stabtree.common.errors import PRECEDENCE
 from stabtree.judging.accepted import Acceptance
-from stabtree.judging.codes import PRECEDENCE
 from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
 from stabtree.loaders import LOADERS, config
 from stabtree.loaders.json import manifest
@@ -56,7 +56,7 @@ def _keys() -> str:
     meanings = attributes(Settings)
     keys = {
         key: (prose(kind), f"{prose(_sentence(meanings[key]))} {code(example)}")
-        for key, (_, (kind, example)) in KEYS.items()
+        for key, (kind, example) in KEYS.items()
     }
     accepted = {key: ("text", prose(_sentence(about))) for key, about in attributes(Acceptance).items()}
     return f"""# Keys of `{FILE}`

@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options.read import ReadOptions  # noqa: TC001 - Typer reads it
-from stabtree.cli.output.write import write_pieces
-from stabtree.cli.program.expand import Only, option
-from stabtree.cli.program.help import OUTPUT
-from stabtree.cli.shell.printing import emit_bytes, notify
-from stabtree.cli.shell.progress import Busy
+from stabtree.cli.options import OUTPUT, Only, ReadOptions, option
+from stabtree.cli.output import write_pieces
+from stabtree.cli.terminal import Busy, emit_bytes, notify
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 

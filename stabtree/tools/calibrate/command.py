@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stabtree.cli.options.judge import JudgeOptions, effective_settings, judging_by
-from stabtree.cli.options.output import OutputOptions, output_option
-from stabtree.cli.options.read import COLUMNS, Paths, ReadOptions, reading
-from stabtree.cli.output.deliver import deliver
-from stabtree.cli.output.places import protect_log, protect_rules, protect_run, wanted
-from stabtree.cli.program.expand import Only
-from stabtree.cli.shell.progress import Busy
+from stabtree.cli.options import (
+    COLUMNS,
+    JudgeOptions,
+    Only,
+    OutputOptions,
+    Paths,
+    ReadOptions,
+    effective_settings,
+    judging_by,
+    output_option,
+    reading,
+)
+from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, wanted
+from stabtree.cli.terminal import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
@@ -47,7 +54,7 @@ def calibrate(
     """
     from pathlib import Path
 
-    from stabtree.judging.codes import NOT_JUDGED
+    from stabtree.common.errors import NOT_JUDGED
     from stabtree.judging.settings import FILE, SHARED
     from stabtree.loaders import load_runs
     from stabtree.tools.calibrate.limits import calibrate as calibrated

@@ -7,20 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options.judge import TREES, JudgeOptions, effective_settings, judging_by
-from stabtree.cli.options.output import OutputOptions, full_option, output_option
-from stabtree.cli.options.read import ReadOptions  # noqa: TC001 - Typer reads it
-from stabtree.cli.output.deliver import deliver, summarize
-from stabtree.cli.output.places import protect_log, protect_rules, protect_run, wanted
-from stabtree.cli.program.expand import Only
-from stabtree.cli.program.help import INPUT
+from stabtree.cli.options import (
+    INPUT,
+    TREES,
+    JudgeOptions,
+    Only,
+    OutputOptions,
+    ReadOptions,
+    effective_settings,
+    full_option,
+    judging_by,
+    output_option,
+)
+from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.report.outputs import CHECK, JSON, JSONL
 
 if TYPE_CHECKING:
     from stabtree.judging.judge import Judging
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
 
 Configs = Annotated[
     list[str],
@@ -68,7 +74,7 @@ Exit codes:
 def check(
     paths: Configs,
     read: Annotated[ReadOptions, Only("config")],
-    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on", "exit_zero")],
+    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on")],
     out: CheckOutput,
     merge: Merge = False,
 ) -> None:
@@ -76,6 +82,7 @@ def check(
 
     What it does not mention has the default of its trainer; where that is not known, it is not judged.
     """
+    from stabtree.judging.verdict import exit_code
     from stabtree.report.options import RenderOptions
 
     effective = effective_settings(read, judge)
@@ -93,7 +100,7 @@ def check(
             protect_run(targets, outcome.found.run)
     if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError):
         raise outcomes[0].found
-    code = effective.exit_code([outcome.verdict for outcome in outcomes])
+    code = exit_code([outcome.verdict for outcome in outcomes], effective.levels)
     look = RenderOptions(length=out.length, exit_code=code, fail_on=effective.levels)
     deliver(CHECK, outcomes, targets, look)
     summarize(outcomes, targets, look)
@@ -116,7 +123,7 @@ def _files(paths: list[str]) -> list[str]:
 
 def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
     """Return the outcome of a configuration; for machines with the hashes of its files."""
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
     from stabtree.loaders.paths.stored import with_inputs
     from stabtree.tools.check.judge import checked
     from stabtree.tools.check.load import load_config

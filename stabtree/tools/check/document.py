@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stabtree.common import yaml12
+from stabtree.common import toml, yaml12
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
-from stabtree.judging import toml
 from stabtree.loaders.source import NAME_METRICS, open_source
 
 if TYPE_CHECKING:

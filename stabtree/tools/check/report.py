@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words
 from stabtree.frameworks.load import framework
-from stabtree.judging.outcome import UNREAD
+from stabtree.judging.verdict import UNREAD
 from stabtree.report.markdown import escape, folded, listed, paged, table
 from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
 from stabtree.report.outputs import HEADLINE, JSON, JSONL, RUN, RUNS, output
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
 
 MAX_LINES = 40
 HEAD = 6

@@ -17,7 +17,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean, near
 from stabtree.diagnosis.ignored import Accepted
 from stabtree.judging.accepted import FindingKey, KnownFinding
-from stabtree.judging.levels import fails
+from stabtree.judging.verdict import fails
 from stabtree.loaders.assemble.steps import MAX_STEP
 from stabtree.tree.model import Severity
 

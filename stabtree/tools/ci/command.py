@@ -8,17 +8,23 @@ from typing import Annotated
 
 import typer
 
-from stabtree.cli.options.judge import TREES, JudgeOptions, effective_settings, judging_by
-from stabtree.cli.options.read import COLUMNS, Paths, ReadOptions, reading
-from stabtree.cli.output.places import protect_run
-from stabtree.cli.output.write import write
-from stabtree.cli.program.expand import Only, option
-from stabtree.cli.program.help import OUTPUT
-from stabtree.cli.shell.printing import emit, notify
-from stabtree.cli.shell.progress import Busy
-from stabtree.common.errors import StabtreeError
+from stabtree.cli.options import (
+    COLUMNS,
+    OUTPUT,
+    TREES,
+    JudgeOptions,
+    Only,
+    Paths,
+    ReadOptions,
+    effective_settings,
+    judging_by,
+    option,
+    reading,
+)
+from stabtree.cli.output import protect_run, write
+from stabtree.cli.terminal import Busy, emit, notify
+from stabtree.common.errors import UNUSABLE, StabtreeError
 from stabtree.common.text import clean
-from stabtree.judging.codes import UNUSABLE
 
 DEFAULT = "stabtree-baseline.json"
 FileOpt = Annotated[

@@ -15,8 +15,7 @@ from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
-from stabtree.judging.levels import fails
-from stabtree.judging.outcome import ORDER, UNREAD, Outcome
+from stabtree.judging.verdict import ORDER, UNREAD, Outcome, fails
 from stabtree.report.advice import do_now
 from stabtree.report.json import written
 from stabtree.report.markdown import escape, markdown, paged, table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stabtree.judging.judge import Judging, accepted_by
-from stabtree.judging.levels import accepts_partial, exit_code, levels_of
 from stabtree.judging.settings import read_settings
+from stabtree.judging.verdict import accepts_partial, exit_code, levels_of
 from stabtree.run import Run
 
 if TYPE_CHECKING:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stabtree.cli.options.judge import effective_settings
-from stabtree.cli.options.output import OutputOptions, full_option, output_option
-from stabtree.cli.options.read import COLUMNS, LoadKeywords, ReadOptions, reading
-from stabtree.cli.output.deliver import deliver
-from stabtree.cli.output.places import protect_run, wanted
-from stabtree.cli.program.expand import Only, option
-from stabtree.cli.program.help import INPUT
-from stabtree.cli.shell.progress import Busy
+from stabtree.cli.options import (
+    COLUMNS,
+    INPUT,
+    Only,
+    OutputOptions,
+    ReadOptions,
+    effective_settings,
+    full_option,
+    option,
+    output_option,
+    reading,
+)
+from stabtree.cli.output import deliver, protect_run, wanted
+from stabtree.cli.terminal import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import COMPARISON, HEADLINE, JSON
 
@@ -31,13 +37,7 @@ ComparedPaths = Annotated[
 BadOpt = Annotated[str | None, option(INPUT, "--bad PATH", "The bad run; all others are healthy.")]
 
 
-def _axes(_start: str) -> list[str]:
-    from stabtree.tools.compare.result import Axis
-
-    return [*Axis]
-
-
-ByOpt = Annotated[str, option(INPUT, "--by AXIS", "Match rows by step, tokens or time.", _axes)]
+ByOpt = Annotated[str, option(INPUT, "--by AXIS", "Match rows by step, tokens or time.")]
 
 CompareOutput = Annotated[
     OutputOptions,
@@ -91,7 +91,7 @@ def compare(
         protect_run(targets, run, *judging.rules)
 
     def by_tokens(index: int, counter: str) -> Run:
-        again: LoadKeywords = {**how, "step_column": read.step_column or counter}
+        again = {**how, "step_column": read.step_column or counter}
         return _alone(_runs(names[index], again), names[index])[1]
 
     with busy.doing("comparing"):
@@ -102,7 +102,7 @@ def compare(
         raise typer.Exit(code)
 
 
-def _read(paths: Sequence[str], bad: str | None, how: LoadKeywords) -> tuple[list[str], list[Run]]:
+def _read(paths: Sequence[str], bad: str | None, how: dict[str, Any]) -> tuple[list[str], list[Run]]:
     """Return the names of the runs and the runs, the bad one last.
 
     Raises:
@@ -115,7 +115,7 @@ def _read(paths: Sequence[str], bad: str | None, how: LoadKeywords) -> tuple[lis
     return names, [run for _, run in named]
 
 
-def _runs(path: str, how: LoadKeywords) -> list[tuple[str, Run]]:
+def _runs(path: str, how: dict[str, Any]) -> list[tuple[str, Run]]:
     """Return the runs of one path, each with its name.
 
     Paths are read one by one: two runs of one seed look like two ranks of one run.

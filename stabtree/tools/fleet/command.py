@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Struct
 
-from stabtree.cli.options.judge import FAILING, TREES, JudgeOptions, effective_settings, judging_with_baseline
-from stabtree.cli.options.output import OutputOptions, output_option
-from stabtree.cli.options.read import COLUMNS, ReadOptions, reading
-from stabtree.cli.output.deliver import deliver_pieces
-from stabtree.cli.output.places import protect_log, protect_rules, wanted
-from stabtree.cli.program.expand import Only, option
-from stabtree.cli.program.help import INPUT, OUTPUT
-from stabtree.cli.shell.printing import notify
+from stabtree.cli.options import (
+    COLUMNS,
+    INPUT,
+    OUTPUT,
+    TREES,
+    JudgeOptions,
+    Only,
+    OutputOptions,
+    ReadOptions,
+    effective_settings,
+    judging_with_baseline,
+    option,
+    output_option,
+    reading,
+)
+from stabtree.cli.output import deliver_pieces, protect_log, protect_rules, wanted
+from stabtree.cli.terminal import notify
 from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import JSON, JSONL, RECORDS, SCREEN
 from stabtree.report.outputs import output as output_of
@@ -58,12 +67,12 @@ The exit codes are those of diagnose.
 def scan(
     paths: Folders,
     read: Annotated[ReadOptions, Only(*COLUMNS, "steps", "checkpoint_every")],
-    judge: Annotated[JudgeOptions, Only(*TREES, *FAILING, "literal", "answer", "baseline")],
+    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on", "literal", "answer", "baseline")],
     out: Annotated[OutputOptions, Only("json", "quiet", output=output_option(RECORDS))],
     work: WorkOptions,
 ) -> None:
     """Find every run below folders, diagnose each, and list the worst first, grouped by cause."""
-    from stabtree.judging.codes import FOUND, OUR_FAULT
+    from stabtree.common.errors import FOUND, OUR_FAULT
     from stabtree.loaders.paths.stretch import stretch_of
     from stabtree.tools.fleet.scan import scan as scanned
 
@@ -103,9 +112,8 @@ def scan(
     if fleet.stopped:
         notify("note: the scan was interrupted: runs are missing")
         raise KeyboardInterrupt
-    partial_is_ok = effective.accept_partial
-    code = effective.exit_code("ok" if run.partial and partial_is_ok else run.verdict for run in fleet)
-    if any(run.fault for run in fleet) and code != FOUND and not effective.exit_zero:
+    code = effective.exit_code(fleet)
+    if any(run.fault for run in fleet) and code != FOUND:
         code = OUR_FAULT
     if code:
         raise typer.Exit(code)

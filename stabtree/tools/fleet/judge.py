@@ -11,7 +11,7 @@ from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.judging.judge import Judging
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders.paths.load import contents
 from stabtree.loaders.paths.read import LoadOptions
 from stabtree.loaders.paths.stretch import cut

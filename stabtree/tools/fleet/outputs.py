@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
-from stabtree.judging.outcome import ORDER, UNREAD, Outcome
+from stabtree.judging.verdict import ORDER, UNREAD, Outcome
 from stabtree.report.contract import SCHEMA
 from stabtree.report.json import inert as inert_json
 from stabtree.report.json import written

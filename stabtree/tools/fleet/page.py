@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._version import __version__
-from stabtree.judging.outcome import ORDER
+from stabtree.judging.verdict import ORDER
 from stabtree.report.html import CLOSING, asset, badge, opening
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.tags import NOTHING, Markup, joined, tag

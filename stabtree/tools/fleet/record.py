@@ -14,7 +14,7 @@ from msgspec import Struct
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, in_words
-from stabtree.judging.outcome import ORDER, UNREAD
+from stabtree.judging.verdict import ORDER, UNREAD
 from stabtree.report import json as machine
 from stabtree.report.advice import do_now
 from stabtree.report.words import badge, headline, main_finding, title
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
     from stabtree.report.text import Line
     from stabtree.run import Run
 

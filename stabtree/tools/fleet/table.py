@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stabtree.common.text import clean, in_words, inert, to_ascii
-from stabtree.judging.outcome import ORDER, UNREAD
+from stabtree.judging.verdict import ORDER, UNREAD
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import new_page, styled
 from stabtree.report.text import counted

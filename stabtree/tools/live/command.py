@@ -21,28 +21,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import Struct
 
-from stabtree.cli.load import loaded_runs
-from stabtree.cli.options.judge import FAILING, TREES, JudgeOptions, effective_settings, judging_with_baseline
-from stabtree.cli.options.output import OutputOptions
-from stabtree.cli.options.read import COLUMNS, LoadKeywords, ReadOptions, reading
-from stabtree.cli.options.values import outputs
-from stabtree.cli.output.deliver import on_the_terminal
-from stabtree.cli.output.places import parsed
-from stabtree.cli.program.expand import Only, option
-from stabtree.cli.program.help import INPUT, JUDGING, OUTPUT
-from stabtree.cli.shell.console import takes_escapes
-from stabtree.cli.shell.printing import emit, notify
-from stabtree.common.errors import StabtreeError
+from stabtree.cli.options import (
+    COLUMNS,
+    INPUT,
+    JUDGING,
+    OUTPUT,
+    TREES,
+    JudgeOptions,
+    Only,
+    OutputOptions,
+    ReadOptions,
+    effective_settings,
+    judging_with_baseline,
+    loaded_runs,
+    option,
+    reading,
+)
+from stabtree.cli.output import on_the_terminal, parsed
+from stabtree.cli.terminal import emit, notify, takes_escapes
+from stabtree.common.errors import FOUND, StabtreeError
 from stabtree.common.text import clean, in_words, masked
-from stabtree.judging.codes import FOUND
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.outputs import HEADLINE, JSONL, SCREEN, WATCH, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.cli.options.judge import EffectiveSettings
-    from stabtree.judging.outcome import Outcome
+    from stabtree.cli.options import EffectiveSettings
+    from stabtree.judging.verdict import Outcome
     from stabtree.tools.live.watch import Round, Session, Status
 
 MIN_SECONDS, MAX_SECONDS = 0.01, 3600
@@ -67,7 +73,6 @@ WatchOutput = Annotated[
             OUTPUT,
             "--output NAME",
             f"Print {SCREEN} (default), {HEADLINE} or {JSONL}, one line for each event.",
-            outputs(WATCH),
         ),
         json=option(OUTPUT, "--json", f"Print one line of JSON for each event: short for --output {JSONL}."),
         quiet=option(
@@ -113,7 +118,7 @@ class FollowOptions(Struct, frozen=True):
 def watch(
     paths: WatchedPaths,
     read: Annotated[ReadOptions, Only(*COLUMNS, "checkpoint_every", "checkpoints", "run_name", "ranks")],
-    judge: Annotated[JudgeOptions, Only(*TREES, *FAILING, "literal", "answer", "applied", "baseline")],
+    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on", "literal", "answer", "applied", "baseline")],
     out: WatchOutput,
     follow: FollowOptions,
 ) -> None:
@@ -124,8 +129,7 @@ def watch(
     The watch ends by itself when the log says that the run is complete and nothing was written for a minute; else
     Ctrl-C ends it. The exit code is that of `diagnose` for the log as it is then.
     """
-    from stabtree.judging.levels import fails
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome, fails
     from stabtree.run import Run
     from stabtree.tools.live.events import REPORTED_FROM, Announcer
     from stabtree.tools.live.session import LogJudge, Signs, Watching
@@ -159,23 +163,20 @@ def watch(
         with reporter.open():
             for round_ in session.rounds():
                 reporter.report(round_)
-    code = (
-        FOUND if session.end in (End.FOUND, End.STALLED) else effective.exit_code(effective.verdicts(session.outcomes))
-    )
-    code = 0 if effective.exit_zero else code
+    code = FOUND if session.end in (End.FOUND, End.STALLED) else effective.exit_code(session.outcomes)
     look = RenderOptions(exit_code=code, fail_on=effective.levels, accept_partial=effective.accept_partial)
     reporter.end(session, look)
     if code:
         raise typer.Exit(code)
 
 
-def _check(paths: Sequence[str], follow: FollowOptions, effective: EffectiveSettings, how: LoadKeywords) -> None:
+def _check(paths: Sequence[str], follow: FollowOptions, effective: EffectiveSettings, how: dict[str, Any]) -> None:
     """Refuse what is wrong before waiting for anything.
 
     Raises:
         StabtreeError: for the first such thing.
     """
-    from stabtree.judging.levels import NEVER
+    from stabtree.judging.verdict import NEVER
     from stabtree.loaders import check_options
 
     if follow.until_found and NEVER in effective.levels:

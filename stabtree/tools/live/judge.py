@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.judging.judge import Judging
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
     from stabtree.tools.live.events import News
     from stabtree.tools.live.session import LogJudge
     from stabtree.tools.live.writer import Problems
@@ -77,7 +77,7 @@ class LoopJudge:
         on_finding: str | Callable[[News], object],
         fail_on: str | Iterable[str],
     ) -> None:
-        from stabtree.judging.levels import levels_of
+        from stabtree.judging.verdict import levels_of
 
         if on_finding not in (WARN, RAISE) and not callable(on_finding):
             problem, hint = f"{on_finding!r} is not a way to report a finding", f"{WARN!r}, {RAISE!r}, or a function"
@@ -107,9 +107,8 @@ class LoopJudge:
             StabtreeError: for settings that are wrong.
         """
         from stabtree.judging.judge import Judging, accepted_by
-        from stabtree.judging.levels import LEVELS
-        from stabtree.judging.outcome import Outcome
         from stabtree.judging.settings import read_settings
+        from stabtree.judging.verdict import LEVELS, Outcome
         from stabtree.tools.live.events import HOLD_ROWS, REPORTED_FROM, Announcer
 
         if judging is None:
@@ -180,7 +179,7 @@ class LoopJudge:
 
     def _report(self, *, last: bool) -> News | None:
         """Report what is new and not over; return the first of it that is at or above `fail_on`."""
-        from stabtree.judging.levels import fails
+        from stabtree.judging.verdict import fails
 
         new = tuple(item for item in self._new if item.change.is_finding)
         self._new = ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
-from stabtree.judging.outcome import ORDER, worst
+from stabtree.judging.verdict import ORDER, worst
 from stabtree.report.advice import do_now, restart_line
 from stabtree.report.contract import SCHEMA, FindingPart, JsonPart, Verdict, Version
 from stabtree.report.json import finding_dict, written
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
     from stabtree.report.options import RenderOptions
     from stabtree.report.text import Line
     from stabtree.tools.live.events import News

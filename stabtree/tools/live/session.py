@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.judging.judge import Judging
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
     from stabtree.loaders import Loaded
     from stabtree.run import Run, Setting
     from stabtree.tools.live.events import Announcer, News
@@ -175,7 +175,7 @@ class LogJudge:
     def outcome(self, loaded: Loaded) -> Outcome:
         """Return the outcome of a run, with what is wrong in its configuration among the findings."""
         from stabtree.diagnosis.result import worst_first
-        from stabtree.judging.outcome import ORDER
+        from stabtree.judging.verdict import ORDER
 
         outcome = self.logs.outcome(loaded)
         found = outcome.found

@@ -20,7 +20,7 @@ from stabtree.loaders.paths.find import expanded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
     from stabtree.tools.live.events import News
     from stabtree.tools.live.session import Signs, Watching

@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 from msgspec import Struct
 
-from stabtree.cli.program.expand import Only, expanded, option
+from stabtree.cli.options import Only, expanded, option
 
 
 class Options(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.cli.program.routes import routed
+from stabtree.cli.program import routed
 from stabtree.common.errors import StabtreeError
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
@@ -91,15 +91,6 @@ def test_the_root_help_fits_one_screen() -> None:
     assert run("-V").stdout == run("--version").stdout
 
 
-@pytest.mark.parametrize("name", ["formats", "config", "schema", "completion"])
-def test_an_old_command_is_one_of_info(name: str) -> None:
-    """It does the same by its old name, which no help lists."""
-    words = [name, "bash"] if name == "completion" else [name]
-    assert run("info", *words).stdout == run(*words).stdout != ""
-    assert f"\n  {name}" not in run("-h").stdout
-    assert f"\n  {name}" in run("info", "-h").stdout
-
-
 @pytest.mark.parametrize(
     ("words", "problem", "hint"),
     [
@@ -132,5 +123,5 @@ def test_a_file_that_is_no_log_is_told_in_a_line(tmp_path: Path) -> None:
     assert "begins with '# A title'" in told
     assert "`stabtree info formats`" in told
     assert all(len(line) < 200 + len(str(tmp_path)) for line in told.splitlines())
-    listed = run("formats").stdout
+    listed = run("info", "formats").stdout
     assert {line.split()[0] for line in listed.splitlines()} >= {"csv", "jsonl", "text", "tfevents"}

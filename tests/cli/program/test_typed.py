@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 import typer
 
-from stabtree.cli.program.typed import TypedCommand
+from stabtree.cli.program import convert_without_pydantic
 from stabtree.common.errors import StabtreeError
 
 
@@ -25,7 +25,7 @@ def received(*words: str) -> dict[str, Any]:
     got: dict[str, Any] = {}
     app = typer.Typer(add_completion=False)
 
-    @app.command(cls=TypedCommand)
+    @app.command()
     def command(
         place: int,
         more: Annotated[list[Path] | None, typer.Argument()] = None,
@@ -41,6 +41,7 @@ def received(*words: str) -> dict[str, Any]:
         got.update(locals())
 
     made = typer.main.get_command(app)
+    convert_without_pydantic(made.params)
     with made.make_context("made", list(words)) as context:
         made.invoke(context)
     del got["got"]

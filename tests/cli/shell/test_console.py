@@ -14,15 +14,14 @@ from unittest import mock
 import pytest
 
 from stabtree.cli import main
-from stabtree.cli.program.commands import commands
-from stabtree.cli.shell.console import VIRTUAL_TERMINAL, switched
-from stabtree.cli.shell.printing import notify
+from stabtree.cli.program import commands
+from stabtree.cli.terminal import VIRTUAL_TERMINAL, notify, switched
 from tests.cli.command import COMMAND, environment, run
 from tests.conftest import FIXTURES
 
 RUNS = sorted(str(path.parent) for path in FIXTURES.glob("*/*/metrics.*"))
 NAN = str(FIXTURES / "phase19" / "nan-forward")
-INFO = ("formats", "config", "schema", "completion")
+INFO = ("formats", "config", "schema")
 TREE = ("list", "show", "schema", "predicates", "check", "test")
 HELPS = [
     ["-h"],
@@ -31,7 +30,8 @@ HELPS = [
     *(["tree", name, "-h"] for name in TREE),
 ]
 HELPS += [["info", name, "-h"] for name in INFO]
-LISTS = [["formats"], *(["tree", *words] for words in (["list"], ["show"], ["show", "--thresholds"], ["predicates"]))]
+TREE_LISTS = (["list"], ["show"], ["show", "--thresholds"], ["predicates"])
+LISTS = [["info", "formats"], *(["tree", *words] for words in TREE_LISTS)]
 MISTAKES = [
     ["nosuch"],
     ["diagnose", "no-such.csv"],
@@ -168,7 +168,7 @@ def shell(words: str, streams: str) -> subprocess.CompletedProcess[str]:
 
 
 @posix
-@pytest.mark.parametrize("words", ["-h", "tree list -h", "-V", "explain Q2.1", "formats"])
+@pytest.mark.parametrize("words", ["-h", "tree list -h", "-V", "explain Q2.1", "info formats"])
 def test_what_nobody_gets_is_no_success(words: str) -> None:
     """Where standard output is closed or full, even a help text ends in 2 and in two lines that say so."""
     for streams in (">&-", *([">/dev/full"] if Path("/dev/full").exists() else [])):

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from stabtree.cli.shell import progress
-from stabtree.cli.shell.progress import Busy
+from stabtree.cli import terminal
+from stabtree.cli.terminal import Busy
 
 
 class Terminal(io.StringIO):
@@ -36,7 +36,7 @@ def test_a_person_is_told_of_what_takes_long(
 ) -> None:
     """On a terminal after a while; not before, not where it is not wanted, not into a file."""
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", patience)
+    monkeypatch.setattr(terminal, "PATIENCE_SECONDS", patience)
     with Busy(wanted=wanted).doing("reading a.csv"):
         deadline = time.monotonic() + (10 if told else 0.2)
         while time.monotonic() < deadline and "reading" not in (stream.getvalue() if stream else ""):
@@ -46,7 +46,7 @@ def test_a_person_is_told_of_what_takes_long(
 
 def test_what_is_quick_imports_nothing() -> None:
     """Rich is loaded only where there is something to tell."""
-    code = "import sys; from stabtree.cli.shell.progress import Busy\nwith Busy(wanted=True).doing('x'): pass\n"
+    code = "import sys; from stabtree.cli.terminal import Busy\nwith Busy(wanted=True).doing('x'): pass\n"
     done = subprocess.run(
         [sys.executable, "-c", f"{code}print('rich' in sys.modules)"],
         capture_output=True,

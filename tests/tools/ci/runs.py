@@ -6,7 +6,7 @@ from functools import cache
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_runs
 from tests.conftest import FIXTURES, make_run
 

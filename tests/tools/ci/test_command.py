@@ -129,7 +129,7 @@ def test_a_project_may_pass_what_was_judged_in_part(tmp_path: Path) -> None:
     rows = "".join(f"{step},{2 / (1 + step)}\n" for step in range(2))
     (tmp_path / "short.csv").write_text(f"step,loss\n{rows}", encoding="utf-8")
     words = ("diagnose", "short.csv", "-q")
-    code = run(*words, "--accept-partial").returncode
+    code = run(*words, "--fail-on", "not-partial").returncode
     assert run(*words).returncode == 3
     (tmp_path / "stabtree.toml").write_text("accept_partial = true\ncheckpoint_every = 7\n", encoding="utf-8")
     assert run(*words).returncode == code == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.tools.ci.services import MAX_RUNS, MAX_SHOWN, github, summary
 from tests.tools.ci.reading import commands
 from tests.tools.ci.runs import UNREADABLE, outcome, short

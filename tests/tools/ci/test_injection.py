@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.report.options import RenderOptions
 from stabtree.report.outputs import GITHUB, GITLAB, JUNIT, RUN, RUNS, SARIF, names, output
 from stabtree.run import ColumnUse, FileUse, LogLine, Setting

@@ -16,7 +16,7 @@ from tests.tools.ci.runs import UNREADABLE, outcome, short
 if TYPE_CHECKING:
     from xml.etree import ElementTree as ET
 
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
 
 NAMES = sorted(path.name for path in (FIXTURES / "phase19").iterdir())
 

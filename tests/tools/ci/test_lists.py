@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.report.options import RenderOptions
 from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint
 from stabtree.tools.ci.services import gitlab, sarif

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run
 from stabtree.report.options import RenderOptions
 from stabtree.tools.fleet.outputs import COLUMNS, csv_lines, frame, headlines, jsonl, markdown, to_json

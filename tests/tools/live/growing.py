@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.common.lazy import Floats
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
 
 
 class TestClock:

@@ -52,7 +52,7 @@ def events(done: Done) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("options", [(), ("--fail-on", "never"), ("--exit-zero",), ("--literal",)])
+@pytest.mark.parametrize("options", [(), ("--fail-on", "never"), ("--literal",)])
 @pytest.mark.parametrize("path", [NAN, HEALTHY, str(FIXTURES / "phase19" / "plateau")])
 def test_the_exit_code_is_that_of_diagnose(path: str, options: tuple[str, ...]) -> None:
     """Ended at once, a watch ends with the verdict and the exit code of diagnose."""
@@ -107,13 +107,13 @@ def test_a_stall_ends_with_1(tmp_path: Path) -> None:
     """A log that falls silent is a stall, whatever its verdict; one that is complete keeps its verdict's code."""
     path = tmp_path / "run.log"
     path.write_text("".join(lines("text", falling(200))), encoding="utf-8")
-    done = run("watch", str(path), *QUICK, "--accept-partial")
+    done = run("watch", str(path), *QUICK, "--fail-on", "not-partial")
     assert done.returncode == 1
     assert "stalled: nothing was written for" in done.stdout
     assert "stalled" in run("watch", str(path), *QUICK, "-q").stderr
     with path.open("a", encoding="utf-8") as stream:
         stream.write("Training completed.\n")
-    done = run("watch", str(path), *QUICK, "--accept-partial")
+    done = run("watch", str(path), *QUICK, "--fail-on", "not-partial")
     assert done.returncode == 0
     assert "the run is complete, and nothing was written for 0s · exit 0" in done.stdout
 

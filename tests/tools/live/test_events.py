@@ -14,7 +14,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.judged import CauseState, JudgedCause
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.diagnosis.walk import diagnose
-from stabtree.judging.outcome import Outcome
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run
 from stabtree.tools.live.events import HOLD_ROWS, HOLD_SECONDS, MIN_ROWS, WINDOW_ROWS, Announcer, News
 from stabtree.tree.load import load_preflight, load_trees

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.common.lazy import Floats
-    from stabtree.judging.outcome import Outcome
+    from stabtree.judging.verdict import Outcome
     from stabtree.tools.live.events import News
     from stabtree.tools.live.watch import Round
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.cli.program.commands import commands
+from stabtree.cli.program import commands
 from tests.cli.command import run
 from tests.whole.pages.blocks import ROOT, blocks_of, pages
 from tests.whole.pages.running import run_page

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.cli.program.commands import commands
+from stabtree.cli.program import commands
 from stabtree.cli.tree import tree_app
 from stabtree.judging.settings import KEYS, read_settings
 from tests.whole.pages.blocks import README, ROOT, texts

@@ -11,7 +11,7 @@ import pytest
 import stabtree
 from docs.site.reference import api, commands, hints, schemas, shapes, tables
 from docs.site.reference.docstrings import about, attributes
-from stabtree.cli.program.commands import commands as all_commands
+from stabtree.cli.program import commands as all_commands
 from stabtree.diagnosis.result import Diagnosis, Incident
 from stabtree.judging.settings import KEYS
 from stabtree.loaders import LOADERS

@@ -1,19 +1,22 @@
-"""`--fail-on LEVEL`: the verdicts from which on the exit code is 1, and the other exit codes."""
+"""The outcomes of runs, the verdicts from which on a command fails (`--fail-on LEVEL`), and its exit codes."""
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.errors import StabtreeError
-from stabtree.judging.codes import FOUND, NOT_JUDGED, PRECEDENCE, UNUSABLE
-from stabtree.judging.outcome import UNREAD
+from stabtree.common.errors import FOUND, NOT_JUDGED, PRECEDENCE, UNUSABLE, StabtreeError
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from stabtree.diagnosis.result import Diagnosis
+
+UNREAD = "unread"
+ORDER = (Severity.CRITICAL, Severity.WARNING, UNREAD, UNKNOWN, Severity.NOTE, Severity.OK)
+"""The verdicts, worst first; a log that can't be read may hide anything."""
 LEVELS = tuple(level for level in Severity if level is not Severity.OK)
 NEVER = "never"
 NOT_PARTIAL = "not-partial"
@@ -21,13 +24,37 @@ WORDS = (*LEVELS, UNKNOWN, NEVER, NOT_PARTIAL)
 """The words that `--fail-on` takes."""
 
 
-def levels_of(fail_on: list[str] | None) -> frozenset[str]:
+class Outcome(NamedTuple):
+    """The outcome of one of several runs: its name, and its diagnosis or why it can't be read."""
+
+    name: str
+    found: Diagnosis | StabtreeError
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, `unread` for a log that can't be read."""
+        if isinstance(self.found, StabtreeError):
+            return UNREAD
+        return str(self.found.verdict)
+
+    @property
+    def partial(self) -> bool:
+        """Whether every check that could run passed."""
+        return not isinstance(self.found, StabtreeError) and self.found.partial
+
+
+def worst(outcomes: Sequence[Outcome]) -> str:
+    """Return the worst verdict of several runs."""
+    return min((outcome.verdict for outcome in outcomes), key=ORDER.index)
+
+
+def levels_of(fail_on: Iterable[str]) -> frozenset[str]:
     """Return the levels that `--fail-on` names, split at commas; warning if it names none.
 
     Raises:
         StabtreeError: for a word that is not a level, and for never beside another level.
     """
-    words = _words(fail_on or ())
+    words = _words(fail_on)
     for word in words:
         if word not in WORDS:
             hint = f"{', '.join(WORDS[:-1])} or {WORDS[-1]}"

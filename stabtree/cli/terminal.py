@@ -1,19 +1,25 @@
-"""How a command prints: the width and colours of the terminal, messages, and results written to their last byte."""
+"""The terminal: its width and colours, messages and progress, and results written to their last byte."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+import threading
 import time
-from contextlib import suppress
-from typing import IO
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
 
-from stabtree.cli.shell.console import takes_escapes, wants_color
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import inert, to_ascii
+from stabtree.common.text import clean, inert, to_ascii
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATIENCE_SECONDS = 2.0
 PAUSE_SECONDS = 0.005
+STDOUT = -11
+VIRTUAL_TERMINAL = 0x0004  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 ERROR_LINES = ("error: ", " next: ")
 
 
@@ -22,7 +28,28 @@ def screen() -> tuple[int, bool]:
     terminal = sys.stdout is not None and sys.stdout.isatty()
     color = (terminal and takes_escapes()) or bool(os.environ.get("FORCE_COLOR"))
     width = shutil.get_terminal_size((100, 24)).columns
-    return max(40, min(width, 160)), color and wants_color()
+    return max(40, min(width, 160)), color and not os.environ.get("NO_COLOR")
+
+
+def takes_escapes() -> bool:
+    """Return whether standard output, a terminal, takes colour; switch a Windows console to it."""
+    if os.environ.get("TERM") == "dumb":
+        return False
+    if os.name != "nt":
+        return True
+    import ctypes
+
+    return switched(getattr(ctypes, "windll").kernel32)  # noqa: B009 - there is none elsewhere
+
+
+def switched(kernel: Any) -> bool:
+    """Ask the console behind `kernel` to take escape sequences, and return whether it does."""
+    from ctypes import byref, c_ulong
+
+    console, mode = kernel.GetStdHandle(STDOUT), c_ulong()
+    if not kernel.GetConsoleMode(console, byref(mode)):
+        return False
+    return bool(mode.value & VIRTUAL_TERMINAL or kernel.SetConsoleMode(console, mode.value | VIRTUAL_TERMINAL))
 
 
 def notify(text: str) -> None:
@@ -107,3 +134,40 @@ def _write_whole(stream: IO[bytes], data: bytes) -> None:
             time.sleep(PAUSE_SECONDS)  # select knows no files on Windows
         else:
             rest = rest[count:]
+
+
+class Busy:
+    """Shows what a command is doing, from two seconds after its start.
+
+    Args:
+        wanted: False where nothing may be shown: for machines, for one line, at a prompt.
+    """
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
+        self._since = time.monotonic()
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Show one stage while it lasts; the line is gone when it ends."""
+        if not self._wanted:
+            yield
+            return
+        done = threading.Event()
+        thread = threading.Thread(target=self._show, args=(clean(what, 60), done), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def _show(self, what: str, done: threading.Event) -> None:
+        left = self._since + PATIENCE_SECONDS - time.monotonic()
+        if done.wait(max(0.0, left)):
+            return
+        from rich.console import Console  # only where there is something to show
+
+        # A terminal that takes no more, or not these letters, is no reason to fail.
+        with suppress(OSError, ValueError), Console(stderr=True).status(f"{what} ...", spinner="line"):
+            done.wait()

@@ -1,0 +1,377 @@
+"""The options that commands share, each declared once, and what they come to with the settings of a project.
+
+A command takes a frozen struct, its user types the fields as options:
+
+    def inspect(paths: Paths, read: Annotated[ReadOptions, Only("column", "dtype")]) -> None: ...
+
+has the options `--column` and `--dtype`; all other fields of `ReadOptions` keep their defaults.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import wraps
+from pathlib import Path  # noqa: TC003 - Typer reads it
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+
+import typer
+from msgspec import Struct
+from msgspec.structs import asdict, fields
+
+from stabtree.common import extensions
+from stabtree.report.options import Length
+from stabtree.report.outputs import RUN, SCREEN, names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from stabtree.judging.accepted import KnownFindings
+    from stabtree.judging.judge import Judging
+    from stabtree.judging.settings import Settings
+    from stabtree.loaders import Loaded
+
+INPUT, JUDGING, OUTPUT = "Input", "Judging", "Output"
+"""The groups of options in the help."""
+COLUMNS = ("column", "step_column", "dtype", "format", "config")
+"""The options that all commands which read logs have."""
+TREES = ("tree", "trees", "set", "ignore")
+"""The options that all commands which walk a tree have."""
+
+
+def option(panel: str, spelling: str, about: str) -> Any:
+    """Declare an option.
+
+    Args:
+        panel: the group of the help that lists it.
+        spelling: its names and what its value is called, as the help shows them: `-j, --jobs N`.
+        about: its line of the help.
+    """
+    words = spelling.replace(",", "").split()
+    flags = [word for word in words if word.startswith("-")]
+    metavar = None if words[-1] in flags else words[-1]
+    return typer.Option(*flags, help=about, metavar=metavar, rich_help_panel=panel)
+
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH",
+        help="Metrics files, manifests, run folders or patterns, each a run of its own; - reads standard input.",
+    ),
+]
+
+
+class ReadOptions(Struct, frozen=True):
+    """How a log is read, as typed."""
+
+    steps: Annotated[
+        str | None, option(INPUT, "--steps A:B", "Judge only steps A to B; either may be left out, as in 500:.")
+    ] = None
+    column: Annotated[
+        tuple[str, ...], option(INPUT, "--column METRIC=NAME", "Read METRIC from column NAME, as in loss=train/nll.")
+    ] = ()
+    step_column: Annotated[str | None, option(INPUT, "--step-column NAME", "The column that holds the steps.")] = None
+    dtype: Annotated[str | None, option(INPUT, "--dtype TYPE", "Training precision: fp32, fp16, bf16 or fp8.")] = None
+    checkpoint_every: Annotated[int | None, option(INPUT, "--checkpoint-every STEPS", "Steps between checkpoints.")] = (
+        None
+    )
+    checkpoints: Annotated[Path | None, option(INPUT, "--checkpoints DIR", "The folder of the run's checkpoints.")] = (
+        None
+    )
+    format: Annotated[
+        str | None,
+        option(
+            INPUT,
+            "--format NAME",
+            "The log's format, if it is detected wrongly: csv, jsonl, text, tfevents, ...",
+        ),
+    ] = None
+    run_name: Annotated[str | None, option(INPUT, "--run NAME", "Which run, if a file or folder holds several.")] = None
+    ranks: Annotated[bool, option(INPUT, "--ranks", "Read the paths as ranks or parts of one run.")] = False
+    rerun: Annotated[
+        str | None, option(INPUT, "--rerun PATH", "Another run of the same training, to compare this one with.")
+    ] = None
+    config: Annotated[
+        str | None,
+        option(
+            INPUT,
+            "--config FILE",
+            "Settings to use instead of stabtree.toml or pyproject.toml in the working directory.",
+        ),
+    ] = None
+
+
+class JudgeOptions(Struct, frozen=True):
+    """How runs are judged, as typed."""
+
+    tree: Annotated[
+        str | None,
+        option(JUDGING, "--tree NAME|FILE", "Walk this tree alone: a shipped one, or a YAML file."),
+    ] = None
+    trees: Annotated[
+        str | None, option(JUDGING, "--trees DIR", "Walk the trees in this folder beside the shipped ones.")
+    ] = None
+    fail_on: Annotated[
+        tuple[str, ...],
+        option(
+            JUDGING,
+            "--fail-on LEVEL",
+            "Exit 1 at or above note, warning (default) or critical; never: exit 0 whatever is found; unknown: exit 1, "
+            "not 3, for a run that can't be judged; not-partial: exit 0, not 3, if every check that could run passed.",
+        ),
+    ] = ()
+    literal: Annotated[
+        bool, option(JUDGING, "--literal", "Apply the bare thresholds, without the guards against noise.")
+    ] = False
+    set: Annotated[
+        tuple[str, ...],
+        option(JUDGING, "--set ID.PARAM=VALUE", "Override a parameter, as in Q2.1.sigma=4."),
+    ] = ()
+    answer: Annotated[
+        tuple[str, ...],
+        option(JUDGING, "--answer ID=VERDICT", "Answer a question yourself, as in Q1.2=fp16."),
+    ] = ()
+    applied: Annotated[
+        tuple[str, ...],
+        option(JUDGING, "--applied ID", "The fixes of this node were tried and did not help."),
+    ] = ()
+    ignore: Annotated[tuple[str, ...], option(JUDGING, "--ignore LEAF", "Ignore this finding, as in spike-minor.")] = ()
+    baseline: Annotated[
+        str | None,
+        option(JUDGING, "--baseline FILE", "Ignore the findings accepted in FILE, which `stabtree baseline` writes."),
+    ] = None
+    interactive: Annotated[
+        bool, option(JUDGING, "--interactive", "Ask for what the log can't answer; type ? for an explanation.")
+    ] = False
+
+
+def output_option(kind: str) -> Any:
+    """Declare `--output` for a kind of result."""
+    others = ", ".join(name for name in names(kind) if name != SCREEN)
+    return option(
+        OUTPUT,
+        "--output NAME[=FILE]",
+        f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times.",
+    )
+
+
+def full_option(about: str) -> Any:
+    """Declare `--full` for a command that leaves out other things than `diagnose` does."""
+    return option(OUTPUT, "--full", about)
+
+
+class OutputOptions(Struct, frozen=True):
+    """What is printed, as typed; the short forms are of `--output`."""
+
+    output: Annotated[tuple[str, ...], output_option(RUN)] = ()
+    json: Annotated[bool, option(OUTPUT, "--json", "Short for --output json.")] = False
+    quiet: Annotated[bool, option(OUTPUT, "-q, --quiet", "Print one line: short for --output headline.")] = False
+    plot: Annotated[
+        str | None,
+        option(
+            OUTPUT,
+            "--plot FILE",
+            "Also draw the run: short for --output svg=FILE.",
+        ),
+    ] = None
+    full: Annotated[bool, full_option("Print everything: all numbers, and the log's rows around the onset.")] = False
+    no_plots: Annotated[bool, option(OUTPUT, "--no-plots", "Draw no figures.")] = False
+
+    @property
+    def length(self) -> Length:
+        """How much a report says."""
+        return Length.FULL if self.full else Length.SCREEN
+
+
+def reading(read: ReadOptions, settings: Settings) -> dict[str, Any]:
+    """Return how a log is read, as `stabtree.loaders.load_run` takes it: as typed, else as the project's settings say.
+
+    Raises:
+        StabtreeError: where `--column` is malformed.
+    """
+    from stabtree.judging.settings import pairs
+
+    columns = pairs(read.column, "--column", "loss=train/nll")
+    return {
+        **settings.reading(columns, read.step_column, read.checkpoint_every),
+        "dtype": read.dtype,
+        "format": read.format,
+        "run": read.run_name,
+        "checkpoints": read.checkpoints,
+    }
+
+
+def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> list[Loaded]:
+    """Return the runs that paths hold, cut to the steps that are judged.
+
+    Raises:
+        StabtreeError: where an option is malformed, or nothing can be read.
+    """
+    from stabtree.loaders import load_runs
+    from stabtree.loaders.paths.stretch import cut, stretch_of
+
+    ends, how = stretch_of(read.steps), reading(read, settings)
+    remote = any("://" in path for path in paths)
+    load = extensions.function("fetched_runs") if remote else load_runs
+    return [cut(item, ends) for item in load(*paths, ranks=read.ranks, **how)]
+
+
+class WithVerdict(Protocol):
+    """A run that was judged, as far as the exit code is concerned."""
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, `unread` for a log that can't be read."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether every check that could run passed."""
+
+
+class EffectiveSettings(Struct, frozen=True):
+    """What the command line and the project's settings say together.
+
+    Attributes:
+        settings: those of the project that the command line does not override.
+        levels: from which a run fails: those of `--fail-on`, else the project's.
+        accept_partial: whether a run passes if every check that could run passed.
+    """
+
+    settings: Settings
+    levels: frozenset[str]
+    accept_partial: bool
+
+    def exit_code(self, judged: Iterable[WithVerdict]) -> int:
+        """Return the exit code of a command for the runs it judged."""
+        from stabtree.judging.verdict import exit_code
+        from stabtree.tree.model import Severity
+
+        verdicts = (Severity.OK if self.accept_partial and item.partial else item.verdict for item in judged)
+        return exit_code(verdicts, self.levels)
+
+
+def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) -> EffectiveSettings:  # noqa: B008
+    """Return the project's settings as the command line leaves them.
+
+    Raises:
+        StabtreeError: where the settings can't be read, or a word of `--fail-on` is no level.
+    """
+    from stabtree.judging.settings import read_settings
+    from stabtree.judging.verdict import accepts_partial, levels_of
+
+    project = read_settings(read.config)
+    typed = {**asdict(read), **asdict(judge)}
+    overridden = ("column", "step_column", "checkpoint_every", "tree", "trees", "fail_on", "set", "baseline")
+    settings = project.without({key: typed[key] for key in overridden})
+    words = judge.fail_on or settings.fail_on
+    return EffectiveSettings(settings, levels_of(words), project.accept_partial or accepts_partial(words))
+
+
+def judging_by(settings: Settings, judge: JudgeOptions, known: KnownFindings | None = None) -> Judging:
+    """Return how runs are judged, as the command line and the project say.
+
+    Args:
+        settings: those in effect.
+        judge: the options.
+        known: findings that are accepted; those of the settings are added.
+
+    Raises:
+        StabtreeError: where an option is malformed.
+    """
+    from stabtree.judging.judge import Judging
+    from stabtree.judging.settings import pairs
+
+    return Judging(
+        settings,
+        judge.tree,
+        judge.trees,
+        judge.literal,
+        set=judge.set,
+        answers=pairs(judge.answer, "--answer", "Q1.2=fp16"),
+        applied=judge.applied,
+        ignore=judge.ignore,
+        baseline=known,
+    )
+
+
+def judging_with_baseline(settings: Settings, judge: JudgeOptions) -> Judging:
+    """Return how runs are judged, the findings accepted in a baseline ignored.
+
+    Raises:
+        StabtreeError: where an option is malformed, or the baseline can't be read.
+    """
+    from stabtree.judging.judge import accepted_by
+
+    return judging_by(settings, judge, accepted_by(judge.baseline, settings))
+
+
+class Only:
+    """The fields of an options class that a command offers.
+
+    Args:
+        names: fields, as their class declares them.
+        declared: fields that this command declares in its own way.
+    """
+
+    def __init__(self, *names: str, **declared: Any) -> None:
+        self.names = (*names, *declared)
+        self.declared = declared
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command as Typer is to see it, each options class in its signature replaced by that class's fields."""
+    hints = get_type_hints(command, include_extras=True)
+    options = {name: _class_of(hint) for name, hint in hints.items() if hasattr(_class_of(hint), "__struct_fields__")}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name in options:
+            parameters += _parameters(hints[parameter.name])
+        else:
+            hinted = parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters.append(hinted)
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        made = {name: _made(cls, given) for name, cls in options.items()}
+        command(**given, **made)
+
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    setattr(call, "__signature__", inspect.Signature(parameters))  # noqa: B010 - mypy knows no such attribute
+    return call
+
+
+def _class_of(hint: Any) -> Any:
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[0]
+    return hint
+
+
+def _parameters(hint: Any) -> Iterator[inspect.Parameter]:
+    """Yield the fields of an options class that a command offers, as parameters."""
+    cls = _class_of(hint)
+    only = next((item for item in getattr(hint, "__metadata__", ()) if isinstance(item, Only)), None)
+    hints = get_type_hints(cls, include_extras=True)
+    if only and not hints.keys() >= set(only.names):
+        raise TypeError(f"{cls.__name__} has no {sorted({*only.names} - hints.keys())}")
+    for field in fields(cls):
+        if only and field.name not in only.names:
+            continue
+        plain, declared = get_args(hints[field.name])
+        if only and field.name in only.declared:
+            declared = only.declared[field.name]
+        default = field.default
+        if get_origin(plain) is tuple:  # Typer's word for an option that may be given several times is a list
+            plain, default = list[get_args(plain)[0]] | None, None  # type: ignore[misc]
+        yield inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[plain, declared]
+        )
+
+
+def _made(cls: Any, given: dict[str, Any]) -> Any:
+    """Return an options class of what was given, and take that out of it."""
+    values = {}
+    for field in fields(cls):
+        if field.name in given:
+            value = given.pop(field.name)
+            values[field.name] = tuple(value or ()) if field.default == () else value
+    return cls(**values)

@@ -1,0 +1,278 @@
+"""Where results go: which outputs are wanted, and files written as a whole or not at all, before standard output."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stabtree.cli.terminal import emit, emit_bytes, notify, screen
+from stabtree.common import extensions
+from stabtree.common.errors import StabtreeError
+from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.outputs import GITHUB, HEADLINE, JSON, RUN, SCREEN, SERVICES, SVG, names
+from stabtree.report.outputs import output as output_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from stabtree.cli.options import OutputOptions
+    from stabtree.judging.verdict import Outcome
+    from stabtree.run import Run
+
+    Targets = dict[Path | None, str]
+    """Outputs by the file that each goes to; None is standard output."""
+
+MIN_VTE_VERSION = 5000  # the first version of the library that shows links
+TERMINALS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper")
+"""Values of TERM_PROGRAM of terminals that show links; others set a variable of their own."""
+TERMINAL_VARIABLES = ("WT_SESSION", "KITTY_WINDOW_ID", "FORCE_HYPERLINK")
+
+SUMMARY = "GITHUB_STEP_SUMMARY"
+MAX_SUMMARY_BYTES = 1 << 20  # of a step: GitHub shows nothing of a larger one
+OTHER_FILE = "name another file to write to"
+
+
+def wanted(out: OutputOptions, kind: str = RUN) -> Targets:
+    """Return what goes where.
+
+    Args:
+        out: what was typed.
+        kind: the kind of result, which has its own outputs.
+
+    Raises:
+        StabtreeError: where a name is unknown, a FILE can't be written to, or two outputs go to one place.
+    """
+    items = [*out.output]
+    if out.json:
+        items.append(JSON)
+    if out.quiet:
+        items.append(HEADLINE)
+    items = items or [SCREEN]
+    if out.plot is not None:
+        items.append(_picture(out.plot))
+    found: Targets = {}
+    for item in items:
+        name, target = parsed(item, names(kind))
+        if target in found:
+            stream, other = ("standard output", "FILE") if target is None else (item.partition("=")[2], "another FILE")
+            hint = f"send one of them elsewhere: --output {name}={other}"
+            raise StabtreeError(f"{found[target]} and {name} can't both go to {stream}", where="--output", hint=hint)
+        found[target] = name
+    return found
+
+
+def parsed(item: str, known: Collection[str]) -> tuple[str, Path | None]:
+    """Return the name and the file of `NAME[=FILE]`; None for standard output.
+
+    Raises:
+        StabtreeError: where the name is unknown, or the file can't be written to.
+    """
+    name, equals, file = item.partition("=")
+    if equals and not file:
+        raise StabtreeError("no file is named after =", where=f"--output {item}", hint=f"type --output {name}=FILE")
+    if name not in known:
+        import difflib  # only a mistake needs it
+
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean --output {near[0]}?" if near else "`--help` lists the outputs"
+        raise StabtreeError(f"{name!r} is not an output", where="--output", hint=hint)
+    if file in ("", "-", "/dev/stdout"):
+        return name, None
+    try:
+        return name, Path(file).resolve()
+    except (OSError, RuntimeError, ValueError):  # links in a loop, a name with a NUL
+        raise StabtreeError("it can't be written to", where=f"--output {file}", hint="name another file") from None
+
+
+def _picture(plot: str) -> str:
+    """Return `--plot FILE` as what it is short for."""
+    path = Path(plot)
+    if path.suffix.lower() != ".svg":
+        hint = f"type --plot {path.stem or 'run'}.svg"
+        raise StabtreeError("the name of a picture ends in .svg", where=f"--plot {plot}", hint=hint)
+    return f"{SVG}={plot}"
+
+
+def protect_run(targets: Iterable[Path | None], run: Run, *rules: str | None) -> None:
+    """Refuse to overwrite what is diagnosed, or the trees and settings it is diagnosed by.
+
+    Raises:
+        StabtreeError: where a file to write is one of them.
+    """
+    runs = [run, run.rerun] if run.rerun else [run]
+    logs: set[Path] = set()
+    names: set[str] = set()
+    for one in runs:
+        logs.update(Path(source.path).resolve() for source in one.sources)
+        names.update(setting.source for setting in one.config.values())
+    protect_rules(targets, *rules)
+    beside: set[Path] = set()
+    for log in logs:
+        beside.update(log.parent / name for name in names)  # a manifest is in the folder of its log
+    _refuse(targets, logs | beside)
+
+
+def protect_log(targets: Iterable[Path | None], name: str, option: str = "--output") -> None:
+    """Refuse to overwrite a log that can't be read: it may be all that is left of a run.
+
+    Raises:
+        StabtreeError: where a file to write is that log.
+    """
+    try:
+        log = Path(name).resolve()
+    except (OSError, RuntimeError, ValueError):
+        return  # no path leads to it, so none overwrites it
+    _refuse(targets, {log}, option)
+
+
+def _refuse(targets: Iterable[Path | None], read: Collection[Path], option: str = "--output") -> None:
+    for target in targets:
+        if target in read:
+            raise StabtreeError("is a file of the run itself", where=f"{option} {target}", hint=OTHER_FILE)
+
+
+def protect_rules(targets: Iterable[Path | None], *rules: str | None, option: str = "--output") -> None:
+    """Refuse to overwrite what runs are judged by.
+
+    Raises:
+        StabtreeError: where a file to write is a tree, the settings or a baseline.
+    """
+    used = {Path(rule).resolve() for rule in rules if rule}
+    for target in targets:
+        if target and (target in used or target.parent in used):
+            problem = "is in use: a tree, the settings, or a baseline"
+            raise StabtreeError(problem, where=f"{option} {target}", hint=OTHER_FILE)
+
+
+def write(path: Path, text: str | bytes, option: str = "--output") -> None:
+    """Write a whole file or leave the old one: into a new file beside it, which then replaces it.
+
+    Raises:
+        StabtreeError: where that fails.
+    """
+    if isinstance(text, str):
+        text = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
+    write_pieces(path, [text], option)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes], option: str = "--output") -> None:
+    """Write a whole file or leave the old one, of a text that comes in pieces.
+
+    Raises:
+        StabtreeError: where that fails.
+    """
+    try:
+        if path.exists() and not path.is_file():  # a pipe, or a device such as /dev/null, can't be replaced
+            _write_all(path, pieces)
+            return
+        if path.exists():
+            path.open("ab").close()  # a file can be replaced without the right to write to it
+        beside = path.with_name(f".stabtree-{os.getpid()}.part")
+        try:
+            _write_all(beside, pieces)
+            if path.exists():
+                beside.chmod(path.stat().st_mode)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise StabtreeError(
+            f"it can't be written: {error.strerror}",
+            where=f"{option} {path}",
+            hint="name a file in a folder that you can write to",
+        ) from None
+
+
+def _write_all(path: Path, pieces: Iterable[bytes]) -> None:
+    with path.open("wb") as stream:
+        stream.writelines(pieces)
+
+
+def deliver(
+    kind: str, result: object, targets: Mapping[Path | None, str], look: RenderOptions = DEFAULT_OPTIONS
+) -> None:
+    """Write each output of a result.
+
+    Args:
+        kind: the kind of result, as `stabtree.report.outputs` names it.
+        result: what was found.
+        targets: the outputs, by file.
+        look: how long it is to be, and what of it was asked for; the terminal says the rest.
+
+    Raises:
+        StabtreeError: where one can't be written.
+    """
+    for target, name in targets.items():
+        if target is not None:
+            write(target, output_of(kind, name)(result, look))
+    if None in targets:
+        text = output_of(kind, targets[None])(result, on_the_terminal(look))
+        if isinstance(text, bytes):
+            emit_bytes(text)
+        else:
+            emit(text)
+
+
+def deliver_pieces(pieces: Callable[[str, RenderOptions], Iterator[str]], targets: Mapping[Path | None, str]) -> None:
+    """Write outputs that come in pieces, without holding any as a whole.
+
+    Raises:
+        StabtreeError: where one can't be written.
+    """
+    for target, name in targets.items():
+        if target is not None:
+            write_pieces(target, (piece.encode("utf-8", "replace") for piece in pieces(name, DEFAULT_OPTIONS)))
+    if None in targets:
+        for piece in pieces(targets[None], on_the_terminal(DEFAULT_OPTIONS)):
+            if piece:
+                emit(piece)
+
+
+def on_the_terminal(look: RenderOptions) -> RenderOptions:
+    """Return the look with what standard output can show."""
+    width, color = screen()
+    encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
+    plain = codecs.lookup(encoding).name not in ("utf-8", "utf-16", "utf-32")
+    return replace(look, width=width, color=color, ascii=plain, links=color and _shows_links())
+
+
+def _shows_links() -> bool:
+    """Return whether the terminal shows links, as far as its variables say."""
+    version = os.environ.get("VTE_VERSION", "")
+    if version.isdecimal() and int(version) >= MIN_VTE_VERSION:
+        return True
+    return os.environ.get("TERM_PROGRAM") in TERMINALS or any(name in os.environ for name in TERMINAL_VARIABLES)
+
+
+def with_lines(outcome: Outcome, targets: Mapping[Path | None, str]) -> Outcome:
+    """Return the outcome with the line of the log where each finding begins, if an output names it."""
+    found = outcome.found
+    if isinstance(found, StabtreeError) or set(targets.values()).isdisjoint(SERVICES):
+        return outcome
+    from stabtree.loaders.paths.stored import with_places
+
+    findings = (*found.findings, *found.ignored)
+    steps = {finding.onset_step for finding in findings if finding.onset_step is not None}
+    return outcome._replace(found=replace(found, run=with_places(found.run, steps)))
+
+
+def summarize(outcomes: Sequence[Outcome], targets: Mapping[Path | None, str], look: RenderOptions) -> None:
+    """Append the report to the job's summary, where GitHub's commands are printed and it says where that is."""
+    named = os.environ.get(SUMMARY)
+    if targets.get(None) != GITHUB or not named:
+        return
+    summary = extensions.function("summary")
+    data = f"{summary(outcomes, look)}\n".encode("utf-8", "replace")
+    try:
+        with Path(named).open("ab") as stream:
+            if stream.tell() + len(data) > MAX_SUMMARY_BYTES:
+                notify("note: nothing was added to the job's summary: it would be larger than GitHub shows")
+                return
+            stream.write(data)
+    except (OSError, ValueError) as error:
+        notify(f"note: nothing was added to the job's summary: {getattr(error, 'strerror', None) or error}")

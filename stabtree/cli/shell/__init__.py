@@ -1,1 +1,0 @@
-"""The terminal: what it can show, results and messages, questions to a person, progress."""
