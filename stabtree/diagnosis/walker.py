@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
-from stabtree.context.reads import depends
 from stabtree.diagnosis.ignored import check_ignored
 from stabtree.diagnosis.person import (
     answered_visit,
@@ -29,7 +28,6 @@ from stabtree.tree.overrides import apply_overrides
 from stabtree.tree.params import find_node, plain_params, resolved
 
 if TYPE_CHECKING:
-    from stabtree.context.reads import Reads
     from stabtree.diagnosis.visits import Walked
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
@@ -91,15 +89,15 @@ class Walker(Struct):
     seen: dict[str, Visit] = field(default_factory=dict)  # by question
     against: dict[str, str] = field(default_factory=dict)  # how the log contradicts a person's answer, by question
     unused: list[str] = field(default_factory=list)  # answers that decided nothing
-    known: dict[str, tuple[Answer, Reads]] = field(default_factory=dict)  # answers of the log, by question
+    known: dict[str, Answer] = field(default_factory=dict)  # answers of the log, by question
 
     def believe(self, question: Question, word: str) -> None:
-        """Apply the setting that a person's answer is, if it is one; what was not made of it still holds."""
+        """Apply the setting that a person's answer is, if it is one: everything is found anew with it."""
         key = setting_of(question, word)
         if key:
             self.run = with_setting(self.run, key, question, word)
-            self.facts = self.facts.with_setting(self.run, key)
-            self.known = {id_: found for id_, found in self.known.items() if not depends(found[1], key)}
+            self.facts = facts_of(self.run, self.settings, self.facts.faults)
+            self.known = {}
 
     def walk_path(self) -> tuple[tuple[Visit, ...], Leaf]:
         """Walk from the entry of the tree to the first leaf."""
@@ -188,10 +186,8 @@ class Walker(Struct):
         if predicate is None:
             return Answer(UNKNOWN, reason=FOR_A_PERSON)
         if question.id not in self.known:
-            self.known[question.id] = self.facts.noted(
-                lambda: predicate.answer(self.facts, self.params(question), "question", question.id)
-            )
-        return self.known[question.id][0]
+            self.known[question.id] = predicate.answer(self.facts, self.params(question), "question", question.id)
+        return self.known[question.id]
 
     def params(self, node: Asking) -> dict[str, Param]:
         """Return the parameters of a node's own test: those of the tree, then of `--literal`, then of `--set`."""

@@ -12,13 +12,11 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, remembered, sound_rows
 from stabtree.common.stats import LARGEST, median
-from stabtree.context.reads import NotedSettings, Reads, depends
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
 
@@ -145,30 +143,13 @@ class Facts:
         self._table = table
         self.params = params
         self._known: dict[str, Any] = {}
-        self._reads: dict[str, Reads] = {}  # by fact
-        self._settings = NotedSettings(run.config)
-        self.watched = replace(run, config=self._settings)
-        """The run that functions are handed, which notes which of its settings they read."""
-        self.noted = self._settings.noted
-        """Returns the result of some work, and the settings that it read."""
         self.unit = run.unit
 
     def get(self, name: str) -> Any:
         """Return the fact, `Absent` or `Unknown`; `Failed` where its function raised."""
         if name not in self._known:
-            self._known[name], self._reads[name] = self.noted(
-                lambda: self.faults.attempt("fact", name, lambda: self._find(name), _failed)
-            )
-        else:
-            self._settings.note(self._reads[name])
+            self._known[name] = self.faults.attempt("fact", name, lambda: self._find(name), _failed)
         return self._known[name]
-
-    def with_setting(self, run: Run, key: str) -> Facts:
-        """Return the facts of a run that differs in one setting; those that did not read it are kept."""
-        other = Facts(run, self._table, self.params, self.faults)
-        other._reads = {name: reads for name, reads in self._reads.items() if not depends(reads, key)}
-        other._known = {name: self._known[name] for name in other._reads}
-        return other
 
     def sure(self, name: str) -> Any:
         """Return the fact, for work that is pointless without it; where it failed, that work fails too."""
@@ -226,7 +207,7 @@ def gather(facts: Facts, needs: tuple[Need, ...], min_points: int) -> tuple[list
 def _fetched(facts: Facts, need: Need, min_points: int) -> Any:
     if need.kind == "Fact":
         return facts.get(need.name)
-    run = facts.watched
+    run = facts.run
     if need.kind == "Run":
         return run
     if need.kind == "Groups":

@@ -78,7 +78,7 @@ CLI_ORDER = (
 # Inside context: what is known and how, the columns and settings that show it, each part, the whole.
 CONTEXT_ORDER = (
     ("__init__", "model"),
-    ("columns", "reads", "settings", "signs"),
+    ("columns", "settings", "signs"),
     ("trainer", "task", "phase", "outcome"),
     ("find", "conditions", "kinds"),
 )
