@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,6 @@ TERMINAL_VARIABLES = ("WT_SESSION", "KITTY_WINDOW_ID", "FORCE_HYPERLINK")
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 MAX_SUMMARY_BYTES = 1 << 20  # of a step: GitHub shows nothing of a larger one
-OTHER_FILE = "name another file to write to"
 
 
 def wanted(out: OutputOptions, kind: str = RUN) -> Targets:
@@ -105,51 +105,40 @@ def protect_run(targets: Iterable[Path | None], run: Run, *rules: str | None) ->
         StabtreeError: where a file to write is one of them.
     """
     runs = [run, run.rerun] if run.rerun else [run]
-    logs: set[Path] = set()
-    names: set[str] = set()
-    for one in runs:
-        logs.update(Path(source.path).resolve() for source in one.sources)
-        names.update(setting.source for setting in one.config.values())
+    logs = {Path(source.path).resolve() for one in runs for source in one.sources}
+    names = {setting.source for one in runs for setting in one.config.values()}
     protect_rules(targets, *rules)
-    beside: set[Path] = set()
-    for log in logs:
-        beside.update(log.parent / name for name in names)  # a manifest is in the folder of its log
-    _refuse(targets, logs | beside)
+    _refuse(targets, logs | {log.parent / name for log in logs for name in names})  # a manifest is beside its log
 
 
-def protect_log(targets: Iterable[Path | None], name: str, option: str = "--output") -> None:
+def protect_log(targets: Iterable[Path | None], name: str) -> None:
     """Refuse to overwrite a log that can't be read: it may be all that is left of a run.
 
     Raises:
         StabtreeError: where a file to write is that log.
     """
-    try:
-        log = Path(name).resolve()
-    except (OSError, RuntimeError, ValueError):
-        return  # no path leads to it, so none overwrites it
-    _refuse(targets, {log}, option)
+    with suppress(OSError, RuntimeError, ValueError):  # no path leads to it, so none overwrites it
+        _refuse(targets, {Path(name).resolve()})
 
 
-def _refuse(targets: Iterable[Path | None], read: Collection[Path], option: str = "--output") -> None:
-    for target in targets:
-        if target in read:
-            raise StabtreeError("is a file of the run itself", where=f"{option} {target}", hint=OTHER_FILE)
-
-
-def protect_rules(targets: Iterable[Path | None], *rules: str | None, option: str = "--output") -> None:
+def protect_rules(targets: Iterable[Path | None], *rules: str | None) -> None:
     """Refuse to overwrite what runs are judged by.
 
     Raises:
         StabtreeError: where a file to write is a tree, the settings or a baseline.
     """
     used = {Path(rule).resolve() for rule in rules if rule}
+    inside = {target for target in targets if target and target.parent in used}
+    _refuse(targets, used | inside, "is in use: a tree, the settings, or a baseline")
+
+
+def _refuse(targets: Iterable[Path | None], read: Collection[Path], why: str = "is a file of the run itself") -> None:
     for target in targets:
-        if target and (target in used or target.parent in used):
-            problem = "is in use: a tree, the settings, or a baseline"
-            raise StabtreeError(problem, where=f"{option} {target}", hint=OTHER_FILE)
+        if target in read:
+            raise StabtreeError(why, where=f"--output {target}", hint="name another file to write to")
 
 
-def write(path: Path, text: str | bytes, option: str = "--output") -> None:
+def write(path: Path, text: str | bytes) -> None:
     """Write a whole file or leave the old one: into a new file beside it, which then replaces it.
 
     Raises:
@@ -157,10 +146,10 @@ def write(path: Path, text: str | bytes, option: str = "--output") -> None:
     """
     if isinstance(text, str):
         text = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
-    write_pieces(path, [text], option)
+    write_pieces(path, [text])
 
 
-def write_pieces(path: Path, pieces: Iterable[bytes], option: str = "--output") -> None:
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a whole file or leave the old one, of a text that comes in pieces.
 
     Raises:
@@ -183,7 +172,7 @@ def write_pieces(path: Path, pieces: Iterable[bytes], option: str = "--output") 
     except OSError as error:
         raise StabtreeError(
             f"it can't be written: {error.strerror}",
-            where=f"{option} {path}",
+            where=f"--output {path}",
             hint="name a file in a folder that you can write to",
         ) from None
 

@@ -102,12 +102,10 @@ def check(name: Name) -> None:
     sections = {section.id for section in tree.sections if section.tree in ("", tree.name)}
     questions = [question for question in tree.questions.values() if question.section in sections]
     leaves = _leaves_in(tree, sections)
-    others = ""
-    if tree.uses:
-        others = f", and it uses {', '.join(tree.uses)}"
+    others = f", and it uses {', '.join(tree.uses)}" if tree.uses else ""
     emit(f"{clean(tree.name)}: no mistake in {len(questions)} questions and {len(leaves)} leaves{others}")
     causes = [*tree.signatures, *chain.from_iterable(leaf.causes for leaf in leaves)]
-    for note in (*_cut_in_path(questions), *_cut_causes(causes), *_cut_fixes(causes)):
+    for note in _cut(questions, causes):
         emit(note)
 
 
@@ -120,33 +118,22 @@ def _leaves_in(tree: Tree, sections: set[str]) -> list[Leaf]:
     return [leaf for leaf in tree.leaves.values() if leaf.of in homes and leaf.title != NOTHING]
 
 
-def _cut_in_path(questions: Sequence[Question]) -> Iterator[str]:
-    """Yield a note for the questions that have no short form."""
-    from stabtree.tree.model import SHORT
-
-    long = sorted({question.id for question in questions if not question.short})
-    if long:
-        yield f"note: {', '.join(long)}: no `short`, so a path shows the whole question; {SHORT} characters at most"
-
-
-def _cut_causes(causes: Sequence[Cause | Signature]) -> Iterator[str]:
-    """Yield a note for the causes that are too long for 80 columns and have no short form."""
-    from stabtree.tree.model import SHORT_CAUSE
-
-    long = sorted({cause.id for cause in causes if len(cause.text) > SHORT_CAUSE and not cause.short})
-    if long:
-        yield f"note: {', '.join(long)}: no `short`, so a screen may cut the cause; {SHORT_CAUSE} characters at most"
-
-
-def _cut_fixes(causes: Sequence[Cause | Signature]) -> Iterator[str]:
-    """Yield a note for the causes whose first fix is too long for 80 columns and has no short form."""
+def _cut(questions: Sequence[Question], causes: Sequence[Cause | Signature]) -> Iterator[str]:
+    """Yield notes on what has no short form although it is too long for a path, or for a screen of 80 columns."""
     from stabtree.tree.fixes import plain
-    from stabtree.tree.model import SHORT_FIX
+    from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX
 
-    fixed = [cause for cause in causes if cause.fixes and not cause.short_fix]
-    long = sorted({cause.id for cause in fixed if len(plain(cause.fixes[0])) > SHORT_FIX})
-    if long:
-        yield f"note: {', '.join(long)}: the first fix may be cut; add a `short_fix` of at most {SHORT_FIX} characters"
+    asked = {question.id for question in questions if not question.short}
+    told = {cause.id for cause in causes if len(cause.text) > SHORT_CAUSE and not cause.short}
+    unfixed = (cause for cause in causes if cause.fixes and not cause.short_fix)
+    fixed = {cause.id for cause in unfixed if len(plain(cause.fixes[0])) > SHORT_FIX}
+    for ids, note in (
+        (asked, f"no `short`, so a path shows the whole question; {SHORT} characters at most"),
+        (told, f"no `short`, so a screen may cut the cause; {SHORT_CAUSE} characters at most"),
+        (fixed, f"the first fix may be cut; add a `short_fix` of at most {SHORT_FIX} characters"),
+    ):
+        if ids:
+            yield f"note: {', '.join(sorted(ids))}: {note}"
 
 
 for _name, _address in extensions.table("TREE_COMMANDS").items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -166,51 +167,29 @@ def accepted_by(baseline: str | None, settings: Settings) -> KnownFindings | Non
 
 
 def of_tree(settings: Settings, tree: Tree) -> Settings:
-    """Return the settings without those that concern trees that are not walked here.
+    """Return the settings without those for trees that are not walked here: one file serves logs and configurations.
 
     Ids that no tree knows stay: they are mistakes, and are reported as such.
     """
-    ids = _ids_of(settings)
-    if not ids:
-        return settings
+    ids = {*(_split(key)[0] for key in settings.set), *settings.ignore, *(item.leaf for item in settings.accept)} - {""}
     unknown = ids - _nodes(tree)
     if not unknown:
         return settings
     from stabtree.tree.load import load_preflight, load_trees
 
     folder = settings.trees or None
-    if CONFIG in tree.when:
-        others = load_trees(None, folder)
-    else:
-        others = load_preflight(folder)
-    return _without(settings, unknown & _nodes(others))
-
-
-def _ids_of(settings: Settings) -> set[str]:
-    """Return the ids that settings concern."""
-    return {*map(_node_of, settings.set), *settings.ignore, *(item.leaf for item in settings.accept)} - {""}
-
-
-def _without(settings: Settings, elsewhere: set[str]) -> Settings:
-    """Return the settings without those that concern some ids."""
+    elsewhere = unknown & _nodes(load_trees(None, folder) if CONFIG in tree.when else load_preflight(folder))
     return replace(
         settings,
-        set={key: value for key, value in settings.set.items() if _node_of(key) not in elsewhere},
+        set={key: value for key, value in settings.set.items() if _split(key)[0] not in elsewhere},
         ignore=tuple(id_ for id_ in settings.ignore if id_ not in elsewhere),
         accept=tuple(item for item in settings.accept if item.leaf not in elsewhere),
     )
 
 
-def _node_of(key: str) -> str:
-    """Return the id in `ID.PARAM`; empty if there is none."""
-    return key.rpartition(".")[0]
-
-
 def _nodes(tree: Tree) -> set[str]:
-    nodes = {*tree.questions, *tree.leaves, *tree.facts, *(item.id for item in tree.signatures)}
-    for leaf in tree.leaves.values():
-        nodes.update(cause.id for cause in leaf.causes)
-    return nodes
+    causes = chain(tree.signatures, *(leaf.causes for leaf in tree.leaves.values()))
+    return {*tree.questions, *tree.leaves, *tree.facts, *(cause.id for cause in causes)}
 
 
 def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides:
@@ -223,21 +202,15 @@ def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides
     from stabtree.tree.overrides import apply_overrides
 
     given = _typed(tree, items)
-    project: Overrides = {}
+    taken = {_owner(tree, id_, name) for id_, params in given.items() for name in params}
     for key, value in settings.set.items():
         id_, name = _split(key)
         with settings.blamed(f"set.{key}", hint=f"`stabtree explain {id_ or 'Q2.1'}` shows what can be set"):
             if not id_:
                 raise StabtreeError("names no parameter")
             apply_overrides(tree, {id_: {name: value}})
-        project.setdefault(id_, {})[name] = value
-    taken: set[tuple[str, str]] = set()
-    for id_, params in given.items():
-        taken.update(_owner(tree, id_, name) for name in params)
-    for id_, params in project.items():
-        left = {name: value for name, value in params.items() if _owner(tree, id_, name) not in taken}
-        if left:
-            given[id_] = {**left, **given.get(id_, {})}
+        if _owner(tree, id_, name) not in taken:
+            given.setdefault(id_, {})[name] = value
     return given
 
 
@@ -251,10 +224,8 @@ def _owner(tree: Tree, id_: str, name: str) -> tuple[str, str]:
     """Return what a parameter belongs to, as `spike` for `Q2.1.sigma`, and its name."""
     from stabtree.tree.overrides import declared
 
-    known = declared(tree, id_)
-    if name in known:
-        return known[name][0] or id_, name
-    return id_, name
+    owner = declared(tree, id_).get(name)
+    return (owner and owner[0]) or id_, name
 
 
 def _typed(tree: Tree, items: Sequence[str]) -> Overrides:

@@ -75,7 +75,6 @@ def test_the_bar_of_failures_is_that_of_the_exit_code(tmp_path: Path) -> None:
         ((plateau, "--fail-on", "note"), 1, 0, 1),
         ((str(short),), 0, 1, 3),
         ((str(short), "--fail-on", "not-partial"), 0, 0, 0),
-        ((str(short), "--fail-on", "not-partial"), 0, 0, 0),
     ):
         done = run("diagnose", *words, "--output", JUNIT)
         root = reading.suites(done.stdout)

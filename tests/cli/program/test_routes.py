@@ -10,7 +10,7 @@ import pytest
 
 from stabtree.cli.program import routed
 from stabtree.common.errors import StabtreeError
-from tests.cli.command import failed, run
+from tests.cli.command import failed, process, run
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
@@ -125,3 +125,10 @@ def test_a_file_that_is_no_log_is_told_in_a_line(tmp_path: Path) -> None:
     assert all(len(line) < 200 + len(str(tmp_path)) for line in told.splitlines())
     listed = run("info", "formats").stdout
     assert {line.split()[0] for line in listed.splitlines()} >= {"csv", "jsonl", "text", "tfevents"}
+
+
+def test_a_shell_is_told_what_fits() -> None:
+    """The commands, and the options of one, as Typer's own completion asks for them."""
+    for words, fits in (("stabtree dia", "diagnose\n"), ("stabtree diagnose --fail", "--fail-on\n")):
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        assert process(_STABTREE_COMPLETE="complete_bash", **asked).stdout == fits
