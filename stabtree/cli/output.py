@@ -104,11 +104,13 @@ def protect_run(targets: Iterable[Path | None], run: Run, *rules: str | None) ->
     Raises:
         StabtreeError: where a file to write is one of them.
     """
-    runs = [run, run.rerun] if run.rerun else [run]
-    logs = {Path(source.path).resolve() for one in runs for source in one.sources}
-    names = {setting.source for one in runs for setting in one.config.values()}
     protect_rules(targets, *rules)
-    _refuse(targets, logs | {log.parent / name for log in logs for name in names})  # a manifest is beside its log
+    read: set[Path] = set()
+    for one in (run, run.rerun) if run.rerun else (run,):
+        read |= {Path(source.path).resolve() for source in one.sources}
+        for name in {setting.source for setting in one.config.values()}:
+            read |= {log.parent / name for log in list(read)}  # a manifest is beside its log
+    _refuse(targets, read)
 
 
 def protect_log(targets: Iterable[Path | None], name: str) -> None:

@@ -16,7 +16,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import Struct
@@ -417,8 +417,7 @@ class Hook:
     def _run(self, event: str) -> Iterator[str]:
         try:
             # A pipe would have to be written to for as long as nobody reads it; a disk that is full may be the news.
-            in_memory = hasattr(os, "memfd_create")
-            with os.fdopen(os.memfd_create("news"), "w+b") if in_memory else tempfile.TemporaryFile() as given:
+            with _file() as given:
                 given.write(event.encode())
                 given.seek(0)
                 # What it prints must not come between results: it goes where notes go.
@@ -438,6 +437,13 @@ class Hook:
         self._waiting.clear()
         while self._running:
             _kill(self._running.pop()[0])
+
+
+def _file() -> IO[bytes]:
+    """Return a file without a name, in memory where there are such."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("news"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
