@@ -22,7 +22,7 @@ import stabtree
 from benchmarks.kinds import names
 from benchmarks.wild import judge
 from faultbench.scoring import ALARMS
-from stabtree.facts.curve.levels import FEWEST
+from stabtree.facts.curve import FEWEST
 from stabtree.loaders import load_runs
 
 if TYPE_CHECKING:

@@ -44,17 +44,11 @@ def pages() -> dict[str, str | bytes]:
 
 
 def _by_subject() -> list[str]:
-    """The predicates by the room that they stand in, each in a line."""
+    """The predicates by the module that they stand in, each in a line."""
     rooms: dict[str, list[Predicate]] = defaultdict(list)
     for item in PREDICATES.values():
-        rooms[_room(item.func.__module__)].append(item)
+        rooms[item.func.__module__].append(item)
     return [part(_heading(room), _about(room), _rows(items)) for room, items in sorted(rooms.items())]
-
-
-def _room(module: str) -> str:
-    """The package of a module's own below the predicates, else the module."""
-    package = module.rpartition(".")[0]
-    return module if package == ROOM else package
 
 
 def _heading(room: str) -> str:

@@ -71,7 +71,7 @@ def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOp
     A changed threshold is shown beside the shipped one, and each tree with a hash of its content. The first mistake in
     the file is reported with its place.
     """
-    from stabtree.diagnosis.ignored import check_ignored
+    from stabtree.diagnosis.result import check_ignored
     from stabtree.judging.judge import accepted_by, of_tree, overrides
     from stabtree.judging.settings import read_settings
     from stabtree.report.config import config_text, effective_settings

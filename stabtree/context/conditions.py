@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.context import model
-from stabtree.context.settings import OPTIMIZERS
+from stabtree.context.signs import OPTIMIZERS
 from stabtree.frameworks.load import framework, frameworks
 from stabtree.metrics.table import normalize
 

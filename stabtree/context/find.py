@@ -1,23 +1,335 @@
-"""Find out who a run is."""
+"""Find who a run is: its trainer, task, phase, outcome and kind."""
 
 from __future__ import annotations
 
+import math
+import re
+from functools import cache
 from itertools import starmap
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.passes import remembered
-from stabtree.context.columns import columns_of
-from stabtree.context.model import FROM_REWARDS, Context, FullContext
-from stabtree.context.outcome import chance_of, outcome_of
-from stabtree.context.phase import phase_of
-from stabtree.context.settings import classes_of, optimizer_of, peak_lr_of, planned_steps_of, precision_of
-from stabtree.context.signs import TAUGHT
-from stabtree.context.task import task_of
-from stabtree.context.trainer import framework_of
+from stabtree.common.shared import SHARE_HALF
+from stabtree.common.stats import interval
+from stabtree.common.text import clean
+from stabtree.context import model
+from stabtree.context.model import FROM_REWARDS, INFERRED, LOGGED, PHASES, TASKS, Context, FullContext, Known
+from stabtree.context.signs import (
+    CLASSES,
+    NO_CLASSES,
+    NUMBERS,
+    PLAIN,
+    SIGNS,
+    SIGNS_OF_REWARDS,
+    TAUGHT,
+    WORDS,
+    classes_of,
+    columns_of,
+    how,
+    optimizer_of,
+    peak_lr_of,
+    planned_steps_of,
+    precision_of,
+    shown,
+    why,
+)
+from stabtree.frameworks.load import all_trainers, framework, frameworks
+from stabtree.frameworks.recognise import LoggedFile, Recognised, of_log
+from stabtree.metrics.metric import Role
+from stabtree.metrics.role import NO_OUTCOME, describe_name
 from stabtree.metrics.table import words
 
 if TYPE_CHECKING:
-    from stabtree.run import Run, Series
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from stabtree.context.signs import ColumnNames, Sign
+    from stabtree.run import FileUse, Run, Series
+
+
+_LOSSES = ("eval_loss", "loss")
+_PAIRS = ("dpo", "reward-model")  # their loss is that of a guess between two answers
+
+
+class Purpose(NamedTuple):
+    """What the run is for: the series that says how well a run does.
+
+    Attributes:
+        metric: its metric.
+        better: `lower` or `higher`.
+    """
+
+    metric: Known[str] = Known()
+    better: str = ""
+
+
+def outcome_of(run: Run) -> Purpose:
+    """Return the outcome: the reward, else the quality on held-out data, else the held-out or the training loss."""
+    ranked = [(rank, name) for name in run.series if (rank := _rank(name)) is not None]
+    if not ranked:
+        return Purpose()
+    name = min(ranked, key=itemgetter(0))[1]
+    column = run.series[name].origin
+    return Purpose(Known(name, LOGGED, f"column {column}" if column else ""), describe_name(name).better)
+
+
+def _rank(series: str) -> tuple[int, bool, int] | None:
+    """Return the rank of a series among those that may be the outcome, lowest first; None for any other."""
+    found = describe_name(series)
+    among = [
+        found.role is Role.REWARD and found.order < NO_OUTCOME,
+        found.role is Role.QUALITY and found.held_out,
+        found.role is Role.HELD_OUT_LOSS,
+        series == "loss",
+    ]
+    # Of several, the one that is a known metric: assembling a run has chosen its column.
+    return (among.index(True), not found.metric, found.order) if True in among else None
+
+
+def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[str], classes: int) -> Known[float]:
+    """Return the value of the outcome for an uninformed guess.
+
+    Args:
+        run: the run.
+        outcome: its outcome.
+        task: what it trains.
+        algorithm: by which algorithm.
+        classes: how many classes or tokens one guess is among; 0 where that is not known.
+    """
+    column = run.series[outcome.value].origin.lower() if outcome.value else ""
+    if outcome.value == "eval_quality" and "auc" in column:
+        return Known(0.5, INFERRED, "AUC of a guess")
+    is_loss = outcome.value in _LOSSES
+    if is_loss and _guesses_between_two(task.value, algorithm.value):
+        return Known(math.log(2), INFERRED, "ln 2: a guess between two answers")
+    if not classes or task.value not in (model.LANGUAGE, model.CLASSIFICATION):
+        return Known()
+    if is_loss:
+        return Known(math.log(classes), INFERRED, f"ln {classes:,}")
+    if "acc" in column and task.value == model.CLASSIFICATION:
+        return Known(1 / classes, INFERRED, f"1 of {classes:,} classes")
+    return Known()
+
+
+def is_guess_of_two(context: model.Context) -> bool:
+    """Return whether the loss of an uninformed model is that of a guess between two answers."""
+    return _guesses_between_two(context.task.value, context.algorithm.value)
+
+
+def _guesses_between_two(task: str | None, algorithm: str | None) -> bool:
+    return task == model.PREFERENCE and algorithm in _PAIRS
+
+
+# An untrained model gives every class much the same chance, so its first loss is near the logarithm of their number.
+MIN_UNTRAINED, MAX_UNTRAINED = 0.85, 1.5
+# A model that was trained before begins far below; a smaller gap may be what was learned up to the first row.
+MAX_TRAINED = SHARE_HALF
+FIRST_STEPS = 10  # a first row later than that, or the mean of more steps, shows a model that has learned already
+MISSED_ROWS = 10  # a log that begins so many of its intervals after step 0 lacks its beginning
+
+
+def phase_of(run: Run, task: Known[str], classes: Known[int]) -> Known[str]:
+    """Return the phase: as configured or printed, else as the first loss or the first step shows."""
+    found = _configured_phase(run)
+    if not found.value:
+        found = _by_first_loss(run, task.value or "", classes.value)
+    if not found.value:
+        found = _by_first_step(run)
+    if not found.value and task.value in (model.GRPO, model.PREFERENCE):
+        return Known(model.FINE_TUNE, INFERRED, f"{task.value} begins with a trained model")
+    return found
+
+
+def _configured_phase(run: Run) -> Known[str]:
+    adapter = str(run.setting("adapter") or "").lower()
+    if run.setting("lora_rank") is not None:
+        return Known(model.LORA, how(run, "lora_rank"), why(run, "lora_rank"))
+    if adapter:
+        phase = model.LORA if "lora" in adapter or adapter == "peft" else model.FINE_TUNE
+        if adapter not in ("none", "false", "no"):
+            return Known(phase, how(run, "adapter"), why(run, "adapter"))
+    start = str(run.setting("init_from") or "").lower()
+    if not start:
+        return Known()
+    phase = {"scratch": model.FROM_SCRATCH, "resume": model.CONTINUED}.get(start, model.FINE_TUNE)
+    return Known(phase, how(run, "init_from"), why(run, "init_from"))
+
+
+def _by_first_loss(run: Run, task: str, classes: int | None) -> Known[str]:
+    loss = run.get("loss")
+    if loss is None or not len(loss) or not classes or task not in (model.LANGUAGE, model.CLASSIFICATION):
+        return Known()
+    first, step = float(loss.values[0]), int(loss.steps[0])
+    if step > FIRST_STEPS * run.step_size or run.by_epoch or not math.isfinite(first):
+        return Known()
+    chance = math.log(classes)
+    text = f"first loss {first:.3g}, ln {classes:,} = {chance:.3g}"
+    if MIN_UNTRAINED * chance <= first <= MAX_UNTRAINED * chance:
+        return Known(model.FROM_SCRATCH, INFERRED, text)
+    if 0 < first < MAX_TRAINED * chance:
+        return Known(model.FINE_TUNE, INFERRED, text)
+    return Known()
+
+
+def _by_first_step(run: Run) -> Known[str]:
+    loss = run.get("loss")
+    if loss is None or len(loss) < 3 or run.by_row:
+        return Known()
+    first = int(loss.steps[0])
+    if first > MISSED_ROWS * interval(loss.steps):
+        return Known(model.CONTINUED, INFERRED, f"the log begins at step {first:,}")
+    return Known()
+
+
+_WORD = re.compile(r"[a-z0-9]+")
+# Metrics that are known by many names, which `metrics.yaml` holds.
+_BY_METRIC = (
+    ("preference_margin", model.PREFERENCE),
+    ("preference_accuracy", model.PREFERENCE),
+    ("reward_function", model.GRPO),
+    ("reward", model.REINFORCEMENT),
+    ("completion_length", model.LANGUAGE),
+    ("token_accuracy", model.LANGUAGE),
+)
+# Tasks that a configuration may call a language model: what is trained is one.
+_OF_LANGUAGE = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.REINFORCEMENT, model.CTC)
+
+
+class Task(NamedTuple):
+    """What a run trains.
+
+    Attributes:
+        task: one of `model.TASKS`.
+        algorithm: the algorithm, of tasks that have several.
+    """
+
+    task: Known[str] = Known()
+    algorithm: Known[str] = Known()
+
+
+def task_of(run: Run, columns: ColumnNames, trainer: str) -> Task:
+    """Return what a run trains: as configured, else as its columns show, else what its trainer is for.
+
+    Args:
+        run: the run.
+        columns: its columns.
+        trainer: the id of its trainer; empty where that is not known.
+    """
+    configured, special = _configured_task(run), _special(run, columns)
+    if configured.task.value == model.LANGUAGE and special.task.value in _OF_LANGUAGE:
+        return special
+    if configured.task.value:
+        return configured
+    if special.task.value:
+        return special
+    plain: Callable[..., Known[str]]
+    for plain in (_of_classes, _by_columns):
+        if (found := plain(run, columns)).value:
+            return Task(found)
+    trains = framework(trainer).defaults.task if trainer else ""
+    if trains:
+        return Task(Known(trains, INFERRED, f"what {framework(trainer).name} trains"))
+    return Task()
+
+
+def _configured_task(run: Run) -> Task:
+    for key in ("algorithm", "task"):
+        spelled = set(_WORD.findall(str(run.setting(key) or "").lower()))
+        for names, task, algorithm in WORDS if spelled else ():
+            word = next((word for word in names.split() if word in spelled), "")
+            if word:
+                known = how(run, key), why(run, key)
+                named = algorithm or (word if task in _WITH_ALGORITHMS else "")
+                return Task(Known(task, *known), Known(named, *known) if named else Known())
+    return Task()
+
+
+_WITH_ALGORITHMS = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.OFF_POLICY)
+
+
+def _special(run: Run, columns: ColumnNames) -> Task:
+    """Return the task whose columns no other task logs."""
+    found = [_signed(SIGNS_OF_REWARDS, columns), *_by_metric(run), _signed(SIGNS, columns)]
+    return next((one for one in found if one.task.value), Task())
+
+
+def _signed(signs: Sequence[Sign], columns: ColumnNames) -> Task:
+    for sign in signs:
+        found = columns.first(sign.marks)
+        if found:
+            evidence = shown(found)
+            algorithm: Known[str] = Known(sign.algorithm, INFERRED, evidence) if sign.algorithm else Known()
+            return Task(Known(sign.task, INFERRED, evidence), algorithm)
+    return Task()
+
+
+def _by_metric(run: Run) -> Iterator[Task]:
+    for metric, task in _BY_METRIC:
+        if run.has(metric):
+            one = run.get(metric)
+            yield Task(Known(task, INFERRED, f"{metric} is logged{f' as {one.origin}' if one else ''}"))
+
+
+def _of_classes(run: Run, columns: ColumnNames) -> Known[str]:
+    """Return the task of a run whose number of classes or tokens is configured."""
+    if run.setting("vocab_size") is not None:
+        return Known(model.LANGUAGE, how(run, "vocab_size"), why(run, "vocab_size"))
+    if run.setting("n_classes") is not None and not columns.first(NUMBERS):
+        return Known(model.CLASSIFICATION, how(run, "n_classes"), why(run, "n_classes"))
+    return Known()
+
+
+def _by_columns(run: Run, columns: ColumnNames) -> Known[str]:
+    """Return classification or regression; where columns speak for both, neither."""
+    classes, numbers = _accuracy(run, columns), columns.first(NUMBERS)
+    if classes and not columns.first(NO_CLASSES):
+        return Known(model.CLASSIFICATION, INFERRED, shown(classes))
+    if numbers and not classes:
+        return Known(model.REGRESSION, INFERRED, shown(numbers))
+    return Known()
+
+
+def _accuracy(run: Run, columns: ColumnNames) -> tuple[str, ...]:
+    """Return the columns of an accuracy of classes; empty where it may be that of something else."""
+    for mark in CLASSES:
+        found = columns.first((mark,))
+        if found and all(map(_is_plain, found)) and not any(_goes_below_0(run, name) for name in found):
+            return found
+    return ()
+
+
+def _is_plain(column: str) -> bool:
+    spellings = (_WORD.findall(column.lower()), words(column))
+    return any(all(word.isdigit() or word in PLAIN for word in inner) for inner in spellings)
+
+
+def _goes_below_0(run: Run, column: str) -> bool:
+    """Return whether a share goes below 0, as an R² does that somebody calls an accuracy."""
+    return any(bool((one.values < 0).any()) for one in run.series.values() if one.origin == column)
+
+
+def framework_of(run: Run) -> Known[str]:
+    """Return the trainer that wrote the log, else the one that the configuration is for.
+
+    What a log shows comes first: the configuration of an engine (DeepSpeed) may be all that is configured. A trainer
+    that is built on the one that the log shows writes the same log: there the configuration decides.
+    """
+    configured = str(run.setting("framework") or "")
+    written = next(filter(lambda found: found.id, map(_wrote, run.sources)), Recognised())
+    if configured in all_trainers() and (not written.id or framework(configured).built_on == written.id):
+        return Known(configured, how(run, "framework"), why(run, "framework"))
+    if written.id:
+        return Known(written.id, LOGGED if written.sure else INFERRED, clean(written.why, 100))
+    return Known()
+
+
+def _wrote(source: FileUse) -> Recognised:
+    columns = source.columns
+    filled = {column.name: column.logged for column in columns if column.metric and column.logged}
+    begins_at = columns[0].first if columns else None
+    names = [column.name for column in columns]
+    return of_log(LoggedFile(names, source.path, source.format, begins_at, source.rows, filled))
+
 
 SLOW = 0.9  # no limit: BYOL's average begins at 0.99
 _RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
@@ -71,3 +383,37 @@ def _restless(run: Run, task: str) -> str:
 def _averages(name: str, series: Series) -> bool:
     """Return whether a series is the rate of a slow moving average, which other uses of a `tau` are far below."""
     return "tau" in words(name) and len(series) > 0 and bool(((series.values >= SLOW) & (series.values <= 1)).all())
+
+
+ANY, RESUMED = "any", "resumed"
+USUAL: Mapping[str, float] = {"often": 3.0, "rare": 1 / 3, "never": 0.0}
+"""How many times likelier than usual."""
+
+
+@cache
+def kinds_of_run() -> frozenset[str]:
+    """Return the words for kinds of run: tasks, phases, algorithms, frameworks."""
+    algorithms = " ".join(names for names, _, _ in WORDS).split()
+    return frozenset((*TASKS, *map(_slug, PHASES), *algorithms, *frameworks(), RESUMED, ANY))
+
+
+def how_usual(usual: Mapping[str, Sequence[str]], context: Context, *, resumed: bool) -> float:
+    """Return how many times likelier than usual something is for a run; the first key that names it decides.
+
+    Args:
+        usual: keys of `USUAL`, each with kinds of run.
+        context: who the run is.
+        resumed: whether it went on from a checkpoint.
+    """
+    known = (context.task, context.phase, context.algorithm, context.framework)
+    own = {_slug(item.value) for item in known if item.value}
+    if resumed:
+        own.add(RESUMED)
+    for key, kinds in usual.items():
+        if not own.isdisjoint(kinds):
+            return USUAL[key]
+    return next((USUAL[key] for key, kinds in usual.items() if ANY in kinds), 1.0)
+
+
+def _slug(word: str) -> str:
+    return word.lower().replace(" ", "-")

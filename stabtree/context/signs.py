@@ -1,11 +1,198 @@
-"""The columns that only one kind of training logs, and the words by which configurations name it."""
+"""The columns, settings and signs that show who a run is."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+import re
+from functools import lru_cache
+from itertools import chain
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct, field
+
+from stabtree.common.figures import figure
+from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows, extremes
+from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.text import clean
 from stabtree.context import model
+from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, Known
 from stabtree.metrics.metric import names
+from stabtree.metrics.table import words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stabtree.run import Run
+
+
+MAX_WORDS = 4  # of the longest name that a sign asks for
+MAX_COLUMNS = 2000  # a log of every layer repeats itself
+MAX_NAME = 100  # no sign is that long; what is longer holds a message
+SHOWN = 3
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+class ColumnNames(Struct, frozen=True):
+    """The columns of a run.
+
+    Attributes:
+        names: up to `MAX_WORDS` words in a row of each column, joined by `_` -> the first such column, as written.
+    """
+
+    names: Mapping[str, str]
+    _known: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+
+    def first(self, marks: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns of the first mark all of whose names are there; empty where none is.
+
+        Args:
+            marks: names of columns, or parts of them, separated by spaces.
+        """
+        if marks not in self._known:
+            self._known[marks] = next(filter(None, map(self._found, marks)), ())
+        return self._known[marks]
+
+    def _found(self, mark: str) -> tuple[str, ...]:
+        parts = mark.split()
+        if all(part in self.names for part in parts):
+            return tuple(self.names[part] for part in parts)
+        return ()
+
+
+def columns_of(run: Run) -> ColumnNames:
+    """Return the columns of a run's files, ignored ones too."""
+    written = dict.fromkeys(use.name for source in run.sources for use in source.columns)
+    # A run that was made of values in memory has series alone.
+    return _named(tuple(written or run.series)[:MAX_COLUMNS])
+
+
+@lru_cache(maxsize=64)
+def _named(names: tuple[str, ...]) -> ColumnNames:
+    """Return the columns of these names; several rooms ask who one run is, and the runs of a scan are alike."""
+    found: dict[str, str] = {}
+    for name in names:
+        for part in _parts(name):
+            found.setdefault(part, name)
+    return ColumnNames(found)
+
+
+def shown(names: Iterable[str]) -> str:
+    """Return the names of columns for a line of evidence."""
+    kept = list(dict.fromkeys(names))
+    return f"column{'s' if len(kept) > 1 else ''} {', '.join(clean(name, 40) for name in kept[:SHOWN])}"
+
+
+def _parts(name: str) -> set[str]:
+    """Return up to `MAX_WORDS` words in a row of a name, with `mAP50` as one word and as several."""
+    if len(name) > MAX_NAME:
+        return set()
+    spellings = (_WORD.findall(name.lower()), words(name))
+    return set(chain.from_iterable(map(_runs_of_words, spellings)))
+
+
+def _runs_of_words(inner: list[str]) -> set[str]:
+    spans = ((start, end) for start in range(len(inner)) for end in range(start + 1, start + MAX_WORDS + 1))
+    return {"_".join(inner[start:end]) for start, end in spans}
+
+
+# By what occurs in a name, longer ones first: `adamw_8bit` and `torch.optim.AdamW` are AdamW, which is not Adam.
+OPTIMIZERS = (
+    *("adamw", "adamax", "adafactor", "adagrad", "adadelta", "nadam", "radam", "adam", "rmsprop", "sgd"),
+    *("lion", "muon", "lamb", "lars", "sophia", "shampoo", "adopt", "prodigy", "lbfgs"),
+)
+BF16_BITS = (7, 8)  # no limit: of the mantissa, with the leading one; what has two decimals by chance uses fewer
+
+
+def why(run: Run, key: str) -> str:
+    """Return the evidence of a setting: its value and where it is from; empty where it is not set."""
+    found = run.config.get(key)
+    if not found:
+        return ""
+    source = found.source
+    if source.startswith("column "):
+        return source
+    return f"{found.spelled or key}={clean(found.value, 40)}, {clean(PurePath(source).name or source, 40)}"
+
+
+def how(run: Run, key: str) -> str:
+    """Return whether a setting was read from a configuration or from the lines and columns of a text log."""
+    source = run.config[key].source
+    name = PurePath(source).name
+    printed = any(PurePath(use.path).name == name and use.format.startswith("text") for use in run.sources)
+    if printed or source.startswith(("column ", "the loss's name")):
+        return LOGGED
+    return CONFIGURED
+
+
+def precision_of(run: Run) -> Known[str]:
+    """Return the precision: as configured, else fp16 where a loss was scaled, bf16 where a loss was computed in it."""
+    dtype, scale = run.setting("dtype"), run.get("loss_scale")
+    if isinstance(dtype, str):
+        return Known(dtype, how(run, "dtype"), why(run, "dtype"))
+    # bf16 has the range of fp32: nobody scales its loss, though some log a scale that is always 1.
+    if scale is not None:
+        infinite = bool(np.isposinf(scale.values[broken_rows(scale)]).any())
+        highest = math.inf if infinite else extremes(scale).highest
+        if highest > 1:
+            return Known("fp16", INFERRED, f"a loss scale up to {figure(highest, 6)} is logged")
+    return _of_the_loss(run)
+
+
+def _of_the_loss(run: Run) -> Known[str]:
+    """Return bf16 where every loss is a number of that format, as next to no loss is that was computed in another."""
+    from stabtree.profile.model import bits_used
+
+    loss = run.get("loss")
+    if loss is None:
+        return Known()
+    values = loss.values[np.isfinite(loss.values)]
+    fractions = values[values != np.floor(values)]
+    # The first few rule it out in nearly all runs; `unique` sorts, and imports much of numpy.
+    if not len(fractions) or bits_used(fractions[:ROWS_SHORT]).max() > max(BF16_BITS):
+        return Known()
+    if bits_used(fractions).max() not in BF16_BITS or len(np.unique(fractions)) < ROWS_SHORT:
+        return Known()
+    return Known("bf16", INFERRED, f"all {len(values):,} values of the loss are bf16 numbers")
+
+
+def optimizer_of(run: Run) -> Known[str]:
+    """Return the optimizer by its usual name."""
+    spelled = str(run.setting("optimizer") or "").lower()
+    name = next((name for name in OPTIMIZERS if name in spelled), "")
+    if not name:
+        return Known()
+    return Known(name, how(run, "optimizer"), why(run, "optimizer"))
+
+
+def planned_steps_of(run: Run) -> Known[int]:
+    """Return the planned optimizer steps."""
+    planned = run.config.get("max_steps")
+    if planned and isinstance(planned.value, int):
+        return Known(planned.value, how(run, "max_steps"), why(run, "max_steps"))
+    return Known()
+
+
+def peak_lr_of(run: Run) -> Known[float]:
+    """Return the highest rate that was logged, else the one that was configured."""
+    series, planned = run.get("lr"), run.setting("lr")
+    if series is not None:
+        rates = len(series) - len(broken_rows(series))
+        if rates:
+            return Known(extremes(series).highest, LOGGED, f"highest of {rates:,} rates")
+    if isinstance(planned, int | float):
+        return Known(float(planned), how(run, "lr"), why(run, "lr"))
+    return Known()
+
+
+def classes_of(run: Run) -> Known[int]:
+    """Return the classes, or the tokens of the vocabulary, that one guess of the model is among."""
+    for key in ("n_classes", "vocab_size"):
+        value = run.setting(key)
+        if isinstance(value, int) and value > 1:
+            return Known(value, how(run, key), why(run, key))
+    return Known()
 
 
 class Sign(NamedTuple):

@@ -12,7 +12,7 @@ from stabtree.common.answer import NO
 from stabtree.common.lazy import np
 from stabtree.common.text import first_few
 from stabtree.metrics.metric import Role
-from stabtree.predicates.metric.breaks import ASKED, broken_as
+from stabtree.predicates.nonfinite import ASKED, broken_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

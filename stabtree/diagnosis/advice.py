@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stabtree.diagnosis.judged import STRONG, WEAK, CauseState, Decision, Fix
+from stabtree.diagnosis.result import STRONG, WEAK, CauseState, Decision, Fix
 from stabtree.tree.fixes import tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.common.answer import Evidence
-    from stabtree.diagnosis.fixes import FixFormatter
-    from stabtree.diagnosis.judged import JudgedCause
+    from stabtree.diagnosis.causes import FixFormatter
+    from stabtree.diagnosis.result import JudgedCause
     from stabtree.tree.model import Cause, Leaf
 
 MIN_BRANCHES = 2

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN, Answer, Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
-from stabtree.diagnosis.visits import Visit
+from stabtree.diagnosis.result import Visit
 from stabtree.predicates import predicate_named
 from stabtree.run import Setting
 

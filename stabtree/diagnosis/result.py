@@ -1,30 +1,33 @@
-"""The result of a walk, as data only; `report` turns it into text."""
+"""What a diagnosis consists of: the course of the walk, what was found, what is near a limit or ignored."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from importlib import import_module
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from stabtree.common.answer import UNKNOWN
+from stabtree.common.answer import NO, UNKNOWN
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, near
 from stabtree.run import CONFIG
+from stabtree.tree.calibration import calibrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stabtree.common.answer import Evidence
+    from stabtree.common.answer import Answer, Evidence
     from stabtree.common.faults import Fault
-    from stabtree.diagnosis.ignored import Accepted
-    from stabtree.diagnosis.judged import Decision, Fix, Happening, JudgedCause, QuotedRow
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.visits import LogNext, Missing, Visit, Walked, WalkedTree
-    from stabtree.diagnosis.whole.near import Near
+    from stabtree.facts.batches import Replay
     from stabtree.facts.registry import Param
-    from stabtree.facts.replay import Replay
     from stabtree.run import Run
-    from stabtree.tree.model import Leaf, Section, Severity, Tree
+    from stabtree.tree.model import Cause, Leaf, Question, Section, Severity, Tree
+
 
 MAX_FIXES = 3
 
@@ -238,3 +241,275 @@ def _rendered(module: str, name: str) -> Any:
 def worst_first(incidents: Iterable[Incident]) -> list[Incident]:
     """Sort incidents by severity; equally severe ones keep their order."""
     return sorted(incidents, key=lambda item: -item.severity.rank)
+
+
+class Visit(Struct, frozen=True):
+    """One turn of the walk: the question, its answer, and who gave it (`data` or `person`)."""
+
+    question: Question
+    answer: Answer
+    given_by: str = "data"
+
+    @property
+    def target(self) -> str:
+        """The node to which the answer leads."""
+        return self.question.go.get(self.answer.verdict) or self.question.go[NO]
+
+
+class Missing(Struct, frozen=True):
+    """A question that the log could not answer, and what to log next time.
+
+    Attributes:
+        id: the question's id.
+        reason: why it has no answer.
+        metrics: the metrics and settings that the run lacks for it; empty where no log would help.
+        log: how to log them.
+        applies: whether the question has a meaning for this run at all.
+    """
+
+    id: str
+    reason: str
+    metrics: tuple[str, ...]
+    log: str
+    applies: bool = True
+
+
+class LogNext(Struct, frozen=True):
+    """Something to log next time, and what it would decide.
+
+    Attributes:
+        names: metrics, or settings to name in the manifest.
+        log: how to log them.
+        unlocks: ids of the questions and causes that it would answer.
+        decides: what of the findings it would settle, as `whether the cause is ...`.
+    """
+
+    names: tuple[str, ...]
+    log: str
+    unlocks: tuple[str, ...]
+    decides: tuple[str, ...] = ()
+
+
+class Walked(Struct, frozen=True):
+    """A section, whether it was walked, and why (not)."""
+
+    section: Section
+    walked: bool
+    why: str
+
+
+class WalkedTree(Struct, frozen=True):
+    """One of the trees that were put together, whether any of it was walked, and why (not)."""
+
+    name: str
+    title: str
+    walked: bool
+    why: str
+
+
+class CauseState(StrEnum):
+    """What the log says of a cause, strongest first."""
+
+    CONFIRMED = "confirmed"
+    LIKELY = "likely"
+    POSSIBLE = "possible"  # no log can test it, or what it needs is not known to hold
+    NOT_CONFIRMED = "not confirmed"  # tested, and the threshold was not reached
+    NOT_CHECKABLE = "not checkable"  # this log can't test it
+    RULED_OUT = "ruled out"  # the log speaks against it
+
+
+STRONG = (CauseState.CONFIRMED, CauseState.LIKELY)  # something in the log speaks for it
+WEAK = (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)  # it may be
+SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)  # it was tested, and nothing speaks for it
+
+
+class JudgedCause(Struct, frozen=True):
+    """A cause with what the log says of it.
+
+    Attributes:
+        cause: the cause, its fixes with the numbers of the run.
+        state: what the log says of it.
+        evidence: what speaks for it; of one that is ruled out, what speaks against it.
+        reason: why it was not tested, or not counted.
+        missing: the metrics that would test it.
+        odds: how many times likelier it is than a cause of which nothing is known.
+    """
+
+    cause: Cause
+    state: CauseState
+    evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
+    missing: tuple[str, ...] = ()
+    odds: float = 1.0
+
+
+class Decision(Struct, frozen=True):
+    """What to find out first, since causes with different fixes remain.
+
+    Attributes:
+        ask: the question, or the trial to run.
+        branches: what may come out of it, each with what to do then.
+        causes: the ids of the causes between which it decides; empty where the leaf asks it.
+    """
+
+    ask: str
+    branches: tuple[tuple[str, str], ...]
+    causes: tuple[str, ...] = ()
+
+
+class Fix(Struct, frozen=True):
+    """One thing to do.
+
+    Attributes:
+        text: what to do.
+        reason: the evidence that speaks for it; empty if none does beyond that of the finding itself.
+        conditional: whether it is of use only if a merely possible cause holds.
+        cause: the id of the cause that it is for; empty where it is the leaf's.
+    """
+
+    text: str
+    reason: str = ""
+    conditional: bool = False
+    cause: str = ""
+
+
+class Happening(Struct, frozen=True):
+    """One thing that happened around the onset of the worst finding.
+
+    Attributes:
+        step: when.
+        metric: the series.
+        text: what it did, with its numbers.
+        first: whether it alone moved before all others.
+        unit: what `step` counts: `step`, or `row`.
+    """
+
+    step: int
+    metric: str
+    text: str
+    first: bool = False
+    unit: str = "step"
+
+    @property
+    def sentence(self) -> str:
+        """The series and what it did."""
+        if self.metric in self.text:
+            return self.text
+        return f"{self.metric} {self.text}"
+
+
+class QuotedRow(Struct, frozen=True):
+    """A row of the log that shows an incident.
+
+    Attributes:
+        step: its step.
+        what: `last good`, `onset`, `worst` or `end`.
+        values: what was logged there, by metric; None for a NaN.
+    """
+
+    step: int
+    what: str
+    values: Mapping[str, float | None]
+
+
+class Accepted(Struct, frozen=True):
+    """Why a finding does not count, though nobody ignores its leaf: it is known.
+
+    Attributes:
+        reason: why it is accepted, in the user's words; may be empty.
+        since: since when, in the user's words; may be empty.
+        source: the file that accepts it.
+    """
+
+    reason: str = ""
+    since: str = ""
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """The sentence that every output shows.
+
+        >>> Accepted("the loader is being fixed", "March", "base.json").text
+        'known since March, the loader is being fixed (base.json)'
+        """
+        known = "" if self.reason else "known"
+        if self.since:
+            known = f"known since {self.since}"
+        return f"{', '.join(filter(None, [known, self.reason]))} ({self.source})"
+
+
+def check_ignored(tree: Tree, leaves: Iterable[str]) -> None:
+    """Check that the leaves to ignore exist.
+
+    Raises:
+        StabtreeError: for one that the tree does not have.
+    """
+    for id_ in leaves:
+        if id_ in tree.leaves:
+            continue
+        hint = "the report and --json name them"
+        findings = [leaf.id for leaf in tree.leaves.values() if leaf.of == id_]
+        if findings:
+            hint = f"the findings of {id_} are {', '.join(findings)}"
+        problem = f"no finding is called {clean(id_, 60)!r}{near(id_, tree.leaves)}"
+        raise StabtreeError(problem, where="--ignore", hint=hint)
+
+
+class Near(Struct, frozen=True):
+    """A question whose answer came near to its limit.
+
+    Attributes:
+        visit: the question with its answer.
+        leaf: the leaf that it would have led to.
+        p: how likely an engineer would call the run faulty in this way.
+    """
+
+    visit: Visit
+    leaf: Leaf
+    p: float
+
+    @property
+    def strength(self) -> float:
+        """How far it is from the limit, in doublings; below 0."""
+        return self.visit.answer.strength or 0.0
+
+    @property
+    def as_visit(self) -> Visit:
+        """The visit as if the limit had been reached, headed by what that would have meant."""
+        answer = self.visit.answer
+        brief = self.leaf.title[:1].lower() + self.leaf.title[1:]
+        first = replace(answer.evidence[0], brief=brief)
+        return replace(self.visit, answer=replace(answer, verdict=answer.near, evidence=(first, *answer.evidence[1:])))
+
+
+def near_facts(tree: Tree, visits: Iterable[Visit]) -> tuple[Near, ...]:
+    """Return what came near to an alarm, the likeliest first.
+
+    Args:
+        tree: the tree.
+        visits: all questions that were asked.
+    """
+    found = [near for visit in visits if (near := _near(tree, visit)) is not None]
+    return tuple(sorted(found, key=attrgetter("p"), reverse=True))
+
+
+def _near(tree: Tree, visit: Visit) -> Near | None:
+    answer, question = visit.answer, visit.question
+    if answer.strength is None or answer.strength >= 0 or not answer.evidence:
+        return None
+    leaf = tree.leaves.get(question.go.get(answer.near, ""))
+    if leaf is None or not leaf.severity.is_alarm:
+        return None
+    known = calibrations()
+    p = known.likelihood(question.id, answer.strength)
+    return Near(visit, leaf, p) if p >= known.near else None
+
+
+def asking(leaf: Leaf, facts: Sequence[Near]) -> Leaf:
+    """Return a leaf that quotes what came near, with the questions that decide as its first fixes."""
+    first = (f"{near.visit.question.ask} If so: {near.leaf.fixes[0]}" for near in facts)
+    seen = facts[0].visit.answer.evidence[0]
+    quoted = seen.text
+    if not (seen.metric and quoted.startswith(seen.metric)):
+        quoted = quoted[:1].upper() + quoted[1:]
+    return replace(leaf, why=f"{quoted}. {leaf.why}", fixes=(*first, *leaf.fixes))

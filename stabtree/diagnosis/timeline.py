@@ -13,7 +13,7 @@ from stabtree.common.lazy import Later, np
 from stabtree.common.passes import row_of
 from stabtree.common.stats import median
 from stabtree.common.text import counting
-from stabtree.diagnosis.judged import STRONG, Happening, QuotedRow
+from stabtree.diagnosis.result import STRONG, Happening, QuotedRow
 from stabtree.facts.movers import LOST
 from stabtree.metrics.role import describe_name
 

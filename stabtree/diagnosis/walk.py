@@ -9,16 +9,24 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN, Answer, Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import Later
-from stabtree.diagnosis.missing import deciding_settings, log_next, unanswered
-from stabtree.diagnosis.result import Diagnosis, Incident, worst_first
+from stabtree.diagnosis.missing import (
+    deciding_settings,
+    earned,
+    lacking_for_ok,
+    log_next,
+    setting_notes,
+    too_few,
+    unanswered,
+    walked,
+    walked_trees,
+    with_faults,
+    worth_saying,
+)
+from stabtree.diagnosis.result import Diagnosis, Incident, near_facts, worst_first
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
-from stabtree.diagnosis.whole.coverage import lacking_for_ok, walked, walked_trees, with_faults
-from stabtree.diagnosis.whole.earned import earned, too_few, worth_saying
-from stabtree.diagnosis.whole.near import near_facts
-from stabtree.diagnosis.whole.settings import setting_notes
-from stabtree.facts.reading import Reading
+from stabtree.facts.batches import Replay
+from stabtree.facts.progress import Reading
 from stabtree.facts.registry import any_floats
-from stabtree.facts.replay import Replay
 from stabtree.run import CONFIG, Run
 from stabtree.tree.model import Severity
 
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stabtree.common.faults import Fault
-    from stabtree.diagnosis.visits import LogNext, Missing, Visit
+    from stabtree.diagnosis.result import LogNext, Missing, Visit
     from stabtree.diagnosis.walker import Ask, Overrides
     from stabtree.facts.registry import Facts
     from stabtree.tree.model import Leaf, Question, Tree

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
-from stabtree.diagnosis.ignored import check_ignored
 from stabtree.diagnosis.person import (
     answered_visit,
     check_answers,
@@ -20,7 +19,7 @@ from stabtree.diagnosis.person import (
     setting_of,
     with_setting,
 )
-from stabtree.diagnosis.visits import Visit
+from stabtree.diagnosis.result import Visit, check_ignored
 from stabtree.facts import facts_of
 from stabtree.predicates import predicate_named
 from stabtree.tree.model import Question
@@ -28,7 +27,7 @@ from stabtree.tree.overrides import apply_overrides
 from stabtree.tree.params import find_node, plain_params, resolved
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.visits import Walked
+    from stabtree.diagnosis.result import Walked
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Tree

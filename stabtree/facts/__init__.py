@@ -16,20 +16,12 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 _NAMES = {
-    "batches": "batches",
+    "batches": "batches monitor seam",
     "checkpoints": "checkpoints",
-    "curve.levels": "levels",
-    "curve.rise": "rise",
-    "loss_break": "loss_break",
-    "movers": "movers",
-    "progress": "progress",
-    "rate": "rate",
-    "reading": "reading",
-    "replay": "monitor",
-    "scale": "scale",
-    "seam": "seam",
+    "curve": "levels rise",
+    "movers": "loss_break movers",
+    "progress": "progress rate reading scale conditions context precision",
     "spike": "spike",
-    "who": "conditions context precision",
 }
 FACTS: Imported[Fact] = Imported(__name__, _NAMES)
 """By name, in no order: what one of them asks for is found first."""

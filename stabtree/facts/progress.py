@@ -1,25 +1,33 @@
-"""Whether the log shows that a run got better: by its outcome, else by a loss seen from its beginning."""
+"""Who a run is, how it is read, and how its loss, rate and scale progress."""
 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.answer import Answer, Evidence
-from stabtree.common.figures import figure
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, Answer, Evidence
+from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.shared import TREND_Z
-from stabtree.common.stats import MEDIAN_ERROR
-from stabtree.facts.registry import fact, finite
+from stabtree.common.passes import broken_rows, changes, rows_before
+from stabtree.common.shared import SHARE_SOME, TREND_Z
+from stabtree.common.stats import MEDIAN_ERROR, median
+from stabtree.facts.registry import Unknown, fact, finite, highest, lowest
+from stabtree.metrics.metric import Role
+from stabtree.metrics.role import describe_name
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.common.lazy import Floats
-    from stabtree.context.model import Context
+    from stabtree.common.files import UnreadKind
+    from stabtree.common.lazy import Floats, Ints
+    from stabtree.context.conditions import Conditions
+    from stabtree.context.model import Context, Known
     from stabtree.profile import Profile
     from stabtree.run import Run, Series
+
 
 UNPROVEN = "unproven"
 MIN_ROWS = 3
@@ -134,3 +142,238 @@ def _is_sure(profile: Profile, gain: float, sign: int) -> bool:
 
 def _level_rows(profile: Profile) -> int:
     return max(MIN_ROWS, profile.rows // 20)
+
+
+class Rate(NamedTuple):
+    """How likely the rate is too high.
+
+    Attributes:
+        too_high: likely, possible or no.
+        evidence: what says so; only what is known, without a limit, where it is merely possible: it lies below that.
+        bar: what its optimizer hardly ever takes; an advised rate is below it.
+    """
+
+    too_high: str
+    evidence: tuple[Evidence, ...]
+    bar: float
+
+
+@fact()
+def rate(
+    run: Run,
+    loss: Series,
+    conditions: Conditions,
+    lr: Series | None = None,
+    *,
+    adam: float,
+    other: float,
+    least: float,
+    leap: float,
+) -> Rate | Unknown:
+    """Judge whether the rate is too high: by its value, or by a loss that it drove up at once.
+
+    The highest rate of the first quarter of the rows (a later one is the schedule's doing), or of all up to where the
+    loss breaks, else the configured one, above `adam` for the optimizers of the Adam family and above `other` for the
+    rest; or a loss that reaches `leap` times its first value in its first rows. Possible down to a twentieth of that
+    value, from `least` on for an unknown optimizer, and where no rate is known.
+    """
+    _, values = finite(loss)
+    early = values[: max(3, int(SHARE_SOME * len(values)))]
+    times = 0.0  # a loss without a finite value shows no leap
+    if len(values) and values[0] > 0:
+        times = float(np.clip(early.max() / values[0], -1e300, 1e300))
+    text = f"the loss reaches {as_factor(times)} its first value in its first {len(early):,} rows (limit {leap:g}×)"
+    jump = Evidence(text, "loss", (), times, leap)
+    rates = _rates(lr, loss) if lr is not None else values[:0]
+    known = run.setting("lr")
+    top: float | None = None
+    if len(rates):
+        top = float(rates.max())
+    elif isinstance(known, int | float):
+        top = float(known)
+    if top is None and not len(values):
+        return Unknown("no learning rate is known, and the loss has no finite value", ("lr",))
+    family = conditions.known["optimizer"]
+    bar = adam if family.get("adam") else other
+    if top is None and times <= leap:
+        return Rate(POSSIBLE, (Evidence("no learning rate is known", "lr"),), bar)
+    if top is None:
+        return Rate(LIKELY, (jump,), bar)
+    name = str(run.setting("optimizer") or "an unknown optimizer")
+    text = f"lr is at most {figure(top)} with {name}"
+    found = Evidence(f"{text}; above {bar:g} is far too high", "lr", (), top, bar)
+    if top > bar or times > leap:
+        return Rate(LIKELY, (found,) if top > bar else (jump,), bar)
+    if top > SHARE_SOME * bar or (not family and top >= least):
+        return Rate(POSSIBLE, (Evidence(text, "lr", (), top),), bar)
+    return Rate(NO, (found,), bar)
+
+
+def _rates(lr: Series, loss: Series) -> Floats:
+    """Return the rates that count: those of the first rows, or all up to where the loss breaks."""
+    steps, rates = finite(lr)
+    broken = broken_rows(loss)
+    end = rows_before(steps, loss.steps[broken[0]]) if len(broken) else len(rates) // 4
+    return rates[: max(3, end)]
+
+
+# How a scaler works: it doubles or halves. These bounds lie between the factors 1/2, 1 and 2, for a logged mean.
+ROSE, FELL = 1.5, 0.75
+# The smallest normal number of fp32, in which a scaler keeps its scale: below it a fall is the end of the format.
+SMALLEST = 2.0**-126  # no limit
+
+
+class ScaleHistory(NamedTuple):
+    """What the loss scale did: how often it rose and fell, and its extremes.
+
+    `clean_steps` is the median wait before a rise, `net_halvings` what the second half of the run lost on balance,
+    `fall_step` where the fall to the lowest value began. Falls below `SMALLEST` are not counted.
+    """
+
+    drops: int
+    rises: int
+    first: float
+    last: float
+    lowest: float
+    highest: float
+    lowest_step: int
+    first_drop: int
+    fall_step: int
+    clean_steps: int | None
+    net_halvings: float
+
+
+@fact()
+def scale(loss_scale: Series) -> ScaleHistory | Unknown:
+    """Find the loss scale's history; unknown for a placeholder: under two values, none above 0, or 1 throughout."""
+    steps, values = finite(loss_scale)
+    if len(values) < 2 or highest(loss_scale) <= 0 or lowest(loss_scale) == highest(loss_scale) == 1:
+        return Unknown("the loss scale is logged as a placeholder or only once", ("loss_scale",))
+    moves = changes(values, np.not_equal) - 1  # few: most steps leave the scale as it is
+    before, after = np.maximum(values[moves], SMALLEST), np.maximum(values[moves + 1], SMALLEST)
+    ratio = after / np.where(values[moves] == 0, np.nan, before)
+    rises, drops = moves[ratio > ROSE], moves[ratio < FELL]
+    marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
+    waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
+    low = int(np.argmin(values)) if len(moves) else 0
+    middle, last = (max(float(values[row]), SMALLEST) for row in (len(values) // 2, -1))
+    return ScaleHistory(
+        drops=len(drops),
+        rises=len(rises),
+        first=float(values[0]),
+        last=float(values[-1]),
+        lowest=float(values[low]),
+        highest=highest(loss_scale),
+        lowest_step=int(steps[low]),
+        first_drop=int(steps[drops[0] + 1]) if len(drops) else int(steps[0]),
+        fall_step=_fall_step(steps, values[: low + 1], moves[moves < low]),
+        clean_steps=int(median(np.asarray(waits))) if waits else None,
+        net_halvings=float(np.log2(middle / last)),
+    )
+
+
+def _fall_step(steps: Ints, values: Floats, moves: Ints) -> int:
+    """Return the step at which the fall to the last value began, the lowest: after it the scale did not rise.
+
+    Args:
+        steps: the steps of all rows.
+        values: the rows up to the lowest.
+        moves: those of them after which the scale is another, int64 (m,).
+    """
+    rises = np.flatnonzero(values[moves + 1] > values[moves])
+    falls = moves[rises[-1] + 1 :] if len(rises) else moves
+    return int(steps[falls[0] + 1]) if len(falls) else int(steps[len(values) - 1])
+
+
+@fact()
+def context(run: Run) -> Context:
+    """Find out who the run is."""
+    from stabtree.context.find import who_of
+
+    return who_of(run)
+
+
+@fact()
+def precision(run: Run) -> Known[str]:
+    """Find out in which precision the run trains."""
+    from stabtree.context.signs import precision_of
+
+    return precision_of(run)
+
+
+@fact()
+def conditions(run: Run, context: Context, precision: Known[str]) -> Conditions:
+    """Find which conditions of causes the run meets."""
+    from stabtree.context.conditions import conditions_of
+
+    return conditions_of(run, context, precision)
+
+
+# A verdict rests on these; a section whose own metric was misread reports it itself.
+JUDGED = ("step", "loss", "grad_norm")
+OUTCOMES = frozenset((Role.LOSS, Role.HELD_OUT_LOSS, Role.REWARD, Role.QUALITY))
+_VALUE = re.compile(
+    r"(?<![\w.])([a-z][\w/.-]{0,60}) ?[:=]\s?([-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf))(?!\w|\.\d)", re.IGNORECASE
+)
+
+
+class Reading(NamedTuple):
+    """How many lines of the log were read and left unread, and why those read do not represent the run, if so."""
+
+    read: int
+    unread: int
+    misread: str
+
+
+@fact()
+def reading(run: Run, *, unread_share: float = shared.SHARE_SOME) -> Reading:
+    """Judge whether what was read represents the run: at most `unread_share` of its lines or of a series is misread."""
+    unread = sum(source.skipped_count for source in run.sources)
+    read = sum(source.rows for source in run.sources)
+    problems = [
+        *_lines(read, unread, unread_share),
+        *_damaged(run, unread_share),
+        *_cells(run, unread_share),
+        *_kinds(run),
+    ]
+    return Reading(read, unread, " and ".join(problems[:2]))
+
+
+def _lines(read: int, unread: int, share: float) -> Iterator[str]:
+    if unread > share * read:
+        yield f"{unread:,} of {read + unread:,} lines could not be read"
+
+
+def _damaged(run: Run, share: float) -> Iterator[str]:
+    worst = max((source.lost_share for source in run.sources), default=0.0)
+    if worst > share:
+        yield f"{worst:.0%} of its bytes are damaged"
+
+
+def _cells(run: Run, share: float) -> Iterator[str]:
+    for source in run.sources:
+        for use in source.columns:
+            if use.metric in JUDGED and use.misread > share * max(use.filled, use.misread):
+                what = "steps" if use.metric == "step" else f"values of {use.metric}"
+                named = f" (column {use.name})" if use.name != use.metric else ""
+                yield f"{use.misread:,} of {max(use.filled, use.misread):,} {what}{named} are not what was logged"
+
+
+def _kinds(run: Run) -> Iterator[str]:
+    """Yield the lines that hold a loss, a reward or a quality, were not read, and are as many as half of the rows."""
+    for source in run.sources:
+        for kind in source.unread:
+            if not kind.harmless and kind.count >= max(shared.ROWS_SHORT, shared.SHARE_HALF * source.rows):
+                yield from _unread_outcomes(run, kind)
+
+
+def _unread_outcomes(run: Run, kind: UnreadKind) -> Iterator[str]:
+    """Yield that lines of a kind were not read, if they hold an outcome whose value was not read elsewhere."""
+    for name, value in _VALUE.findall(kind.example):
+        if describe_name(name).role in OUTCOMES and not _was_read(run, float(value)):
+            yield f"{kind.count:,} lines with {name}, the first is line {kind.line:,}, were not read"
+            return
+
+
+def _was_read(run: Run, value: float) -> bool:
+    return any(bool(np.any(series.values == value)) for series in (*run.series.values(), *run.others.values()))

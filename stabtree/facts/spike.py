@@ -1,26 +1,408 @@
-"""The spike that decides: the one of a run's excursions that all of section 2 is about."""
+"""The spike of a run that all questions speak of, and the search for it."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.figures import deviations
 from stabtree.common.lazy import np
-from stabtree.common.passes import rows_before, rows_upto
+from stabtree.common.passes import remembered, rows_before, rows_upto
 from stabtree.common.shared import ROWS_SHORT
-from stabtree.common.stats import interval, median, span
+from stabtree.common.stats import NORMAL_99, change_noise, interval, median, quantiles, running_medians, span
 from stabtree.common.strength import FARTHEST, TINY, above
 from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
-from stabtree.facts.spikes.params import SpikeSearchParams
-from stabtree.facts.spikes.search import find
+from stabtree.facts.scores import (
+    NO_SPREAD,
+    RELATIVE_RESOLUTION,
+    SpikeSearchParams,
+    Tail,
+    height_for,
+    scores,
+    shifts,
+    t_tail,
+    upper_tail,
+)
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
-    from stabtree.facts.spikes.excursions import Excursion, Search
+    from stabtree.facts.scores import Scores
     from stabtree.run import Run, Series
+
+
+class Excursion(Struct, frozen=True):
+    """One excursion of the loss.
+
+    Attributes:
+        step: first step above the threshold.
+        peak_step: step of its highest value; `peak` is that value.
+        height_sigma: the first step's height over `mean` in units of `sigma`, or the peak's if higher.
+        mean: mean of the window before it.
+        sigma: standard deviation of the window before it.
+        expected: how many steps this high chance allows over the whole run.
+        recovered_step: first step at which it was back, None if it never was.
+        last_good_step: the logged step before it.
+        shift_sigma: how far the median of the rows from it on is above `mean` where the level shifts; else 0.
+    """
+
+    step: int
+    peak_step: int
+    peak: float
+    height_sigma: float
+    mean: float
+    sigma: float
+    expected: float
+    recovered_step: int | None
+    last_good_step: int
+    shift_sigma: float = 0.0
+
+
+class Search(Struct, frozen=True):
+    """All spikes of a run, with what the search looked at.
+
+    Attributes:
+        spikes: in order of step.
+        rows: the window in rows; `widened` says that it spans more steps than asked for.
+        judged: how many steps had a full window before them.
+        highest: the highest score of all and its step, for explaining a no.
+        bar: the score from which a step counted.
+        expected: how many steps as high as the highest chance allows.
+    """
+
+    spikes: tuple[Excursion, ...]
+    rows: int
+    widened: bool
+    judged: int
+    highest: float
+    highest_step: int
+    bar: float
+    expected: float = 1.0
+
+
+class Bounds(Struct, frozen=True):
+    """Where an excursion begins, peaks and ends, in rows.
+
+    Attributes:
+        row: its first row.
+        peak: that of its highest value.
+        back: the first row at which it was back, None if it never was.
+        end: the row after its last one.
+    """
+
+    row: int
+    peak: int
+    back: int | None
+    end: int
+
+
+def bounds(values: Floats, row: int, level: float, rows: int) -> Bounds:
+    """Return the bounds of the excursion from a row to where `rows` rows are back at a level in their median."""
+    back = first_below(values, row + 1, level, rows)
+    end = back if back is not None else len(values)
+    return Bounds(row, row + int(np.argmax(values[row:end])), back, end)
+
+
+def excursion(
+    steps: Ints,
+    values: Floats,
+    extent: Bounds,
+    *,
+    mean: float,
+    sigma: float,
+    height_sigma: float,
+    expected: float,
+    shift_sigma: float = 0.0,
+) -> Excursion:
+    """Return the excursion with these bounds; the other arguments are its own attributes."""
+    return Excursion(
+        step=int(steps[extent.row]),
+        peak_step=int(steps[extent.peak]),
+        peak=float(values[extent.peak]),
+        height_sigma=height_sigma,
+        mean=mean,
+        sigma=sigma,
+        expected=expected,
+        recovered_step=int(steps[extent.back]) if extent.back is not None else None,
+        last_good_step=int(steps[extent.row - 1]),
+        shift_sigma=shift_sigma,
+    )
+
+
+def first_below(values: Floats, start: int, level: float, rows: int) -> int | None:
+    """Return the first row from `start` on that is at or below a level, and so is the median of `rows` rows from it."""
+    size = 16  # most spikes are back within a few rows; the look ahead doubles for those that are not
+    while start < len(values):
+        part = values[start : start + size + rows - 1]
+        if len(part) < rows:
+            return None
+        levels = part if rows == 1 else running_medians(part, rows)
+        below = np.flatnonzero((levels <= level) & (part[: len(levels)] <= level))
+        if len(below):
+            return start + int(below[0])
+        start += len(levels)
+        size *= 2
+    return None
+
+
+@remembered
+def rarity(series: Series, step: int, params: SpikeSearchParams, apart: bool = True) -> float:
+    """Return how many rows of the whole run the series' own noise puts as high as the highest around a step.
+
+    Args:
+        series: the series.
+        step: the step.
+        params: how spikes are searched for.
+        apart: whether many spikes of the series are no noise of its own.
+    """
+    steps, values = finite(series)
+    rows = params.rows(series)
+    if len(values) < rows + 3:
+        return float("inf")
+    first = params.first(steps, rows)
+    at = int(np.searchsorted(steps, step)) - first
+    if not 0 <= at < len(values) - first:
+        return float("inf")
+    scored = scores(series, rows, first, True, apart)
+    near = scored.heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
+    return upper_tail(scored.noise, rows).expected(float(near.max()))
+
+
+@remembered
+def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
+    """Return how many rows as high as the spike's highest chance allows, however heavy the tail of the run's noise.
+
+    Of a shift, how many stretches as high. The more pessimistic of two tails: the exponential one of `Tail`, and a
+    power law through the highest hundredth of the rows outside of the spike (Hill 1975); where that is no more than two
+    rows, through the normal 99th percentile with the exponent `tail_exponent`, the median of the labelled healthy runs.
+    """
+    steps, _ = finite(loss)
+    if params.short(loss):
+        return top.expected
+    rows = params.rows(loss)
+    begin = params.first(steps, rows)
+    scored = scores(loss, rows, begin, True)
+    heights = scored.heights
+    first = int(np.searchsorted(steps, top.step)) - begin
+    end = len(heights)
+    if top.recovered_step is not None:
+        end = max(int(np.searchsorted(steps, top.recovered_step)) - begin, first + 1)
+    height = float(heights[first:end].max())
+    many = len(scored.noise) < len(heights)
+    others = scored.noise if many else np.delete(heights, slice(first, end))
+    base, exponent = _power_law(others, params.tail_exponent)
+    tail = upper_tail(scored.noise, rows)
+
+    def allowed(at: float) -> float:
+        return max(tail.expected(at), float(len(others) / 100 * (max(at, base) / base) ** -exponent))
+
+    single = allowed(height)
+    if not top.shift_sigma:
+        return single
+    return min(single, in_a_row(allowed(top.shift_sigma), len(heights), params))
+
+
+def _power_law(heights: Floats, usual: float) -> tuple[float, float]:
+    """Return the height that a hundredth of the rows exceeds, and the exponent of the power law beyond it."""
+    count = len(heights) // 100
+    if count < 3:
+        own = quantiles(heights, 0.99)[0] if len(heights) else NORMAL_99
+        return max(own, NORMAL_99), usual
+    highest = np.partition(heights, -count - 1)[-count - 1 :]
+    # A loss that falls has no row far above the mean before it: below one sigma there is no tail to read.
+    base = max(float(highest.min()), 1.0)
+    spread = float(np.log(np.maximum(highest, base) / base).sum()) / count
+    return base, 1 / max(spread, 1e-3)
+
+
+def in_a_row(single: float, rows: int, params: SpikeSearchParams) -> float:
+    """Return how often `single` high rows of all fill the greater half of `level_rows` in a row by chance."""
+    half = (params.level_rows + 1) // 2
+    share = min(single / rows, 1.0)
+    return float(rows * math.comb(params.level_rows, half) * share**half)
+
+
+class Heights(NamedTuple):
+    """How far rows are above the highest of the few before them; all of (n,), 0 for the first two.
+
+    Attributes:
+        level: the highest of the rows before.
+        scatter: of the changes from row to row, over the square root of two.
+        height: over the level in units of the scatter; of a loss that is positive throughout, that of its
+            logarithm where it is smaller, since the scatter of such a loss shrinks with it.
+    """
+
+    level: Floats
+    scatter: float
+    height: Floats
+
+
+class ShortTail(NamedTuple):
+    """How many of `rows` chance puts above a height: a power law from the 99th percentile of normal noise on.
+
+    It is never thinner than Student's t, since few changes show their scatter badly.
+    """
+
+    rows: int
+    exponent: float
+
+    def expected(self, height: float) -> float:
+        """Return the number of rows above `height` to expect by chance."""
+        power = float((max(height, NORMAL_99) / NORMAL_99) ** -self.exponent) / 100
+        # A median deviation is as good as a standard deviation of a third of the changes.
+        return self.rows * max(power, t_tail(height, max((self.rows - 2) // 3, 1)))
+
+
+def find_short(steps: Ints, values: Floats, params: SpikeSearchParams) -> Search:
+    """Find the spikes of a log without windows; a single row that is back where it came from has healed."""
+    level, scatter, height = heights(values)
+    tail = ShortTail(len(values), params.tail_exponent)
+    top = int(np.argmax(height))
+    bar = max(height_for(tail.expected, params.chance), params.sigma)
+    found: list[Excursion] = []
+    row = 2
+    while row < len(values):
+        if height[row] <= bar:
+            row += 1
+            continue
+        mean = float(level[row])
+        extent = bounds(values, row, mean + params.back_sigma * scatter, 1)
+        highest = float(height[row : extent.end].max())
+        found.append(
+            excursion(
+                steps,
+                values,
+                extent,
+                mean=mean,
+                sigma=scatter,
+                height_sigma=highest,
+                expected=tail.expected(highest),
+            )
+        )
+        row = extent.end
+    highest = float(height[top])
+    return Search(
+        tuple(found), ROWS_SHORT, True, len(values) - 2, highest, int(steps[top]), bar, tail.expected(highest)
+    )
+
+
+def heights(values: Floats) -> Heights:
+    """Return the heights of the rows of a short log; a scatter below what its digits resolve is none."""
+    level, up, scatter = _above(values, RELATIVE_RESOLUTION * float(np.max(np.abs(values))))
+    if float(values.min()) > 0:
+        _, relative, _ = _above(np.log(values), RELATIVE_RESOLUTION)
+        up = np.minimum(up, relative)
+    return Heights(level, scatter, up)
+
+
+def _above(values: Floats, least: float) -> tuple[Floats, Floats, float]:
+    level = values.copy()
+    for row in range(2, len(values)):
+        level[row] = values[max(row - ROWS_SHORT, 0) : row].max()
+    scatter = max(change_noise(values), least, NO_SPREAD)
+    height = (values - level) / scatter
+    height[:2] = 0.0
+    return level, height, scatter
+
+
+@remembered
+def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -> Search:
+    """Search a loss series for spikes.
+
+    A step is above when it is more than `sigma` standard deviations over the mean of the `window_steps`
+    before it. With `chance` below 1 the deviation is that about the window's trend, and the step must be so
+    high that the upper tail of the run's own scores makes fewer than `chance` such steps expected. Steps up to the
+    recovery belong to one spike. Once found, the steps of a spike that healed are taken out of the windows
+    after it, where they would hide the next one. A rise that runs straight into the NaN at which the run ends
+    belongs to section 1 and is no spike, nor is one in the first rows after one of the `seams`, steps at which the
+    run was resumed.
+    """
+    steps, values = finite(loss)
+    if params.short(loss):
+        return find_short(steps, values, params)
+    rows = params.rows(loss)
+    widened = rows != max(1, round(params.window_steps / interval(steps)))
+    if len(values) < rows + 3:
+        return Search((), rows, widened, 0, 0.0, 0, params.sigma)
+    guarded = params.guarded
+    first = params.first(steps, rows)
+    scored = scores(loss, rows, first, guarded)
+    # The tail is that of the first scan: with the spikes taken out, their own flanks would stand out in it.
+    tail = upper_tail(scored.noise, rows)
+    bar = min(max(params.sigma, tail.height(params.chance)), 1e300) if guarded else params.sigma
+    scan = _scan(steps, scored, tail, bar, params)
+    healed = [spike for spike in scan.spikes if spike.recovered_step is not None]
+    if healed:
+        scan = _scan(steps, _without(steps, scored, healed), tail, bar, params)
+    if not np.isfinite(loss.values[-1]):
+        last = int(steps[-1]) - params.window_steps
+        scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
+    spikes = tuple(spike for spike in scan.spikes if not _at_seam(steps, spike.step, seams))
+    return replace(scan, widened=widened, spikes=spikes)
+
+
+def _at_seam(steps: Ints, step: int, seams: tuple[int, ...]) -> bool:
+    """Return whether a step is among the first rows after a seam."""
+    return any(
+        0 <= int(np.searchsorted(steps, step)) - int(np.searchsorted(steps, seam)) < ROWS_SHORT for seam in seams
+    )
+
+
+def _without(steps: Ints, scored: Scores, healed: list[Excursion]) -> Scores:
+    """Return the scores with each healed spike replaced by the rows before it, so that the scatter is the run's own."""
+    level, rows = scored.values.copy(), scored.windows.rows
+    for spike in healed:
+        back = spike.recovered_step if spike.recovered_step is not None else spike.step
+        start, end = (int(np.searchsorted(steps, step)) for step in (spike.step, back))
+        level[start:end] = np.resize(level[start - rows : start], end - start)
+    return scored.against(level)
+
+
+def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSearchParams) -> Search:
+    """Find all excursions above `bar` and all shifts; healed are those whose median of `ROWS_SHORT` rows is back."""
+    values, first, heights = scored.values, scored.first, scored.heights
+    top, back_rows = int(np.argmax(heights)), ROWS_SHORT if params.guarded else 1
+    found: list[Excursion] = []
+    shifted = shifts(scored, params)
+    # Twice in it does no harm, and `np.union1d` imports masked arrays.
+    hits = np.sort(np.concatenate((np.flatnonzero(heights > bar), shifted.rows)))
+    mean, spread = scored.at(hits)
+    at = 0
+    while at < len(hits):
+        hit = int(hits[at])
+        m, s, shift = float(mean[at]), float(spread[at]), shifted.at(hit)
+        extent = bounds(values, hit + first, m + params.back_sigma * s, back_rows)
+        expected = tail.expected(shift or float(heights[hit]))
+        found.append(
+            excursion(
+                steps,
+                values,
+                extent,
+                mean=m,
+                sigma=s,
+                height_sigma=(float(values[extent.peak]) - m) / s,
+                expected=in_a_row(expected, len(heights), params) if shift else expected,
+                shift_sigma=shift,
+            )
+        )
+        at = int(np.searchsorted(hits, extent.end - first))
+    highest = float(heights[top])
+    return Search(
+        tuple(found),
+        scored.windows.rows,
+        False,
+        len(heights),
+        highest,
+        int(steps[first + top]),
+        bar,
+        tail.expected(highest),
+    )
 
 
 class Spike(NamedTuple):

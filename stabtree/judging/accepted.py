@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.text import clean
-from stabtree.diagnosis.ignored import Accepted
+from stabtree.diagnosis.result import Accepted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

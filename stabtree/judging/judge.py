@@ -83,7 +83,7 @@ class Judging(Struct, frozen=True):
 
     def judged(self, run: Run, tree: Tree, asker: Asker | None = None) -> Diagnosis:
         """Diagnose a run with a given tree; otherwise as `diagnosed`."""
-        from stabtree.diagnosis.ignored import check_ignored
+        from stabtree.diagnosis.result import check_ignored
         from stabtree.diagnosis.walk import diagnose
         from stabtree.judging.accepted import Accepting
 

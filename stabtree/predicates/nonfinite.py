@@ -1,24 +1,32 @@
-"""Section 1: is the loss NaN or infinite, and in which precision did the run train?"""
+"""Values that are not finite: where they begin, and what they come from."""
 
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import row_of
-from stabtree.common.stats import stretches
-from stabtree.common.strength import FARTHEST, whether
-from stabtree.facts.loss_break import last_finite_before
-from stabtree.facts.registry import Absent, seen
-from stabtree.facts.replay import broken_ranks
-from stabtree.predicates.registry import predicate
-from stabtree.run import PRECISIONS
+from stabtree.common.passes import broken_rows, row_of, rows_before, rows_upto
+from stabtree.common.shared import ROWS_SHORT, SHARE_MOST
+from stabtree.common.stats import interval, stretches
+from stabtree.common.strength import FARTHEST, above, whether
+from stabtree.common.text import in_words
+from stabtree.facts.batches import broken_ranks
+from stabtree.facts.movers import last_finite_before
+from stabtree.facts.registry import Absent, finite, seen
+from stabtree.metrics.metric import Role
+from stabtree.metrics.role import describe_name
+from stabtree.predicates.registry import Count, Groups, predicate
+from stabtree.predicates.traces import gradient_outlives
+from stabtree.run import PRECISIONS, WIDE
 
 if TYPE_CHECKING:
+    from stabtree.context.conditions import Conditions
     from stabtree.context.model import Known
-    from stabtree.facts.loss_break import Break
+    from stabtree.facts.movers import Break
     from stabtree.run import Gap, Run, Series
 
 
@@ -199,3 +207,378 @@ def only_eval_breaks(loss: Series, eval_loss: Series) -> Answer:
     )
     strength = whether(0 < len(eval_loss) == broken and not bad and len(loss) > 0)
     return measured(strength, (found,), onset_step=int(eval_loss.steps[0]) if len(eval_loss) else None)
+
+
+GRADIENT = "The gradient"
+CROSS_ENTROPY = {"task": ("language-model", "classification", "segmentation"), "precision": ("fp32",)}
+FP16_MAX = 65504.0  # no limit: IEEE 754 binary16
+
+
+@predicate(source="phase19 Q1.3", labels=("layer", "logger", "backward", "forward"), sets="nan_begins")
+def nan_origin(
+    loss: Series,
+    loss_break: Break,
+    conditions: Conditions,
+    grad_norm: Series | None = None,
+    activation_finite: Groups | None = None,
+    activation_max: Groups | None = None,
+    eval_loss: Series | None = None,
+    *,
+    exploding_factor: float,
+    sparse_steps: int,
+    outlive_rows: Count = ROWS_SHORT,
+    outlive_share: float = SHARE_MOST,
+) -> Answer:
+    """Where did the NaN begin: in a layer, in the forward pass, in the backward pass, or in the logger alone?
+
+    With per-layer columns: the first layer, in logging order, whose output broke no later than the loss.
+    Else the order of events: `backward` when grad_norm broke before the loss, or when grad_norm or the loss
+    was above `exploding_factor` times its usual state right before the break; `logger` where the gradient stays
+    finite ever after (`gradient_outlives`) and no evaluation breaks; `forward` when grad_norm was ordinary up to the
+    last finite loss.
+    Logged every `sparse_steps` or more, as the mean of several steps, or after clipping (the same value row
+    after row), an ordinary grad_norm proves nothing.
+    Healthy labelled runs hardly reach 10 times their median grad_norm.
+    """
+    broke = loss_break
+    layer = _first_layer(activation_finite or {}, activation_max or {}, broke)
+    if layer:
+        return Answer("layer", (layer,), onset_step=layer.steps[0], last_good_step=broke.good_step)
+    if grad_norm is not None:
+        first = _grad_broke_first(grad_norm, broke)
+        if first and not (_averaged(conditions, loss) and _neighbours(loss, first.onset_step, broke.step)):
+            return first
+    for series, brief in ((grad_norm, GRADIENT), (loss, "The loss")):
+        found = _exploded(series, brief, broke, exploding_factor) if series is not None else None
+        if found:
+            return found
+    if grad_norm is not None:
+        alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
+        if alive.verdict == LIKELY and not _breaks_too(eval_loss, broke.step):
+            return Answer("logger", alive.evidence, onset_step=broke.step, last_good_step=broke.good_step)
+        if _averaged(conditions, loss):
+            text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
+            return unknown(text, "grad_norm")
+    return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps)
+
+
+def _averaged(conditions: Conditions, loss: Series) -> bool:
+    """Return whether a row of the loss is the mean of several steps."""
+    return bool(conditions.known["logging"].get("mean")) and interval(loss.steps) > 1
+
+
+def _neighbours(loss: Series, early: int | None, late: int) -> bool:
+    """Return whether at most one row of the loss lies between two steps: a mean may hide a NaN that long."""
+    return early is not None and int(((loss.steps >= early) & (loss.steps < late)).sum()) <= 1
+
+
+def _breaks_too(eval_loss: Series | None, step: int) -> bool:
+    """Return whether an evaluation from this step on is not finite: no logger's mean does that."""
+    return eval_loss is not None and not bool(np.isfinite(eval_loss.values[rows_before(eval_loss.steps, step) :]).all())
+
+
+def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
+    early = grad_norm.steps < broke.step
+    steps, values = grad_norm.steps[early], grad_norm.values[early]
+    good = np.flatnonzero(np.isfinite(values))
+    if not len(values) or np.isfinite(values[-1]) or not len(good):
+        return None
+    row = int(good[-1]) + 1
+    at = int(steps[row])
+    text = f"grad_norm is {name_of(float(values[row]))} from step {at:,} on, the loss from {broke.step:,} on"
+    found = (Evidence(text, "grad_norm", (at, broke.step), brief=GRADIENT),)
+    return Answer("backward", found, onset_step=at, last_good_step=int(steps[row - 1]))
+
+
+def _exploded(series: Series, brief: str, broke: Break, factor: float) -> Answer | None:
+    """Answer `backward` where a series was far above its usual state right before the break."""
+    name = series.metric
+    found = broke.rise_before(series)
+    if found is None or found[0] <= factor:
+        return None
+    ratio, usual = found
+    steps, values = finite(series)
+    below = np.flatnonzero((values <= factor * usual) & (steps < broke.step))
+    row = min(int(below[-1]) + 1 if len(below) else 0, len(steps) - 1)
+    at = int(steps[row])
+    text = f"{name} was {figure(ratio)}× its usual value when the loss broke, above {factor:g}× from step {at:,} on"
+    evidence = (Evidence(text, name, (at, broke.step), ratio, factor, brief),)
+    good = int(steps[row - 1]) if row else broke.good_step
+    return Answer("backward", evidence, onset_step=at, last_good_step=good, strength=above(ratio, factor))
+
+
+def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: float, sparse_steps: int) -> Answer:
+    """Answer `forward`, unless the log is too sparse to rule the backward pass out."""
+    if grad_norm is None:
+        return unknown(
+            "grad_norm was not logged, so forward and backward pass look alike", "grad_norm", "activation_finite"
+        )
+    rise = broke.rise_before(grad_norm)
+    steps, values = finite(grad_norm)
+    values = values[: rows_before(steps, broke.step)]
+    if rise is None:
+        return unknown(f"grad_norm has too few finite values before step {broke.step:,}", "grad_norm")
+    last = int(steps[: rows_before(steps, broke.step)][-1])
+    ordinary = f"{figure(values[-1], 4)} at step {last:,}, {figure(rise[0], 2)}× its usual value"
+    if interval(loss.steps) >= sparse_steps:
+        between = f"the {broke.step - last - 1:,} steps from there up to the break were not logged"
+        return unknown(f"grad_norm was ordinary ({ordinary}); {between}", "grad_norm")
+    recent = values[-broke.recovered_rows :]
+    if len(recent) >= ROWS_SHORT and float(np.ptp(recent)) <= 1e-6 * abs(float(recent[-1])):
+        return unknown(f"grad_norm is {figure(recent[-1], 4)} row after row: it is logged after clipping", "grad_norm")
+    text = f"grad_norm was ordinary up to the break: {ordinary}"
+    found = (Evidence(text, "grad_norm", (last, broke.step), rise[0], factor, name_of(broke.value)),)
+    return Answer("forward", found, onset_step=broke.step, last_good_step=broke.good_step)
+
+
+def _first_layer(flags: Groups, largest: Groups, broke: Break) -> Evidence | None:
+    """Return the first layer, in logging order, whose output broke at the earliest step at which any did.
+
+    Only breaks after the last finite loss count, and none that was logged later than the loss's own: by then
+    every layer is broken.
+    """
+    after = broke.good_step if broke.good_step is not None else -1
+    broken: list[tuple[int, int, str, str]] = []
+    for order, name in enumerate(dict.fromkeys([*flags, *largest])):
+        marks, tops = flags.get(name), largest.get(name)
+        steps = [int(s) for s in marks.steps[marks.values != 1]] if marks is not None else []
+        steps += [int(s) for s in tops.steps[~np.isfinite(tops.values)]] if tops is not None else []
+        inside = [step for step in steps if after < step <= broke.step]
+        if inside:
+            broken.append((min(inside), order, name, _top_before(tops, min(inside))))
+    if not broken:
+        return None
+    at, _, name, top = min(broken)
+    together = sum(start == at for start, *_ in broken)
+    text = f"{name} is the first layer, in logging order, whose output is not finite, at step {at:,}{top}"
+    text += f"; {together - 1} later layers follow in the same step" if together > 1 else ""
+    return Evidence(text, f"activation_finite/{name}", (at, broke.step))
+
+
+def _top_before(tops: Series | None, step: int) -> str:
+    if tops is None:
+        return ""
+    before = tops.values[(tops.steps < step) & np.isfinite(tops.values)]
+    return f" (largest value just before: {figure(before[-1], 4)})" if len(before) else ""
+
+
+@predicate(source="phase19 Q1.4", labels=("yes", "likely", "possible", "no"))
+def loss_became_infinite(loss: Series, loss_break: Break, conditions: Conditions, *, exploding_factor: float) -> Answer:
+    """Did an ordinary loss become infinite from one row to the next, as log(0) does?
+
+    Yes in a run that is known to compute a cross-entropy in fp32, where nothing else does that; likely where the format
+    is not known. No when the loss had been exploding before: then it overflowed. A NaN shows nothing, since 0·log(0) is
+    one too.
+    """
+    rise = loss_break.rise_before(loss)
+    if rise is not None and rise[0] > exploding_factor:
+        text = f"the loss was at {figure(rise[0])}× its usual value before it broke: it likely overflowed"
+        return Answer(NO, (Evidence(text, "loss", (loss_break.step,), rise[0], exploding_factor),))
+    if not np.isinf(loss_break.value):
+        text = f"the loss became NaN at step {loss_break.step:,}, which log(0) may or may not have made"
+        return Answer(POSSIBLE, (Evidence(text, "loss", (loss_break.step,)),))
+    text = f"an ordinary loss became {name_of(loss_break.value)} at step {loss_break.step:,}"
+    proved = conditions.fit(CROSS_ENTROPY) is True
+    return Answer(YES if proved else LIKELY, (Evidence(text, "loss", (loss_break.step,)),))
+
+
+@predicate(source="phase19 Q1.4")
+def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> Answer:
+    """Did the gradient of an embedding become infinite before the loss broke?
+
+    Needs `grad_norm/<group>` with a group whose name contains `emb`, `wte` or `wpe`.
+    """
+    names = [name for name in grad_norm if any(part in name.lower() for part in ("emb", "wte", "wpe"))]
+    if not names:
+        return unknown("no grad_norm/<group> of an embedding was logged", "grad_norm/<group>")
+    broke = None if isinstance(loss_break, Absent) else loss_break
+    largest = 0.0
+    for name in names:
+        series = grad_norm[name]
+        early = series.steps < broke.step if broke else np.ones(len(series), dtype=bool)
+        infinite = early & np.isinf(series.values)
+        if infinite.any():
+            step = int(series.steps[infinite][0])
+            text = f"grad_norm/{name} is infinite at step {step:,}, before the loss broke"
+            return Answer(YES, (Evidence(text, f"grad_norm/{name}", (step,)),))
+        usable = series.values[early & np.isfinite(series.values)]
+        largest = max(largest, float(usable.max(initial=0)))
+    text = f"the embedding's gradient norm is finite before the loss broke, at most {figure(largest, 4)}"
+    return Answer(NO, (Evidence(text, "grad_norm", (), largest),))
+
+
+@predicate(source="phase19 Q1.4; IEEE 754 binary16", labels=(YES, POSSIBLE, NO))
+def activation_overflow(
+    run: Run, loss_break: Break | Absent, activation_max: Groups | None = None, *, limit: float = FP16_MAX
+) -> Answer:
+    """Did a layer's output pass the largest fp16 number, up to the step at which the loss broke?
+
+    Unknown in bf16 and fp32, which hold numbers up to about 3e38; possible in fp16 where no activation was logged.
+    """
+    dtype = run.setting("dtype")
+    if dtype in WIDE:
+        return inapplicable(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
+    if not activation_max and dtype == "fp16":
+        text = f"the run is fp16, which ends at {limit:,.0f}; activation_max/<group> was not logged"
+        return Answer(POSSIBLE, (Evidence(text),), missing=("activation_max",))
+    if not activation_max:
+        return unknown("activation_max/<group> was not logged", "activation_max")
+    broke = None if isinstance(loss_break, Absent) else loss_break
+    peaks: dict[str, float] = {}
+    for name, series in activation_max.items():
+        early = series.values[: rows_upto(series.steps, broke.step)] if broke else series.values
+        usable = early[~np.isnan(early)]
+        if len(usable):
+            peaks[name] = float(usable.max())
+    if not peaks:
+        return unknown("activation_max holds no number", "activation_max")
+    name = max(peaks, key=lambda key: peaks[key])
+    peak, over = peaks[name], peaks[name] > limit
+    text = f"the largest activation is {figure(peak, 6)} in {name}, {'above' if over else 'below'} {limit:,.0f}"
+    observed = peak if np.isfinite(peak) else None
+    return Answer(YES if over else NO, (Evidence(text, f"activation_max/{name}", (), observed, limit),))
+
+
+@predicate(source="precision P11", labels=("data", "numerics", "gone", NO))
+def nan_returns(run: Run, loss: Series) -> Answer:
+    """Does the NaN come back at the same step when the run is run again?
+
+    `data`: the loss breaks at the same step in the run and its rerun, and on the same batch where batches were logged;
+    `numerics`: at another step or batch; `gone`: only one of them breaks; `no`: neither does. A rerun with another
+    configuration can't distinguish these.
+    """
+    other = run.rerun.get("loss") if run.rerun else None
+    if other is None:
+        return unknown("no rerun was given (--rerun), or it has no loss", "rerun")
+    here, there = _first_break(loss), _first_break(other)
+    if here is None and there is None:
+        return Answer(NO, (Evidence("the loss is finite in both runs", "loss", (), 0.0, 0.0),))
+    changed = run.trained_otherwise(run.rerun) if run.rerun else None
+    if changed:
+        return unknown(f"the rerun was trained otherwise ({in_words(changed)}): it shows nothing about chance", "rerun")
+    if here is None or there is None:
+        step = max(-1 if at is None else at for at in (here, there))  # one of them is None
+        where = f"at step {step:,} in the {'run' if there is None else 'rerun'} alone"
+        return Answer("gone", (Evidence(f"the loss breaks {where}", "loss", (step,)),))
+    batches = [_batch_at(run, here), _batch_at(run.rerun, there) if run.rerun else None]
+    known = None not in batches
+    same = here == there if not known else batches[0] == batches[1]
+    about = f", on {'the same batch' if batches[0] == batches[1] else 'different batches'}" if known else ""
+    text = f"the loss breaks at step {here:,} in the run and at step {there:,} in its rerun{about}"
+    found = (Evidence(text, "loss", (here, there)),)
+    return Answer("data" if same else "numerics", found, onset_step=here)
+
+
+def _first_break(loss: Series) -> int | None:
+    bad = np.flatnonzero(~np.isfinite(loss.values))
+    return int(loss.steps[bad[0]]) if len(bad) else None
+
+
+def _batch_at(run: Run, step: int) -> float | None:
+    batch = run.get("batch_id")
+    row = int(np.searchsorted(batch.steps, step)) if batch is not None else 0
+    if batch is None or row >= len(batch) or int(batch.steps[row]) != step or not np.isfinite(batch.values[row]):
+        return None
+    return float(batch.values[row])
+
+
+MEASURED, PASSING = "measured", "passing"
+# Questions of their own ask whether these are finite.
+ASKED = frozenset(("loss", "eval_loss", "grad_norm"))
+# What a step of training computes from the weights: after a NaN there, the weights are likely lost as well.
+COMPUTED = frozenset((Role.LOSS, Role.HELD_OUT_LOSS, Role.PART, Role.VALUE, Role.POLICY, Role.ENTROPY))
+COMPUTED |= {Role.GRADIENT, Role.NORM, Role.RATE}
+LOSSES = frozenset((Role.LOSS, Role.PART, Role.VALUE, Role.POLICY))
+NAMED = 3  # no limit
+
+
+class Finiteness(StrEnum):
+    """What becomes of a series that is not finite in some of its rows."""
+
+    FINITE = "finite"
+    UNDEFINED = "undefined"  # before its first value, or throughout
+    RETURNS = "returns"
+    LOST = "lost"
+
+
+def finiteness(series: Series) -> Finiteness:
+    """Return what becomes of a series.
+
+    It is lost where it is not finite from some row to its end, for longer than ever before: a rate without a case in
+    some of the rows is undefined there, and may be so in the last one.
+    """
+    if not len(broken_rows(series)):
+        return Finiteness.FINITE
+    spans = stretches(~np.isfinite(series.values))
+    begin, end = spans[-1]
+    if begin == 0:
+        return Finiteness.UNDEFINED
+    longest = max((end - begin for begin, end in spans[:-1]), default=0)
+    if end == len(series) and end - begin > longest:
+        return Finiteness.LOST
+    return Finiteness.RETURNS
+
+
+@predicate(
+    source="stabtree",
+    labels=(YES, MEASURED, PASSING, NO),
+    rule=(
+        "yes: a loss, a gradient, a norm, an entropy or a rate is not finite from some row to its end; measured: "
+        "another series; passing: a loss is not finite in some rows, and then is again"
+    ),
+)
+def series_breaks(run: Run) -> Answer:
+    """Does another series than the loss stop being finite?
+
+    Before its first finite value a series was not defined yet, and one that is no loss need not be defined in each row.
+    Not asked where the loss itself is lost, which Q1.1 judges.
+    """
+    loss = run.get("loss")
+    if loss is not None and len(loss) and not np.isfinite(loss.values[-1]):
+        return Answer(NO, (Evidence("the loss itself is not finite at its end", "loss"),))
+    verdicts: dict[str, list[Series]] = {}
+    for name, series in {**run.series, **run.others}.items():
+        verdicts.setdefault(broken_as(name, series), []).append(series)
+    for verdict in (YES, MEASURED, PASSING):
+        if verdict in verdicts:
+            return _found(verdict, sorted(verdicts[verdict], key=_first_step))
+    text = f"{len(verdicts.get(NO, ())):,} series end with a finite value, or never had one"
+    return Answer(NO, (Evidence(text),), strength=whether(False))
+
+
+def broken_as(name: str, series: Series) -> str:
+    """Return how a series breaks, as one of the verdicts of `series_breaks`: no where it need not be defined there."""
+    course, role = finiteness(series), describe_name(name).role
+    if name in ASKED or course in (Finiteness.FINITE, Finiteness.UNDEFINED):
+        return NO
+    if course is Finiteness.RETURNS:
+        return PASSING if role in LOSSES else NO
+    return YES if role in COMPUTED else MEASURED
+
+
+def _found(verdict: str, broken: list[Series]) -> Answer:
+    evidence = [_evidence(series) for series in broken[:NAMED]]
+    if len(broken) > NAMED:
+        evidence.append(Evidence(f"so do {len(broken) - NAMED} more series"))
+    first = broken[0]
+    onset = _first_step(first)
+    good = last_finite_before(first, int(np.searchsorted(first.steps, onset)))
+    return Answer(verdict, tuple(evidence), strength=whether(True), onset_step=onset, last_good_step=good)
+
+
+def _first_step(series: Series) -> int:
+    """Return the first step after its first finite value at which a series is not finite."""
+    sound = np.isfinite(series.values)
+    begin = int(np.argmax(sound))
+    return int(series.steps[begin + np.argmin(sound[begin:])])
+
+
+def _evidence(series: Series) -> Evidence:
+    name, step = series.metric, _first_step(series)
+    count = int(np.count_nonzero(~np.isfinite(series.values[rows_before(series.steps, step) :])))
+    value = name_of(float(series.values[row_of(series.steps, step)][0]))
+    text = f"{name} is {value} from step {step:,} on, in {count:,} of its {len(series):,} rows"
+    if np.isfinite(series.values[-1]):
+        last = int(series.steps[~np.isfinite(series.values)][-1])
+        return Evidence(f"{text}, and finite again after step {last:,}", name, (step,), float(count), 0.0, brief=name)
+    return Evidence(f"{text}, to its end", name, (step,), float(count), 0.0, brief=name)

@@ -15,8 +15,8 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median, stretches
 from stabtree.common.strength import above, below, weakest, whether
 from stabtree.facts.registry import finite, paired
-from stabtree.predicates.course.cross_entropy import LARGEST_VOCABULARY
 from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.start import LARGEST_VOCABULARY
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Ints

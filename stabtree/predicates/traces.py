@@ -1,30 +1,34 @@
-"""Traces that causes leave in a log: what is examined after a finding, to decide which cause made it.
-
-None of them raises an alarm, so their limits may be lower than those of a question: `likely` is the most they say.
-"""
+"""What a schedule and the whole course of a run leave in its log."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import rows_before, rows_upto
-from stabtree.common.stats import median
-from stabtree.common.strength import above, weakest, whether
-from stabtree.facts.registry import finite
+from stabtree.common.passes import never_falls, rows_before, rows_upto
+from stabtree.common.shared import ROWS_LONG
+from stabtree.common.stats import median, resolution, stretches
+from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
+from stabtree.facts.registry import finite, highest, highest_row, lowest
+from stabtree.facts.spike import Spike
 from stabtree.predicates.gradients import always_clipped
-from stabtree.predicates.metric.stays import stays_above
+from stabtree.predicates.metric import stays_above
 from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.facts.batches import Batches
-    from stabtree.facts.movers import Movers
-    from stabtree.facts.rate import Rate
-    from stabtree.facts.spike import Spike
+    from stabtree.facts.movers import Break, Movers
+    from stabtree.facts.progress import Rate
+    from stabtree.facts.registry import Absent, Unknown
     from stabtree.run import Run, Series
+
 
 # What the model does itself, before a loss that other data would raise at once.
 OURS = ("grad_norm", "weight_norm", "update_ratio")
@@ -227,3 +231,233 @@ def rises_to(run: Run, *, metric: str = "entropy", level: float, growth: float =
     text = f"{metric} goes from {figure(first)} to {figure(last)} (limit {growth:g}×)"
     found = (Evidence(text, metric, (), last, growth * first),)
     return Answer(YES, (*found, *answer.evidence)) if last > growth * first else Answer(NO, found, contrary=True)
+
+
+MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")
+STEPPED = ("step", "milestone", "piecewise")
+FIXED = 1e-3  # of the peak: a rate printed with four digits has not moved by less, and nothing is learned below it
+STEADY = 1.2  # a rate that had risen by more than this from the row before was warming up
+EARLY_ROWS = 3  # in which a warm-up at least doubles the rate
+
+
+@predicate(source="convergence O8 and O23", labels=("frozen", "early", "follows"), min_points=2)
+def schedule_followed(
+    run: Run,
+    lr: Series,
+    *,
+    min_fall: float,
+    early_share: float = shared.SHARE_HALF,
+    left_share: float = shared.SHARE_SOME,
+) -> Answer:
+    """Does the logged learning rate do what the configured schedule says?
+
+    `frozen`: the schedule should by now have lowered the rate by `min_fall` (a cosine does so after a tenth of its
+    way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: before
+    `early_share` of the planned steps the rate goes below a thousandth of its peak for good, or, where the schedule
+    moves to its end, to a floor below half of its peak, and stays for `left_share` of the plan at least: a
+    scheduler that is stepped more often than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the
+    configuration.
+    """
+    steps, values = finite(lr)
+    schedule = str(run.setting("lr_schedule") or "").lower()
+    planned, warmup = run.setting("max_steps"), run.setting("warmup_steps")
+    milestones = run.setting("lr_milestones")
+    if not schedule:
+        return unknown("the configuration names no lr_schedule", "lr_schedule")
+    begin = warmup if isinstance(warmup, int) else 0
+    last, peak = int(steps[-1]), float(values.max())
+    after = values[steps >= begin]
+    if len(after) < 3 or peak <= 0:
+        return unknown(f"lr has fewer than three rows after the warm-up of {begin:,} steps", "lr")
+    by: int | None = None
+    if any(word in schedule for word in STEPPED) and isinstance(milestones, tuple) and milestones:
+        by = milestones[0]
+    elif any(word in schedule for word in MOVES) and "constant" not in schedule and isinstance(planned, int):
+        by = begin + math.ceil((planned - begin) * math.acos(max(-1.0, 1 - 2 * min_fall)) / math.pi)
+    if by is not None and last > by and float(np.ptp(after)) <= FIXED * peak:
+        text = f"lr stays at {figure(after[-1])} from step {int(steps[steps >= begin][0]):,} to {last:,}, although the "
+        text += f"schedule is {schedule!r} and should have moved it by step {by:,}"
+        onset = int(steps[steps >= by][0])
+        found = (Evidence(text, "lr", (onset, last), float(np.ptp(after)) / peak, FIXED),)
+        return Answer("frozen", found, onset_step=onset, last_good_step=onset, strength=FARTHEST)
+    at = _ends(steps, values, schedule)
+    if isinstance(planned, int) and at is not None:
+        text = f"lr is down to {figure(values[-1], 2)}, from {figure(peak)}, at step {at:,} of {planned:,} planned, "
+        found = (Evidence(f"{text}and stays there", "lr", (at, last), at / planned, early_share),)
+        strength = weakest(below(at, early_share * planned), above(last - at, left_share * planned))
+        verdict = "early" if strength >= 0 else "follows"
+        return Answer(verdict, found, onset_step=at if strength >= 0 else None, strength=strength, near="early")
+    text = f"lr goes from {figure(after[0])} to {figure(after[-1])} after the warm-up, the schedule is {schedule!r}"
+    return Answer("follows", (Evidence(text, "lr", (int(steps[0]), last), float(np.ptp(after)) / peak, FIXED),))
+
+
+def _ends(steps: Ints, values: Floats, schedule: str) -> int | None:
+    """Return the step from which the rate is next to nothing, or at the floor of a schedule that should still move."""
+    if any(word in schedule for word in (*STEPPED, "cycl", "restart")):
+        return None  # may be this low early by design
+    peak, floor = float(values.max()), float(values[-1])
+    moves = any(word in schedule for word in MOVES) and "constant" not in schedule
+    low = values < FIXED * peak
+    if moves and floor < shared.SHARE_HALF * peak:
+        low |= values <= floor + FIXED * peak
+    high = np.flatnonzero(~low)
+    return int(steps[high[-1] + 1]) if len(high) and high[-1] + 1 < len(steps) else None
+
+
+@predicate(source="measured: runs whose schedule was built for fewer steps", min_points=8)
+def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> Answer:
+    """Does the run go on with a learning rate of 0?
+
+    Yes where the rate, once it has peaked, stays at a thousandth of its peak or below for `min_share` of the rows
+    and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from 5% of
+    the peak: a decay that goes on for decades gets there by plan. A rate printed with so few digits that the last
+    one is more than 5% of its peak may only look like 0. A rate below 0 is never meant.
+    """
+    steps, values = finite(lr)
+    peak, least = highest(lr), lowest(lr)
+    if least < 0:
+        at = int(steps[np.argmax(values < 0)])
+        text = f"lr is below 0 from step {at:,} on, {figure(least)} at its lowest: it climbs the loss"
+        negative = Evidence(text, "lr", (at,), least, 0.0)
+        return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
+    if peak <= 0:
+        return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
+    top = highest_row(lr)
+    after = values[top:]
+    if after.min() > FIXED * peak:
+        text = f"lr never falls to {FIXED:g} of its peak, {figure(peak)}"
+        return Answer(NO, (Evidence(text, "lr", (int(steps[top]),), float(after.min()) / peak, FIXED),))
+    begin, end = (top + row for row in max(stretches(after <= FIXED * peak), key=lambda part: part[1] - part[0]))
+    rows = (end - begin) / len(values)
+    at, last = int(steps[begin]), int(steps[end - 1])
+    text = f"lr is {figure(values[begin], 2)} in {end - begin:,} of {len(values):,} rows (limit {min_share:.0%}), "
+    text += f"from step {at:,} to {last:,}; its peak is {figure(peak)}"
+    brief = f"{at:,} of {int(steps[-1]):,}"
+    evidence = (Evidence(text, "lr", (at, last), rows, min_share, brief),)
+    steps_share = (last - at) / max(int(steps[-1]) - int(steps[0]), 1)
+    trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
+    exact = whether(float(values[begin:end].max()) == 0)
+    gone = strongest(exact, above(float(values[begin - 1]), shared.SHARE_SOME * peak))
+    strength = weakest(above(rows, min_share), above(steps_share, min_share), whether(trained), gone)
+    if resolution(values) > shared.SHARE_SOME * peak:
+        strength = weakest(strength, -TINY)  # near, and no more
+    return measured(strength, evidence, onset_step=at, last_good_step=int(steps[begin - 1]))
+
+
+@predicate(source="measured: schedules whose rate comes back above where it was", min_points=8)
+def lr_rises_late(
+    run: Run, lr: Series, *, first_share: float, factor: float = shared.FACTOR, warm_levels: Count = shared.ROWS_SHORT
+) -> Answer:
+    """Does the learning rate rise far above its first peak, long after the start?
+
+    Yes where it exceeds `factor` times the peak of the first `first_share` of the steps. One warm-up from the start is
+    healthy however long it is: a rate that never falls and goes up in `warm_levels` levels at least.
+    """
+    schedule = str(run.setting("lr_schedule") or "").lower()
+    steps, values = finite(lr)
+    first_step = int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
+    first = rows_upto(steps, first_step)
+    peak, most, most_step = float(values[:first].max()), highest(lr), int(steps[highest_row(lr)])
+    text = f"lr reaches {figure(most)} at step {most_step:,}; in its first "
+    text += f"{first_share:.0%} of the steps it peaks at {figure(peak)} (limit {factor:g}×)"
+    evidence = (Evidence(text, "lr", (most_step,), most / peak if peak > 0 else 0.0, factor),)
+    if peak <= 0 or "cycl" in schedule:
+        return Answer(NO, evidence)
+    strength = above(most / peak - 1, factor - 1)
+    top = int(np.argmax(values > min(factor * peak, most / 2)))
+    before = values[: top + 1]
+    if never_falls(before) and np.count_nonzero(before[1:] != before[:-1]) >= warm_levels - 1:
+        return Answer(NO, evidence)
+    if strength < 0:
+        return measured(strength, evidence)
+    start = int(np.argmax(before[:first]))
+    at = top
+    if top > start:
+        at = start + 1 + int(np.flatnonzero(values[start:top] <= values[start:top].min())[-1])
+    low = float(values[at - 1])
+    brief = f"{figure(low)} → {figure(most)} from step {int(steps[at]):,}"
+    evidence = (replace(evidence[0], brief=brief),)
+    return measured(strength, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
+
+
+@predicate(source="measured: warm-ups that never end", labels=(LIKELY, NO), min_points=8)
+def climbs_past_plan(run: Run, lr: Series, spike: Spike | Absent | Unknown, *, factor: float) -> Answer:
+    """Is the learning rate still climbing, past its warm-up and far above its configured value, where the loss breaks?
+
+    Likely where at the spike, or at the end of the log without one, it is above `factor` times the configured `lr`, no
+    row before is higher, most differ, and `warmup_steps` are over.
+    """
+    planned, warmup = run.setting("lr"), run.setting("warmup_steps")
+    if not isinstance(planned, int | float) or not isinstance(warmup, int) or planned <= 0:
+        return unknown("the configuration names no lr or no warmup_steps", "warmup_steps")
+    steps, values = finite(lr)
+    at = spike.top.step if isinstance(spike, Spike) else int(steps[-1])
+    before = values[: max(int(np.searchsorted(steps, at, side="right")), 1)]
+    times = float(np.clip(before[-1] / planned, 0, 1e300))
+    text = (
+        f"lr is {figure(before[-1])} at step {at:,}, {figure(times)}× the {figure(planned)} that is configured (limit "
+    )
+    text += f"{factor:g}×), though its warm-up of {warmup:,} steps is over"
+    climbs = float(before.max()) <= before[-1] and len(set(before.tolist())) > len(before) // 2
+    past = at > warmup and times > factor and climbs
+    return Answer(LIKELY if past else NO, (Evidence(text, "lr", (at,), times, factor),))
+
+
+@predicate(source="measured: resumed runs whose schedule began anew", min_points=8)
+def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = shared.SHARE_HALF) -> Answer:
+    """Does the learning rate warm up again where the run was resumed?
+
+    Yes where the first rate after a resume is below `low_share` of the last one before it, and later rows reach
+    `back_share` of that again.
+    """
+    if not run.resumes:
+        return Answer(
+            NO, (Evidence("the steps of the log never go back: no resume is seen", "lr", (), 0.0, low_share),)
+        )
+    steps, values = finite(lr)
+    for resume in run.resumes:
+        at = int(np.searchsorted(steps, resume.to_step))
+        if not 0 < at < len(steps) or values[at - 1] <= 0:
+            continue
+        before, after, later = float(values[at - 1]), float(values[at]), float(values[at:].max())
+        if after < low_share * before and later >= back_share * before:
+            text = f"lr falls from {figure(before)} to {figure(after)} at the resume of step {int(steps[at]):,} "
+            text += f"and climbs to {figure(later)} again"
+            brief = f"{figure(before)} → {figure(after)}"
+            found = Evidence(text, "lr", (int(steps[at - 1]), int(steps[at])), after / before, low_share, brief)
+            return Answer(YES, (found,), onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
+    text = f"lr continues at its level after {len(run.resumes):,} resumes"
+    return Answer(NO, (Evidence(text, "lr", (), float(len(run.resumes)), low_share),))
+
+
+def largest_leap(lr: Series, end_step: int) -> tuple[int, float, float] | None:
+    """Return the step of the largest leap in the last `ROWS_LONG` rows up to a step, with the rates before and after.
+
+    A rate that had risen in the row before as well was warming up, and the first rows of a log are of a warm-up.
+    """
+    steps, rates = finite(lr)
+    end = int(np.searchsorted(steps, end_step, side="right"))
+    rows = [
+        row
+        for row in range(max(EARLY_ROWS, end - ROWS_LONG), end)
+        if rates[row - 1] > 0 and rates[row - 2] > 0 and rates[row - 1] <= STEADY * rates[row - 2]
+    ]
+    if not rows:
+        return None
+    row = max(rows, key=lambda item: float(rates[item] / rates[item - 1]))
+    return int(steps[row]), float(rates[row - 1]), float(rates[row])
+
+
+@predicate(source="phase19 Q2.3, applied to a NaN")
+def lr_leaps_before_break(lr: Series, loss_break: Break, *, lr_factor: float) -> Answer:
+    """Does the learning rate leap by more than `lr_factor` in the last rows before the loss is NaN or infinite?"""
+    found = largest_leap(lr, loss_break.step)
+    if found is None:
+        return unknown("too few rows of lr before the break", "lr")
+    step, old, new = found
+    times = f"×{new / old:.3g} at step {step:,} ({old:.3g} → {new:.3g})"
+    if new > lr_factor * old:
+        text = f"lr leaps {times}, {loss_break.step - step:,} steps before the loss breaks"
+        return Answer(YES, (Evidence(text, "lr", (step, loss_break.step), new / old, lr_factor),))
+    text = f"lr does not leap before the break: at most {times}"
+    return Answer(NO, (Evidence(text, "lr", (step,), new / old, lr_factor),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stabtree.profile.build import profile_of, profiles, scatter_of
 from stabtree.profile.model import LeftLevel, Nonfinite, Point, Profile, Recovery, Segment, Swings
-from stabtree.profile.spikes import far
+from stabtree.profile.segments import far
 
 __all__ = [
     "LeftLevel",

@@ -1,18 +1,160 @@
-"""Piecewise levels: an exact, penalised search for change points over block medians, for many series at once."""
+"""Levels, change points and spikes of a series."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
+
 from stabtree.common.lazy import np
-from stabtree.common.shared import FACTOR
-from stabtree.common.stats import MEDIAN_ERROR
-from stabtree.profile.blocks import change_scatter, middle
+from stabtree.common.shared import FACTOR, FACTOR_SMALL
+from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, of_three
+from stabtree.profile.model import Recovery, Swings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from stabtree.common.lazy import Bools, Floats, Ints
-    from stabtree.profile.blocks import Blocked
+
+
+MAX_BLOCKS = 64  # no limit: what is quadratic in blocks costs the same for any log; 64 show any shape one would draw
+SORTED_ROWS = 64  # no limit: blocks of up to so many rows are sorted whole
+BLOCK_SAMPLE = 255  # no limit: rows of a longer block whose median is taken: its error is a twelfth of their scatter
+PAIRS = 256  # no limit: neighbours whose difference is looked at: the scatter is known to some percent
+IQR = 1.349  # no limit: interquartile range of a normal sample, in standard deviations
+RAMP_IQR = 0.5 / IQR  # no limit: the same of an even ramp, as a share of its height
+MIN_INNER = 8  # rows from which on a block shows its own scatter
+LEVEL_SHARE = 20  # no limit: the first and the last level are medians of one in so many rows
+LEVEL_ROWS = 3  # no limit: but of so many at least
+
+
+class Blocked(Struct, frozen=True):
+    """What the blocks of k series of n finite rows hold.
+
+    Attributes:
+        values: float64 (k, n).
+        head: rows at the beginning that belong to no block; fewer than `size`, unless there is only one block.
+        size: rows of a block.
+        medians: float64 (k, blocks).
+        lows: float64 (k, blocks), the lowest value of each block; the head belongs to the first one.
+        highs: float64 (k, blocks), the highest.
+        inner: float64 (k,), the scatter of rows inside their block without the trend; 0 where blocks are too short.
+    """
+
+    values: Floats
+    head: int
+    size: int
+    medians: Floats
+    lows: Floats
+    highs: Floats
+    inner: Floats
+
+    @property
+    def count(self) -> int:
+        """The number of blocks."""
+        return int(self.medians.shape[1])
+
+
+def blocks_of(values: Floats) -> Blocked:
+    """Cut series, float64 (k, n) with at least one row, into up to `MAX_BLOCKS` blocks up to their last row."""
+    series, rows = values.shape
+    size = -(-rows // MAX_BLOCKS)
+    count = rows // size
+    head = rows - count * size
+    cut = values[:, head:].reshape(series, count, size)
+    if size <= SORTED_ROWS:
+        ordered = np.sort(cut, axis=-1)
+        lows, highs = ordered[..., 0].copy(), ordered[..., -1].copy()
+    else:
+        ordered = np.sort(cut[..., :: -(-size // BLOCK_SAMPLE)], axis=-1)
+        lows, highs = cut.min(axis=-1), cut.max(axis=-1)
+    medians = middle(ordered)
+    if head:
+        lows[:, 0] = np.minimum(lows[:, 0], values[:, :head].min(axis=1))
+        highs[:, 0] = np.maximum(highs[:, 0], values[:, :head].max(axis=1))
+    return Blocked(values, head, size, medians, lows, highs, _inner(ordered, medians))
+
+
+def middle(ordered: Floats) -> Floats:
+    """Return the medians along the last axis of sorted values."""
+    size = ordered.shape[-1]
+    found: Floats = 0.5 * ordered[..., (size - 1) // 2] + 0.5 * ordered[..., size // 2]
+    return found
+
+
+def _inner(ordered: Floats, medians: Floats) -> Floats:
+    """Return the scatter inside the blocks, (k,): their interquartile range without that of the trend across them."""
+    size = ordered.shape[-1]
+    if size < MIN_INNER or medians.shape[1] < LEVEL_ROWS:
+        return np.zeros(len(medians))
+    quarter = size // 4
+    spread = (ordered[..., size - 1 - quarter] - ordered[..., quarter]) / IQR
+    ramp = RAMP_IQR * np.abs(np.gradient(medians, axis=1))
+    own = np.sqrt(np.maximum(spread - ramp, 0.0)) * np.sqrt(np.maximum(spread + ramp, 0.0))
+    return middle(np.sort(own, axis=1))
+
+
+def row_noise(blocks: Blocked) -> Floats:
+    """Return the scatter of single rows around their local level, (k,): the larger one by neighbours and in blocks.
+
+    Neighbours of a smoothed series are alike, and short blocks show nothing.
+    """
+    values = blocks.values
+    rows = values.shape[1]
+    if rows < LEVEL_ROWS:
+        return np.zeros(len(values))
+    at = np.arange(0, rows - 1, -(-(rows - 1) // PAIRS))
+    return np.maximum(change_scatter(values[:, at + 1] - values[:, at]), blocks.inner)
+
+
+def change_scatter(changes: Floats) -> Floats:
+    """Return the standard deviation of one value, (k,), by changes between neighbours, (k, m)."""
+    centre = middle(np.sort(changes, axis=1))
+    away = np.abs(changes - centre[:, None])
+    found: Floats = NORMAL_MAD * middle(np.sort(away, axis=1)) / 2**0.5
+    return found
+
+
+def smoothed(medians: Floats) -> Floats:
+    """Return the median of each block and its neighbours, (k, blocks), and at both ends Tukey's rule.
+
+    That is the median of the block, its neighbour, and what a line through the next two lets expect.
+    """
+    if medians.shape[1] < LEVEL_ROWS:
+        return medians
+    left, own, right = medians[:, :-2], medians[:, 1:-1], medians[:, 2:]
+    inner = of_three(left, own, right)
+    second = before = inner
+    if inner.shape[1] > 1:
+        second, before = inner[:, 1:2], inner[:, -2:-1]
+    first = of_three(medians[:, :1], inner[:, :1], 3 * inner[:, :1] - 2 * second)
+    last = of_three(medians[:, -1:], inner[:, -1:], 3 * inner[:, -1:] - 2 * before)
+    return np.concatenate((first, inner, last), axis=1)
+
+
+def ends(values: Floats) -> tuple[Floats, Floats]:
+    """Return the levels at the beginning and at the end, (k,) each."""
+    rows = values.shape[1]
+    taken = min(rows, max(LEVEL_ROWS, rows // LEVEL_SHARE))
+    every = -(-taken // BLOCK_SAMPLE)
+    first, last = values[:, :taken:every], values[:, rows - taken :: every]
+    return middle(np.sort(first, axis=1)), middle(np.sort(last, axis=1))
+
+
+def extreme_rows(blocks: Blocked, *, highest: bool) -> list[int]:
+    """Return the first row of the lowest value of each series, or of the highest."""
+    found = []
+    if highest:
+        at = blocks.highs.argmax(axis=1)
+    else:
+        at = blocks.lows.argmin(axis=1)
+    for values, block in zip(blocks.values, at.tolist(), strict=True):
+        begin = 0 if not block else blocks.head + block * blocks.size
+        part = values[begin : blocks.head + (block + 1) * blocks.size]
+        found.append(begin + int(part.argmax() if highest else part.argmin()))
+    return found
+
 
 # A change costs this many squared standard deviations times the logarithm of the number of blocks: 3 is that of the
 # Bayesian criterion for its place and its height, and one more pays for a scatter that is only estimated.
@@ -200,3 +342,109 @@ def _parting(values: Floats, owner: Ints, first: Ints, stride: int, length: int,
     cost = np.concatenate((np.zeros((len(first), 1)), np.cumsum(nearer, axis=1)), axis=1)
     found: Ints = cost.argmin(axis=1)
     return found
+
+
+MAX_KEPT = 100  # no limit: the highest; a heavy tail may have thousands
+# The highest of n normal values is about sqrt(2 ln n); one in several hundred series has one so much higher.
+BEYOND = FACTOR_SMALL
+MIN_HEIGHT = 5.0  # in scatters, for short series, whose scatter is badly known
+BACK = FACTOR  # in scatters: where nearly all rows are
+
+
+def far(rows: int) -> float:
+    """Return how many scatters off its level a row must be to be a spike of a series with so many rows."""
+    return max(MIN_HEIGHT, BEYOND + math.sqrt(2 * math.log(max(rows, 2))))
+
+
+def spikes(blocked: Blocked, noise: Floats, steps: Sequence[Ints]) -> list[Swings]:
+    """Return the spikes of each of k series.
+
+    Args:
+        blocked: the series in blocks.
+        noise: float64 (k,), the scatter of single rows.
+        steps: the steps of each series, int64 (n,).
+    """
+    local = smoothed(blocked.medians)
+    slack = _slack(local)
+    if blocked.head:
+        slack[:, 0] *= 2  # the rows before the first block are up to twice as far from its middle
+    reach = far(blocked.values.shape[1]) * noise[:, None] + slack
+    out = ((blocked.highs - local > reach) | (local - blocked.lows > reach)) & (noise > 0)[:, None]
+    found: list[list[Recovery]] = [[] for _ in steps]
+    if out.any():
+        for owner, top in _tops(blocked, out, local / noise[:, None], slack / noise[:, None], noise):
+            row, height, rows = top
+            found[owner].append(Recovery(int(steps[owner][row]), float(blocked.values[owner, row]), height, rows))
+    return [Swings(len(own), _highest(own)) for own in found]
+
+
+def _highest(spikes_: list[Recovery]) -> tuple[Recovery, ...]:
+    if len(spikes_) <= MAX_KEPT:
+        return tuple(spikes_)
+    return tuple(sorted(sorted(spikes_, key=lambda spike: -abs(spike.height))[:MAX_KEPT]))
+
+
+def _slack(local: Floats) -> Floats:
+    """Return how far rows may be off the level of their block since that changes from block to block: (k, blocks)."""
+    if local.shape[1] < 2:
+        return np.zeros(local.shape)
+    change = np.abs(np.diff(local, axis=1))
+    edge = np.zeros((len(local), 1))
+    found: Floats = np.maximum(np.concatenate((edge, change), axis=1), np.concatenate((change, edge), axis=1))
+    return found
+
+
+def _tops(
+    blocked: Blocked, out: Bools, local: Floats, slack: Floats, noise: Floats
+) -> Iterator[tuple[int, tuple[int, float, int | None]]]:
+    """Yield of each spike its series, and its farthest row, the height of that, and the rows until it is back.
+
+    Only the rows of blocks that hold one, and of those beside them, are looked at.
+
+    Args:
+        blocked: k series in blocks.
+        out: bool (k, blocks), the blocks that hold a row far off.
+        local: float64 (k, blocks), the level of each block in scatters of the rows.
+        slack: float64 (k, blocks), how much off a row may be by the trend, in scatters.
+        noise: float64 (k,), that scatter.
+    """
+    near = out.copy()
+    near[:, 1:] |= out[:, :-1]
+    near[:, :-1] |= out[:, 1:]
+    # The rows before the first block are the end of one more, whose other rows are not there.
+    owner, block = np.nonzero(np.concatenate((near[:, :1] & (blocked.head > 0), near), axis=1))
+    rows = blocked.head + (block[:, None] - 1) * blocked.size + np.arange(blocked.size)
+    own = np.maximum(block - 1, 0)
+    off = (blocked.values[owner[:, None], rows] / noise[owner, None] - local[owner, own][:, None]).ravel()
+    off[rows.ravel() < 0] = 0
+    size = np.abs(off) - np.repeat(slack[owner, own], blocked.size)
+    tops = np.flatnonzero(size > far(blocked.values.shape[1]))
+    # Where the blocks before or behind are not looked at, the series is back.
+    apart = (np.diff(owner, prepend=-1) != 0) | (np.diff(block, prepend=-2) != 1)
+    before, after = _back_around(tops, np.flatnonzero(size <= BACK), np.flatnonzero(apart) * blocked.size, len(off))
+    groups = np.flatnonzero(np.diff(after, prepend=-1))
+    order = np.lexsort((-size[tops], np.cumsum(np.diff(after, prepend=-1) != 0)))
+    for index in order[groups].tolist():
+        at, until = int(tops[index]), int(after[index])
+        row, back_after = int(rows.ravel()[at]), until - int(before[index]) - 1
+        if int(rows.ravel()[until - 1]) < blocked.values.shape[1] - 1:
+            yield int(owner[at // blocked.size]), (row, float(off[at]), back_after)
+        elif back_after == 1:
+            # What never came back has left its level, unless it is the last row, of which nobody knows.
+            yield int(owner[at // blocked.size]), (row, float(off[at]), None)
+
+
+def _back_around(tops: Ints, back: Ints, parts: Ints, rows: int) -> tuple[Ints, Ints]:
+    """Return the last row before each of `tops` that is on the level, and the first one behind it: int64 (tops,) each.
+
+    Args:
+        tops: int64, the rows that are far off.
+        back: int64, the rows that are on the level.
+        parts: int64, the rows at which the rows looked at begin anew, 0 among them; what is beyond is on the level.
+        rows: how many rows there are.
+    """
+    part = np.searchsorted(parts, tops, side="right")
+    at = np.searchsorted(back, tops)
+    before = np.maximum(np.append(-1, back)[at], parts[part - 1] - 1)
+    after = np.minimum(np.append(back, rows)[at], np.append(parts[1:], rows)[part - 1])
+    return before, after

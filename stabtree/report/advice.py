@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stabtree.common.figures import figure
 from stabtree.common.text import clean
-from stabtree.diagnosis.judged import SILENT
+from stabtree.diagnosis.result import SILENT
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.report.text import counted, uncut
 from stabtree.tree.model import Take
@@ -18,9 +18,8 @@ from stabtree.tree.model import Take
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.diagnosis.judged import Decision, Fix
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Incident
+    from stabtree.diagnosis.result import Decision, Fix, Incident
     from stabtree.report.page import Page
     from stabtree.report.text import Piece
     from stabtree.tree.model import Cause

@@ -24,8 +24,7 @@ from stabtree.report.words import FURTHER, accepted_notes, because, in_order, st
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.diagnosis.judged import Fix
-    from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.diagnosis.result import Diagnosis, Fix, Incident
     from stabtree.report.advice import Action
     from stabtree.report.model import CauseRow, Open, Turn, Walk
     from stabtree.report.plot import Figure

@@ -33,11 +33,9 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Evidence
     from stabtree.common.errors import StabtreeError
-    from stabtree.diagnosis.judged import Decision, JudgedCause
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.diagnosis.visits import Visit
-    from stabtree.facts.replay import Replay
+    from stabtree.diagnosis.result import Decision, Diagnosis, Incident, JudgedCause, Visit
+    from stabtree.facts.batches import Replay
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 

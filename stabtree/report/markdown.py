@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean, inert
-from stabtree.diagnosis.judged import STRONG
+from stabtree.diagnosis.result import STRONG
 from stabtree.report.model import Report
 from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.verdicts import BADGES, TICK_SIGNS
@@ -18,8 +18,7 @@ from stabtree.report.words import accepted_notes, because, logged_at, step_prefi
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.diagnosis.judged import Happening
-    from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.diagnosis.result import Diagnosis, Happening, Incident
     from stabtree.report.advice import Action
     from stabtree.report.model import CauseRow, Open, Walk
 

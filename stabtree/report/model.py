@@ -11,8 +11,8 @@ from msgspec import Struct
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
 from stabtree.diagnosis.account import unexplained
-from stabtree.diagnosis.judged import SILENT, CauseState
 from stabtree.diagnosis.missing import RERUN
+from stabtree.diagnosis.result import SILENT, CauseState
 from stabtree.facts.registry import any_floats
 from stabtree.report.advice import MAX_TO_DO, Action, changes_of, do_now, repeats
 from stabtree.report.plainly import doubts, monitor_sentences, plainly
@@ -35,9 +35,7 @@ from stabtree.report.words import (
 from stabtree.tree.model import Leaf, Severity, Take
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.judged import JudgedCause
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.diagnosis.visits import Missing, Visit
+    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, Missing, Visit
 
 MAX_CAUSES = 3
 MAX_NAMES = 2  # to log next

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Floats
     from stabtree.diagnosis.result import Incident
-    from stabtree.facts.replay import Replay, Watch
+    from stabtree.facts.batches import Replay, Watch
     from stabtree.run import Run
 
 CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from

@@ -11,7 +11,7 @@ from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import row_of
 from stabtree.common.stats import median
-from stabtree.diagnosis.judged import STRONG
+from stabtree.diagnosis.result import STRONG
 from stabtree.diagnosis.timeline import JUMP, ROWS_OF_NOISE, bad_side, last_good_row, worst_row
 from stabtree.tree.model import Take
 

@@ -15,7 +15,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.context.find import context_of
 from stabtree.diagnosis.account import not_read
-from stabtree.diagnosis.judged import STRONG
+from stabtree.diagnosis.result import STRONG
 from stabtree.loaders.assemble.choice import ENOUGH
 from stabtree.report import words
 from stabtree.report.advice import add_actions

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.judged import CauseState
+from stabtree.diagnosis.result import CauseState
 from stabtree.judging.verdict import UNREAD
 from stabtree.tree.model import Severity
 

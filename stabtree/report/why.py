@@ -18,8 +18,7 @@ from stabtree.report.words import answer_word
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from stabtree.diagnosis.result import Diagnosis
-    from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.result import Diagnosis, Visit
     from stabtree.tree.model import Question, Section, Tree
 
 HEAD = 9

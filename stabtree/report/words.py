@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.context.model import Context, FullContext, Known
-    from stabtree.diagnosis.judged import Fix, Happening
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.result import Diagnosis, Fix, Happening, Incident, Visit
     from stabtree.report.advice import Action
     from stabtree.run import Run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.text import near, stays_inside
-from stabtree.context.kinds import USUAL, kinds_of_run
+from stabtree.context.find import USUAL, kinds_of_run
 from stabtree.facts import FACTS
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named, predicate_names

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stabtree import Recorder, TrainingStoppedError
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.judged import CauseState
+from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.facts import FACTS
 from stabtree.loaders import load_run

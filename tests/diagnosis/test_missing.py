@@ -9,8 +9,8 @@ import pytest
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.diagnosis.judged import CauseState
 from stabtree.diagnosis.missing import PER_GROUP, how_to_log
+from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run, load_runs
 from stabtree.report.full import full

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.judged import CauseState
+from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.full import full
 from stabtree.report.json import to_dict

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.facts.replay import replay
+from stabtree.facts.batches import replay
 from stabtree.loaders import load_run
 from stabtree.report.full import full
 from stabtree.report.json import to_dict, to_json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stabtree.facts.replay import Replay
+    from stabtree.facts.batches import Replay
     from stabtree.run import Run
 
 

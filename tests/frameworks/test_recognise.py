@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from stabtree.common import yaml12
-from stabtree.context.trainer import framework_of
+from stabtree.context.find import framework_of
 from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.recognise import LoggedFile, config_words, of_config, of_log
 from stabtree.metrics.table import normalize

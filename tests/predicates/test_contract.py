@@ -105,7 +105,7 @@ def about(name: str) -> tuple[str, ...]:
 
 def said_of(name: str) -> Mapping[str, tuple[Any, ...]]:
     """The settings that a run may have, more of them for a predicate about settings."""
-    planned = PREDICATES[name].func.__module__.startswith("stabtree.predicates.settings")
+    planned = PREDICATES[name].func.__module__ in ("stabtree.predicates.settings", "stabtree.predicates.plans")
     return {**CONFIG, **PLANNED} if planned else CONFIG
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stabtree.profile.onset import lasts_from, left_best, left_level, risen_by_factors
+from stabtree.profile.build import lasts_from, left_best, left_level, risen_by_factors
 
 AT = np.arange(0, 2000, 5)
 

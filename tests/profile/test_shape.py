@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabtree.profile import Profile, profile_of, segments
-from stabtree.profile.blocks import blocks_of, row_noise
-from stabtree.profile.segments import MIN_LENGTH, PENALTY, changes, level_scatter
+from stabtree.profile.segments import MIN_LENGTH, PENALTY, blocks_of, changes, level_scatter, row_noise
 from tests.profile.series import noise, series, stairs
 
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from stabtree.cli.program import commands
-from stabtree.diagnosis.judged import CauseState
+from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.contract import VERDICTS, schema
 from stabtree.tree.load import build, load_trees

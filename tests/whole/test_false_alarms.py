@@ -9,7 +9,7 @@ import numpy as np
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.diagnosis.walk import diagnose
-from stabtree.predicates.course.cross_entropy import double_softmax
+from stabtree.predicates.start import double_softmax
 from stabtree.tree.load import load_trees
 from tests.conftest import facts_of, make_run
 

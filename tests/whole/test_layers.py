@@ -78,9 +78,8 @@ CLI_ORDER = (
 # Inside context: what is known and how, the columns and settings that show it, each part, the whole.
 CONTEXT_ORDER = (
     ("__init__", "model"),
-    ("columns", "settings", "signs"),
-    ("trainer", "task", "phase", "outcome"),
-    ("find", "conditions", "kinds"),
+    ("signs",),
+    ("find", "conditions"),
 )
 INNER_ORDERS = {
     "cli": CLI_ORDER,

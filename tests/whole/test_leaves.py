@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from stabtree.common.answer import NO, UNKNOWN
-from stabtree.diagnosis.judged import SILENT, STRONG, CauseState
+from stabtree.diagnosis.result import SILENT, STRONG, CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.load import load_trees

@@ -27,9 +27,7 @@ from tests.tools.check.preflights import FILES, GOOD, SIDES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stabtree.diagnosis.judged import JudgedCause
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, Visit
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
     from tests.leaves.make import Maker

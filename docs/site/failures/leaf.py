@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from docs.site.failures.examples import Example
-    from stabtree.diagnosis.judged import JudgedCause
-    from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.result import JudgedCause, Visit
     from stabtree.tree.model import Cause, Leaf
 
 MAX_SEEN = 3

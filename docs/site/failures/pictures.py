@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from docs.site.failures.examples import Example
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.result import Diagnosis, Incident, Visit
     from stabtree.report.plot import Strip
     from stabtree.run import Gap, Run
 

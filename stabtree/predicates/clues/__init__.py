@@ -10,22 +10,7 @@ if TYPE_CHECKING:
 
     CLUES: dict[str, Clue]
 
-_MODULES = (
-    "course",
-    "leaps",
-    "learning",
-    "lines",
-    "nan",
-    "overfitting",
-    "preference",
-    "rates",
-    "rewards",
-    "rows",
-    "schedule",
-    "spikes",
-    "state",
-    "usual_rates",
-)
+_MODULES = ("course", "rates", "rewards", "spikes")
 
 
 def __getattr__(name: str) -> Any:

@@ -19,8 +19,7 @@ from stabtree.tree.params import fine, fits, known, settable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from stabtree.diagnosis.result import Diagnosis
-    from stabtree.diagnosis.visits import Visit
+    from stabtree.diagnosis.result import Diagnosis, Visit
     from stabtree.facts.registry import Parameter
     from stabtree.judging.judge import Judging
     from stabtree.loaders import Loaded

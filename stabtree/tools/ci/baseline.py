@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, near
-from stabtree.diagnosis.ignored import Accepted
+from stabtree.diagnosis.result import Accepted
 from stabtree.judging.accepted import FindingKey, KnownFinding
 from stabtree.judging.verdict import fails
 from stabtree.loaders.assemble.steps import MAX_STEP

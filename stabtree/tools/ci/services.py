@@ -29,8 +29,7 @@ from stabtree.tree.fixes import plain
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.diagnosis.visits import Walked
+    from stabtree.diagnosis.result import Diagnosis, Incident, Walked
     from stabtree.tree.model import Leaf
 
     Judged = Diagnosis | Sequence[Outcome]

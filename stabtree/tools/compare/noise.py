@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import NOISE_TIMES, ROWS_LONG, SHARE_HALF
 from stabtree.common.stats import change_noise, median, quantiles, span
-from stabtree.facts.spikes.moments import trailing_moments
-from stabtree.facts.spikes.tails import Tail, upper_tail
+from stabtree.facts.scores import Tail, trailing_moments, upper_tail
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.tools.compare.result import Parting

@@ -12,8 +12,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.diagnosis.judged import STRONG
-from stabtree.diagnosis.result import Diagnosis
+from stabtree.diagnosis.result import STRONG, Diagnosis
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

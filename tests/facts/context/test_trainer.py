@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from stabtree.context.find import context_of
+from stabtree.context.find import context_of, framework_of
 from stabtree.context.model import CONFIGURED, INFERRED, LOGGED
-from stabtree.context.trainer import framework_of
 from stabtree.loaders import load_run
 from stabtree.run import ColumnUse, FileUse
 from tests.conftest import make_run

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from stabtree.common.answer import Evidence
 from stabtree.common.errors import StabtreeError
-from stabtree.diagnosis.judged import CauseState, JudgedCause
-from stabtree.diagnosis.result import Diagnosis
+from stabtree.diagnosis.result import CauseState, Diagnosis, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run

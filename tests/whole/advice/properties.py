@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree.diagnosis.judged import SILENT, WEAK, CauseState
+from stabtree.diagnosis.result import SILENT, WEAK, CauseState
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
 from stabtree.report.rows import quoted

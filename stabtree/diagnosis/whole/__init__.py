@@ -1,1 +1,0 @@
-"""What is said of a run as a whole: what was covered, what is near a limit, what reassures, which rank is worst."""

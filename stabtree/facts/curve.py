@@ -1,0 +1,597 @@
+"""The curve of a loss: its levels, falls and turns, and whether it rises at the end."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from stabtree.common import shared
+from stabtree.common.answer import Evidence
+from stabtree.common.figures import against, figure, share_of
+from stabtree.common.lazy import np
+from stabtree.common.passes import remembered, rows_before
+from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_SOME
+from stabtree.common.stats import (
+    BLOCK_SAMPLE,
+    MEDIAN_ERROR,
+    NORMAL_MAD,
+    blocks,
+    change_noise,
+    kendall_z,
+    median,
+    medians_of_three,
+    span,
+)
+from stabtree.common.strength import FARTHEST, TINY, above, strongest, weakest
+from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
+from stabtree.profile.build import Onset, lasts_from
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
+    from stabtree.context.model import Context
+    from stabtree.facts.batches import Batches
+    from stabtree.run import Series
+
+
+FEWEST = 3  # levels of a whole log
+
+
+class Course(NamedTuple):
+    """A stretch of the loss as block medians, from its lowest level to its end.
+
+    `rise` is how far the end is above the lowest level, `noise` the scatter between neighbouring
+    blocks, `span` the range of the whole run's levels, `trend_z` the Mann-Kendall score from the low on,
+    `steps` how many steps the stretch covers, `rows` how many rows its low and its end are made of.
+    """
+
+    low_step: int
+    low: float
+    end: float
+    rise: float
+    noise: float
+    span: float
+    trend_z: float
+    steps: int
+    rows: int
+
+    @property
+    def share(self) -> float:
+        """The rise as a share of the range that the loss covers in the whole run."""
+        return min(self.rise / self.span, 1e300) if self.span > 0 else 0.0
+
+    @property
+    def times(self) -> float:
+        """The rise in units of the scatter."""
+        if self.noise > 0:
+            return min(self.rise / self.noise, 1e300)
+        return 1e300 if self.rise > 0 else 0.0
+
+
+class Levels(NamedTuple):
+    """How rows are put together to levels.
+
+    Attributes:
+        window_steps: the stretch at the end that is looked at close up, and its doubles.
+        max_levels: the most levels; Kendall's score is quadratic, and 40 show any shape that a person would see.
+        min_levels: the fewest levels of a stretch; fewer than 8 can't reach a score of 2.33 but by rising all along. A
+            whole log of fewer rows has as many levels as rows.
+        rows: the fewest rows whose median is a level, where there are enough for `min_levels`.
+    """
+
+    window_steps: int
+    max_levels: int
+    min_levels: int
+    rows: int
+
+    def length(self, series: Series) -> float:
+        """Return how many steps of a series are one level, 0 where it has none."""
+        steps, _ = finite(series)
+        count = self.count(len(steps))
+        return float(steps[-1] - steps[0]) / count if count else 0.0
+
+    def count(self, rows: int) -> int:
+        """Return how many levels so many rows give: a log with too few for medians of `rows` has shorter ones."""
+        level_rows = min(self.rows, max(rows // self.min_levels, 1))
+        return min(self.max_levels, rows // level_rows)
+
+
+@fact()
+def levels(
+    *,
+    window_steps: Count,
+    max_levels: Count,
+    min_levels: Count,
+    level_rows: Count = shared.ROWS_SHORT,
+) -> Levels:
+    """Return how a series is read as levels; the parameters are those of `Levels`."""
+    max_levels, min_levels = max(max_levels, 4), max(min_levels, 4)
+    return Levels(window_steps, max_levels, min_levels, level_rows)
+
+
+def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:
+    """Return the course of a stretch, None when it has too few rows for its levels.
+
+    `whole` is the range of the whole run's levels, where the stretch is only a part of it.
+    """
+    count = into.count(len(values)) if whole is None else min(into.max_levels, len(values) // into.rows)
+    if count < (FEWEST if whole is None else into.min_levels):
+        return None
+    levels, starts = blocks(values, count)
+    smooth = medians_of_three(levels)
+    low = int(np.argmin(smooth))
+    noise = max(change_noise(levels), _within(values[int(starts[0]) :].reshape(count, -1), levels))
+    lowest = float(smooth[low])
+    end = median(levels[-3:]) if low < count - 1 else lowest  # nothing has risen since a low that is the end
+    covered = span(levels) if whole is None else whole
+    low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
+    trend = _trend(values[starts[low] :], levels[low:], into)
+    return Course(low_step, lowest, end, end - lowest, noise, covered, trend, length, 3 * (len(values) // count))
+
+
+def _within(rows: Floats, levels: Floats) -> float:
+    """Return the error of a median of the rows of a block (blocks, size): all the noise where a block is one epoch."""
+    some = rows[:, :: 1 + rows.shape[1] // BLOCK_SAMPLE]
+    scatter = NORMAL_MAD * median(np.abs(some - levels[:, None]))
+    return float(MEDIAN_ERROR * scatter / rows.shape[1] ** 0.5)
+
+
+def _trend(values: Floats, levels: Floats, into: Levels) -> float:
+    """Return the trend score of a stretch by its levels, by shorter ones where they are too few for a certain one."""
+    count = min(into.min_levels * 2, len(values) // 2)
+    if len(levels) < into.min_levels <= count:
+        levels, _ = blocks(values, count)
+    return kendall_z(levels)
+
+
+@remembered
+def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
+    """Return the courses of the whole run and of its last 2, 4, 8, ... times `window_steps` steps, longest first.
+
+    The levels of a long run are long themselves: a rise over the last 200 of 20,000 steps is seen only close up.
+    """
+    steps, values = finite(loss)
+    whole = _course(steps, values, into)
+    if whole is None:
+        return ()
+    found = [whole]
+    length = 2 * into.window_steps
+    while length < whole.steps / 2:
+        inside = int(np.searchsorted(steps, steps[-1] - length))
+        part = _course(steps[inside:], values[inside:], into, whole.span)
+        if part:
+            found.insert(1, part)
+        length *= 2
+    return tuple(found)
+
+
+MOST_TIMES = 1e6  # no limit: printed of a fall without any scatter
+
+
+class FallLimits(NamedTuple):
+    """What a fall takes.
+
+    Attributes:
+        share: how much must be lost of all that the series covered.
+        factor: how far the end must be below the best level, in units of the scatter of levels.
+    """
+
+    share: float = shared.SHARE_HALF
+    factor: float = shared.FACTOR
+
+
+class MetricFall(NamedTuple):
+    """How far a series ends below its best level.
+
+    Attributes:
+        best: its best level.
+        best_step: where that is.
+        end: its level at the end.
+        last: its last value.
+        share: what is lost, as a share of the range from its lowest level to its best.
+        times: what is lost, in units of the scatter of levels; fewer levels make it smaller.
+        rows: how many rows a level has.
+    """
+
+    best: float
+    best_step: int
+    end: float
+    last: float
+    share: float
+    times: float
+    rows: int
+
+    def strength(self, limits: FallLimits) -> float:
+        """Return how far this is beyond the limits."""
+        return weakest(above(self.share, limits.share), above(self.times, limits.factor))
+
+    def evidence(self, metric: str, limits: FallLimits) -> Evidence:
+        """Return the fall in words."""
+        course = f"{figure(self.best)} around step {self.best_step:,}, {figure(self.end)} at the end"
+        text = f"{metric} ends at its best level, {figure(self.end)}"
+        if self.share > 0:
+            lost = against(self.share, limits.share, ".0%")
+            text = f"{metric} lost {lost} of its range (limit {limits.share:.0%}): {course}"
+        if self.share >= limits.share and self.times < limits.factor:
+            text += ", within its scatter"
+        return Evidence(text, metric, (self.best_step,), self.share, limits.share)
+
+
+def fall_of(series: Series) -> MetricFall | None:
+    """Return how far a series has come down; None where it has too few rows for a scatter."""
+    steps, values = finite(series)
+    if len(values) < shared.ROWS_SHORT:
+        return None
+    levels, starts = blocks(values, len(values) // math.ceil(len(values) / shared.LEVELS))
+    smooth = medians_of_three(levels)
+    at = int(np.argmax(smooth))
+    rows = len(values) // len(levels)
+    best, end = float(smooth[at]), median(values[-max(min(3, len(values) // 3), rows) :])
+    lost, lowest = best - end, min(end, float(smooth.min()), float(levels[0]))
+    scatter = max(_scatter(np.diff(levels)), MEDIAN_ERROR * _scatter(np.diff(values)) / rows**0.5)
+    return MetricFall(
+        best=best,
+        best_step=int(steps[starts[at]]),
+        end=end,
+        last=float(values[-1]),
+        share=lost / (best - lowest) if best > lowest else 0.0,
+        times=_times(lost, scatter, len(levels)),
+        rows=rows,
+    )
+
+
+def _times(lost: float, scatter: float, count: int) -> float:
+    """Return a difference in units of a scatter that is itself known by so many values only."""
+    if lost <= 0:
+        return 0.0
+    if scatter <= 0:
+        return 1e300
+    return min(lost / scatter / (1 + 4 / max(count - 1, 1)), 1e300)
+
+
+def _scatter(changes: Floats) -> float:
+    """Return the standard deviation of values by the changes between neighbours, of which most may be 0."""
+    around = np.abs(changes - median(changes))
+    return (NORMAL_MAD * median(around) or MEDIAN_ERROR * float(np.mean(around))) / 2**0.5
+
+
+class RiseLimits(NamedTuple):
+    """What a course must exceed to count as rising.
+
+    Attributes:
+        trend_z: Mann-Kendall score of the levels from the lowest one on.
+        noise_factor: how many times the scatter between levels the end is above the lowest one.
+        range_share: the same as a share of all that the loss ever moved.
+        lost_share: from which share of that on a loss has lost ground whatever the shape of its rise.
+    """
+
+    trend_z: float
+    noise_factor: float
+    range_share: float
+    lost_share: float
+
+    def rises(self, found: Course, times: float = 1.0) -> float:
+        """Return how strongly a course rises, with limits of the trend and the scatter so many times as high."""
+        return weakest(
+            above(found.trend_z, times * self.trend_z),
+            above(found.times, times * self.noise_factor),
+            above(found.share, self.range_share),
+        )
+
+    def close_up(self, found: Course) -> float:
+        """Return the same of a stretch; the limits are higher, as a longer run has more stretches."""
+        return self.rises(found, FACTOR_SMALL)
+
+    def clear(self, found: Course) -> float:
+        """Return how plainly a course rises, so that it counts though the whole run covers far more.
+
+        A language model that falls from 11 to 2 and climbs by 0.5 has lost a twentieth of its range and all it learned
+        in the last half. Labelled healthy runs with such a trend reach 4.9 times their scatter.
+        """
+        return weakest(
+            above(found.trend_z, FACTOR_SMALL * self.trend_z),
+            above(found.times, FACTOR * self.noise_factor),
+            above(found.rise, SHARE_SOME * abs(found.low)),
+        )
+
+    def lost(self, found: Course) -> float:
+        """Return how far above its low a course ends: it has lost ground, whatever the shape of the rise.
+
+        Labelled healthy runs reach 1.4 times their scatter and 11% of their range.
+        """
+        return weakest(above(found.times, FACTOR_LARGE), above(found.share, self.lost_share))
+
+
+class Rise(NamedTuple):
+    """A rise of the loss that lasts to its end.
+
+    Attributes:
+        low_step: where the loss was lowest, its level there `low` and at the end `end`.
+        last_step: the last step of the loss.
+        course: the stretch of levels; None where `strict`.
+        limits: what it passed.
+        evidence: what was seen.
+        strength: how far it passed them.
+    """
+
+    low_step: int
+    low: float
+    end: float
+    last_step: int
+    course: Course | None
+    limits: RiseLimits
+    evidence: Evidence
+    strength: float
+
+
+@fact(min_points=2)
+def rise(
+    context: Context,
+    loss: Series,
+    levels: Levels,
+    batches: Batches | Unknown,
+    reward: Series | None = None,
+    *,
+    strict: bool,
+    range_share: float,
+    lost_share: float,
+    earlier_share: float,
+    trend_z: float = shared.TREND_Z,
+    noise_factor: float = shared.NOISE_TIMES,
+    burst_factor: float = shared.FACTOR_HUGE,
+) -> Rise | Absent | Unknown:
+    """Find the rise of the loss to its end; the parameters are those of `RiseLimits`.
+
+    Looked at is the whole run, and with higher limits its last 2, 4, 8, ... times `window_steps`, without the steps at
+    which a stuck loader fed one batch again and again. With `strict`, the document's own rule, every change of the last
+    `window_steps` must be a rise. The loss of reinforcement learning is no learning signal (a TD loss grows with the
+    values it predicts): where a reward is logged, a rise counts only if the reward has fallen as well; where the loss
+    moves by nature without one, only if it ends `burst_factor` times as high as it usually is. A rise must also exceed
+    `earlier_share` of the largest rise that the run had before it within as many rows, and recovered from.
+    """
+    limits = RiseLimits(trend_z, noise_factor, range_share, lost_share)
+    if strict:
+        return _strict(loss, levels.window_steps, limits)
+    if not isinstance(batches, Unknown):
+        loss = batches.fresh(loss)
+    last, at = int(loss.steps[-1]), courses(loss, levels)
+    if not at:
+        rows = int(np.isfinite(loss.values).sum())
+        return Unknown(f"the loss has {rows:,} finite rows, {FEWEST} are needed to see a rise", ("loss",))
+    strength, found = _rising(loss, at, limits, levels.rows)
+    if strength < 0:
+        return Absent((_level(at[0], limits, last),), strength)
+    spared = _by_nature(context, loss, found, reward, burst_factor) or _as_before(loss, found, levels, earlier_share)
+    if spared:
+        return spared
+    evidence = replace(_evidence(found, limits, int(finite(loss)[0][-1])), brief=_stays(loss, found, levels))
+    return Rise(found.low_step, found.low, found.end, last, found, limits, evidence, strength)
+
+
+def _by_nature(
+    context: Context, loss: Series, found: Course, reward: Series | None, burst_factor: float
+) -> Absent | None:
+    """Return why a rise of a loss that is no learning signal does not count; None where it does."""
+    steps = (found.low_step, int(loss.steps[-1]))
+    if reward is not None:
+        evidence = _reward_holds(reward)
+        text = f"the loss rises from {_levels(found)}, as it may while a reward is optimised"
+        return Absent((Evidence(text, "loss", steps, found.trend_z), evidence), -FARTHEST) if evidence else None
+    if not context.restless or found.end > burst_factor * median(np.abs(finite(loss)[1])):
+        return None
+    text = f"{context.restless} may rise, here from {_levels(found)}; the limit is "
+    return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),), -FARTHEST)
+
+
+def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float) -> Absent | None:
+    """Return why a rise is no larger than what the run did before; None where it is."""
+    earlier = _earlier(loss, found, levels)
+    if found.rise > earlier_share * earlier:
+        return None
+    text = f"the loss rises by {figure(found.rise)} to its end; before, it rose by {figure(earlier)} and came back"
+    steps = (found.low_step, int(loss.steps[-1]))
+    limit = earlier_share * earlier
+    return Absent((Evidence(text, "loss", steps, found.rise, limit),), min(above(found.rise, limit), -TINY))
+
+
+def _levels(found: Course) -> str:
+    """Describe a course from its lowest level to its end."""
+    return f"{figure(found.low, 4)} around step {found.low_step:,} to {figure(found.end, 4)} at the end"
+
+
+def _evidence(found: Course, limits: RiseLimits, last: int) -> Evidence:
+    text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
+    return Evidence(text, "loss", (found.low_step, last), found.trend_z, limits.trend_z)
+
+
+def _stays(loss: Series, found: Course, into: Levels) -> str:
+    """Describe a rise that was over long before the end; empty where it goes on in the last half of its rows."""
+    steps, values = finite(loss)
+    steps, values = steps[rows_before(steps, found.low_step) :], values[rows_before(steps, found.low_step) :]
+    levels, starts = blocks(values, into.count(len(values)))
+    below = np.flatnonzero(levels < found.end - SHARE_SOME * found.rise)
+    since = int(below[-1]) + 1 if len(below) else 0
+    if since > SHARE_HALF * len(levels):
+        return ""
+    by = f"{int(steps[starts[since]]):,}"
+    return f"rose from {figure(found.low, 4)} to {figure(found.end, 4)} by step {by}, and stays there"
+
+
+def _level(whole: Course, limits: RiseLimits, last: int) -> Evidence:
+    text = f"the loss ends at its lowest level, {figure(whole.end, 4)}"
+    if whole.share > 0:
+        above_low = against(whole.share, limits.range_share, ".1%")
+        text = f"the loss ends {above_low} of its range above its lowest level (limit {limits.range_share:.0%}): "
+        text += f"from {_levels(whole)}"
+    if whole.share >= limits.range_share:
+        text += ", within its scatter" if whole.times < limits.noise_factor else ", without a steady trend"
+    return Evidence(text, "loss", (whole.low_step, last), whole.trend_z, limits.trend_z)
+
+
+def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absent | Unknown:
+    """Judge as the document states it: every change of the last `window_steps` is a rise."""
+    steps, values = finite(loss)
+    if steps[-1] - steps[0] < window_steps:
+        reason = f"the loss spans {int(steps[-1] - steps[0]):,} steps, {window_steps} are needed"
+        return Unknown(reason, ("loss",))
+    inside = values[steps >= steps[-1] - window_steps]
+    share = float(np.mean(np.diff(inside) > 0)) if len(inside) > 1 else 0.0
+    start, last = int(steps[-1]) - window_steps, int(steps[-1])
+    text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; all of them are needed"
+    evidence = Evidence(text, "loss", (start, last), share, 1.0)
+    if len(inside) > 1 and share == 1.0:
+        return Rise(start, float(inside[0]), float(inside[-1]), last, None, limits, evidence, 0.0)
+    return Absent((evidence,))
+
+
+def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits, rows: int) -> tuple[float, Course]:
+    """Return the course that rises, the longest first, and how strongly; of none the one that comes nearest."""
+    whole, start = found[0], _from_start(loss, found[0], rows)
+    judged = [(strongest(limits.rises(whole), limits.lost(whole)), whole)]
+    judged += [(limits.close_up(part), part) for part in found[1:]]
+    judged += [(limits.clear(part), part) for part in found]
+    judged.append((limits.lost(start), start))
+    rising = (item for item in judged if item[0] >= 0)
+    return next(rising, None) or max(judged, key=lambda item: item[0])
+
+
+def _earlier(loss: Series, found: Course, levels: Levels) -> float:
+    """Return the largest rise before a course within as many rows as it has; 0 with fewer than three levels."""
+    steps, values = finite(loss)
+    before = int(np.searchsorted(steps, found.low_step))
+    size = max(1, len(values) // max(1, levels.count(len(values))))
+    if before < 3 * size:
+        return 0.0
+    medians, _ = blocks(values[:before], before // size)
+    reach = max(1, (len(values) - before) // size)
+    return max(float(medians[at : at + reach + 1].max() - medians[at]) for at in range(len(medians)))
+
+
+def _from_start(loss: Series, whole: Course, rows: int) -> Course:
+    """Return the course from the very first rows: a jump within the first level hides the low from the levels.
+
+    Its noise is that of single rows, since a few of them make the low.
+    """
+    steps, values = finite(loss)
+    low = median(values[:rows])
+    up = whole.end - low
+    if up <= 0:
+        return whole._replace(low=low, rise=up, rows=rows)
+    noise = change_noise(values)
+    return Course(int(steps[0]), low, whole.end, up, noise, max(whole.span, up), whole.trend_z, whole.steps, rows)
+
+
+def _reward_holds(reward: Series) -> Evidence | None:
+    """Return evidence that the reward does not fall to the end; None where it does fall."""
+    fall = fall_of(reward)
+    if fall is None:
+        steps = tuple(int(step) for step in reward.steps[-1:])
+        return Evidence("the logged reward has too few rows to see a fall", "reward", steps)
+    return fall.evidence("reward", FallLimits()) if fall.strength(FallLimits()) < 0 else None
+
+
+NORMAL_90 = 1.28  # no limit
+"""A z that one normal value in ten exceeds: of ten bounds one is too high."""
+MEDIAN_VARIANCE = 1.57  # no limit: the variance of a median of normal values over that of their mean
+
+
+class TurningPoint(NamedTuple):
+    """The best level of a series, and what came after it. Values are as they were logged.
+
+    Attributes:
+        step: the step of the best value on that level, which is `best`.
+        best: that value.
+        level: the best level.
+        last: the last value.
+        after: how many levels follow the one with the best value.
+        worse: by how much the later ones are worse, by a line through them or by the median of their last third.
+        bound: by how much they are worse at least, once their scatter is taken off.
+    """
+
+    step: int
+    best: float
+    level: float
+    last: float
+    after: int
+    worse: float
+    bound: float
+
+
+def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:
+    """Return where a series turned for the worse; None for fewer than three finite rows.
+
+    Args:
+        series: the series.
+        falls: whether lower is better.
+    """
+    steps, values = finite(series)
+    if len(values) < 3:
+        return None
+    sign = 1.0 if falls else -1.0
+    values = sign * values
+    size = max(1, len(values) // shared.LEVELS)
+    levels, starts = blocks(values, len(values) // size)
+    smooth = levels if len(levels) < shared.LEVELS // 2 else medians_of_three(levels)  # the lowest of many may be luck
+    best, noise = int(np.argmin(smooth)), bend_noise(levels)
+    at = _lowest_row(values, starts, best, size)
+    level = float(smooth[best])
+    worse, bound = _worse(levels[best:], level, noise)
+    last, after = float(values[-1]), len(levels) - 1 - max(at - int(starts[0]), 0) // size
+    return TurningPoint(int(steps[at]), sign * float(values[at]), sign * level, sign * last, after, worse, bound)
+
+
+def leaves(series: Series, turn: TurningPoint, *, falls: bool = True) -> Onset:
+    """Return when a series left its best level: between two rows where it did so at once, else at its turn.
+
+    At once: all rows up to the one from which on nearly all are worse than halfway were still on that level.
+    """
+    steps, values = finite(series)
+    worse = values - turn.level if falls else turn.level - values
+    after = int(np.searchsorted(steps, turn.step))
+    row = lasts_from(worse > shared.SHARE_HALF * turn.worse)
+    if row is None or row <= after or worse[after:row].max() > (1 - shared.SHARE_MOST) * turn.worse:
+        return Onset(turn.step, turn.step)
+    return Onset(int(steps[row - 1]), int(steps[row]))
+
+
+def _lowest_row(values: Floats, starts: Ints, best: int, size: int) -> int:
+    """Return the row of the lowest value in the best block and in those beside it."""
+    begin, end = int(starts[max(best - 1, 0)]), int(starts[min(best + 1, len(starts) - 1)]) + size
+    return begin + int(np.argmin(values[begin:end]))
+
+
+def _worse(levels: Floats, level: float, noise: float) -> tuple[float, float]:
+    """Return by how much the levels from the best one on have risen, and by how much at least.
+
+    A line shows a rise that goes on, with few levels too; the median of the last third one that has ended.
+    """
+    later = levels[-max(1, len(levels) // 3) :]
+    scatter = max(noise, float(later.std(ddof=1)) if len(later) > 2 else 0.0)
+    step = median(later) - level
+    rises = [(step - NORMAL_90 * scatter * (MEDIAN_VARIANCE / len(later) + 1) ** 0.5, step)]
+    if len(levels) > 2:
+        rise, error = line(levels, noise)
+        rises.append((rise - NORMAL_90 * error, rise))
+    bound, worse = max(rises)
+    return worse, bound
+
+
+def line(values: Floats, noise: float = 0.0) -> tuple[float, float]:
+    """Return the rise of a straight line through at least three values from end to end, and its standard error.
+
+    Args:
+        values: the values.
+        noise: the scatter of one, where it is known to be larger than around that line.
+    """
+    offsets = np.arange(len(values)) - (len(values) - 1) / 2
+    squares, away = float(offsets @ offsets), values - values.mean()
+    slope = float(offsets @ away) / squares
+    rest = away - slope * offsets
+    scatter = max(noise, (float(rest @ rest) / (len(values) - 2)) ** 0.5)
+    return slope * (len(values) - 1), scatter / squares**0.5 * (len(values) - 1)
+
+
+def bend_noise(values: Floats) -> float:
+    """Return the scatter of one of at least three values by their second differences: no trend affects it."""
+    return NORMAL_MAD * median(np.abs(np.diff(values, 2))) / 6**0.5

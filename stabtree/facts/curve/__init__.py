@@ -1,1 +1,0 @@
-"""How a series runs: its levels, what rises, what falls, where it is best."""

@@ -1,1 +1,0 @@
-"""Looking for spikes: in windows, or in a log too short for them."""

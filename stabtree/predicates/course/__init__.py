@@ -1,1 +1,0 @@
-"""Questions about the course of the loss over the whole run."""

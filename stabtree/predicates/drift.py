@@ -1,0 +1,528 @@
+"""Slow changes and falls of the loss and of what stands beside it, and updates that change nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, as_factor, figure
+from stabtree.common.lazy import np
+from stabtree.common.passes import increases, parts, remembered, rows_before, rows_upto
+from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
+from stabtree.common.stats import (
+    MEDIAN_ERROR,
+    NEARLY_ZERO,
+    NORMAL_99,
+    blocks,
+    change_noise,
+    interval,
+    is_counter,
+    kendall_z,
+    median,
+)
+from stabtree.common.strength import FARTHEST, above, below, beyond, strongest, weakest, whether
+from stabtree.context.find import MISSED_ROWS
+from stabtree.facts.curve import Rise
+from stabtree.facts.registry import Absent, Unknown, finite, highest
+from stabtree.metrics.table import words
+from stabtree.predicates.registry import Count, Groups, predicate
+from stabtree.profile import scatter_of
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
+    from stabtree.context.model import Context
+    from stabtree.facts.curve import Levels
+    from stabtree.facts.progress import Rate
+    from stabtree.run import Run, Series
+
+
+CLIMB_BLOCKS = 40  # no limit: how finely it is looked at when a rise was made
+
+
+def _stretch(loss: Series, rise: Rise | Absent | Unknown, window_steps: int, *, stretched: bool) -> tuple[int, int]:
+    """Return the steps that Q4.2 to Q4.4 look at: the last `window_steps`, stretched back to the low of the rise."""
+    last = int(loss.steps[-1])
+    start = last - window_steps
+    return (min(start, rise.low_step) if stretched and isinstance(rise, Rise) else start), last
+
+
+def _within(series: Series, start: int, end: int) -> tuple[Ints, Floats]:
+    steps, values = finite(series)
+    inside = slice(rows_before(steps, start), rows_upto(steps, end))
+    return steps[inside], values[inside]
+
+
+@predicate(source="phase19 Q4.1; Mann 1945, Kendall 1975")
+def loss_rising(rise: Rise) -> Answer:
+    """Has the loss been rising slowly, up to the end?
+
+    Document: monotonic over the last `window_steps` steps (`strict`), which no noisy loss ever is. The
+    default tests the trend of block medians from the lowest level to the end: a Mann-Kendall score above
+    `trend_z`, an end that is `noise_factor` times the blocks' own scatter
+    above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
+    1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one that is far higher
+    counts without. Looked at is the whole run, and with higher limits its last 2, 4, 8, ... times `window_steps`.
+    """
+    low_step = rise.low_step
+    return Answer(YES, (rise.evidence,), onset_step=low_step, last_good_step=low_step, strength=rise.strength)
+
+
+def _ratio(begin: float, end: float) -> float:
+    """Return the end over the beginning of something that should be positive, bounded so that it can be printed."""
+    if begin <= 0:
+        return 1e300 if end > 0 else 1.0
+    return float(np.clip(end / begin, -1e300, 1e300))
+
+
+@predicate(source="phase19 Q4.2", min_points=2)
+def lr_rising(
+    loss: Series,
+    lr: Series,
+    rise: Rise | Absent | Unknown,
+    *,
+    window_steps: Count,
+    stretched: bool,
+    min_factor: float,
+) -> Answer:
+    """Has the learning rate risen while the loss rose?
+
+    Compared are the medians of the first and the last tenth of the stretch over which the loss rises (at
+    least `window_steps`); a rise is more than `min_factor`, above any rounding of a logged rate.
+    """
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
+    steps, values = _within(lr, start, last)
+    if len(values) < 2:
+        return unknown(f"lr has fewer than two points in steps {start:,} to {last:,}", "lr")
+    part = max(1, len(values) // 10)
+    begin, end = median(values[:part]), median(values[-part:])
+    ratio = _ratio(begin, end)
+    if stretched and isinstance(rise, Rise):
+        since, rates = _within(lr, rise.low_step, last)
+        part = max(1, len(rates) // 10)
+        fallen = _ratio(median(rates[:part]), median(rates[-part:])) if len(rates) > 1 else 1.0
+        if fallen < 1:  # it rose before the loss did, as in a warm-up, and not with it
+            steps, ratio = since, fallen
+            begin, end = median(rates[:part]), median(rates[-part:])
+    text = f"lr goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×) "
+    text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, min_factor),)
+    return measured(beyond(ratio - 1, min_factor - 1), found)
+
+
+@predicate(source="phase19 Q4.2", labels=(LIKELY, POSSIBLE, NO))
+def lr_climbs_along(
+    loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None, *, factor: float = FACTOR_SMALL
+) -> Answer:
+    """Did the learning rate climb while the loss made its rise, whatever it did later?
+
+    Compared are the medians of its first and last tenth from the low of the loss to where most of the rise is made:
+    more than `factor` times. A schedule that warms up and decays ends lower than it began, and broke the run on its way
+    up. Where it did not climb, it is as for `rate_too_high`.
+    """
+    if isinstance(rise, Rise) and lr is not None:
+        steps, values = _within(loss, rise.low_step, rise.last_step)
+        medians, starts = blocks(values, min(CLIMB_BLOCKS, len(values)))
+        up = int(starts[int(np.argmax(medians >= rise.low + SHARE_MOST * (rise.end - rise.low)))])
+        at, rates = _within(lr, rise.low_step, int(steps[up]))
+        part = max(1, len(rates) // 10)
+        if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > factor:
+            ends = f"from {figure(median(rates[:part]))} to {figure(median(rates[-part:]))}"
+            text = f"lr rises {as_factor(ratio)} while the loss rises (limit {factor:g}×), {ends} "
+            text += f"over steps {int(at[0]):,} to {int(at[-1]):,}"
+            return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, factor),))
+    return Answer(rate.too_high, rate.evidence)
+
+
+@predicate(source="phase19 Q4.2, the warm-up that never ends")
+def warming_up(run: Run, loss: Series, rise: Rise | Absent | Unknown) -> Answer:
+    """Did the loss turn while the learning rate was still in its planned warm-up?
+
+    Needs `warmup_steps` in the manifest.
+    """
+    planned = run.setting("warmup_steps")
+    if not isinstance(planned, int) or not planned:
+        return unknown("the manifest does not say how long the warm-up is", "warmup_steps")
+    low_step = rise.low_step if isinstance(rise, Rise) else int(loss.steps[-1])
+    text = f"the warm-up is planned for {planned:,} steps, the loss turned around step {low_step:,}"
+    found = Evidence(text, "lr", (low_step,), float(low_step), float(planned))
+    return Answer(YES, (found,)) if low_step < planned else Answer(NO, (found,), contrary=True)
+
+
+@predicate(source="phase19 Q4.3", labels=("up", "down", "no"))
+def weight_norm_change(
+    loss: Series,
+    weight_norm: Groups,
+    rise: Rise | Absent | Unknown,
+    *,
+    window_steps: Count,
+    stretched: bool,
+    factor: float,
+) -> Answer:
+    """Did the weights of some parameter group double or halve in size?
+
+    `up`: the decay is too low, `down`: too high. Asked only once the loss rises, since early growth of
+    that size is true of a quarter of healthy runs. The document looks at the last `window_steps`; where
+    `stretched`, every such window since the loss was lowest counts. Logged less often than every `window_steps`,
+    it is unknown.
+    """
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
+    best: tuple[float, int, int, str] | None = None
+    for name, series in weight_norm.items():
+        steps, values = _within(series, start, last)
+        keep = values > 0
+        low = rise.low_step if stretched and isinstance(rise, Rise) else start
+        change = _largest_change(steps[keep], values[keep], window_steps, low)
+        if change and (best is None or _size(change[0]) > _size(best[0])):
+            best = (*change, name)
+    if best is None:
+        return unknown(
+            f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
+        )
+    ratio, at, to, name = best
+    bar = factor if ratio > 1 else 1 / max(factor, NEARLY_ZERO)
+    text = f"the norm of {name} changes {against(ratio, bar)}× from step {at:,} to {to:,} (limit {bar:g}×)"
+    found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
+    if ratio > 1:
+        return measured(beyond(ratio, bar), found, "up")
+    return measured(beyond(1 / ratio, 1 / bar), found, "down")
+
+
+def _size(ratio: float) -> float:
+    return abs(float(np.log(max(ratio, NEARLY_ZERO))))
+
+
+def _largest_change(steps: Ints, values: Floats, window_steps: int, low_step: int) -> tuple[float, int, int] | None:
+    """Return the largest ratio of a row to the first one at most `window_steps` before, up or down, and both steps.
+
+    Rows up to `low_step`, where the loss was still falling, say nothing of its rise.
+    """
+    if len(steps) < 2 or interval(steps) > window_steps:
+        return None
+    first = np.searchsorted(steps, steps - window_steps)
+    ratio = np.clip(values / values[first], NEARLY_ZERO, 1e300)
+    ratio[steps <= low_step] = 1.0
+    at = int(np.argmax(np.abs(np.log(ratio))))
+    return float(ratio[at]), int(steps[first[at]]), int(steps[at])
+
+
+@predicate(source="phase19 Q4.4", min_points=2)
+def grad_norm_rising(
+    loss: Series,
+    grad_norm: Series,
+    rise: Rise | Absent | Unknown,
+    levels: Levels,
+    *,
+    window_steps: Count,
+    stretched: bool,
+    trend_z: float,
+    min_factor: float,
+) -> Answer:
+    """Is the rolling mean of grad_norm trending up while the loss rises?
+
+    Block medians over the stretch over which the loss rises: Mann-Kendall above `trend_z` and an end at
+    least `min_factor` times the beginning. Alone it says little, healthy gradients grow too; with a
+    rising loss it means that the landscape is getting harder.
+    """
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
+    steps, values = _within(grad_norm, start, last)
+    count = min(levels.max_levels // 2, len(values) // 2)
+    if count < 4:
+        return unknown(
+            f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm"
+        )
+    medians, _ = blocks(values, count)
+    score = kendall_z(medians)
+    begin, end = median(medians[:3]), median(medians[-3:])
+    ratio = _ratio(begin, end)
+    text = (
+        f"grad_norm goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×, limit {min_factor:g}×) "
+    )
+    text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    if ratio >= min_factor and score < trend_z:
+        text += ", without a steady trend"
+    found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
+    return measured(weakest(beyond(score, trend_z), beyond(ratio - 1, min_factor - 1)), found)
+
+
+SURE = 1.645  # errors from a level beyond which it lies once in twenty
+
+
+def early_rows(count: int) -> int:
+    """Return how many of the rows make the first level: a twentieth, three to ten."""
+    return max(3, min(10, count // 20))
+
+
+def first_level(values: Floats, thrown: float) -> float:
+    """Return the level at which the loss began: the median of its first rows, a twentieth of them, three to ten.
+
+    Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
+    drove them up, and the first row is the level.
+    """
+    early, first = median(values[: early_rows(len(values))]), float(values[0])
+    return first if 0 < first * thrown < early else early
+
+
+class Fall(NamedTuple):
+    """How far a series has come down, as shares of the size of its first level; below 0 where it rose.
+
+    Attributes:
+        first: the first level.
+        low: the lowest level, one that no chance explains.
+        high: the highest level.
+        low_row: the row at which the lowest level begins.
+        burst: the fall from the first row alone, beyond the scatter of rows.
+        thrown: whether the first updates drove the loss up, so that the first level is its first row.
+        share: the fall that was seen.
+        error: its standard error; a few rows know their own scatter badly, and it is wider for them.
+        coarse: half of the smallest step of the numbers.
+        trend: the Mann-Kendall score of its levels, below 0 for a fall.
+        steady: whether each row is lower than the one before, in so many rows that chance would hardly have it so.
+    """
+
+    first: float
+    low: float
+    high: float
+    low_row: int
+    burst: float
+    thrown: bool
+    share: float
+    error: float
+    coarse: float
+    trend: float
+    steady: bool
+
+    @property
+    def room(self) -> float:
+        """How far the fall may be from what was seen."""
+        return SURE * self.error + self.coarse
+
+    @property
+    def at_most(self) -> float:
+        """The largest fall that the scatter leaves room for; a rise, by chance, takes little of it away."""
+        return max(self.share, -self.error / 2) + self.room
+
+    @property
+    def at_least(self) -> float:
+        """The smallest fall that the scatter leaves room for."""
+        return self.share - self.room
+
+    @property
+    def falls(self) -> float:
+        """The strength of the statement that it falls, however little: by its levels, or by their trend."""
+        steps = strongest(above(-self.trend, shared.TREND_Z), whether(self.steady))
+        return strongest(steps, above(self.share, NORMAL_99 * self.error + self.coarse))
+
+
+@remembered
+def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) -> Fall:
+    """Return how far a series of at least three finite values has come down.
+
+    Args:
+        series: the series.
+        reference: the level that it is to come down from; by default its first one.
+        rows: how many rows show the first level where the series left it at once; by default as `first_level` has it.
+    """
+    _, values = finite(series)
+    scatter, count = scatter_of(series), len(values)
+    rows = rows or early_rows(count)
+    medians, starts = blocks(values, min(shared.LEVELS, max(3, count // 3)))
+    size = count // len(medians)
+    noise = float(scatter.level_noise)
+    level = max(change_noise(medians), MEDIAN_ERROR * noise / math.sqrt(size))
+    # Few rows know their scatter badly: Student's t, to the first term beyond the normal distribution.
+    unsure = 1 + (NORMAL_99**2 + 1) / (4 * max(count - 2, 1))
+    smooth = np.convolve(medians, np.ones(3) / 3, mode="valid")
+    around = _scatter_until(medians, int(smooth.argmin()) + 3, level)
+    dip = float(smooth.min()) + NORMAL_99 * unsure * around / math.sqrt(3)
+    third = count // 3
+    low = min(median(values[third : 2 * third]), median(values[2 * third :]), dip)
+    early, first = median(values[:rows]), first_level(values, shared.FACTOR_SMALL)
+    thrown = first < early - SURE * noise
+    first = first if thrown else early
+    begin, error = _sure_level(values, first, rows, noise) if reference is None else (reference, 0.0)
+    scale = max(abs(begin), abs(low) if begin <= 0 else 0.0, NEARLY_ZERO)
+    error = math.hypot(error, MEDIAN_ERROR * level / math.sqrt(len(medians) / 3))
+    return Fall(
+        first=first,
+        low=low,
+        high=float(medians.max()),
+        low_row=int(starts[int(np.argmin(medians))]),
+        burst=min(1e9, (float(values[0]) - low - SURE * unsure * noise) / scale),
+        thrown=thrown,
+        share=max(-1e9, min(1e9, (begin - low) / scale)),
+        error=min(1e9, unsure * error / scale),
+        coarse=min(1e9, float(scatter.quantum) / 2 / scale),
+        trend=kendall_z(medians if count > shared.LEVELS else values),
+        steady=count >= shared.ROWS_SHORT and increases(values[::-1]),
+    )
+
+
+def _scatter_until(medians: Floats, end: int, scatter: float) -> float:
+    """Return the scatter of levels before a row of them: what a loss does once it has blown up says nothing of it."""
+    if end < shared.LEVELS * shared.SHARE_HALF:
+        return scatter
+    return min(scatter, change_noise(medians[:end]))
+
+
+def _wide_rows(count: int) -> int:
+    """Return how many rows show the first level of a loss that has not left it: a fifth."""
+    return max(early_rows(count), count // 5)
+
+
+def _sure_level(values: Floats, first: float, rows: int, noise: float) -> tuple[float, float]:
+    """Return the first level and its error, by more rows where the first few are no higher than theirs explains."""
+    few, many = (MEDIAN_ERROR * noise / math.sqrt(count) for count in (rows, _wide_rows(len(values))))
+    wide = median(values[: _wide_rows(len(values))])
+    return (first, few) if abs(first - wide) > SURE * few else (wide, many)
+
+
+def begins_late(run: Run, loss: Series) -> str:
+    """Return that the beginning is missing, by the rows of the first level: one may be of an attempt before it."""
+    steps, _ = finite(loss)
+    inner, every = early_rows(len(steps)) // 2, interval(steps)
+    first = int(steps[inner] - inner * every)
+    if run.by_row or first <= MISSED_ROWS * every:
+        return ""
+    return f"the log begins at step {first:,}: the loss before that is not known"
+
+
+def done_share(run: Run, context: Context, loss: Series, lr: Series | None, steps: int) -> float:
+    """Return how much of what so many steps at the full rate teach can be expected of a log: 0 to 1.
+
+    A step of a warm-up counts by its rate. Where none is logged, the warm-up is as long as it is configured.
+    """
+    if run.by_epoch or run.by_row or steps <= 0:
+        return 1.0
+    at, _ = finite(loss)
+    made = (float(int(at[-1]) - int(at[0])) + interval(at)) / run.step_size
+    rate = _mean_rate(run, context, lr)
+    if rate is None:
+        warm = run.setting("warmup_steps")
+        warm = float(warm) if isinstance(warm, int | float) and warm > 0 else 0.0
+        rate = 1 - warm / (2 * made) if made >= warm else made / (2 * warm)
+    return min(1.0, made * rate / steps)
+
+
+def _mean_rate(run: Run, context: Context, lr: Series | None) -> float | None:
+    """Return the mean learning rate as a share of its peak, all after it counted as that; None if not logged."""
+    if lr is None or len(finite(lr)[1]) < 2 or highest(lr) <= 0:
+        return None
+    configured = run.setting("lr")
+    configured = float(configured) if isinstance(configured, int | float) else 0.0
+    return _mean_peak(lr) / max(highest(lr), context.peak_lr.value or 0.0, configured)
+
+
+@remembered
+def _mean_peak(lr: Series) -> float:
+    """Return the mean of the highest rate so far."""
+    rates, total = finite(lr)[1], 0.0
+    peak = -math.inf
+    for part in parts(rates):
+        top = float(part.max())
+        if top > peak:
+            total += float(np.maximum(np.maximum.accumulate(part), peak).sum())
+            peak = top
+        else:
+            total += peak * len(part)
+    return total / len(rates)
+
+
+RESOLVED = 2.0**24  # no limit: from here on float32 has no whole numbers: a change by 1 is lost
+
+
+@predicate(source="DeepSpeed: skipped beside step", min_points=2)
+def all_skipped(run: Run, skipped_steps: Series, loss: Series, *, share: float = shared.SHARE_MOST) -> Answer:
+    """Was nearly every update skipped?
+
+    Yes where a counter that never falls reaches `share` of the steps of the log, or of the rows of the loss where rows
+    are all that is counted; or where as many rows say that they were skipped.
+    """
+    steps, values = finite(skipped_steps)
+    last = int(steps[-1])
+    done = int((loss.steps <= last).sum())
+    if not run.by_row:
+        done = max(done, last - int(min(steps[0], loss.steps[0])) + 1)
+    skipped = float(values[-1]) if is_counter(values) else float((values > 0).mean()) * done
+    part = min(skipped / max(done, 1), 1e6)
+    text = f"{min(skipped, 1e100):,.0f} of {done:,} updates were skipped by step {last:,} (limit {share:.0%})"
+    found = (Evidence(text, "skipped_steps", (last,), part, share),)
+    return Answer(YES if share <= part <= 2 - share else NO, found)
+
+
+@predicate(source="IEEE 754 binary32", labels=(LIKELY, NO), min_points=1)
+def beyond_resolution(loss: Series) -> Answer:
+    """Is the loss so large that float32 can't hold a change of it?
+
+    Likely where its median is above 2^24, from where on a float32 has no whole numbers.
+    """
+    usual = float(median(np.abs(finite(loss)[1])))
+    text = f"the loss is at {figure(usual)}; above {figure(RESOLVED, 2)} a float32 can't hold a change by 1"
+    return Answer(LIKELY if usual > RESOLVED else NO, (Evidence(text, "loss", (), usual, RESOLVED),))
+
+
+@predicate(source="stable-baselines3: learning_starts", labels=(LIKELY, NO), min_points=8)
+def best_untrained(reward: Series, loss: Series) -> Answer:
+    """Was the reward best before the first update?
+
+    An agent that first collects experience logs a reward without a loss. Likely where its median before the first row
+    of the loss is above that of the rows after it: the best policy is then the initial one.
+    """
+    steps, values = finite(reward)
+    begun = int(loss.steps[0])
+    before, after = values[: rows_before(steps, begun)], values[rows_before(steps, begun) :]
+    if len(before) < 2 or len(after) < 2:
+        return Answer(NO, (Evidence(f"the reward is logged from the first update, step {begun:,}, on", "reward"),))
+    text = f"updates begin at step {begun:,}; the reward is {figure(median(before), 4)} before and "
+    text += f"{figure(median(after), 4)} after"
+    found = (Evidence(text, "reward", (begun,), median(after), median(before)),)
+    return Answer(LIKELY if median(before) > median(after) else NO, found)
+
+
+NO_INFORMATION = 0.1  # no limit: nats of a whole latent code, less than a seventh of a bit
+_OF_CODES = frozenset(("embedding", "embeddings", "embed", "emb", "feature", "features", "representation", "repr"))
+_SPREADS = frozenset(("std", "spread", "variance", "var"))
+_KL = frozenset(("kl", "kld", "kldiv"))
+_REBUILDS = frozenset(("recon", "reconstruction", "rec", "elbo", "vae"))
+
+
+@predicate(source="posterior collapse (arXiv:1511.06349); collapse (arXiv:2105.04906)")
+def code_collapses(run: Run, *, factor: float = shared.FACTOR_HUGE) -> Answer:
+    """Has the KL of a variational model, or the spread of embeddings, shrunk to nothing?
+
+    Yes where the last level of a series whose name says that it is the spread of embeddings or features lies below a
+    `factor`-th of its highest; or so does the KL beside the loss of a reconstruction, and it is less than any
+    information: an annealed KL falls far, too, and ends at some nats.
+    """
+    logged = {**run.series, **run.others}
+    rebuilds = any(_REBUILDS & set(words(name)) for name in logged)
+    strengths = {name: _shrunk(name, series, factor, rebuilds=rebuilds) for name, series in logged.items()}
+    worst = max(strengths, key=lambda name: strengths[name], default="")
+    if not worst or strengths[worst] <= -FARTHEST:
+        return Answer(NO, (Evidence("no spread of embeddings and no KL of a latent code shrinks"),), strength=-FARTHEST)
+    steps, values = finite(logged[worst])
+    name = logged[worst].origin or worst
+    top, level = float(values.max()), _level(values)
+    text = f"{name} ends at {figure(level)}, after {figure(top)} at its highest (limit {factor:g} times less)"
+    past = np.flatnonzero(values > top / factor)
+    onset = min(int(past[-1]) + 1, len(steps) - 1) if len(past) else 0
+    brief = f"{name} is down from {figure(top)} to {figure(level, 2)}"
+    evidence = Evidence(text, worst, (int(steps[onset]), int(steps[-1])), level, top / factor, brief)
+    return measured(strengths[worst], (evidence,), onset_step=int(steps[onset]))
+
+
+def _shrunk(name: str, series: Series, factor: float, *, rebuilds: bool) -> float:
+    """Return how far a series has shrunk that should keep its size; next to nothing of any other."""
+    values = finite(series)[1]
+    said = set(words(series.origin or name))
+    spreads, informs = said & _OF_CODES and said & _SPREADS, said & _KL and rebuilds
+    if not (spreads or informs) or len(values) <= shared.ROWS_SHORT or values.min() < 0:
+        return -FARTHEST
+    level = _level(values)
+    shrunk = below(level, float(values.max()) / factor)
+    return shrunk if spreads else weakest(shrunk, below(level, NO_INFORMATION))
+
+
+def _level(values: Floats) -> float:
+    return median(values[-max(shared.ROWS_SHORT, len(values) // shared.LEVELS) :])

@@ -1,0 +1,567 @@
+"""What rows show by themselves: exact numbers, a sudden fall, vanished noise, seams, the time that passed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, as_factor, figure
+from stabtree.common.lazy import np
+from stabtree.common.passes import PART, changes, remembered, rows_at_end, stretches_of
+from stabtree.common.stats import NEARLY_ZERO, SOME, median, quantiles, resolution, row_medians, windows
+from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.facts.registry import finite, highest, lowest
+from stabtree.predicates.drift import first_level
+from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.start import guess, may_be_zero
+from stabtree.profile import scatter_of
+from stabtree.profile.model import quanta
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.context.model import Context
+    from stabtree.facts.batches import Seam
+    from stabtree.run import Run, Series
+
+
+@predicate(source="masked labels: every label -100", min_points=5)
+def loss_at_zero(
+    run: Run,
+    context: Context,
+    loss: Series,
+    *,
+    share: float = shared.SHARE_MOST,
+    fall: float = shared.FACTOR_HUGE,
+) -> Answer:
+    """Is the loss exactly 0 throughout, or from some row on?
+
+    Yes where at least `share` of the rows from the first 0 on are exactly 0, the last one as well, and the loss did not
+    come down to it: a smallest value above 0 that is a `fall`-th of the largest says that 0 is a small value rounded.
+    """
+    steps, values = finite(loss)
+    why = may_be_zero(run, context, loss)
+    if why:
+        return inapplicable(why)
+    zero = _zeros(loss)
+    low, high = float(values.min(initial=np.inf, where=values > 0)) if len(zero) else lowest(loss), highest(loss)
+    text = f"the loss is exactly 0 in {len(zero):,} of {len(values):,} rows"
+    text += f"; its other values go from {figure(low)} to {figure(high)}" if high else ""
+    at = int(zero[0]) if len(zero) else 0
+    seen = len(zero) / (len(values) - at)
+    fell = above(low * fall, high) if high else FARTHEST
+    ends = whether(bool(values[-1] == 0) and len(zero) >= shared.ROWS_SHORT)
+    strength = weakest(ends, below(1 - seen, 1 - share), fell)
+    found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), seen, share),)
+    good = int(steps[at - 1]) if at else None
+    return measured(strength, found, onset_step=int(steps[at]), last_good_step=good)
+
+
+@remembered
+def _zeros(loss: Series) -> Ints:
+    """Return the rows at which a loss is exactly 0: int64 (n,)."""
+    if lowest(loss) > 0:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(finite(loss)[1] == 0)
+
+
+@predicate(source="batches without a label; NaN rows logged as 0 (logging_nan_inf_filter)", min_points=5)
+def zero_rows(
+    run: Run,
+    context: Context,
+    loss: Series,
+    *,
+    near_share: float,
+    rows: Count = shared.ROWS_LONG,
+    digits: float = shared.FACTOR_HUGE,
+    share: float = shared.SHARE_HALF,
+) -> Answer:
+    """Are single rows of the loss exactly 0, between ordinary ones?
+
+    A row counts where each of the `rows` rows other than 0 on either side is at least `near_share` of their median, and
+    that median has `digits` steps of the numbers: then 0 is no small value rounded, nor one that the loss was on its
+    way to. At most `share` of the rows may be 0, else it is the level; and as many of the zeros have to count, else
+    they are the end of the scatter, as of a loss of margins.
+    """
+    steps, values = finite(loss)
+    why = may_be_zero(run, context, loss)
+    if why:
+        return inapplicable(why)
+    zero = _zeros(loss)
+    # What follows the last ordinary row is the end of the loss.
+    zero = zero[: len(zero) - rows_at_end(zero, len(values))]
+    if not len(zero) or len(zero) > share * len(values):
+        text = f"{len(zero):,} of {len(values):,} rows of the loss are exactly 0"
+        return Answer(NO, (Evidence(text, "loss", (), len(zero) / len(values), share),), strength=-FARTHEST)
+    others, step, strengths = np.flatnonzero(values != 0), scatter_of(loss).quantum, [-FARTHEST]
+    for at in zero:
+        index = int(np.searchsorted(others, at))
+        near = values[others[max(0, index - rows) : index + rows]]
+        level = median(near)
+        strengths.append(weakest(above(float(near.min()), near_share * level), above(level, digits * step)))
+    found = np.array(strengths[1:])
+    alone = zero[found >= 0].tolist()
+    text = f"the loss is exactly 0 in {len(zero):,} rows, {len(alone):,} of them among ordinary ones"
+    text += f", the first at step {int(steps[alone[0]]):,}" if alone else ""
+    shown = zero[: shared.ROWS_SHORT] if not alone else np.array(alone[: shared.ROWS_SHORT])
+    evidence = (Evidence(text, "loss", tuple(steps[shown].tolist()), len(alone) / len(values), share),)
+    most = above(len(alone) / len(zero), share)  # else the loss scatters as far down as 0
+    onset = int(shown[0])
+    good = int(steps[onset - 1]) if onset else None
+    return measured(weakest(max(strengths), most), evidence, onset_step=int(steps[onset]), last_good_step=good)
+
+
+@predicate(source="stuck loggers and loaders", min_points=5)
+def loss_repeats(
+    context: Context,
+    loss: Series,
+    *,
+    rows: Count,
+    values_most: Count,
+    digits: float = shared.FACTOR_HUGE,
+    plain: float = shared.SHARE_HALF,
+) -> Answer:
+    """Is the loss exactly the same number in many rows?
+
+    Yes where one value other than 0 fills `rows` neighbouring rows or more, or the whole log holds at most
+    `values_most` different values, one only where it is short. Each must have `digits` steps of the numbers, as they
+    were printed or stored, so that rounding does not make different losses equal; a log of one single value needs no
+    more than to be `plain` or above, since no loss that is trained stays within a rounding of so large a number.
+    """
+    steps, values = finite(loss)
+    same = changes(values, np.equal)
+    different = _different(values, values_most if len(values) >= shared.ROWS_LONG else 1)
+    begin, end = _longest(same[values[same] != 0])
+    if different and end - begin + 1 < rows:
+        return _few_values(context, loss, different, digits, plain)
+    count, value = end - begin + 1, float(values[begin - 1])
+    text = f"the longest stretch of one value is {count:,} rows of {figure(value, 6)}, from step "
+    text += f"{int(steps[begin - 1]):,} (limit {rows:,})"
+    one = _one_value(value, count, context.classes.value)
+    span = (int(steps[begin - 1]), int(steps[end - 1]))
+    found = (Evidence(text, "loss", span, float(count), float(rows), one),)
+    good = int(steps[begin - 2]) if begin > 1 else None
+    strength = above(count, rows)
+    if strength >= -1:  # the digits take a while in a long log
+        strength = weakest(strength, above(abs(value), digits * _step_of(values)))
+    return measured(strength, found, onset_step=span[0], last_good_step=good)
+
+
+def _few_values(context: Context, loss: Series, different: list[float], digits: float, plain: float) -> Answer:
+    steps, values = finite(loss)
+    listed = ", ".join(f"{figure(value, 6)}" for value in different)
+    text = f"all {len(values):,} rows of the loss hold {len(different)} different value"
+    text += f"{'s' if len(different) > 1 else ''}: {listed}"
+    single = len(different) == 1
+    one = _one_value(different[0], len(values), context.classes.value) if single else ""
+    span = (int(steps[0]), int(steps[-1]))
+    step = _step_of(values)
+    smallest = min(abs(value) for value in different)
+    strength = above(smallest, digits * step) if 0 < step < 1 else -FARTHEST
+    if single:
+        strength = strongest(strength, above(smallest, plain))
+    return measured(strength, (Evidence(text, "loss", span, float(len(different)), None, one),), onset_step=span[0])
+
+
+def _step_of(values: Floats) -> float:
+    """Return the last digit that was printed, or the step of the float that was stored; 0 where neither is seen."""
+    return max(resolution(values), float(quanta(values[None])[0]))
+
+
+def _one_value(value: float, rows: int, classes: int | None) -> str:
+    return f"{guess(value, classes) or f'{figure(value, 6)}'} in {rows:,} rows"
+
+
+def _longest(rows: Ints) -> tuple[int, int]:
+    """Return the longest stretch of neighbouring rows as (first, one behind the last)."""
+    if not len(rows):
+        return 1, 1
+    begins, lengths = stretches_of(rows)
+    longest = int(np.argmax(lengths))
+    return int(begins[longest]), int(begins[longest] + lengths[longest])
+
+
+def _different(values: Floats, max_values: int) -> list[float]:
+    """Return the different values of a log, none where there are more than `max_values`."""
+    if len(set(values[:SOME].tolist())) > max_values:  # as in nearly every log
+        return []
+    found: list[float] = np.unique(values).tolist()
+    return found if len(found) <= max_values else []
+
+
+@predicate(source="measured: one batch over and over from a step on")
+def noise_vanishes(
+    run: Run,
+    loss: Series,
+    context: Context,
+    *,
+    rises_before: float,
+    rises_after: float = shared.SHARE_SOME,
+    factor: float = shared.FACTOR,
+) -> Answer:
+    """Does the loss fall from a row on without rising, though its rows rose and fell before?
+
+    Batches differ, so that the loss of a run that learns rises from row to row almost as often as it falls. Yes where
+    at most `rises_after` of the changes from a row to the end are rises, over 20 rows or more, while it falls to a
+    `factor`-th of its lowest before, and at least `rises_before` of those before it, of 20 or more. Not asked of a loss
+    that moves by nature or may be 0.
+    """
+    steps, values = finite(loss)
+    why = context.restless or may_be_zero(run, context, loss)
+    if why:
+        return inapplicable(why)
+    count = len(values) - 1
+    if count < 2 * shared.ROWS_LONG:
+        return unknown(f"the loss has {len(values):,} finite rows, {2 * shared.ROWS_LONG + 1} are needed", "loss")
+    at = _parting(values, (rises_before + rises_after) / 2)
+    if not shared.ROWS_LONG <= at <= count - shared.ROWS_LONG:
+        text = f"{_rises(values):.0%} of the changes of the loss are rises, without a row from which on fewer are"
+        return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
+    before, after = _rises(values[: at + 1]), _rises(values[at:])
+    began, ended = float(values[:at].min()), float(values[-1])  # what comes down from a spike only comes back
+    text = f"up to step {int(steps[at]):,} {before:.0%} of the changes of the loss are rises, after it {after:.0%}, "
+    text += f"while it falls from {figure(began)}, its lowest so far, to {figure(ended)}"
+    found = Evidence(text, "loss", (int(steps[at]), int(steps[-1])), before, rises_before)
+    calm = below(after, rises_after)
+    strength = weakest(above(before, rises_before), calm, above(began, factor * ended))
+    return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
+
+
+def _rises(values: Floats) -> float:
+    """Return which share of the changes are rises."""
+    return int(np.count_nonzero(values[1:] > values[:-1])) / (len(values) - 1)
+
+
+def _parting(values: Floats, share: float) -> int:
+    """Return the change after which the shares of rises differ most from the given one."""
+    highest, at, total = -np.inf, 0, 0.0
+    for begin in range(0, len(values) - 1, PART):
+        part = values[begin : begin + PART + 1]
+        more = (part[1:] > part[:-1]) - share
+        more[0] += total
+        np.cumsum(more, out=more)
+        top, total = int(np.argmax(more)), float(more[-1])
+        if more[top] > highest:
+            highest, at = float(more[top]), begin + top
+    return at + 1
+
+
+@predicate(source="measured: one batch over and over from a step on")
+def batch_stays(batch_id: Series, *, rows: Count = shared.ROWS_LONG, changes: float = shared.SHARE_MOST) -> Answer:
+    """Is every batch to the end of the log the same one, after batches that differed?
+
+    Yes where the last `rows` batches or more have one id, and of the rows before them, as many at least, a share of
+    `changes` or more have another id than the row before. An id that never changes says nothing of the batches.
+    """
+    ids, steps = batch_id.values, batch_id.steps
+    differs = ids[1:] != ids[:-1]
+    start = int(np.flatnonzero(differs)[-1]) + 1 if differs.any() else 0
+    before, same = float(differs[:start].mean()) if start else 0.0, len(ids) - start
+    text = f"the last {same:,} of {len(ids):,} rows have one batch id"
+    if start:
+        text += f", from step {int(steps[start]):,} on; before, the id changes in {before:.0%} of the rows"
+    found = Evidence(text, "batch_id", (int(steps[start]), int(steps[-1])), float(same), float(rows))
+    if start < rows:
+        return Answer(NO, (found,))
+    strength = weakest(above(same, rows), above(before, changes))
+    return measured(strength, (found,), onset_step=int(steps[start]), last_good_step=int(steps[start - 1]))
+
+
+class Stretches(NamedTuple):
+    """The stretches of a loss that are compared: entry i is about the settled one that begins with row i.
+
+    Attributes:
+        values: the loss, float64 (n,).
+        settled: how many rows are level before a fall.
+        within: how many rows after them the low ones begin at the latest.
+        low: how many rows are low after it.
+    """
+
+    values: Floats
+    settled: int
+    within: int
+    low: int
+
+    @property
+    def entries(self) -> int:
+        """The number of entries."""
+        return len(self.values) - self.settled - self.low + 1
+
+    def falls(self, begin: int, end: int) -> Floats:
+        """Return how many times less than in the settled rows the loss is after them, of entries `begin` to `end`."""
+        reached = _lowest(self.after(begin, end + self.within - 1), self.within)
+        before = _lowest(self.values[begin : end + self.settled - 1], self.settled)
+        found: Floats = np.where(reached > 0, before / np.maximum(reached, NEARLY_ZERO), 0.0)
+        return found
+
+    def after(self, begin: int, end: int) -> Floats:
+        """Return the highest of the low rows right after each settled stretch; infinity behind the end of the log."""
+        highest = -_lowest(-self.values[self.settled + begin : self.settled + end + self.low - 1], self.low)
+        return np.append(highest, np.full(end - begin - len(highest), np.inf))
+
+    def steepest(self, factor: float) -> tuple[int, Ints, Floats]:
+        """Return the entry of the steepest fall, and the entries, (m,), and falls, (m,), of all beyond a factor."""
+        tops: list[tuple[float, int]] = []
+        far: list[Ints] = []
+        falls: list[Floats] = []
+        for begin in range(0, self.entries, PART):
+            fall = self.falls(begin, min(begin + PART, self.entries))
+            top, beyond = int(np.argmax(fall)), np.flatnonzero(fall > factor)
+            tops.append((float(fall[top]), -begin - top))
+            far.append(begin + beyond)
+            falls.append(fall[beyond])
+        return -max(tops)[1], np.concatenate(far), np.concatenate(falls)
+
+
+@predicate(source="measured: a batch that is drawn again and again", min_points=12)
+def loss_collapses(
+    run: Run,
+    loss: Series,
+    context: Context,
+    lr: Series | None = None,
+    *,
+    factor: float,
+    rows: Count,
+    within_rows: Count,
+    settled_rows: Count,
+    settled_share: float,
+    above_first: float,
+    lr_factor: float,
+    thrown: float,
+) -> Answer:
+    """Does a loss that had settled fall to almost 0 within a few rows?
+
+    Yes where `rows` neighbouring rows lie below a `factor`-th of the lowest of `settled_rows` rows that end at most
+    `within_rows` rows before. These have settled where the medians of their halves differ by less than `settled_share`,
+    none lies below half of their median, and that is at most `above_first` times the first level (for `thrown` see
+    `first_level`): what comes down from a spike only comes back. A rate that changes by `lr_factor` in between may
+    explain it. Not asked of exact zeros, nor of a loss that moves by nature or may be 0.
+    """
+    steps, values = finite(loss)
+    why = context.restless or may_be_zero(run, context, loss)
+    rows, within_rows, settled_rows = max(rows, 1), max(within_rows, 1), max(settled_rows, 2)
+    if why:
+        return inapplicable(why)
+    if len(values) < settled_rows + rows:
+        return unknown(f"the loss has {len(values):,} finite rows, {settled_rows + rows} are needed")
+    stretches = Stretches(values, settled_rows, within_rows, rows)
+    at, far, falls = stretches.steepest(factor)
+    before = windows(values, settled_rows)[far]
+    calm = _settled(before, settled_share)
+    calm &= row_medians(before) <= above_first * first_level(values, thrown)
+    if len(far) and not calm.any():
+        text = f"the loss falls {factor:g}× and more within {within_rows} rows, but not from {settled_rows} level ones"
+        return Answer(NO, (Evidence(text, "loss", (int(steps[far[0]]),)),))
+    if len(far):
+        at = int(far[calm][np.argmax(falls[calm])])
+    after, low = stretches.after(at, at + within_rows), float(values[at : at + settled_rows].min())
+    first = int(np.argmin(after))
+    end, most = at + settled_rows + first, min(float(stretches.falls(at, at + 1)[0]), 1e300)
+    text = f"the loss falls {against(most, factor)}× at once (limit {factor:g}×): {figure(low)} or above up to step "
+    text += f"{int(steps[at + settled_rows - 1]):,}, {figure(after[first])} or below from step "
+    text += f"{int(steps[end]):,} on"
+    found = [Evidence(text, "loss", (int(steps[at + settled_rows]), int(steps[end])), most, factor)]
+    rates = _rates(lr, int(steps[at]), int(steps[end]))
+    if most <= factor or (len(rates) and rates.max() > lr_factor * max(float(rates.min()), 1e-300)):
+        if most > factor:
+            found.append(Evidence(f"lr goes from {figure(rates[0])} to {figure(rates[-1])} meanwhile", "lr"))
+        return Answer(NO, tuple(found))
+    onset = at + settled_rows
+    while onset < len(values) - 1 and values[onset] > low / 2:
+        onset += 1
+    return Answer(YES, tuple(found), onset_step=int(steps[onset]), last_good_step=int(steps[onset - 1]))
+
+
+def _lowest(values: Floats, rows: int) -> Floats:
+    """Return the lowest of each `rows` neighbours: (n,) -> (n - rows + 1,)."""
+    count, width = len(values) - rows + 1, 1
+    while 2 * width <= rows:
+        values, width = np.minimum(values[:-width], values[width:]), 2 * width
+    return np.minimum(values[:count], values[rows - width :][:count])
+
+
+def _settled(windows: Floats, share: float) -> Bools:
+    """Return the mask of flat windows (n, rows) of the loss, shape (n,)."""
+    middle, half = row_medians(windows), windows.shape[1] // 2
+    first, last = row_medians(windows[:, :half]), row_medians(windows[:, half:])
+    level = np.abs(first - last) < share * np.minimum(first, last)
+    return np.asarray(level & (windows.min(axis=1) > middle / 2))
+
+
+def _rates(lr: Series | None, first: int, last: int) -> Floats:
+    """Return the learning rates from one step to another."""
+    if lr is None:
+        return np.zeros(0)
+    steps, values = finite(lr)
+    return values[np.searchsorted(steps, first) : np.searchsorted(steps, last, side="right")]
+
+
+HOUR = 3600.0  # no limit: seconds
+PACE_ROWS = 200  # no limit: rows at which a change of pace is looked for; more would not find it more exactly
+SAMPLE = 4000  # no limit: rows that show the pace of a longer log
+
+
+@predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"))
+def resume_seam(
+    seam: Seam,
+    lr: Series | None = None,
+    loss_scale: Series | None = None,
+    *,
+    lr_factor: float = shared.FACTOR_SMALL,
+) -> Answer:
+    """Does the loss change where the run was resumed?
+
+    `jump`: it is higher than the rows before let expect: an optimizer state, a schedule or weights that were not
+    restored. `gain`: it is lower, as when data that were seen already come again. A rate that changes by more than
+    `lr_factor` at the seam, or a scale that starts again, is reported as well.
+    """
+    evidence = [seam.evidence]
+    for series, name, factor in ((lr, "lr", lr_factor), (loss_scale, "loss_scale", 1.0)):
+        evidence += _moved(series, name, seam.step, factor)
+    verdict = "jump" if seam.change > 0 else "gain"
+    return measured(seam.strength, tuple(evidence), verdict, onset_step=seam.step, last_good_step=seam.good_step)
+
+
+@predicate(source="prime-diloco#97, apex#480, torchtitan#1213", labels=(LIKELY, NO))
+def jump_at_resume(seam: Seam) -> Answer:
+    """Does the loss jump with the first steps after a resume?"""
+    return Answer(LIKELY if seam.change > 0 and seam.strength >= 0 else NO, (seam.evidence,))
+
+
+def _moved(series: Series | None, name: str, step: int, factor: float) -> list[Evidence]:
+    """Return the change of a series from the row before a step to the row at it, where it is more than a factor."""
+    if series is None:
+        return []
+    at = int(np.searchsorted(series.steps, step))
+    if not 0 < at < len(series):
+        return []
+    old, new = float(series.values[at - 1]), float(series.values[at])
+    if not (old > 0 and new > 0) or max(old / new, new / old) <= factor:
+        return []
+    return [Evidence(f"{name} goes from {figure(old)} to {figure(new)} there", name, (step,), new / old, factor)]
+
+
+class Pace(NamedTuple):
+    """What a step costs, row by row.
+
+    Attributes:
+        metric: the series that it was read from.
+        steps: (n,), the step of each row.
+        cost: (n,), the time that a step took, in any unit.
+    """
+
+    metric: str
+    steps: Ints
+    cost: Floats
+
+
+def _pace(clock: Series | None, step_time: Series | None, throughput: Series | None, rows: int) -> Pace | None:
+    """Return the cost of a step by the clock, else as the trainer logs it; None where neither has that many rows."""
+    found = [_by_clock(clock, rows)] if clock is not None else []
+    found += [Pace("step_time", *_positive(step_time))] if step_time is not None else []
+    if throughput is not None:
+        steps, speed = _positive(throughput)
+        found.append(Pace("throughput", steps, 1 / speed))
+    pace = next((pace for pace in found if len(pace.cost) >= rows), None)
+    part = slice(None, None, 1 + len(pace.cost) // SAMPLE) if pace else slice(None)
+    return pace and Pace(pace.metric, pace.steps[part], pace.cost[part])
+
+
+def _positive(series: Series) -> tuple[Ints, Floats]:
+    steps, values = finite(series)
+    keep = values > 0
+    return steps[keep], values[keep]
+
+
+def _by_clock(clock: Series, rows: int) -> Pace:
+    """Return the seconds per step between rows; every second row is dropped while most lie within one clock tick."""
+    steps, values = finite(clock)
+    while len(values) >= 2 * rows and float(np.mean(np.diff(values) == 0)) > shared.SHARE_SOME:
+        steps, values = steps[::2], values[::2]
+    passed, done = np.diff(values), np.diff(steps)
+    keep = passed > 0
+    return Pace("wall_time", steps[1:][keep], passed[keep] / done[keep])
+
+
+@predicate(source="measured: the pace of healthy runs")
+def throughput_collapses(
+    run: Run,
+    wall_time: Series | None = None,
+    step_time: Series | None = None,
+    throughput: Series | None = None,
+    *,
+    factor: float,
+    hours: float,
+    rows: Count = shared.ROWS_SHORT,
+    share: float = shared.SHARE_SOME,
+) -> Answer:
+    """Does a step take far longer from some row on, up to the end?
+
+    Yes where all but the quickest tenth of the rows from there to the end, `rows` and `share` of the log at
+    least, cost more than `factor` times the median of those before, twice as many at least, and more than all but as
+    few of these: a pause at an evaluation or a checkpoint is a single row. Where a clock is logged, that has cost
+    `hours` at least. Not asked beside a reward: what a step costs changes there with the answers, and with what is
+    still to be explored.
+    """
+    if "reward" in run.series:
+        return inapplicable("a reward is logged: the time of a step depends on what is sampled")
+    rows = max(rows, 2)
+    pace = _pace(wall_time, step_time, throughput, 3 * rows)
+    if pace is None:
+        return unknown(f"no time is logged in {3 * rows} rows or more", "wall_time")
+    total, least = len(pace.cost), max(rows, int(share * len(pace.cost)))
+    slowest, at, before, after = 0.0, 0, 0.0, 0.0
+    for row in range(2 * rows, total - least + 1, 1 + total // PACE_ROWS):
+        usual, slow = quantiles(pace.cost[:row], 0.5, shared.SHARE_MOST)
+        quick = quantiles(pace.cost[row:], 1 - shared.SHARE_MOST)[0]
+        if quick > slow and quick / usual > slowest:
+            slowest, at, before, after = quick / usual, row, usual, float(row_medians(pace.cost[row:]))
+    if not at:
+        text = f"by its {pace.metric} a step takes about as long in all {total:,} rows, except for pauses"
+        return Answer(NO, (Evidence(text, pace.metric, (), 1.0, factor),))
+    at += int(np.argmax(pace.cost[at:] > factor * before))
+    step, slowest = int(pace.steps[at]), min(slowest, 1e300)
+    seconds = f" (from {figure(before)} to {figure(after)} s)" if pace.metric == "wall_time" else ""
+    text = f"a step takes {as_factor(after / before)} as long from step {step:,} on{seconds}, by {pace.metric}; "
+    text += f"nearly all of {total - at:,} rows take {against(slowest, factor)}× as long (limit {factor:g}×)"
+    found = [Evidence(text, pace.metric, (step, int(pace.steps[-1])), slowest, factor)]
+    lost = hours
+    if pace.metric == "wall_time":
+        lost = (after - before) * int(pace.steps[-1] - pace.steps[at - 1]) / HOUR
+        text = f"that has cost {against(lost, hours)} hours in {int(pace.steps[-1]) - step:,} steps (limit {hours:g})"
+        found.append(Evidence(text, "wall_time", (step, int(pace.steps[-1])), min(lost, 1e300), hours))
+    strength = weakest(above(slowest - 1, factor - 1), above(lost, hours))
+    return measured(strength, tuple(found), onset_step=step, last_good_step=int(pace.steps[at - 1]))
+
+
+@predicate(source="measured: the pauses of healthy runs", min_points=12)
+def stalled(
+    run: Run,
+    wall_time: Series,
+    *,
+    hours: float,
+    factor: float = shared.FACTOR_LARGE,
+    usual_factor: float = shared.FACTOR_HUGE,
+) -> Answer:
+    """Does the run pause once, far longer than at any other time?
+
+    Yes where the clock goes on by `hours` between two rows, by `factor` times as much as between any other two, and by
+    `usual_factor` times the median: pauses of evaluations and checkpoints come again. Where the run was resumed, a
+    pause is no stall; and a clock that counts from the start of the process does not see it.
+    """
+    steps, values = finite(wall_time)
+    passed = np.diff(values)
+    for resume in run.resumes:
+        passed[(steps[:-1] < resume.to_step) & (steps[1:] >= resume.to_step)] = 0
+    at = int(np.argmax(passed))
+    longest, others = float(passed[at]), np.delete(passed, at)
+    second, usual = float(others.max()), float(row_medians(others))
+    step, after = int(steps[at]), int(steps[at + 1])
+    text = f"the longest pause is {against(longest / HOUR, hours)} hours, between steps {step:,} and {after:,} "
+    text += f"(limit {hours:g}); the next longest took {figure(max(second, 0.0) / HOUR)} hours, "
+    text += f"{figure(max(usual, 0.0))} s are usual"
+    text += "; resumes are not counted" if run.resumes else ""
+    found = (Evidence(text, "wall_time", (step, after), longest / HOUR, hours),)
+    limits = (hours * HOUR, factor * max(second, 0.0), usual_factor * max(usual, 0.0))
+    strength = weakest(*(above(longest, limit) for limit in limits))
+    return measured(strength, found, onset_step=step, last_good_step=step)
