@@ -32,6 +32,8 @@ def test_what_a_page_shows_is_so(page: Path) -> None:
 
 def options_of(words: list[str]) -> set[str]:
     """The options that what is typed may have; `stabtree PATH` is `diagnose`."""
+    if words[0].startswith("--"):
+        return help_of(())
     command = words[: 2 if words[0] in ("tree", "info") else 1] if words[0] in commands() else ["diagnose"]
     return help_of(tuple(command))
 
