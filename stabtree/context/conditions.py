@@ -79,15 +79,20 @@ def conditions_of(run: Run, context: Context, precision: Known[str]) -> Conditio
         precision: in which precision it trains.
     """
     clip, overlap = run.setting("grad_clip"), run.setting("overlap_comm")
-    trainer = _framework(run, context)
+    trainer, optimizer, task = _framework(run, context), context.optimizer.value, context.task.value
+    # Pairs are always logged as such; text is often logged as a bare loss.
+    tasks = _only("task", task, *_ALSO.get(task, ())) if task else {model.PREFERENCE: False}
+    if task and ("completion_length" in run.series or run.setting("vocab_size") is not None):
+        tasks[model.LANGUAGE] = True
     return Conditions(
         {
             "precision": _precision(run, precision),
-            "optimizer": _optimizer(context),
+            # AdamW is an Adam.
+            "optimizer": _only("optimizer", *(word for word in OPTIMIZERS if word in optimizer)) if optimizer else {},
             "framework": trainer,
             "library": _only("library", framework(context.framework.value or "").library),
             "device": _device(run),
-            "task": _task(run, context),
+            "task": tasks,
             "clipping": {} if clip is None else {"on": bool(clip), "off": not clip},
             "overlap": {} if overlap is None else {"on": bool(overlap), "off": not overlap},
             "logging": _logging(run, trainer),
@@ -115,12 +120,6 @@ def _precision(run: Run, known: Known[str]) -> dict[str, bool]:
     return found
 
 
-def _optimizer(context: Context) -> dict[str, bool]:
-    name = context.optimizer.value or ""
-    # AdamW is an Adam.
-    return _only("optimizer", *(word for word in OPTIMIZERS if word in name)) if name else {}
-
-
 def _framework(run: Run, context: Context) -> dict[str, bool]:
     name = context.framework.value
     found = [framework(name).base] if name else []
@@ -140,15 +139,11 @@ def _logging(run: Run, trainer: Mapping[str, bool]) -> dict[str, bool]:
     if reduced is not None:
         word = normalize(str(reduced))
         return _only("logging", "mean" if "mean" in word or "avg" in word else "step")
-    if _is_mean_by_column(run) or any(on and framework(name).defaults.mean_rows for name, on in trainer.items()):
+    columns = chain.from_iterable(source.columns for source in run.sources)
+    of_an_epoch = any(use.metric == "loss" and normalize(use.name).endswith("_epoch") for use in columns)
+    if of_an_epoch or any(on and framework(name).defaults.mean_rows for name, on in trainer.items()):
         return _only("logging", "mean")
     return {}
-
-
-def _is_mean_by_column(run: Run) -> bool:
-    """Return whether the column of the loss says that it is the mean of an epoch."""
-    columns = chain.from_iterable(source.columns for source in run.sources)
-    return any(use.metric == "loss" and normalize(use.name).endswith("_epoch") for use in columns)
 
 
 def _device(run: Run) -> dict[str, bool]:
@@ -162,14 +157,3 @@ def _device(run: Run) -> dict[str, bool]:
         return _only("device", "cuda", "gtx16")
     plain = name.split("_")[0] in ("cuda", "gpu")  # which card it is remains open
     return {word: on for word, on in _only("device", "cuda").items() if not (plain and word == "gtx16")}
-
-
-def _task(run: Run, context: Context) -> dict[str, bool]:
-    task = context.task.value
-    if not task:
-        # Pairs are always logged as such; text is often logged as a bare loss.
-        return {model.PREFERENCE: False}
-    found = _only("task", task, *_ALSO.get(task, ()))
-    if "completion_length" in run.series or run.setting("vocab_size") is not None:
-        found[model.LANGUAGE] = True
-    return found

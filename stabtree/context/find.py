@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
-from itertools import starmap
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common.passes import remembered
 from stabtree.common.shared import SHARE_HALF
@@ -19,6 +18,7 @@ from stabtree.context.signs import (
     CLASSES,
     NO_CLASSES,
     NUMBERS,
+    OPTIMIZERS,
     PLAIN,
     SIGNS,
     SIGNS_OF_REWARDS,
@@ -26,13 +26,10 @@ from stabtree.context.signs import (
     WORDS,
     classes_of,
     columns_of,
-    how,
-    optimizer_of,
     peak_lr_of,
-    planned_steps_of,
     precision_of,
     shown,
-    why,
+    stated,
 )
 from stabtree.frameworks.load import all_trainers, framework, frameworks
 from stabtree.frameworks.recognise import LoggedFile, Recognised, of_log
@@ -41,49 +38,38 @@ from stabtree.metrics.role import NO_OUTCOME, describe_name
 from stabtree.metrics.table import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.context.signs import ColumnNames, Sign
-    from stabtree.run import FileUse, Run, Series
+    from stabtree.run import Run
 
 
 _LOSSES = ("eval_loss", "loss")
 _PAIRS = ("dpo", "reward-model")  # their loss is that of a guess between two answers
 
 
-class Purpose(NamedTuple):
-    """What the run is for: the series that says how well a run does.
+def outcome_of(run: Run) -> tuple[Known[str], str]:
+    """Return the series that says how well a run does, and whether `lower` or `higher` is better.
 
-    Attributes:
-        metric: its metric.
-        better: `lower` or `higher`.
+    The reward, else the quality on held-out data, else the held-out or the training loss.
     """
-
-    metric: Known[str] = Known()
-    better: str = ""
-
-
-def outcome_of(run: Run) -> Purpose:
-    """Return the outcome: the reward, else the quality on held-out data, else the held-out or the training loss."""
-    ranked = [(rank, name) for name in run.series if (rank := _rank(name)) is not None]
+    ranked = []
+    for name in run.series:
+        found = describe_name(name)
+        among = [
+            found.role is Role.REWARD and found.order < NO_OUTCOME,
+            found.role is Role.QUALITY and found.held_out,
+            found.role is Role.HELD_OUT_LOSS,
+            name == "loss",
+        ]
+        if True in among:
+            # Of several, the one that is a known metric: assembling a run has chosen its column.
+            ranked.append(((among.index(True), not found.metric, found.order), name))
     if not ranked:
-        return Purpose()
+        return Known(), ""
     name = min(ranked, key=itemgetter(0))[1]
     column = run.series[name].origin
-    return Purpose(Known(name, LOGGED, f"column {column}" if column else ""), describe_name(name).better)
-
-
-def _rank(series: str) -> tuple[int, bool, int] | None:
-    """Return the rank of a series among those that may be the outcome, lowest first; None for any other."""
-    found = describe_name(series)
-    among = [
-        found.role is Role.REWARD and found.order < NO_OUTCOME,
-        found.role is Role.QUALITY and found.held_out,
-        found.role is Role.HELD_OUT_LOSS,
-        series == "loss",
-    ]
-    # Of several, the one that is a known metric: assembling a run has chosen its column.
-    return (among.index(True), not found.metric, found.order) if True in among else None
+    return Known(name, LOGGED, f"column {column}" if column else ""), describe_name(name).better
 
 
 def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[str], classes: int) -> Known[float]:
@@ -100,7 +86,7 @@ def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[
     if outcome.value == "eval_quality" and "auc" in column:
         return Known(0.5, INFERRED, "AUC of a guess")
     is_loss = outcome.value in _LOSSES
-    if is_loss and _guesses_between_two(task.value, algorithm.value):
+    if is_loss and guesses_between_two(task.value, algorithm.value):
         return Known(math.log(2), INFERRED, "ln 2: a guess between two answers")
     if not classes or task.value not in (model.LANGUAGE, model.CLASSIFICATION):
         return Known()
@@ -111,12 +97,8 @@ def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[
     return Known()
 
 
-def is_guess_of_two(context: model.Context) -> bool:
+def guesses_between_two(task: str | None, algorithm: str | None) -> bool:
     """Return whether the loss of an uninformed model is that of a guess between two answers."""
-    return _guesses_between_two(context.task.value, context.algorithm.value)
-
-
-def _guesses_between_two(task: str | None, algorithm: str | None) -> bool:
     return task == model.PREFERENCE and algorithm in _PAIRS
 
 
@@ -143,16 +125,14 @@ def phase_of(run: Run, task: Known[str], classes: Known[int]) -> Known[str]:
 def _configured_phase(run: Run) -> Known[str]:
     adapter = str(run.setting("adapter") or "").lower()
     if run.setting("lora_rank") is not None:
-        return Known(model.LORA, how(run, "lora_rank"), why(run, "lora_rank"))
-    if adapter:
-        phase = model.LORA if "lora" in adapter or adapter == "peft" else model.FINE_TUNE
-        if adapter not in ("none", "false", "no"):
-            return Known(phase, how(run, "adapter"), why(run, "adapter"))
+        return stated(run, "lora_rank", model.LORA)
+    if adapter not in ("", "none", "false", "no"):
+        return stated(run, "adapter", model.LORA if "lora" in adapter or adapter == "peft" else model.FINE_TUNE)
     start = str(run.setting("init_from") or "").lower()
     if not start:
         return Known()
     phase = {"scratch": model.FROM_SCRATCH, "resume": model.CONTINUED}.get(start, model.FINE_TUNE)
-    return Known(phase, how(run, "init_from"), why(run, "init_from"))
+    return stated(run, "init_from", phase)
 
 
 def _by_first_loss(run: Run, task: str, classes: int | None) -> Known[str]:
@@ -195,88 +175,59 @@ _BY_METRIC = (
 _OF_LANGUAGE = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.REINFORCEMENT, model.CTC)
 
 
-class Task(NamedTuple):
-    """What a run trains.
-
-    Attributes:
-        task: one of `model.TASKS`.
-        algorithm: the algorithm, of tasks that have several.
-    """
-
-    task: Known[str] = Known()
-    algorithm: Known[str] = Known()
-
-
-def task_of(run: Run, columns: ColumnNames, trainer: str) -> Task:
-    """Return what a run trains: as configured, else as its columns show, else what its trainer is for.
+def task_of(run: Run, columns: ColumnNames, trainer: str) -> tuple[Known[str], Known[str]]:
+    """Return what a run trains, and by which algorithm: as configured, else as its columns show, else as its trainer.
 
     Args:
         run: the run.
         columns: its columns.
         trainer: the id of its trainer; empty where that is not known.
     """
-    configured, special = _configured_task(run), _special(run, columns)
-    if configured.task.value == model.LANGUAGE and special.task.value in _OF_LANGUAGE:
-        return special
-    if configured.task.value:
+    configured = _configured_task(run)
+    special = [_signed(SIGNS_OF_REWARDS, columns)]
+    for metric, task in _BY_METRIC:
+        if run.has(metric):
+            one = run.get(metric)
+            evidence = f"{metric} is logged{f' as {one.origin}' if one else ''}"
+            special.append((Known(task, INFERRED, evidence), Known()))
+    special.append(_signed(SIGNS, columns))
+    shows = next((found for found in special if found[0].value), special[0])
+    by_columns = configured[0].value == model.LANGUAGE and shows[0].value in _OF_LANGUAGE
+    if configured[0].value and not by_columns:
         return configured
-    if special.task.value:
-        return special
-    plain: Callable[..., Known[str]]
-    for plain in (_of_classes, _by_columns):
-        if (found := plain(run, columns)).value:
-            return Task(found)
-    trains = framework(trainer).defaults.task if trainer else ""
-    if trains:
-        return Task(Known(trains, INFERRED, f"what {framework(trainer).name} trains"))
-    return Task()
+    if shows[0].value:
+        return shows
+    if run.setting("vocab_size") is not None:
+        return stated(run, "vocab_size", model.LANGUAGE), Known()
+    if run.setting("n_classes") is not None and not columns.first(NUMBERS):
+        return stated(run, "n_classes", model.CLASSIFICATION), Known()
+    plain = _by_columns(run, columns)
+    trains = framework(trainer).defaults.task if trainer and not plain.value else ""
+    return Known(trains, INFERRED, f"what {framework(trainer).name} trains") if trains else plain, Known()
 
 
-def _configured_task(run: Run) -> Task:
+def _configured_task(run: Run) -> tuple[Known[str], Known[str]]:
     for key in ("algorithm", "task"):
         spelled = set(_WORD.findall(str(run.setting(key) or "").lower()))
         for names, task, algorithm in WORDS if spelled else ():
             word = next((word for word in names.split() if word in spelled), "")
             if word:
-                known = how(run, key), why(run, key)
                 named = algorithm or (word if task in _WITH_ALGORITHMS else "")
-                return Task(Known(task, *known), Known(named, *known) if named else Known())
-    return Task()
+                return stated(run, key, task), stated(run, key, named) if named else Known()
+    return Known(), Known()
 
 
 _WITH_ALGORITHMS = (model.GRPO, model.PREFERENCE, model.ON_POLICY, model.OFF_POLICY)
 
 
-def _special(run: Run, columns: ColumnNames) -> Task:
-    """Return the task whose columns no other task logs."""
-    found = [_signed(SIGNS_OF_REWARDS, columns), *_by_metric(run), _signed(SIGNS, columns)]
-    return next((one for one in found if one.task.value), Task())
-
-
-def _signed(signs: Sequence[Sign], columns: ColumnNames) -> Task:
+def _signed(signs: Sequence[Sign], columns: ColumnNames) -> tuple[Known[str], Known[str]]:
     for sign in signs:
         found = columns.first(sign.marks)
         if found:
             evidence = shown(found)
             algorithm: Known[str] = Known(sign.algorithm, INFERRED, evidence) if sign.algorithm else Known()
-            return Task(Known(sign.task, INFERRED, evidence), algorithm)
-    return Task()
-
-
-def _by_metric(run: Run) -> Iterator[Task]:
-    for metric, task in _BY_METRIC:
-        if run.has(metric):
-            one = run.get(metric)
-            yield Task(Known(task, INFERRED, f"{metric} is logged{f' as {one.origin}' if one else ''}"))
-
-
-def _of_classes(run: Run, columns: ColumnNames) -> Known[str]:
-    """Return the task of a run whose number of classes or tokens is configured."""
-    if run.setting("vocab_size") is not None:
-        return Known(model.LANGUAGE, how(run, "vocab_size"), why(run, "vocab_size"))
-    if run.setting("n_classes") is not None and not columns.first(NUMBERS):
-        return Known(model.CLASSIFICATION, how(run, "n_classes"), why(run, "n_classes"))
-    return Known()
+            return Known(sign.task, INFERRED, evidence), algorithm
+    return Known(), Known()
 
 
 def _by_columns(run: Run, columns: ColumnNames) -> Known[str]:
@@ -315,20 +266,19 @@ def framework_of(run: Run) -> Known[str]:
     that is built on the one that the log shows writes the same log: there the configuration decides.
     """
     configured = str(run.setting("framework") or "")
-    written = next(filter(lambda found: found.id, map(_wrote, run.sources)), Recognised())
+    written = Recognised()
+    for source in run.sources:
+        columns = source.columns
+        filled = {column.name: column.logged for column in columns if column.metric and column.logged}
+        begins_at, names = columns[0].first if columns else None, [column.name for column in columns]
+        written = of_log(LoggedFile(names, source.path, source.format, begins_at, source.rows, filled))
+        if written.id:
+            break
     if configured in all_trainers() and (not written.id or framework(configured).built_on == written.id):
-        return Known(configured, how(run, "framework"), why(run, "framework"))
+        return stated(run, "framework", configured)
     if written.id:
         return Known(written.id, LOGGED if written.sure else INFERRED, clean(written.why, 100))
     return Known()
-
-
-def _wrote(source: FileUse) -> Recognised:
-    columns = source.columns
-    filled = {column.name: column.logged for column in columns if column.metric and column.logged}
-    begins_at = columns[0].first if columns else None
-    names = [column.name for column in columns]
-    return of_log(LoggedFile(names, source.path, source.format, begins_at, source.rows, filled))
 
 
 SLOW = 0.9  # no limit: BYOL's average begins at 0.99
@@ -352,14 +302,17 @@ def who_of(run: Run) -> Context:
     trainer = framework_of(run)
     task, algorithm = task_of(run, columns_of(run), trainer.value or "")
     classes = classes_of(run)
+    spelled = str(run.setting("optimizer") or "").lower()
+    optimizer = next((name for name in OPTIMIZERS if name in spelled), "")
+    planned = run.setting("max_steps")
     outcome, better = outcome_of(run)
     return Context(
         task=task,
         algorithm=algorithm,
         phase=phase_of(run, task, classes),
         framework=trainer,
-        optimizer=optimizer_of(run),
-        planned_steps=planned_steps_of(run),
+        optimizer=stated(run, "optimizer", optimizer) if optimizer else Known(),
+        planned_steps=stated(run, "max_steps", planned) if isinstance(planned, int) else Known(),
         peak_lr=peak_lr_of(run),
         classes=classes,
         outcome=outcome,
@@ -375,14 +328,11 @@ def _restless(run: Run, task: str) -> str:
         return "a reward is logged: the loss of reinforcement learning"
     if task in FROM_REWARDS:
         return "the loss of reinforcement learning"
-    if columns_of(run).first(TAUGHT) or any(starmap(_averages, {**run.series, **run.others}.items())):
+    # Other uses of a `tau` are far below the rate of a slow moving average.
+    rates = [one.values for name, one in {**run.series, **run.others}.items() if "tau" in words(name) and len(one)]
+    if columns_of(run).first(TAUGHT) or any(((rate >= SLOW) & (rate <= 1)).all() for rate in rates):
         return "the teacher is an average of its student and moves with it: their loss"
     return _RESTLESS.get(str(run.setting("loss_kind") or ""), "")
-
-
-def _averages(name: str, series: Series) -> bool:
-    """Return whether a series is the rate of a slow moving average, which other uses of a `tau` are far below."""
-    return "tau" in words(name) and len(series) > 0 and bool(((series.values >= SLOW) & (series.values <= 1)).all())
 
 
 ANY, RESUMED = "any", "resumed"
@@ -394,7 +344,8 @@ USUAL: Mapping[str, float] = {"often": 3.0, "rare": 1 / 3, "never": 0.0}
 def kinds_of_run() -> frozenset[str]:
     """Return the words for kinds of run: tasks, phases, algorithms, frameworks."""
     algorithms = " ".join(names for names, _, _ in WORDS).split()
-    return frozenset((*TASKS, *map(_slug, PHASES), *algorithms, *frameworks(), RESUMED, ANY))
+    phases = (phase.lower().replace(" ", "-") for phase in PHASES)
+    return frozenset((*TASKS, *phases, *algorithms, *frameworks(), RESUMED, ANY))
 
 
 def how_usual(usual: Mapping[str, Sequence[str]], context: Context, *, resumed: bool) -> float:
@@ -406,14 +357,10 @@ def how_usual(usual: Mapping[str, Sequence[str]], context: Context, *, resumed: 
         resumed: whether it went on from a checkpoint.
     """
     known = (context.task, context.phase, context.algorithm, context.framework)
-    own = {_slug(item.value) for item in known if item.value}
+    own = {item.value.lower().replace(" ", "-") for item in known if item.value}
     if resumed:
         own.add(RESUMED)
     for key, kinds in usual.items():
         if not own.isdisjoint(kinds):
             return USUAL[key]
     return next((USUAL[key] for key, kinds in usual.items() if ANY in kinds), 1.0)
-
-
-def _slug(word: str) -> str:
-    return word.lower().replace(" ", "-")

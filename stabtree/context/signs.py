@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +16,7 @@ from stabtree.common.passes import broken_rows, extremes
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.text import clean
 from stabtree.context import model
-from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, Known
+from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, Known, T
 from stabtree.metrics.metric import names
 from stabtree.metrics.table import words
 
@@ -51,14 +50,9 @@ class ColumnNames(Struct, frozen=True):
             marks: names of columns, or parts of them, separated by spaces.
         """
         if marks not in self._known:
-            self._known[marks] = next(filter(None, map(self._found, marks)), ())
+            fitting = (parts for parts in map(str.split, marks) if all(part in self.names for part in parts))
+            self._known[marks] = tuple(self.names[part] for part in next(fitting, ()))
         return self._known[marks]
-
-    def _found(self, mark: str) -> tuple[str, ...]:
-        parts = mark.split()
-        if all(part in self.names for part in parts):
-            return tuple(self.names[part] for part in parts)
-        return ()
 
 
 def columns_of(run: Run) -> ColumnNames:
@@ -73,8 +67,11 @@ def _named(names: tuple[str, ...]) -> ColumnNames:
     """Return the columns of these names; several rooms ask who one run is, and the runs of a scan are alike."""
     found: dict[str, str] = {}
     for name in names:
-        for part in _parts(name):
-            found.setdefault(part, name)
+        # `mAP50` is one word, and several.
+        for inner in (_WORD.findall(name.lower()), words(name)) if len(name) <= MAX_NAME else ():
+            for start in range(len(inner)):
+                for end in range(start + 1, start + MAX_WORDS + 1):
+                    found.setdefault("_".join(inner[start:end]), name)
     return ColumnNames(found)
 
 
@@ -82,19 +79,6 @@ def shown(names: Iterable[str]) -> str:
     """Return the names of columns for a line of evidence."""
     kept = list(dict.fromkeys(names))
     return f"column{'s' if len(kept) > 1 else ''} {', '.join(clean(name, 40) for name in kept[:SHOWN])}"
-
-
-def _parts(name: str) -> set[str]:
-    """Return up to `MAX_WORDS` words in a row of a name, with `mAP50` as one word and as several."""
-    if len(name) > MAX_NAME:
-        return set()
-    spellings = (_WORD.findall(name.lower()), words(name))
-    return set(chain.from_iterable(map(_runs_of_words, spellings)))
-
-
-def _runs_of_words(inner: list[str]) -> set[str]:
-    spans = ((start, end) for start in range(len(inner)) for end in range(start + 1, start + MAX_WORDS + 1))
-    return {"_".join(inner[start:end]) for start, end in spans}
 
 
 # By what occurs in a name, longer ones first: `adamw_8bit` and `torch.optim.AdamW` are AdamW, which is not Adam.
@@ -105,32 +89,21 @@ OPTIMIZERS = (
 BF16_BITS = (7, 8)  # no limit: of the mantissa, with the leading one; what has two decimals by chance uses fewer
 
 
-def why(run: Run, key: str) -> str:
-    """Return the evidence of a setting: its value and where it is from; empty where it is not set."""
-    found = run.config.get(key)
-    if not found:
-        return ""
-    source = found.source
-    if source.startswith("column "):
-        return source
-    return f"{found.spelled or key}={clean(found.value, 40)}, {clean(PurePath(source).name or source, 40)}"
-
-
-def how(run: Run, key: str) -> str:
-    """Return whether a setting was read from a configuration or from the lines and columns of a text log."""
-    source = run.config[key].source
-    name = PurePath(source).name
+def stated(run: Run, key: str, value: T) -> Known[T]:
+    """Return what a setting says, whether it was configured or printed in a text log, and where."""
+    found = run.config[key]
+    source, name = found.source, PurePath(found.source).name
     printed = any(PurePath(use.path).name == name and use.format.startswith("text") for use in run.sources)
-    if printed or source.startswith(("column ", "the loss's name")):
-        return LOGGED
-    return CONFIGURED
+    logged = printed or source.startswith(("column ", "the loss's name"))
+    why = f"{found.spelled or key}={clean(found.value, 40)}, {clean(name or source, 40)}"
+    return Known(value, LOGGED if logged else CONFIGURED, source if source.startswith("column ") else why)
 
 
 def precision_of(run: Run) -> Known[str]:
     """Return the precision: as configured, else fp16 where a loss was scaled, bf16 where a loss was computed in it."""
     dtype, scale = run.setting("dtype"), run.get("loss_scale")
     if isinstance(dtype, str):
-        return Known(dtype, how(run, "dtype"), why(run, "dtype"))
+        return stated(run, "dtype", dtype)
     # bf16 has the range of fp32: nobody scales its loss, though some log a scale that is always 1.
     if scale is not None:
         infinite = bool(np.isposinf(scale.values[broken_rows(scale)]).any())
@@ -157,23 +130,6 @@ def _of_the_loss(run: Run) -> Known[str]:
     return Known("bf16", INFERRED, f"all {len(values):,} values of the loss are bf16 numbers")
 
 
-def optimizer_of(run: Run) -> Known[str]:
-    """Return the optimizer by its usual name."""
-    spelled = str(run.setting("optimizer") or "").lower()
-    name = next((name for name in OPTIMIZERS if name in spelled), "")
-    if not name:
-        return Known()
-    return Known(name, how(run, "optimizer"), why(run, "optimizer"))
-
-
-def planned_steps_of(run: Run) -> Known[int]:
-    """Return the planned optimizer steps."""
-    planned = run.config.get("max_steps")
-    if planned and isinstance(planned.value, int):
-        return Known(planned.value, how(run, "max_steps"), why(run, "max_steps"))
-    return Known()
-
-
 def peak_lr_of(run: Run) -> Known[float]:
     """Return the highest rate that was logged, else the one that was configured."""
     series, planned = run.get("lr"), run.setting("lr")
@@ -182,7 +138,7 @@ def peak_lr_of(run: Run) -> Known[float]:
         if rates:
             return Known(extremes(series).highest, LOGGED, f"highest of {rates:,} rates")
     if isinstance(planned, int | float):
-        return Known(float(planned), how(run, "lr"), why(run, "lr"))
+        return stated(run, "lr", float(planned))
     return Known()
 
 
@@ -191,7 +147,7 @@ def classes_of(run: Run) -> Known[int]:
     for key in ("n_classes", "vocab_size"):
         value = run.setting(key)
         if isinstance(value, int) and value > 1:
-            return Known(value, how(run, key), why(run, key))
+            return stated(run, key, value)
     return Known()
 
 

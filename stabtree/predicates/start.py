@@ -13,7 +13,7 @@ from stabtree.common.passes import extremes
 from stabtree.common.stats import LARGEST, NEARLY_ZERO, NORMAL_99, median
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.context import model
-from stabtree.context.find import FIRST_STEPS, MIN_UNTRAINED, is_guess_of_two
+from stabtree.context.find import FIRST_STEPS, MIN_UNTRAINED, guesses_between_two
 from stabtree.context.model import (
     CLASSIFICATION,
     CONTINUED,
@@ -532,8 +532,8 @@ def stands_at_chance(
 
 def _guess_of(run: Run, context: Context, level: float) -> Guess:
     """Return what a guess costs in a run; where that is not known, the round number of classes nearest to a level."""
-    classes = context.classes.value
-    if is_guess_of_two(context) and not any("nll" in name.lower() for name in run.others):
+    classes, of_two = context.classes.value, guesses_between_two(context.task.value, context.algorithm.value)
+    if of_two and not any("nll" in name.lower() for name in run.others):
         return Guess(2, known=True)
     if classes and classes > 1 and context.task.value in (LANGUAGE, CLASSIFICATION, None):
         return Guess(classes, known=True)
@@ -546,7 +546,7 @@ def _ends_at(
     """Return the strength of the statement that it ends at a guess, and is not still on its way down to it."""
     (near, far), (begin, over) = limits, ends
     coming = -fall.falls if over > near else FARTHEST
-    if is_guess_of_two(context) and over > far:
+    if guesses_between_two(context.task.value, context.algorithm.value) and over > far:
         return FARTHEST
     if chance.known or (context.task.value == CLASSIFICATION and chance.classes > 2):
         return weakest(below(over, far), coming)
