@@ -325,11 +325,11 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         rows: how many rows show the first level where the series left it at once; by default as `first_level` has it.
     """
     _, values = finite(series)
-    scatter, count = scatter_of(series), len(values)
+    (noise, quantum), count = scatter_of(series), len(values)
     rows = rows or early_rows(count)
     medians, starts = blocks(values, min(shared.LEVELS, max(3, count // 3)))
     size = count // len(medians)
-    noise = float(scatter.level_noise)
+
     level = max(change_noise(medians), MEDIAN_ERROR * noise / math.sqrt(size))
     # Few rows know their scatter badly: Student's t, to the first term beyond the normal distribution.
     unsure = 1 + (NORMAL_99**2 + 1) / (4 * max(count - 2, 1))
@@ -353,7 +353,7 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         thrown=thrown,
         share=max(-1e9, min(1e9, (begin - low) / scale)),
         error=min(1e9, unsure * error / scale),
-        coarse=min(1e9, float(scatter.quantum) / 2 / scale),
+        coarse=min(1e9, quantum / 2 / scale),
         trend=kendall_z(medians if count > shared.LEVELS else values),
         steady=count >= shared.ROWS_SHORT and increases(values[::-1]),
     )

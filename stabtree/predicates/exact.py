@@ -93,7 +93,7 @@ def zero_rows(
     if not len(zero) or len(zero) > share * len(values):
         text = f"{len(zero):,} of {len(values):,} rows of the loss are exactly 0"
         return Answer(NO, (Evidence(text, "loss", (), len(zero) / len(values), share),), strength=-FARTHEST)
-    others, step, strengths = np.flatnonzero(values != 0), scatter_of(loss).quantum, [-FARTHEST]
+    others, step, strengths = np.flatnonzero(values != 0), scatter_of(loss)[1], [-FARTHEST]
     for at in zero:
         index = int(np.searchsorted(others, at))
         near = values[others[max(0, index - rows) : index + rows]]

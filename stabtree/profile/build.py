@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
@@ -62,12 +63,12 @@ class Staircase(NamedTuple):
     tails: tuple[int, int]
 
 
-def departures(values: Floats, stairs: Staircase, steps: Ints) -> tuple[LeftLevel, ...]:
+def departures(found: Sequence[Staircase], place: int, values: Floats, steps: Ints) -> tuple[LeftLevel, ...]:
     """Return the lowest level that a series left upwards for good, and the highest that it left downwards, by step."""
-    if not stairs.noise > 0:
+    if not found[place].noise > 0:
         return ()
-    found = [_left(values, stairs, steps, side) for side in (1, -1)]
-    return tuple(sorted((item for item in found if item), key=lambda item: item.step))
+    left = [_left(values, found[place], steps, side) for side in (1, -1)]
+    return tuple(sorted((item for item in left if item), key=lambda item: item.step))
 
 
 def _left(values: Floats, stairs: Staircase, steps: Ints, side: int) -> LeftLevel | None:
@@ -93,7 +94,7 @@ def _left(values: Floats, stairs: Staircase, steps: Ints, side: int) -> LeftLeve
     return LeftLevel(int(steps[row]), left, end, times, scatters, _tenfold(values, steps, row, left, side))
 
 
-def tails(blocked: Blocked, level: Floats, noise: Floats) -> list[tuple[int, int]]:
+def tails(blocked: Blocked, level: Floats, noise: Floats) -> list[tuple[int, ...]]:
     """Return how many of the last rows, of two blocks at the most, are far above a level, and how many below.
 
     Args:
@@ -103,14 +104,9 @@ def tails(blocked: Blocked, level: Floats, noise: Floats) -> list[tuple[int, int
     """
     off = blocked.values[:, -2 * blocked.size :] - level[:, None]
     reach = far(blocked.values.shape[1]) * noise[:, None]
-    return list(zip(_true_at_end(off > reach), _true_at_end(off < -reach), strict=True))
-
-
-def _true_at_end(flags: Bools) -> list[int]:
-    """Return how many of the last flags of each series, bool (k, n), are true."""
-    inside = ~flags[:, ::-1]
-    found: list[int] = np.where(inside.any(axis=1), inside.argmax(axis=1), flags.shape[1]).tolist()
-    return found
+    ends = ((off > reach)[:, ::-1], (off < -reach)[:, ::-1])
+    counts = [np.where(side.all(axis=1), side.shape[1], side.argmin(axis=1)).tolist() for side in ends]
+    return list(zip(*counts, strict=True))
 
 
 def _tenfold(values: Floats, steps: Ints, row: int, level: float, side: int) -> int | None:
@@ -125,15 +121,6 @@ def _tenfold(values: Floats, steps: Ints, row: int, level: float, side: int) -> 
 TOGETHER = 1 << 17  # no limit: cells that are measured in one go: 4 MB, about a processor's cache
 TREND_LEVELS = 16  # no limit: levels of Kendall's score, which is quadratic; any steady trend shows in them
 ROUNDING = 16 * 2.0**-53  # no limit: the share of a value by which equal numbers may differ
-
-
-class _Rows(NamedTuple):
-    """The finite rows of a series."""
-
-    series: Series
-    steps: Ints
-    values: Floats
-    nonfinite: Nonfinite
 
 
 class _Measured(NamedTuple):
@@ -165,163 +152,10 @@ def profiles(run: Run) -> dict[str, Profile]:
 
 
 def profile_of(series: Series) -> Profile:
-    """Return the profile of one series; made once and kept."""
+    """Return the profile of one series, with what its name says of it; measured once and kept."""
     if series not in _KNOWN:
         _measure([series])
-    return _profile(series, *_KNOWN[series])
-
-
-class Scatter(NamedTuple):
-    """The scatter of single rows around their local level, and the smallest step of the numbers: see `Profile`."""
-
-    level_noise: float
-    quantum: float
-
-
-def scatter_of(series: Series) -> Scatter:
-    """Return what the profile of a series says of its scatter; it takes a fraction of the time."""
-    if series in _KNOWN:
-        found = _KNOWN[series][1]
-        return Scatter(found.noise, found.quantum) if found else Scatter(0.0, 0.0)
-    values = _finite(series).values[None]
-    if not values.size:
-        return Scatter(0.0, 0.0)
-    with np.errstate(all="ignore"):
-        _, blocked, quantum = _blocked(values)
-        return Scatter(float(_noise(blocked, quantum)[0]), float(quantum[0]))
-
-
-def _measure(wanted: Iterable[Series]) -> None:
-    groups: dict[int, list[_Rows]] = {}
-    for series in wanted:
-        rows = _finite(series)
-        groups.setdefault(len(rows.values), []).append(rows)
-    with np.errstate(all="ignore"):
-        for length, alike in groups.items():
-            together = max(1, TOGETHER // max(length, 1))
-            for begin in range(0, len(alike), together):
-                part = alike[begin : begin + together]
-                measured: Sequence[_Measured | None] = _measure_alike(part) if length else [None] * len(part)
-                for rows, found in zip(part, measured, strict=True):
-                    _KNOWN[rows.series] = rows.nonfinite, found
-
-
-def _finite(series: Series) -> _Rows:
-    """Return the finite rows, values beyond `LARGEST` cut to it so that their squares stay finite."""
-    steps, values = series.steps, series.values
-    bad, good = broken_rows(series), sound_rows(series)
-    if not len(bad):
-        return _Rows(series, steps, values, Nonfinite())
-    groups = len(stretches_of(bad)[0])
-    lost = Nonfinite(len(bad), int(steps[bad[0]]), groups, to_the_end=bool(bad[-1] == len(values) - 1))
-    return _Rows(series, steps[good], values[good], lost)
-
-
-def _measure_alike(rows: list[_Rows]) -> list[_Measured]:
-    """Measure series of as many rows each."""
-    values = rows[0].values[None] if len(rows) == 1 else np.stack([item.values for item in rows])
-    values, blocked, quantum = _blocked(values)
-    noise = _noise(blocked, quantum)
-    first, last = ends(values)
-    # The search for changes takes longest, and few ask for it.
-    stairs = Later(lambda: tuple(_staircases(blocked, noise, first, last)))
-    local = smoothed(blocked.medians)
-    every = zip(
-        rows,
-        range(len(rows)),
-        *(extreme_rows(blocked, highest=highest) for highest in (False, True)),
-        first.tolist(),
-        last.tolist(),
-        noise.tolist(),
-        spikes(blocked, noise, [item.steps for item in rows]),
-        quantum.tolist(),
-        local.min(axis=1).tolist(),
-        local.max(axis=1).tolist(),
-        _trend(blocked.medians).tolist(),
-        strict=True,
-    )
-    return [
-        _Measured(
-            first=begin,
-            end=end,
-            noise=scatter,
-            best_low=min(begin, end, low),
-            best_high=max(begin, end, high),
-            lowest=Point(int(item.steps[bottom]), float(item.values[bottom])),
-            highest=Point(int(item.steps[top]), float(item.values[top])),
-            quantum=step,
-            segments=_segments(stairs, place, item.steps),
-            departures=_departures(stairs, place, item.values, item.steps),
-            spikes=swings,
-            trend=trend,
-        )
-        for item, place, bottom, top, begin, end, scatter, swings, step, low, high, trend in every
-    ]
-
-
-def _blocked(values: Floats) -> tuple[Floats, Blocked, Floats]:
-    """Return the values, (k, n), none of them beyond `LARGEST`, their blocks, and the smallest step of each series."""
-    blocked = blocks_of(values)
-    if max(float(blocked.highs.max()), -float(blocked.lows.min())) > LARGEST:
-        values = np.clip(values, -LARGEST, LARGEST)
-        blocked = blocks_of(values)
-    return values, blocked, quanta(values)
-
-
-def _staircases(blocked: Blocked, noise: Floats, first: Floats, last: Floats) -> list[Staircase]:
-    """Return the levels of each series; `first` and `last`, (k,), are those of its ends."""
-    with np.errstate(all="ignore"):
-        scatter = np.maximum(level_scatter(blocked, noise), np.finfo(np.float64).tiny)
-        found = levels_of(blocked, noise, scatter)
-        tail = tails(blocked, found.level[found.ends - 1], noise)
-    parts = [slice(begin, end) for begin, end in pairwise([0, *found.ends.tolist()])]
-    rows, flat = found.rows.tolist(), found.level.tolist()
-    each = zip(parts, scatter.tolist(), noise.tolist(), first.tolist(), last.tolist(), tail, strict=True)
-    return [Staircase(rows[part], flat[part], *own) for part, *own in each]
-
-
-def _noise(blocked: Blocked, quantum: Floats) -> Floats:
-    """Return the scatter of single rows, (k,): half a step of the numbers at least, 0 for constant series."""
-    low, high = blocked.lows.min(axis=1), blocked.highs.max(axis=1)
-    rounding = ROUNDING * np.maximum(np.abs(low), np.abs(high))
-    noise = np.maximum(row_noise(blocked), np.maximum(quantum / 2, rounding))
-    found: Floats = np.where(low == high, 0.0, noise)
-    return found
-
-
-# What is found later holds arrays and never a series, which would be known for ever.
-def _departures(found: Sequence[Staircase], place: int, values: Floats, steps: Ints) -> Sequence[LeftLevel]:
-    return Later(lambda: departures(values, found[place], steps))
-
-
-def _segments(found: Sequence[Staircase], place: int, steps: Ints) -> Sequence[Segment]:
-    return Later(lambda: _parts(found[place], steps))
-
-
-def _parts(stairs: Staircase, steps: Ints) -> tuple[Segment, ...]:
-    bounds = [*stairs.rows, len(steps)]
-    first, last = steps[stairs.rows].tolist(), steps[np.array(bounds[1:]) - 1].tolist()
-    sizes = [end - begin for begin, end in pairwise(bounds)]
-    return tuple(map(Segment, first, last, sizes, stairs.level))
-
-
-def _trend(medians: Floats) -> Floats:
-    """Return the Mann-Kendall score of each series, (k,), by up to `TREND_LEVELS` levels; ties make it smaller."""
-    series, count = medians.shape
-    size = max(1, count // TREND_LEVELS)
-    count //= size
-    if count < 4:
-        return np.zeros(series)
-    level = middle(np.sort(medians[:, -count * size :].reshape(series, count, size), axis=-1))
-    later, earlier = np.triu_indices(count, 1)[::-1]
-    score = np.sign(level[:, later] - level[:, earlier]).sum(axis=1)
-    deviation = (count * (count - 1) * (2 * count + 5) / 18) ** 0.5
-    found: Floats = (score - np.sign(score)) / deviation
-    return found
-
-
-def _profile(series: Series, nonfinite: Nonfinite, found: _Measured | None) -> Profile:
-    """Return the profile of a series, with what its name says of it."""
+    nonfinite, found = _KNOWN[series]
     name = describe_name(series.metric)
     span = (int(series.steps[0]), int(series.steps[-1])) if len(series) else None
     if found is None:
@@ -348,6 +182,139 @@ def _profile(series: Series, nonfinite: Nonfinite, found: _Measured | None) -> P
         spikes=found.spikes,
         trend=found.trend,
     )
+
+
+def scatter_of(series: Series) -> tuple[float, float]:
+    """Return the `level_noise` and the `quantum` of the profile of a series, in a fraction of the time."""
+    if series in _KNOWN:
+        found = _KNOWN[series][1]
+        return (found.noise, found.quantum) if found else (0.0, 0.0)
+    _, values, _ = _finite(series)
+    if not len(values):
+        return 0.0, 0.0
+    with np.errstate(all="ignore"):
+        _, quantum, noise = _scattered(values[None])
+        return float(noise[0]), float(quantum[0])
+
+
+def _measure(wanted: Iterable[Series]) -> None:
+    groups: dict[int, list[tuple[Series, Ints, Floats, Nonfinite]]] = {}
+    for series in wanted:
+        steps, values, nonfinite = _finite(series)
+        groups.setdefault(len(values), []).append((series, steps, values, nonfinite))
+    with np.errstate(all="ignore"):
+        for length, alike in groups.items():
+            together = max(1, TOGETHER // max(length, 1))
+            for begin in range(0, len(alike), together):
+                part = alike[begin : begin + together]
+                measured: Sequence[_Measured | None] = [None] * len(part)
+                if length:
+                    measured = _measure_alike([item[1] for item in part], [item[2] for item in part])
+                for (series, _, _, nonfinite), found in zip(part, measured, strict=True):
+                    _KNOWN[series] = nonfinite, found
+
+
+def _finite(series: Series) -> tuple[Ints, Floats, Nonfinite]:
+    """Return the steps and values of the finite rows, and what there is of others."""
+    steps, values = series.steps, series.values
+    bad, good = broken_rows(series), sound_rows(series)
+    if not len(bad):
+        return steps, values, Nonfinite()
+    groups = len(stretches_of(bad)[0])
+    lost = Nonfinite(len(bad), int(steps[bad[0]]), groups, to_the_end=bool(bad[-1] == len(values) - 1))
+    return steps[good], values[good], lost
+
+
+def _measure_alike(steps: list[Ints], rows: list[Floats]) -> list[_Measured]:
+    """Measure series of as many rows each."""
+    blocked, quantum, noise = _scattered(rows[0][None] if len(rows) == 1 else np.stack(rows))
+    first, last = ends(blocked.values)
+    # The search for changes takes longest, and few ask for it.
+    stairs = Later(lambda: tuple(_staircases(blocked, noise, first, last)))
+    local = smoothed(blocked.medians)
+    every = zip(
+        steps,
+        rows,
+        range(len(rows)),
+        *(extreme_rows(blocked, highest=highest) for highest in (False, True)),
+        first.tolist(),
+        last.tolist(),
+        noise.tolist(),
+        spikes(blocked, noise, steps),
+        quantum.tolist(),
+        local.min(axis=1).tolist(),
+        local.max(axis=1).tolist(),
+        _trend(blocked.medians).tolist(),
+        strict=True,
+    )
+    return [
+        _Measured(
+            first=begin,
+            end=end,
+            noise=scatter,
+            best_low=min(begin, end, low),
+            best_high=max(begin, end, high),
+            lowest=Point(int(at[bottom]), float(own[bottom])),
+            highest=Point(int(at[top]), float(own[top])),
+            quantum=step,
+            # These hold arrays and never a series, which would be known for ever.
+            segments=Later(partial(_parts, stairs, place, at)),
+            departures=Later(partial(departures, stairs, place, own, at)),
+            spikes=swings,
+            trend=trend,
+        )
+        for at, own, place, bottom, top, begin, end, scatter, swings, step, low, high, trend in every
+    ]
+
+
+def _staircases(blocked: Blocked, noise: Floats, first: Floats, last: Floats) -> list[Staircase]:
+    """Return the levels of each series; `first` and `last`, (k,), are those of its ends."""
+    with np.errstate(all="ignore"):
+        scatter = np.maximum(level_scatter(blocked, noise), np.finfo(np.float64).tiny)
+        begins, level, behind = levels_of(blocked, noise, scatter)
+        tail = tails(blocked, level[behind - 1], noise)
+    parts = [slice(begin, end) for begin, end in pairwise([0, *behind.tolist()])]
+    rows, flat = begins.tolist(), level.tolist()
+    each = zip(parts, scatter.tolist(), noise.tolist(), first.tolist(), last.tolist(), tail, strict=True)
+    return [Staircase(rows[part], flat[part], *own) for part, *own in each]
+
+
+def _scattered(values: Floats) -> tuple[Blocked, Floats, Floats]:
+    """Return blocks of series, (k, n), without a value beyond `LARGEST`, their quanta, and the scatter of single rows.
+
+    That is half a step of the numbers at least, and 0 for constant series.
+    """
+    blocked = blocks_of(values)
+    if max(float(blocked.highs.max()), -float(blocked.lows.min())) > LARGEST:
+        blocked = blocks_of(np.clip(values, -LARGEST, LARGEST))
+    quantum = quanta(blocked.values)
+    low, high = blocked.lows.min(axis=1), blocked.highs.max(axis=1)
+    rounding = ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    noise = np.maximum(row_noise(blocked), np.maximum(quantum / 2, rounding))
+    return blocked, quantum, np.where(low == high, 0.0, noise)
+
+
+def _parts(found: Sequence[Staircase], place: int, steps: Ints) -> tuple[Segment, ...]:
+    stairs = found[place]
+    bounds = [*stairs.rows, len(steps)]
+    first, last = steps[stairs.rows].tolist(), steps[np.array(bounds[1:]) - 1].tolist()
+    sizes = [end - begin for begin, end in pairwise(bounds)]
+    return tuple(map(Segment, first, last, sizes, stairs.level))
+
+
+def _trend(medians: Floats) -> Floats:
+    """Return the Mann-Kendall score of each series, (k,), by up to `TREND_LEVELS` levels; ties make it smaller."""
+    series, count = medians.shape
+    size = max(1, count // TREND_LEVELS)
+    count //= size
+    if count < 4:
+        return np.zeros(series)
+    level = middle(np.sort(medians[:, -count * size :].reshape(series, count, size), axis=-1))
+    later, earlier = np.triu_indices(count, 1)[::-1]
+    score = np.sign(level[:, later] - level[:, earlier]).sum(axis=1)
+    deviation = (count * (count - 1) * (2 * count + 5) / 18) ** 0.5
+    found: Floats = (score - np.sign(score)) / deviation
+    return found
 
 
 MOST_ROWS = 15  # of a level: with more a rise of some rows would be over before it shows

@@ -196,16 +196,11 @@ def _printed(sample: Floats) -> Floats:
     unit = 10.0 ** np.minimum(top[open_, None] - np.arange(DIGITS + 1), 15.0)
     usable: Bools = unit > TINY
     unit = np.where(usable, unit, 1.0)
-    whole = _are_whole(sizes[open_, None] / unit[..., None]) & usable
+    steps = sizes[open_, None] / unit[..., None]
+    # Whole numbers, but for the error of a division.
+    whole = np.all(np.abs(steps - np.round(steps)) <= EXACT * np.maximum(steps, 1.0), axis=-1) & usable
     coarsest, any_ = whole.argmax(axis=1), whole.any(axis=1)
     found[open_[any_]] = unit[any_, coarsest[any_]]
-    return found
-
-
-def _are_whole(values: Floats) -> Bools:
-    """Return for each row whether all its values are whole numbers, but for the error of a division."""
-    away = np.abs(values - np.round(values)) <= EXACT * np.maximum(values, 1.0)
-    found: Bools = np.all(away, axis=-1)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -73,7 +73,16 @@ def blocks_of(values: Floats) -> Blocked:
     if head:
         lows[:, 0] = np.minimum(lows[:, 0], values[:, :head].min(axis=1))
         highs[:, 0] = np.maximum(highs[:, 0], values[:, :head].max(axis=1))
-    return Blocked(values, head, size, medians, lows, highs, _inner(ordered, medians))
+    inner = np.zeros(series)
+    if size >= MIN_INNER and count >= LEVEL_ROWS:
+        # The interquartile range inside each block, without that of the trend across it.
+        quarter = ordered.shape[-1] // 4
+        spread = (ordered[..., ordered.shape[-1] - 1 - quarter] - ordered[..., quarter]) / IQR
+        ramp = RAMP_IQR * np.abs(np.gradient(medians, axis=1))
+        inner = middle(
+            np.sort(np.sqrt(np.maximum(spread - ramp, 0.0)) * np.sqrt(np.maximum(spread + ramp, 0.0)), axis=1)
+        )
+    return Blocked(values, head, size, medians, lows, highs, inner)
 
 
 def middle(ordered: Floats) -> Floats:
@@ -81,18 +90,6 @@ def middle(ordered: Floats) -> Floats:
     size = ordered.shape[-1]
     found: Floats = 0.5 * ordered[..., (size - 1) // 2] + 0.5 * ordered[..., size // 2]
     return found
-
-
-def _inner(ordered: Floats, medians: Floats) -> Floats:
-    """Return the scatter inside the blocks, (k,): their interquartile range without that of the trend across them."""
-    size = ordered.shape[-1]
-    if size < MIN_INNER or medians.shape[1] < LEVEL_ROWS:
-        return np.zeros(len(medians))
-    quarter = size // 4
-    spread = (ordered[..., size - 1 - quarter] - ordered[..., quarter]) / IQR
-    ramp = RAMP_IQR * np.abs(np.gradient(medians, axis=1))
-    own = np.sqrt(np.maximum(spread - ramp, 0.0)) * np.sqrt(np.maximum(spread + ramp, 0.0))
-    return middle(np.sort(own, axis=1))
 
 
 def row_noise(blocks: Blocked) -> Floats:
@@ -194,7 +191,7 @@ def changes(medians: Floats, scatter: Floats) -> Bools:
         return begins
     centre = np.sort(medians, axis=1)[:, count // 2]
     scaled = np.clip((medians - centre[:, None]) / scatter[:, None], -FARTHEST, FARTHEST)
-    came_from = _recursion_of_one(scaled[0])[None] if series == 1 else _recursion(scaled)
+    came_from = _recursion(scaled)
     rows = np.arange(series)
     at = np.full(series, count)
     while True:
@@ -230,43 +227,11 @@ def _recursion(scaled: Floats) -> Ints:
     return came_from.T
 
 
-def _recursion_of_one(scaled: Floats) -> Ints:
-    """Return what `_recursion` does, int64 (blocks + 1,), of one series, (blocks,), in a fifth of the time."""
-    count = len(scaled)
-    penalty = PENALTY * math.log(count)
-    sums = np.append(0.0, np.cumsum(scaled))
-    offsets = np.full(count + 1, np.inf)
-    offsets[0] = -penalty
-    offsets -= np.append(0.0, np.cumsum(scaled**2))
-    came_from = np.zeros(count + 1, dtype=np.int64)
-    ends = np.arange(count + 1)
-    totals = np.subtract.outer(sums, sums)
-    totals *= totals
-    totals /= np.maximum(np.subtract.outer(ends, ends), 1)
-    for end in range(MIN_LENGTH, count + 1):
-        costs = offsets[: end - MIN_LENGTH + 1] - totals[end, : end - MIN_LENGTH + 1]
-        start = costs.argmin()
-        came_from[end] = start
-        offsets[end] = costs[start] + penalty
-    return came_from
+def levels_of(blocked: Blocked, noise: Floats, scatter: Floats) -> tuple[Ints, Floats, Ints]:
+    """Return the levels of k series, one series after the other.
 
-
-class Flights(NamedTuple):
-    """The levels of k series, one series after the other.
-
-    Attributes:
-        rows: int64 (levels,), the row at which each begins.
-        level: float64 (levels,), the median of its rows.
-        ends: int64 (k,), the index behind the last level of each series.
-    """
-
-    rows: Ints
-    level: Floats
-    ends: Ints
-
-
-def levels_of(blocked: Blocked, noise: Floats, scatter: Floats) -> Flights:
-    """Return the levels of k series.
+    The row at which each begins, int64 (levels,); the median of its rows, float64 (levels,); and the index behind the
+    last level of each series, int64 (k,).
 
     Args:
         blocked: the series in blocks.
@@ -287,7 +252,7 @@ def levels_of(blocked: Blocked, noise: Floats, scatter: Floats) -> Flights:
     if same.any():
         owner, rows = owner[~same], rows[~same]
         level = _row_medians(blocked, owner, rows)
-    return Flights(rows, level, np.searchsorted(owner, np.arange(len(noise)), side="right"))
+    return rows, level, np.searchsorted(owner, np.arange(len(noise)), side="right")
 
 
 def _lengths(blocked: Blocked, owner: Ints, rows: Ints) -> Ints:
@@ -365,7 +330,9 @@ def spikes(blocked: Blocked, noise: Floats, steps: Sequence[Ints]) -> list[Swing
         steps: the steps of each series, int64 (n,).
     """
     local = smoothed(blocked.medians)
-    slack = _slack(local)
+    # The level changes from block to block, and rows may be off that of their block by as much.
+    steps_between = np.pad(np.abs(np.diff(local, axis=1)), ((0, 0), (1, 1)))
+    slack = np.maximum(steps_between[:, :-1], steps_between[:, 1:])
     if blocked.head:
         slack[:, 0] *= 2  # the rows before the first block are up to twice as far from its middle
     reach = far(blocked.values.shape[1]) * noise[:, None] + slack
@@ -375,23 +342,8 @@ def spikes(blocked: Blocked, noise: Floats, steps: Sequence[Ints]) -> list[Swing
         for owner, top in _tops(blocked, out, local / noise[:, None], slack / noise[:, None], noise):
             row, height, rows = top
             found[owner].append(Recovery(int(steps[owner][row]), float(blocked.values[owner, row]), height, rows))
-    return [Swings(len(own), _highest(own)) for own in found]
-
-
-def _highest(spikes_: list[Recovery]) -> tuple[Recovery, ...]:
-    if len(spikes_) <= MAX_KEPT:
-        return tuple(spikes_)
-    return tuple(sorted(sorted(spikes_, key=lambda spike: -abs(spike.height))[:MAX_KEPT]))
-
-
-def _slack(local: Floats) -> Floats:
-    """Return how far rows may be off the level of their block since that changes from block to block: (k, blocks)."""
-    if local.shape[1] < 2:
-        return np.zeros(local.shape)
-    change = np.abs(np.diff(local, axis=1))
-    edge = np.zeros((len(local), 1))
-    found: Floats = np.maximum(np.concatenate((edge, change), axis=1), np.concatenate((change, edge), axis=1))
-    return found
+    highest = [sorted(own, key=lambda spike: -abs(spike.height))[:MAX_KEPT] for own in found]
+    return [Swings(len(own), tuple(sorted(kept))) for own, kept in zip(found, highest, strict=True)]
 
 
 def _tops(
@@ -421,7 +373,11 @@ def _tops(
     tops = np.flatnonzero(size > far(blocked.values.shape[1]))
     # Where the blocks before or behind are not looked at, the series is back.
     apart = (np.diff(owner, prepend=-1) != 0) | (np.diff(block, prepend=-2) != 1)
-    before, after = _back_around(tops, np.flatnonzero(size <= BACK), np.flatnonzero(apart) * blocked.size, len(off))
+    parts, back = np.flatnonzero(apart) * blocked.size, np.flatnonzero(size <= BACK)
+    part, at_back = np.searchsorted(parts, tops, side="right"), np.searchsorted(back, tops)
+    # The last row before each that is on the level, and the first one behind it.
+    before = np.maximum(np.append(-1, back)[at_back], parts[part - 1] - 1)
+    after = np.minimum(np.append(back, len(off))[at_back], np.append(parts[1:], len(off))[part - 1])
     groups = np.flatnonzero(np.diff(after, prepend=-1))
     order = np.lexsort((-size[tops], np.cumsum(np.diff(after, prepend=-1) != 0)))
     for index in order[groups].tolist():
@@ -432,19 +388,3 @@ def _tops(
         elif back_after == 1:
             # What never came back has left its level, unless it is the last row, of which nobody knows.
             yield int(owner[at // blocked.size]), (row, float(off[at]), None)
-
-
-def _back_around(tops: Ints, back: Ints, parts: Ints, rows: int) -> tuple[Ints, Ints]:
-    """Return the last row before each of `tops` that is on the level, and the first one behind it: int64 (tops,) each.
-
-    Args:
-        tops: int64, the rows that are far off.
-        back: int64, the rows that are on the level.
-        parts: int64, the rows at which the rows looked at begin anew, 0 among them; what is beyond is on the level.
-        rows: how many rows there are.
-    """
-    part = np.searchsorted(parts, tops, side="right")
-    at = np.searchsorted(back, tops)
-    before = np.maximum(np.append(-1, back)[at], parts[part - 1] - 1)
-    after = np.minimum(np.append(back, rows)[at], np.append(parts[1:], rows)[part - 1])
-    return before, after

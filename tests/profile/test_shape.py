@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabtree.profile import Profile, profile_of, segments
+from stabtree.profile import Profile, profile_of
 from stabtree.profile.segments import MIN_LENGTH, PENALTY, blocks_of, changes, level_scatter, row_noise
 from tests.profile.series import noise, series, stairs
 

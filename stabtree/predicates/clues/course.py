@@ -193,7 +193,7 @@ def weights_moved(
             return Seen(YES, text, "", series.metric)
     if eval_loss is not None:
         steps, values = finite(eval_loss)
-        if len(values) >= ROWS_SHORT and not np.ptp(values) and scatter_of(eval_loss).quantum < ROUNDING * 100:
+        if len(values) >= ROWS_SHORT and not np.ptp(values) and scatter_of(eval_loss)[1] < ROUNDING * 100:
             text = f"eval_loss is {values[0]:.6g} to the last digit in all {len(values):,} evaluations: no weight moves"
             return Seen(NO, text, "", "eval_loss", (int(steps[-1]),))
     return next(filter(None, map(_by_gradient, _gradient_norms(run))), None)
@@ -237,7 +237,7 @@ def rounded_loss(_moment: Moment, loss: Series) -> Seen | None:
     """Return by which share of itself the loss can change, as it was stored or printed, where that is coarse."""
     _, values = finite(loss)
     level = abs(median(values)) if len(values) else 0.0
-    step = scatter_of(loss).quantum
+    _, step = scatter_of(loss)
     if not level or not step or not 1 < len(np.unique(values)) <= FEW_VALUES:
         return None
     share = step / level
