@@ -17,7 +17,7 @@ from stabtree.common.strength import above, weakest
 from stabtree.facts.registry import Absent, Count, fact, finite
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Ints
     from stabtree.run import Run, Series
 
 
@@ -109,7 +109,12 @@ def batches(
     Where an epoch is reshuffled, its first batches may be the last ones of the epoch before: a batch is early only
     within one pass over all of them.
     """
-    since_steps, since_rows = _since(batch_id)
+    # Steps and rows since the same batch was last seen, 0 for the first time.
+    since_steps, since_rows = np.zeros((2, len(batch_id)), dtype=np.int64)
+    order = np.lexsort((batch_id.steps, batch_id.values))
+    same = batch_id.values[order][1:] == batch_id.values[order][:-1]
+    since_steps[order[1:][same]] = np.diff(batch_id.steps[order])[same]
+    since_rows[order[1:][same]] = np.diff(order)[same]
     known = np.cumsum(since_rows == 0)
     soon, rewound = 2 * since_rows < known, np.zeros(len(known), dtype=np.bool_)
     early = (since_steps > 0) & soon & (since_steps <= recent_steps)
@@ -134,17 +139,6 @@ def _pass_starts(batch_id: Series) -> Ints:
         seen.add(batch)
         starts[row] = start
     return starts
-
-
-def _since(batch_id: Series) -> tuple[Ints, Ints]:
-    """Return steps and rows since the same batch was last seen, 0 for the first time: two of (n,)."""
-    order = np.lexsort((batch_id.steps, batch_id.values))
-    same = batch_id.values[order][1:] == batch_id.values[order][:-1]
-    steps = np.zeros(len(batch_id), dtype=np.int64)
-    rows = np.zeros(len(batch_id), dtype=np.int64)
-    steps[order[1:][same]] = np.diff(batch_id.steps[order])[same]
-    rows[order[1:][same]] = np.diff(order)[same]
-    return steps, rows
 
 
 class Watch(Struct, frozen=True):
@@ -197,34 +191,24 @@ class Replay(Struct, frozen=True):
 
 @fact()
 def monitor(run: Run, *, max_consecutive: Count) -> Replay | Absent:
-    """Replay the NaN monitor that stops a run after `max_consecutive` bad rows in a row."""
-    return replay(run, max_consecutive) or Absent((Evidence("no logged loss is NaN or infinite", "loss"),))
+    """Replay the NaN monitor that stops a run after `max_consecutive` bad rows in a row.
 
-
-def replay(run: Run, max_consecutive: int) -> Replay | None:
-    """Run the monitor over a log.
-
-    Args:
-        run: the run; of several ranks, a step is bad when it is on one of them.
-        max_consecutive: rows in a row that stop the run, at least 1.
-
-    Returns:
-        None where the loss is finite throughout, or was not logged.
+    Of several ranks, a step is bad when it is on one of them.
     """
     loss, grad_norm = run.get("loss"), run.get("grad_norm")
-    seen = _watch(loss, max_consecutive) if loss is not None else None
-    if loss is None or seen is None:
-        return None
+    watched = _watch(loss, max_consecutive) if loss is not None else None
+    if loss is None or watched is None:
+        return Absent((Evidence("no logged loss is NaN or infinite", "loss"),))
     last = run.last_step
-    lost = last - seen.stop_step if last is not None and seen.stop_step is not None else 0
+    lost = last - watched.stop_step if last is not None and watched.stop_step is not None else 0
     firsts = broken_ranks(run)
     at = min(firsts.values(), default=None)
     return Replay(
-        loss=seen,
+        loss=watched,
         grad_norm=_watch(grad_norm, max_consecutive) if grad_norm is not None else None,
         max_consecutive=max_consecutive,
         every=round(interval(loss.steps)),
-        steps_in_vain=lost if seen.returned_step is None else 0,
+        steps_in_vain=lost if watched.returned_step is None else 0,
         first_ranks=tuple(rank for rank, step in firsts.items() if step == at),
         first_rank_step=at,
         other_ranks=tuple(rank for rank in run.ranks if firsts and firsts.get(rank) != at),
@@ -306,11 +290,15 @@ def seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> Seam | 
         before, after = values[max(0, at - ROWS_LONG) : at], values[at : at + ROWS_LONG]
         if min(len(before), len(after)) < ROWS_SHORT:
             continue
-        level, change = _expected(before, after)
+        # A falling loss may go on falling or level off: all between its last level and its trend drawn on is expected.
+        level, now = median(before), median(after)
+        slope, start = np.polyfit(np.arange(len(before)), before, 1)
+        ahead = float(start + slope * (len(before) + len(after) / 2))
+        change = max(now - max(level, ahead), 0.0) or min(now - min(level, ahead), 0.0)
         noise = median(np.abs(np.diff(before))) or float(np.std(before))
         strength = weakest(above(abs(change), sigma * noise), above(abs(change), range_share * covered))
         if worst is None or strength > worst.strength:
-            now, good = median(after), int(steps[at - 1])
+            good = int(steps[at - 1])
             worst = Seam(resume.to_step, change, level, now, len(after), range_share * covered, strength, good)
     if worst:
         return worst
@@ -319,15 +307,3 @@ def seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> Seam | 
     if count:
         text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
     return Absent((Evidence(text, "loss", tuple(r.to_step for r in run.resumes[:5])),))
-
-
-def _expected(before: Floats, after: Floats) -> tuple[float, float]:
-    """Return the level to expect after a seam, and how far the loss is off it.
-
-    A falling loss may go on falling or level off: anything between its last level and its trend drawn on is expected.
-    """
-    level, now = median(before), median(after)
-    slope, start = np.polyfit(np.arange(len(before)), before, 1)
-    ahead = float(start + slope * (len(before) + len(after) / 2))
-    low, high = min(level, ahead), max(level, ahead)
-    return level, now - high if now > high else min(now - low, 0.0)

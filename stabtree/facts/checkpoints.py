@@ -262,9 +262,19 @@ def checkpoints(
 
     A trainer that keeps a few only has deleted the older ones.
     """
-    unknown = CheckpointSource.UNKNOWN, None, 0
-    outcome = context.outcome.value
-    source, steps, every = _recorded(run) or _configured(run, eval_loss) or unknown
+    outcome, listed, last_step = context.outcome.value, run.setting("checkpoints"), run.last_step
+    # What is logged beside the loss may count something else.
+    if loss is not None and len(loss) and not any(gap.metric == "loss" and gap.at_end for gap in run.gaps):
+        last_step = int(loss.steps[-1])
+    source, steps, every = CheckpointSource.UNKNOWN, None, 0
+    if isinstance(listed, tuple):
+        source, steps, every = CheckpointSource.LISTED, listed, _distance(listed)
+    elif run.setting("save_strategy") in ("no", "none"):
+        source, steps, every = CheckpointSource.CONFIGURED, (), 1
+    elif run.saved:
+        source, steps, every = CheckpointSource.LOGGED, _kept(run, run.saved), _distance(run.saved)
+    elif (configured := _configured(run, eval_loss)) is not None:
+        source, (steps, every) = CheckpointSource.CONFIGURED, configured
     return Checkpoints(
         source=source,
         steps=steps,
@@ -277,48 +287,26 @@ def checkpoints(
         eval_loss=eval_loss,
         outcome=None if outcome in (None, "loss") else run.find(outcome),
         higher_is_better=context.better == "higher",
-        last_step=_last_step(run, loss),
+        last_step=last_step,
         clock=wall_time,
         by_epoch=run.by_epoch,
         unit=run.unit,
     )
 
 
-def _last_step(run: Run, loss: Series | None) -> int | None:
-    """Return the last step as the loss counts it: what is logged beside it may count something else."""
-    if loss is None or not len(loss) or any(gap.metric == "loss" and gap.at_end for gap in run.gaps):
-        return run.last_step
-    return int(loss.steps[-1])
-
-
 def _level_rows(count: int) -> int:
     return max(MIN_LEVEL_ROWS, min(MAX_LEVEL_ROWS, count // 20))
 
 
-_Source = tuple[CheckpointSource, "tuple[int, ...] | None", int]
-
-
-def _recorded(run: Run) -> _Source | None:
-    """Return the checkpoints that are listed, or that the log reports as saved."""
-    listed = run.setting("checkpoints")
-    if isinstance(listed, tuple):
-        return CheckpointSource.LISTED, listed, _distance(listed)
-    if run.setting("save_strategy") in ("no", "none"):
-        return CheckpointSource.CONFIGURED, (), 1
-    if run.saved:
-        return CheckpointSource.LOGGED, _kept(run, run.saved), _distance(run.saved)
-    return None
-
-
-def _configured(run: Run, eval_loss: Series | None) -> _Source | None:
-    """Return the checkpoints that the configuration asks for."""
+def _configured(run: Run, eval_loss: Series | None) -> tuple[tuple[int, ...] | None, int] | None:
+    """Return the steps of the checkpoints that the configuration asks for, and how far apart they are."""
     period = run.setting("checkpoint_every")
     if run.setting("save_strategy") == "epoch" and run.epoch_ends:
-        return CheckpointSource.CONFIGURED, _kept(run, run.epoch_ends), _distance(run.epoch_ends)
+        return _kept(run, run.epoch_ends), _distance(run.epoch_ends)
     if isinstance(period, int) and period >= 1 and not run.by_epoch:
         known = range(period, (run.last_step or 0) + 1, period)
         limited = isinstance(run.setting("save_total_limit"), int)
-        return CheckpointSource.CONFIGURED, _kept(run, known) if limited else None, period
+        return _kept(run, known) if limited else None, period
     always = run.setting("always_save_checkpoint")
     if isinstance(always, bool) and eval_loss is not None:
         steps, values = finite(eval_loss)
@@ -326,7 +314,7 @@ def _configured(run: Run, eval_loss: Series | None) -> _Source | None:
         saved = [
             step for step, value, best in zip(steps.tolist(), values, lowest, strict=True) if always or value <= best
         ]
-        return CheckpointSource.CONFIGURED, tuple(saved), _distance(saved)
+        return tuple(saved), _distance(saved)
     return None
 
 

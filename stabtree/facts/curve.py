@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace
-
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.figures import against, figure, share_of
@@ -121,28 +119,20 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
     levels, starts = blocks(values, count)
     smooth = medians_of_three(levels)
     low = int(np.argmin(smooth))
-    noise = max(change_noise(levels), _within(values[int(starts[0]) :].reshape(count, -1), levels))
+    # The error of a median of the rows of a block is all the noise where a block is one epoch.
+    rows = values[int(starts[0]) :].reshape(count, -1)
+    scatter = NORMAL_MAD * median(np.abs(rows[:, :: 1 + rows.shape[1] // BLOCK_SAMPLE] - levels[:, None]))
+    noise = max(change_noise(levels), float(MEDIAN_ERROR * scatter / rows.shape[1] ** 0.5))
     lowest = float(smooth[low])
     end = median(levels[-3:]) if low < count - 1 else lowest  # nothing has risen since a low that is the end
     covered = span(levels) if whole is None else whole
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
-    trend = _trend(values[starts[low] :], levels[low:], into)
-    return Course(low_step, lowest, end, end - lowest, noise, covered, trend, length, 3 * (len(values) // count))
-
-
-def _within(rows: Floats, levels: Floats) -> float:
-    """Return the error of a median of the rows of a block (blocks, size): all the noise where a block is one epoch."""
-    some = rows[:, :: 1 + rows.shape[1] // BLOCK_SAMPLE]
-    scatter = NORMAL_MAD * median(np.abs(some - levels[:, None]))
-    return float(MEDIAN_ERROR * scatter / rows.shape[1] ** 0.5)
-
-
-def _trend(values: Floats, levels: Floats, into: Levels) -> float:
-    """Return the trend score of a stretch by its levels, by shorter ones where they are too few for a certain one."""
-    count = min(into.min_levels * 2, len(values) // 2)
-    if len(levels) < into.min_levels <= count:
-        levels, _ = blocks(values, count)
-    return kendall_z(levels)
+    # The trend is that of the levels since the low, of shorter ones where they are too few for a certain one.
+    since, size = levels[low:], 3 * (len(values) // count)
+    count = min(into.min_levels * 2, (len(values) - int(starts[low])) // 2)
+    if len(since) < into.min_levels <= count:
+        since, _ = blocks(values[starts[low] :], count)
+    return Course(low_step, lowest, end, end - lowest, noise, covered, kendall_z(since), length, size)
 
 
 @remembered
@@ -169,18 +159,6 @@ def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
 MOST_TIMES = 1e6  # no limit: printed of a fall without any scatter
 
 
-class FallLimits(NamedTuple):
-    """What a fall takes.
-
-    Attributes:
-        share: how much must be lost of all that the series covered.
-        factor: how far the end must be below the best level, in units of the scatter of levels.
-    """
-
-    share: float = shared.SHARE_HALF
-    factor: float = shared.FACTOR
-
-
 class MetricFall(NamedTuple):
     """How far a series ends below its best level.
 
@@ -202,20 +180,22 @@ class MetricFall(NamedTuple):
     times: float
     rows: int
 
-    def strength(self, limits: FallLimits) -> float:
-        """Return how far this is beyond the limits."""
-        return weakest(above(self.share, limits.share), above(self.times, limits.factor))
+    def judged(self, metric: str, share: float, factor: float) -> tuple[float, Evidence]:
+        """Return how far this is beyond the limits, and the fall in words.
 
-    def evidence(self, metric: str, limits: FallLimits) -> Evidence:
-        """Return the fall in words."""
+        Args:
+            metric: the series.
+            share: how much must be lost of all that the series covered.
+            factor: how far the end must be below the best level, in units of the scatter of levels.
+        """
         course = f"{figure(self.best)} around step {self.best_step:,}, {figure(self.end)} at the end"
         text = f"{metric} ends at its best level, {figure(self.end)}"
         if self.share > 0:
-            lost = against(self.share, limits.share, ".0%")
-            text = f"{metric} lost {lost} of its range (limit {limits.share:.0%}): {course}"
-        if self.share >= limits.share and self.times < limits.factor:
+            text = f"{metric} lost {against(self.share, share, '.0%')} of its range (limit {share:.0%}): {course}"
+        if self.share >= share and self.times < factor:
             text += ", within its scatter"
-        return Evidence(text, metric, (self.best_step,), self.share, limits.share)
+        found = Evidence(text, metric, (self.best_step,), self.share, share)
+        return weakest(above(self.share, share), above(self.times, factor)), found
 
 
 def fall_of(series: Series) -> MetricFall | None:
@@ -278,10 +258,6 @@ class RiseLimits(NamedTuple):
             above(found.times, times * self.noise_factor),
             above(found.share, self.range_share),
         )
-
-    def close_up(self, found: Course) -> float:
-        """Return the same of a stretch; the limits are higher, as a longer run has more stretches."""
-        return self.rises(found, FACTOR_SMALL)
 
     def clear(self, found: Course) -> float:
         """Return how plainly a course rises, so that it counts though the whole run covers far more.
@@ -365,7 +341,9 @@ def rise(
     spared = _by_nature(context, loss, found, reward, burst_factor) or _as_before(loss, found, levels, earlier_share)
     if spared:
         return spared
-    evidence = replace(_evidence(found, limits, int(finite(loss)[0][-1])), brief=_stays(loss, found, levels))
+    text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
+    seen = (found.low_step, int(finite(loss)[0][-1]))
+    evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found, levels))
     return Rise(found.low_step, found.low, found.end, last, found, limits, evidence, strength)
 
 
@@ -375,9 +353,13 @@ def _by_nature(
     """Return why a rise of a loss that is no learning signal does not count; None where it does."""
     steps = (found.low_step, int(loss.steps[-1]))
     if reward is not None:
-        evidence = _reward_holds(reward)
+        last, fall = tuple(int(step) for step in reward.steps[-1:]), fall_of(reward)
+        fallen, evidence = 0.0, Evidence("the logged reward has too few rows to see a fall", "reward", last)
+        if fall is not None:
+            fallen, evidence = fall.judged("reward", SHARE_HALF, FACTOR)
         text = f"the loss rises from {_levels(found)}, as it may while a reward is optimised"
-        return Absent((Evidence(text, "loss", steps, found.trend_z), evidence), -FARTHEST) if evidence else None
+        holds = fall is None or fallen < 0
+        return Absent((Evidence(text, "loss", steps, found.trend_z), evidence), -FARTHEST) if holds else None
     if not context.restless or found.end > burst_factor * median(np.abs(finite(loss)[1])):
         return None
     text = f"{context.restless} may rise, here from {_levels(found)}; the limit is "
@@ -385,24 +367,25 @@ def _by_nature(
 
 
 def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float) -> Absent | None:
-    """Return why a rise is no larger than what the run did before; None where it is."""
-    earlier = _earlier(loss, found, levels)
-    if found.rise > earlier_share * earlier:
+    """Return why a rise is no larger than what the run did before within as many rows; None where it is."""
+    steps, values = finite(loss)
+    before, earlier = rows_before(steps, found.low_step), 0.0
+    size = max(1, len(values) // max(1, levels.count(len(values))))
+    if before >= 3 * size:
+        medians, _ = blocks(values[:before], before // size)
+        reach = max(1, (len(values) - before) // size)
+        earlier = max(float(medians[at : at + reach + 1].max() - medians[at]) for at in range(len(medians)))
+    limit = earlier_share * earlier
+    if found.rise > limit:
         return None
     text = f"the loss rises by {figure(found.rise)} to its end; before, it rose by {figure(earlier)} and came back"
-    steps = (found.low_step, int(loss.steps[-1]))
-    limit = earlier_share * earlier
-    return Absent((Evidence(text, "loss", steps, found.rise, limit),), min(above(found.rise, limit), -TINY))
+    seen = (found.low_step, int(loss.steps[-1]))
+    return Absent((Evidence(text, "loss", seen, found.rise, limit),), min(above(found.rise, limit), -TINY))
 
 
 def _levels(found: Course) -> str:
     """Describe a course from its lowest level to its end."""
     return f"{figure(found.low, 4)} around step {found.low_step:,} to {figure(found.end, 4)} at the end"
-
-
-def _evidence(found: Course, limits: RiseLimits, last: int) -> Evidence:
-    text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
-    return Evidence(text, "loss", (found.low_step, last), found.trend_z, limits.trend_z)
 
 
 def _stays(loss: Series, found: Course, into: Levels) -> str:
@@ -447,48 +430,21 @@ def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absen
 
 def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits, rows: int) -> tuple[float, Course]:
     """Return the course that rises, the longest first, and how strongly; of none the one that comes nearest."""
-    whole, start = found[0], _from_start(loss, found[0], rows)
+    whole, (steps, values) = found[0], finite(loss)
+    # A jump within the first level hides the low from the levels: that of the very first rows counts as well, and its
+    # noise is that of single rows, since a few of them make the low.
+    low = median(values[:rows])
+    start = whole._replace(low=low, rise=whole.end - low, rows=rows)
+    if start.rise > 0:
+        begin, noise = int(steps[0]), change_noise(values)
+        start = start._replace(low_step=begin, noise=noise, span=max(whole.span, start.rise))
     judged = [(strongest(limits.rises(whole), limits.lost(whole)), whole)]
-    judged += [(limits.close_up(part), part) for part in found[1:]]
+    # The limits of a stretch are higher, as a longer run has more stretches.
+    judged += [(limits.rises(part, FACTOR_SMALL), part) for part in found[1:]]
     judged += [(limits.clear(part), part) for part in found]
     judged.append((limits.lost(start), start))
     rising = (item for item in judged if item[0] >= 0)
     return next(rising, None) or max(judged, key=lambda item: item[0])
-
-
-def _earlier(loss: Series, found: Course, levels: Levels) -> float:
-    """Return the largest rise before a course within as many rows as it has; 0 with fewer than three levels."""
-    steps, values = finite(loss)
-    before = int(np.searchsorted(steps, found.low_step))
-    size = max(1, len(values) // max(1, levels.count(len(values))))
-    if before < 3 * size:
-        return 0.0
-    medians, _ = blocks(values[:before], before // size)
-    reach = max(1, (len(values) - before) // size)
-    return max(float(medians[at : at + reach + 1].max() - medians[at]) for at in range(len(medians)))
-
-
-def _from_start(loss: Series, whole: Course, rows: int) -> Course:
-    """Return the course from the very first rows: a jump within the first level hides the low from the levels.
-
-    Its noise is that of single rows, since a few of them make the low.
-    """
-    steps, values = finite(loss)
-    low = median(values[:rows])
-    up = whole.end - low
-    if up <= 0:
-        return whole._replace(low=low, rise=up, rows=rows)
-    noise = change_noise(values)
-    return Course(int(steps[0]), low, whole.end, up, noise, max(whole.span, up), whole.trend_z, whole.steps, rows)
-
-
-def _reward_holds(reward: Series) -> Evidence | None:
-    """Return evidence that the reward does not fall to the end; None where it does fall."""
-    fall = fall_of(reward)
-    if fall is None:
-        steps = tuple(int(step) for step in reward.steps[-1:])
-        return Evidence("the logged reward has too few rows to see a fall", "reward", steps)
-    return fall.evidence("reward", FallLimits()) if fall.strength(FallLimits()) < 0 else None
 
 
 NORMAL_90 = 1.28  # no limit
@@ -533,8 +489,10 @@ def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:
     size = max(1, len(values) // shared.LEVELS)
     levels, starts = blocks(values, len(values) // size)
     smooth = levels if len(levels) < shared.LEVELS // 2 else medians_of_three(levels)  # the lowest of many may be luck
-    best, noise = int(np.argmin(smooth)), bend_noise(levels)
-    at = _lowest_row(values, starts, best, size)
+    # The scatter of a level by second differences, which no trend affects.
+    best, noise = int(np.argmin(smooth)), NORMAL_MAD * median(np.abs(np.diff(levels, 2))) / 6**0.5
+    begin, end = int(starts[max(best - 1, 0)]), int(starts[min(best + 1, len(starts) - 1)]) + size
+    at = begin + int(np.argmin(values[begin:end]))
     level = float(smooth[best])
     worse, bound = _worse(levels[best:], level, noise)
     last, after = float(values[-1]), len(levels) - 1 - max(at - int(starts[0]), 0) // size
@@ -553,12 +511,6 @@ def leaves(series: Series, turn: TurningPoint, *, falls: bool = True) -> Onset:
     if row is None or row <= after or worse[after:row].max() > (1 - shared.SHARE_MOST) * turn.worse:
         return Onset(turn.step, turn.step)
     return Onset(int(steps[row - 1]), int(steps[row]))
-
-
-def _lowest_row(values: Floats, starts: Ints, best: int, size: int) -> int:
-    """Return the row of the lowest value in the best block and in those beside it."""
-    begin, end = int(starts[max(best - 1, 0)]), int(starts[min(best + 1, len(starts) - 1)]) + size
-    return begin + int(np.argmin(values[begin:end]))
 
 
 def _worse(levels: Floats, level: float, noise: float) -> tuple[float, float]:
@@ -590,8 +542,3 @@ def line(values: Floats, noise: float = 0.0) -> tuple[float, float]:
     rest = away - slope * offsets
     scatter = max(noise, (float(rest @ rest) / (len(values) - 2)) ** 0.5)
     return slope * (len(values) - 1), scatter / squares**0.5 * (len(values) - 1)
-
-
-def bend_noise(values: Floats) -> float:
-    """Return the scatter of one of at least three values by their second differences: no trend affects it."""
-    return NORMAL_MAD * median(np.abs(np.diff(values, 2))) / 6**0.5

@@ -65,11 +65,6 @@ class Limits(NamedTuple):
     min_blocks: int
     max_blocks: int
 
-    @property
-    def reach(self) -> int:
-        """The number of rows before the end that are looked at; earlier ones change nothing."""
-        return (REFERENCE + self.max_blocks - 1 + 2 * SPANS[-1]) * self.max_rows
-
 
 class Departure(NamedTuple):
     """A series off its course.
@@ -126,12 +121,12 @@ def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Dep
         side: 1 where only a rise counts, -1 where only a fall does.
     """
     stretches = _stretches(len(scaled), limits)
-    tried = sum(one.rows * one.blocks for one in stretches) * family
-    found: dict[_Stretch, Departure] = {}
+    tried = sum(rows * blocks for rows, blocks in stretches) * family
+    found: dict[tuple[int, int], Departure] = {}
     earliest = len(scaled)
-    for one in sorted(stretches, key=lambda one: -one.rows * one.blocks):
+    for one in sorted(stretches, key=lambda one: -one[0] * one[1]):
         # It would begin within the stretch: a shorter one finds nothing earlier.
-        if len(scaled) - one.rows * one.blocks >= earliest:
+        if len(scaled) - one[0] * one[1] >= earliest:
             break
         item = _at(scaled, one, limits, tried, side)
         if item:
@@ -140,25 +135,21 @@ def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Dep
     return min(of_each, key=lambda item: (item.row, -item.times), default=None)
 
 
-class _Stretch(NamedTuple):
-    """A stretch before the end: so many blocks of so many rows, after a course drawn through blocks of that length."""
-
-    rows: int
-    blocks: int
-
-
 @cache
-def _stretches(count: int, limits: Limits) -> tuple[_Stretch, ...]:
-    """Return the stretches to look at: of doubled lengths, and the longest that leaves enough earlier ones."""
+def _stretches(count: int, limits: Limits) -> tuple[tuple[int, int], ...]:
+    """Return the stretches before the end to look at: so many blocks of so many rows, which follow others as long.
+
+    They are of doubled lengths, and the longest that leaves enough earlier ones.
+    """
     found = set()
     for blocks in SPANS:
         longest = min(count // (REFERENCE + limits.min_blocks - 1 + 2 * blocks), limits.max_rows // blocks)
         doubled = (1 << power for power in range(1, 40) if 1 << power <= longest)
-        found |= {_Stretch(rows, blocks) for rows in (*doubled, longest) if rows > 1}
+        found |= {(rows, blocks) for rows in (*doubled, longest) if rows > 1}
     return tuple(sorted(found))
 
 
-def _at(scaled: Floats, stretch: _Stretch, limits: Limits, tried: int, side: int) -> Departure | None:
+def _at(scaled: Floats, stretch: tuple[int, int], limits: Limits, tried: int, side: int) -> Departure | None:
     rows, blocks = stretch
     if not _strays(scaled[len(scaled) - (REFERENCE + blocks) * rows :], rows):
         return None
@@ -177,7 +168,15 @@ def _at(scaled: Floats, stretch: _Stretch, limits: Limits, tried: int, side: int
     own = at90 + (at99 - at90) / math.log(10) * math.log(max(0.1 * tried / limits.chance, 1.0))
     bar = max(own, noise * _normal_height(tried, limits.chance, len(off) - blocks))
     times = float(np.abs(last[start:]).max()) / bar
-    if times <= 1 or not _unheard_of(off, blocks, start, limits.beyond_factor):
+    if times <= 1:
+        return None
+    # The end must be farther off than the earlier rows ever were; three rows together, if it has three.
+    late, before = np.abs(last[start:]), np.abs(off[:-blocks])
+    most, ever = float(late.max()), float(before.max())
+    if most <= limits.beyond_factor * ever and len(late) > 2:
+        most = float(medians_of_three(late)[1:-1].max())
+        ever = float(of_three(before[:, :-2], before[:, 1:-1], before[:, 2:]).max())
+    if most <= limits.beyond_factor * ever:
         return None
     return Departure(len(scaled) - len(last) + start, float(levels[-1]), times)
 
@@ -205,17 +204,6 @@ def _middle(values: list[float]) -> float:
     """Return the median of a few numbers."""
     ordered, half = sorted(values), len(values) // 2
     return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
-
-
-def _unheard_of(off: Floats, blocks: int, start: int, factor: float) -> bool:
-    """Return whether the end is farther off than the earlier rows ever were; three rows together, if it has three."""
-    last, earlier = np.abs(off[-1, start:]), np.abs(off[:-blocks])
-    if float(last.max()) > factor * float(earlier.max()):
-        return True
-    if len(last) < 3:
-        return False
-    together = of_three(earlier[:, :-2], earlier[:, 1:-1], earlier[:, 2:])
-    return float(medians_of_three(last)[1:-1].max()) > factor * float(together.max())
 
 
 def _off_course(table: Floats, blocks: int) -> tuple[Floats, Floats]:
@@ -362,12 +350,16 @@ class Movers:
     def _move(self, series: Series, last_step: int, family: int = 0) -> Move | None:
         """Return how a series moved by a step, as one of so many that are looked at; 0 for all metrics."""
         end = int(np.searchsorted(series.steps, last_step, side="right"))
-        rows = slice(max(0, end - self._bars.reach), end)
+        # Earlier rows change nothing.
+        reach = (REFERENCE + self._bars.max_blocks - 1 + 2 * SPANS[-1]) * self._bars.max_rows
+        rows = slice(max(0, end - reach), end)
         steps, values = series.steps[rows], series.values[rows]
         if not end:
             return None
+        # Which way a metric goes in trouble: 1 up, -1 down, 0 where either may be one.
         name = series.metric.partition("/")[0]
-        side = _side(name)
+        known = by_name().get(name)
+        side = {"lower": 1, "higher": -1}.get(known.better if known else "", SIDES.get(name, 0))
         scaled, unit = even(values)
         dead, new = _dead_from(values)
         # Where it stopped being finite is one thing; whether it was on its course up to there is another.
@@ -407,14 +399,6 @@ def _jumped(alive: Floats, left: Departure) -> Departure:
     if early.max() > usual.max():
         return left
     return Departure(row, float(alive[row - 1]), left.times)
-
-
-def _side(metric: str) -> int:
-    """Return which way a metric goes in trouble: 1 up, -1 down, 0 where either may be one."""
-    known = by_name().get(metric)
-    if known and known.better:
-        return 1 if known.better == "lower" else -1
-    return SIDES.get(metric, 0)
 
 
 def _dead_from(values: Floats) -> tuple[int, bool]:

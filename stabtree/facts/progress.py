@@ -72,8 +72,10 @@ def progress(run: Run, context: Context) -> Learned:
     rows = max((len(finite(series)[1]) for _, series in candidates), default=0)
     for metric, series in candidates:
         better = context.better if metric == context.outcome.value else "lower"
-        found = _judged(metric, series, 1 if better == "higher" else -1)._replace(rows=rows)
-        if found.shown or (undecided is None and len(finite(series)[1]) >= FEW_ROWS):
+        sign, enough = 1 if better == "higher" else -1, len(finite(series)[1]) >= FEW_ROWS
+        found = _by_levels(metric, profile_of(series), sign) if enough else _by_rows(metric, finite(series)[1], sign)
+        found = found._replace(rows=rows)
+        if found.shown or (undecided is None and enough):
             return found
         undecided = undecided or found
     if undecided is not None:
@@ -95,12 +97,6 @@ def _candidates(run: Run, context: Context) -> Iterator[tuple[str, Series]]:
             yield name, series
 
 
-def _judged(metric: str, series: Series, sign: int) -> Learned:
-    if len(finite(series)[1]) < FEW_ROWS:
-        return _by_rows(metric, finite(series)[1], sign)
-    return _by_levels(metric, profile_of(series), sign)
-
-
 def _by_rows(metric: str, values: Floats, sign: int) -> Learned:
     """Judge so few rows that they have no levels: the last one against the first, by the worst step back."""
     gain, first = sign * float(values[-1] - values[0]), float(values[0])
@@ -111,9 +107,15 @@ def _by_rows(metric: str, values: Floats, sign: int) -> Learned:
 
 
 def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
-    begin = _beginning(profile, sign)
+    # A fast run gains most in a row or two: there the first row is the beginning, and no level.
+    begin, first = profile.first, float(finite(profile.series)[1][0])
+    if sign * (begin - first) > 2 * TREND_Z * profile.level_noise:
+        begin = first
     gain, at_best = sign * (profile.last - begin), sign * (profile.best - begin)
-    shown = gain >= MIN_GAIN * abs(begin) and _is_sure(profile, gain, sign) and gain > at_best / 2
+    # More than chance, by the error of the difference of two medians, or by the trend.
+    error = MEDIAN_ERROR * profile.level_noise * math.sqrt(2 / _level_rows(profile))
+    sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z
+    shown = gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2
     way = "rises" if sign * gain > 0 else "falls"
     end = f"{figure(profile.last, 4)} over its last {_level_rows(profile)} rows"
     brief = f"{metric} {figure(begin, 4)} at the beginning, {end}"
@@ -125,19 +127,6 @@ def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
     elif not shown:
         text += f", within its scatter of {figure(profile.level_noise, 2)}"
     return Learned(metric, shown, text, brief)
-
-
-def _beginning(profile: Profile, sign: int) -> float:
-    """Return the first level, or the first row where it is far worse: a fast run gains most of it in a row or two."""
-    first = float(finite(profile.series)[1][0])
-    apart = sign * (profile.first - first)
-    return first if apart > 2 * TREND_Z * profile.level_noise else profile.first
-
-
-def _is_sure(profile: Profile, gain: float, sign: int) -> bool:
-    """Return whether a gain is more than chance, by the error of its two levels or by its trend."""
-    error = MEDIAN_ERROR * profile.level_noise * math.sqrt(2 / _level_rows(profile))  # of the difference of two medians
-    return gain > TREND_Z * error or sign * profile.trend > TREND_Z
 
 
 def _level_rows(profile: Profile) -> int:
@@ -330,24 +319,11 @@ def reading(run: Run, *, unread_share: float = shared.SHARE_SOME) -> Reading:
     """Judge whether what was read represents the run: at most `unread_share` of its lines or of a series is misread."""
     unread = sum(source.skipped_count for source in run.sources)
     read = sum(source.rows for source in run.sources)
-    problems = [
-        *_lines(read, unread, unread_share),
-        *_damaged(run, unread_share),
-        *_cells(run, unread_share),
-        *_kinds(run),
-    ]
-    return Reading(read, unread, " and ".join(problems[:2]))
-
-
-def _lines(read: int, unread: int, share: float) -> Iterator[str]:
-    if unread > share * read:
-        yield f"{unread:,} of {read + unread:,} lines could not be read"
-
-
-def _damaged(run: Run, share: float) -> Iterator[str]:
     worst = max((source.lost_share for source in run.sources), default=0.0)
-    if worst > share:
-        yield f"{worst:.0%} of its bytes are damaged"
+    problems = [f"{unread:,} of {read + unread:,} lines could not be read"] if unread > unread_share * read else []
+    problems += [f"{worst:.0%} of its bytes are damaged"] if worst > unread_share else []
+    problems += [*_cells(run, unread_share), *_kinds(run)]
+    return Reading(read, unread, " and ".join(problems[:2]))
 
 
 def _cells(run: Run, share: float) -> Iterator[str]:

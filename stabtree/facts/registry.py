@@ -238,7 +238,12 @@ def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Para
     positional = code.co_varnames[: code.co_argcount]
     first_default = len(positional) - len(func.__defaults__ or ())
     for index, name in enumerate(positional):
-        needs.append(_need(func, name, _words(notes.get(name)), required=index < first_default))
+        words = _words(notes.get(name))
+        kind = words[0] if words and words[0] in ("Run", "Series", "Groups") else "Fact"
+        if kind in ("Series", "Groups") and name not in by_name():
+            raise TypeError(f"{func.__name__}: {name} is not a known metric")
+        takes = frozenset(words[1:]) if kind == "Fact" else frozenset()
+        needs.append(Need(name, kind, index < first_default, takes))
     for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
         words = _words(notes.get(name))
         if not words or words[0] not in _KINDS:
@@ -248,13 +253,6 @@ def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Para
             _KINDS[words[0]], default, pattern=words[0] == "Pattern", minimum=1 if words[0] == "Count" else 0
         )
     return tuple(needs), params
-
-
-def _need(func: Callable[..., Any], name: str, words: list[str], *, required: bool) -> Need:
-    kind = words[0] if words and words[0] in ("Run", "Series", "Groups") else "Fact"
-    if kind in ("Series", "Groups") and name not in by_name():
-        raise TypeError(f"{func.__name__}: {name} is not a known metric")
-    return Need(name, kind, required, frozenset(words[1:]) if kind == "Fact" else frozenset())
 
 
 def _words(annotation: Any) -> list[str]:

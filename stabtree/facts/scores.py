@@ -15,7 +15,7 @@ from stabtree.profile import profile_of
 from stabtree.profile.segments import far
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from stabtree.common.lazy import Floats, Ints
     from stabtree.profile.model import Recovery
@@ -67,7 +67,7 @@ class SpikeSearchParams(NamedTuple):
         steps = finite(series)[0]
         few = max(self.level_rows, 3)
         rows = max(round(self.window_steps / interval(steps)), few)
-        return self._within_log(rows, len(steps), few) if self.guarded else rows
+        return min(rows, max(few, round(self.log_share * len(steps)))) if self.guarded else rows
 
     def first(self, steps: Ints, rows: int) -> int:
         """Return the first row to judge: `rows` before it, and past the window's own steps (document: t > 100)."""
@@ -79,7 +79,7 @@ class SpikeSearchParams(NamedTuple):
             return self.horizon_steps
         steps = finite(series)[0]
         apart = interval(steps)
-        rows = self._within_log(round(self.horizon_steps / apart), len(steps), ROWS_SHORT)
+        rows = min(round(self.horizon_steps / apart), max(ROWS_SHORT, round(self.log_share * len(steps))))
         return min(self.horizon_steps, round(rows * apart))
 
     def short(self, series: Series) -> bool:
@@ -91,17 +91,8 @@ class SpikeSearchParams(NamedTuple):
         # A sigma of few rows is a rough one, and rougher still where neighbours are alike.
         return self.shift_sigma * (1 + self.level_rows / rows)
 
-    def _within_log(self, rows: int, all_rows: int, least: int) -> int:
-        return min(rows, max(least, round(self.log_share * all_rows)))
-
 
 PART = 1 << 13  # no limit: windows that are worked out in one go: a dozen arrays of so many fit the cache
-
-
-def trailing_moments(values: Floats, rows: int, *, detrend: bool = False) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of the `rows` values before each one: (n,) -> two of (n - rows,)."""
-    windows = Windows.of(values, rows, detrend=detrend)
-    return windows.at(np.arange(windows.entries))
 
 
 class Windows(NamedTuple):
@@ -112,31 +103,11 @@ class Windows(NamedTuple):
         rows: how many values a window has.
         detrend: whether the deviation is that from the window's straight line (`rows` > 2), so that a loss that falls
             steeply does not pass for a noisy one.
-        center: any typical value: what is taken off all others keeps the squares small.
     """
 
     values: Floats
     rows: int
     detrend: bool
-    center: float
-
-    @classmethod
-    def of(cls, values: Floats, rows: int, *, detrend: bool) -> Windows:
-        """Return the windows of values."""
-        # A median, so that no outlier takes its place.
-        center = median(values[:: 1 + len(values) // 10_000]) if len(values) else 0.0
-        return cls(values, rows, detrend, center)
-
-    @property
-    def entries(self) -> int:
-        """The number of windows with a value behind them."""
-        return max(len(self.values) - self.rows, 0)
-
-    def parts(self, first: int) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Yield means and deviations part by part, from entry `first` on: which entries they are, and both, (m,)."""
-        for begin in range(first, self.entries, PART):
-            span = slice(begin, min(begin + PART, self.entries))
-            yield span, *self.between(span.start, span.stop)
 
     def at(self, wanted: Ints) -> tuple[Floats, Floats]:
         """Return the means and deviations of some entries, int64 (m,) in rising order: two of (m,)."""
@@ -154,7 +125,9 @@ class Windows(NamedTuple):
     def between(self, begin: int, end: int) -> tuple[Floats, Floats]:
         """Return the means and deviations of the entries from `begin` up to `end`."""
         rows, size = self.rows, end - begin
-        part = self.values[begin : end + rows - 1] - self.center
+        # Any typical value taken off all others keeps the squares small; no outlier takes the place of a median.
+        center = median(self.values[:: 1 + len(self.values) // 10_000])
+        part = self.values[begin : end + rows - 1] - center
         scatter = _sums(part * part, rows, size) / rows
         if not self.detrend:
             average = _sums(part, rows, size) / rows
@@ -165,7 +138,7 @@ class Windows(NamedTuple):
             scatter -= average * average
             scatter -= slopes * slopes * ((rows * rows - 1) / 12)
             scatter *= rows / (rows - 2)  # the line takes two degrees of freedom
-        return average + self.center, np.sqrt(np.maximum(scatter, 0.0))
+        return average + center, np.sqrt(np.maximum(scatter, 0.0))
 
 
 def _sums(part: Floats, rows: int, size: int) -> Floats:
@@ -236,7 +209,7 @@ class Scores(NamedTuple):
 
     def against(self, level: Floats) -> Scores:
         """Return the scores against windows of `level`, float64 (n,)."""
-        return _scored(self.values, Windows.of(level, self.windows.rows, detrend=self.windows.detrend), self.first)
+        return _scored(self.values, self.windows._replace(values=level), self.first)
 
 
 @remembered
@@ -246,7 +219,7 @@ def scores(loss: Series, rows: int, first: int, guarded: bool, apart: bool = Tru
     Where `guarded`, sigma is the scatter about the window's trend, and many spikes that stand `apart` don't widen it.
     """
     steps, values = finite(loss)
-    scored = _scored(values, Windows.of(values, rows, detrend=guarded), first)
+    scored = _scored(values, Windows(values, rows, guarded), first)
     many = many_spikes(loss) if guarded and apart else ()
     if not many:
         return scored
@@ -271,11 +244,12 @@ def many_spikes(loss: Series) -> tuple[Recovery, ...]:
 
 
 def _scored(values: Floats, windows: Windows, first: int) -> Scores:
-    rows, heights = windows.rows, np.empty(len(values) - first)
-    for span_, mean, spread in windows.parts(first - rows):
-        sigma = _visible(mean, spread)
-        part = heights[span_.start + rows - first : span_.stop + rows - first]
-        np.subtract(values[span_.start + rows : span_.stop + rows], mean, out=part)
+    heights = np.empty(len(values) - first)
+    for begin in range(first, len(values), PART):
+        end = min(begin + PART, len(values))
+        mean, spread = windows.between(begin - windows.rows, end - windows.rows)
+        sigma, part = _visible(mean, spread), heights[begin - first : end - first]
+        np.subtract(values[begin:end], mean, out=part)
         part /= sigma
         # A window of nothing but zeros is no training: the height of a loss above it means nothing.
         part[sigma <= NO_SPREAD] = 0.0
@@ -288,28 +262,19 @@ def _visible(mean: Floats, spread: Floats) -> Floats:
     return found
 
 
-class Shifts(NamedTuple):
-    """Rows of the scores from which on the whole level is high, and how high in units of sigma; both (m,)."""
+def shifts(scored: Scores, params: SpikeSearchParams) -> dict[int, float]:
+    """Return the rows of the scores from which on the whole level is high, and how high in units of sigma.
 
-    rows: Ints
-    heights: Floats
-
-    def at(self, row: int) -> float:
-        """Return the height of the shift that begins at a row, 0 where none does."""
-        at = int(np.searchsorted(self.rows, row))
-        return float(self.heights[at]) if at < len(self.rows) and self.rows[at] == row else 0.0
-
-
-def shifts(scored: Scores, params: SpikeSearchParams) -> Shifts:
-    """Find where the level shifts; none without `guarded`, nor with fewer than `level_rows` rows to come."""
+    None without `guarded`, nor with fewer than `level_rows` rows to come.
+    """
     values, begin, above = scored.values, scored.first, scored.heights
     count = len(above) - params.level_rows + 1
     if not params.guarded or count < 1:
-        return Shifts(np.zeros(0, dtype=np.int64), np.zeros(0))
+        return {}
     bar = params.shift_bar(scored.windows.rows)
     high = np.flatnonzero(above[:count] > bar)
     if not len(high):
-        return Shifts(high, np.zeros(0))
+        return {}
     mean, spread = scored.at(high)
     level = row_medians(windows(values[begin:], params.level_rows)[high])
     heights = (level - mean) / spread
@@ -319,7 +284,7 @@ def shifts(scored: Scores, params: SpikeSearchParams) -> Shifts:
     if first >= 0:
         before = row_medians(windows(values[first:], params.level_rows)[high])
         lasting &= before - mean < SHARE_HALF * (level - mean)
-    return Shifts(high[lasting], heights[lasting])
+    return dict(zip(high[lasting].tolist(), heights[lasting].tolist(), strict=True))
 
 
 NEAR = 1e-6  # no limit: the share of a height within which a tail is worked out again
@@ -361,7 +326,8 @@ class Tail(NamedTuple):
 
     def expected(self, height: float) -> float:
         """Return the number of scores above `height` to expect by chance."""
-        return self.size * max(self._own(height), _of_noise(height, self.rows))
+        own = 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
+        return self.size * max(own, _of_noise(height, self.rows))
 
     def height(self, expected: float) -> float:
         """Return the height above which chance puts `expected` scores; infinite for none."""
@@ -370,16 +336,13 @@ class Tail(NamedTuple):
         noise = _height_of_noise(self.size, self.rows, expected)
 
         def is_below(height: float) -> bool:
-            if self.size * self._own(height) > expected:
+            if self.size * (0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))) > expected:
                 return True
             if abs(height - noise) > NEAR * noise:
                 return height < noise
             return self.size * _of_noise(height, self.rows) > expected
 
         return _last_below(is_below)
-
-    def _own(self, height: float) -> float:
-        return 0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))
 
 
 def _of_noise(height: float, rows: int) -> float:

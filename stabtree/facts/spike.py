@@ -85,54 +85,34 @@ class Search(Struct, frozen=True):
     bar: float
     expected: float = 1.0
 
-
-class Bounds(Struct, frozen=True):
-    """Where an excursion begins, peaks and ends, in rows.
-
-    Attributes:
-        row: its first row.
-        peak: that of its highest value.
-        back: the first row at which it was back, None if it never was.
-        end: the row after its last one.
-    """
-
-    row: int
-    peak: int
-    back: int | None
-    end: int
-
-
-def bounds(values: Floats, row: int, level: float, rows: int) -> Bounds:
-    """Return the bounds of the excursion from a row to where `rows` rows are back at a level in their median."""
-    back = first_below(values, row + 1, level, rows)
-    end = back if back is not None else len(values)
-    return Bounds(row, row + int(np.argmax(values[row:end])), back, end)
+    def before(self, params: SpikeSearchParams) -> str:
+        """Return the stretch before a step that it was compared with, in words."""
+        return f"the {self.rows} rows before" if self.widened else f"the {params.window_steps:,} steps before"
 
 
 def excursion(
-    steps: Ints,
-    values: Floats,
-    extent: Bounds,
-    *,
-    mean: float,
-    sigma: float,
-    height_sigma: float,
-    expected: float,
-    shift_sigma: float = 0.0,
-) -> Excursion:
-    """Return the excursion with these bounds; the other arguments are its own attributes."""
-    return Excursion(
-        step=int(steps[extent.row]),
-        peak_step=int(steps[extent.peak]),
-        peak=float(values[extent.peak]),
-        height_sigma=height_sigma,
+    steps: Ints, values: Floats, row: int, limits: tuple[float, int], *, mean: float, sigma: float
+) -> tuple[Excursion, int]:
+    """Return the excursion that begins at a row, and the row after its last one.
+
+    It ends where so many rows as `limits` has second are back at the level that it has first, in their median. How high
+    it is, is that of its peak, and how many as high chance allows is left open.
+    """
+    back = first_below(values, row + 1, *limits)
+    end = back if back is not None else len(values)
+    peak = row + int(np.argmax(values[row:end]))
+    found = Excursion(
+        step=int(steps[row]),
+        peak_step=int(steps[peak]),
+        peak=float(values[peak]),
+        height_sigma=(float(values[peak]) - mean) / sigma,
         mean=mean,
         sigma=sigma,
-        expected=expected,
-        recovered_step=int(steps[extent.back]) if extent.back is not None else None,
-        last_good_step=int(steps[extent.row - 1]),
-        shift_sigma=shift_sigma,
+        expected=math.inf,
+        recovered_step=int(steps[back]) if back is not None else None,
+        last_good_step=int(steps[row - 1]),
     )
+    return found, end
 
 
 def first_below(values: Floats, start: int, level: float, rows: int) -> int | None:
@@ -228,77 +208,49 @@ def in_a_row(single: float, rows: int, params: SpikeSearchParams) -> float:
     return float(rows * math.comb(params.level_rows, half) * share**half)
 
 
-class Heights(NamedTuple):
-    """How far rows are above the highest of the few before them; all of (n,), 0 for the first two.
-
-    Attributes:
-        level: the highest of the rows before.
-        scatter: of the changes from row to row, over the square root of two.
-        height: over the level in units of the scatter; of a loss that is positive throughout, that of its
-            logarithm where it is smaller, since the scatter of such a loss shrinks with it.
-    """
-
-    level: Floats
-    scatter: float
-    height: Floats
-
-
-class ShortTail(NamedTuple):
-    """How many of `rows` chance puts above a height: a power law from the 99th percentile of normal noise on.
-
-    It is never thinner than Student's t, since few changes show their scatter badly.
-    """
-
-    rows: int
-    exponent: float
-
-    def expected(self, height: float) -> float:
-        """Return the number of rows above `height` to expect by chance."""
-        power = float((max(height, NORMAL_99) / NORMAL_99) ** -self.exponent) / 100
-        # A median deviation is as good as a standard deviation of a third of the changes.
-        return self.rows * max(power, t_tail(height, max((self.rows - 2) // 3, 1)))
-
-
 def find_short(steps: Ints, values: Floats, params: SpikeSearchParams) -> Search:
     """Find the spikes of a log without windows; a single row that is back where it came from has healed."""
     level, scatter, height = heights(values)
-    tail = ShortTail(len(values), params.tail_exponent)
-    top = int(np.argmax(height))
-    bar = max(height_for(tail.expected, params.chance), params.sigma)
+    rows, top = len(values), int(np.argmax(height))
+
+    def expected(at: float) -> float:
+        """Return how many rows chance puts above a height: a power law from the 99th percentile of normal noise on.
+
+        It is never thinner than Student's t, since few changes show their scatter badly: a median deviation is as good
+        as a standard deviation of a third of the changes.
+        """
+        power = float((max(at, NORMAL_99) / NORMAL_99) ** -params.tail_exponent) / 100
+        return rows * max(power, t_tail(at, max((rows - 2) // 3, 1)))
+
+    bar = max(height_for(expected, params.chance), params.sigma)
     found: list[Excursion] = []
     row = 2
-    while row < len(values):
+    while row < rows:
         if height[row] <= bar:
             row += 1
             continue
         mean = float(level[row])
-        extent = bounds(values, row, mean + params.back_sigma * scatter, 1)
-        highest = float(height[row : extent.end].max())
-        found.append(
-            excursion(
-                steps,
-                values,
-                extent,
-                mean=mean,
-                sigma=scatter,
-                height_sigma=highest,
-                expected=tail.expected(highest),
-            )
-        )
-        row = extent.end
+        back = (mean + params.back_sigma * scatter, 1)
+        outside, end = excursion(steps, values, row, back, mean=mean, sigma=scatter)
+        highest = float(height[row:end].max())
+        found.append(replace(outside, height_sigma=highest, expected=expected(highest)))
+        row = end
     highest = float(height[top])
-    return Search(
-        tuple(found), ROWS_SHORT, True, len(values) - 2, highest, int(steps[top]), bar, tail.expected(highest)
-    )
+    return Search(tuple(found), ROWS_SHORT, True, rows - 2, highest, int(steps[top]), bar, expected(highest))
 
 
-def heights(values: Floats) -> Heights:
-    """Return the heights of the rows of a short log; a scatter below what its digits resolve is none."""
+def heights(values: Floats) -> tuple[Floats, float, Floats]:
+    """Return how far rows are above the highest of the few before them, in units of the scatter of their changes.
+
+    Both the level and the height are (n,), the height 0 for the first two. Of a loss that is positive throughout the
+    height is that of its logarithm where that is smaller, since the scatter of such a loss shrinks with it; a scatter
+    below what its digits resolve is none.
+    """
     level, up, scatter = _above(values, RELATIVE_RESOLUTION * float(np.max(np.abs(values))))
     if float(values.min()) > 0:
         _, relative, _ = _above(np.log(values), RELATIVE_RESOLUTION)
         up = np.minimum(up, relative)
-    return Heights(level, scatter, up)
+    return level, scatter, up
 
 
 def _above(values: Floats, least: float) -> tuple[Floats, Floats, float]:
@@ -343,15 +295,12 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
     if not np.isfinite(loss.values[-1]):
         last = int(steps[-1]) - params.window_steps
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
-    spikes = tuple(spike for spike in scan.spikes if not _at_seam(steps, spike.step, seams))
-    return replace(scan, widened=widened, spikes=spikes)
-
-
-def _at_seam(steps: Ints, step: int, seams: tuple[int, ...]) -> bool:
-    """Return whether a step is among the first rows after a seam."""
-    return any(
-        0 <= int(np.searchsorted(steps, step)) - int(np.searchsorted(steps, seam)) < ROWS_SHORT for seam in seams
+    resumed = [rows_before(steps, seam) for seam in seams]
+    rows_of = {spike: rows_before(steps, spike.step) for spike in scan.spikes} if resumed else {}
+    spikes = tuple(
+        spike for spike in scan.spikes if not any(0 <= rows_of[spike] - seam < ROWS_SHORT for seam in resumed)
     )
+    return replace(scan, widened=widened, spikes=spikes)
 
 
 def _without(steps: Ints, scored: Scores, healed: list[Excursion]) -> Scores:
@@ -371,27 +320,18 @@ def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSear
     found: list[Excursion] = []
     shifted = shifts(scored, params)
     # Twice in it does no harm, and `np.union1d` imports masked arrays.
-    hits = np.sort(np.concatenate((np.flatnonzero(heights > bar), shifted.rows)))
+    hits = np.sort(np.concatenate((np.flatnonzero(heights > bar), np.array([*shifted], dtype=np.int64))))
     mean, spread = scored.at(hits)
     at = 0
     while at < len(hits):
         hit = int(hits[at])
-        m, s, shift = float(mean[at]), float(spread[at]), shifted.at(hit)
-        extent = bounds(values, hit + first, m + params.back_sigma * s, back_rows)
+        m, s, shift = float(mean[at]), float(spread[at]), shifted.get(hit, 0.0)
+        back = (m + params.back_sigma * s, back_rows)
+        outside, end = excursion(steps, values, hit + first, back, mean=m, sigma=s)
         expected = tail.expected(shift or float(heights[hit]))
-        found.append(
-            excursion(
-                steps,
-                values,
-                extent,
-                mean=m,
-                sigma=s,
-                height_sigma=(float(values[extent.peak]) - m) / s,
-                expected=in_a_row(expected, len(heights), params) if shift else expected,
-                shift_sigma=shift,
-            )
-        )
-        at = int(np.searchsorted(hits, extent.end - first))
+        expected = in_a_row(expected, len(heights), params) if shift else expected
+        found.append(replace(outside, expected=expected, shift_sigma=shift))
+        at = int(np.searchsorted(hits, end - first))
     highest = float(heights[top])
     return Search(
         tuple(found),
@@ -423,11 +363,6 @@ class Spike(NamedTuple):
     def share(self, level: float) -> float:
         """Return how far a level is above the mean before the spike, as a share of what the loss covers."""
         return float(np.clip((level - self.top.mean) / self.covered, -1e300, 1e300)) if self.covered > 0 else 1e300
-
-    @property
-    def window(self) -> str:
-        """The stretch before a step that it was compared with, in words."""
-        return _window(self.search, self.params)
 
     def took(self, loss: Series) -> int:
         """Return how many steps the loss took to come back, or took until the log ended."""
@@ -501,16 +436,12 @@ def spike(
             return Absent((_highest(search, f"{text}at step {search.highest_step:,}"),), -FARTHEST)
     if not spikes:
         height, bar = deviations(search.highest, search.bar), deviations(search.bar, search.highest)
-        where = f"{_window(search, params)} it; the limit is {bar} in this run"
+        where = f"{search.before(params)} it; the limit is {bar} in this run"
         highest = f"the highest step, {search.highest_step:,}, is {height} above"
         height = highest if search.highest > 0 else "no step rises above"
         strength = min(above(chance, search.expected), above(search.highest, search.bar), -TINY)
         return Absent((_highest(search, f"{height} {where}"),), strength)
     return max(spikes, key=lambda item: (_stays(loss, item), item.top.peak - item.top.mean))
-
-
-def _window(search: Search, params: SpikeSearchParams) -> str:
-    return f"the {search.rows} rows before" if search.widened else f"the {params.window_steps:,} steps before"
 
 
 def _highest(search: Search, text: str) -> Evidence:

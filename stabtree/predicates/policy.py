@@ -13,7 +13,7 @@ from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, running_medians, true_at_end
 from stabtree.common.strength import above, below, weakest, whether
-from stabtree.facts.curve import FallLimits, fall_of
+from stabtree.facts.curve import fall_of
 from stabtree.facts.registry import finite
 from stabtree.predicates.metric import GUIDE, ends_of, not_asked, stays, within
 from stabtree.predicates.registry import Count, predicate
@@ -177,10 +177,9 @@ def falls_back(
         return measured(whether(False), (Evidence(text, metric, (int(at[0]), int(at[-1]))),))
     if found is None:
         return unknown(f"{metric} has too few finite rows to see a fall", metric)
-    limits = FallLimits(share, factor)
-    evidence, strength = (found.evidence(metric, limits),), found.strength(limits)
+    strength, evidence = found.judged(metric, share, factor)
     left = left_best(at, -values, found.best_step, -found.best, -found.end)
-    return measured(strength, evidence, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
+    return measured(strength, (evidence,), onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
 @predicate(source="measured: rewards of public runs")

@@ -50,7 +50,7 @@ def spike(spike: Spike) -> Answer:
     loss of reinforcement learning bursts by nature, and the reward decides.
     """
     top, search = spike.top, spike.search
-    text = f"{_describe(top)} (measured by the noise of {spike.window})"
+    text = f"{_describe(top)} (measured by the noise of {search.before(spike.params)})"
     height, bar = top.height_sigma, search.bar
     if top.shift_sigma:
         height, bar = top.shift_sigma, spike.params.shift_bar(search.rows)

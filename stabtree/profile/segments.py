@@ -79,9 +79,8 @@ def blocks_of(values: Floats) -> Blocked:
         quarter = ordered.shape[-1] // 4
         spread = (ordered[..., ordered.shape[-1] - 1 - quarter] - ordered[..., quarter]) / IQR
         ramp = RAMP_IQR * np.abs(np.gradient(medians, axis=1))
-        inner = middle(
-            np.sort(np.sqrt(np.maximum(spread - ramp, 0.0)) * np.sqrt(np.maximum(spread + ramp, 0.0)), axis=1)
-        )
+        own = np.sqrt(np.maximum(spread - ramp, 0.0)) * np.sqrt(np.maximum(spread + ramp, 0.0))
+        inner = middle(np.sort(own, axis=1))
     return Blocked(values, head, size, medians, lows, highs, inner)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.facts.batches import replay
+from stabtree.facts.batches import Replay, monitor
 from stabtree.loaders import load_run
 from stabtree.report.full import full
 from stabtree.report.json import to_dict, to_json
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stabtree.facts.batches import Replay
     from stabtree.run import Run
 
 
@@ -37,8 +36,8 @@ def broken(start: int, rows: int = 400, end: int | None = None) -> NDArray[np.fl
 
 def replayed(run: Run, max_consecutive: int = 10) -> Replay:
     """The replay of a run that has something to replay."""
-    found = replay(run, max_consecutive)
-    assert found is not None
+    found = monitor.func(run, max_consecutive=max_consecutive)
+    assert isinstance(found, Replay)
     return found
 
 
@@ -89,20 +88,20 @@ def test_a_finite_loss_has_no_replay(folder: Path) -> None:
 )
 def test_the_replay_does_what_the_monitor_does(losses: list[float], most: int) -> None:
     """Stopped at the same row, with the same last good loss, as a monitor in the loop."""
-    monitor, stop = NaNMonitor("skip", most), None
+    watching, stop = NaNMonitor("skip", most), None
     for step, loss in enumerate(losses):
-        monitor.check_loss(loss, step)
-        if monitor.should_rollback:
+        watching.check_loss(loss, step)
+        if watching.should_rollback:
             stop = step
             break
-    found = replay(make_run({"loss": losses}), most)
-    if found is None:
-        assert monitor.state.total == 0
+    found = monitor.func(make_run({"loss": losses}), max_consecutive=most)
+    if not isinstance(found, Replay):
+        assert watching.state.total == 0
         return
     assert found.loss.stop_step == stop
     assert (found.loss.last_good, found.loss.last_good_step) == (
-        monitor.state.last_good_loss,
-        monitor.state.last_good_step,
+        watching.state.last_good_loss,
+        watching.state.last_good_step,
     )
     assert found.loss.total == int((~np.isfinite(losses)).sum())
     dead = stop is not None and not np.isfinite(losses[-1])

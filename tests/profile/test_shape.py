@@ -144,10 +144,3 @@ def test_a_single_last_row_is_a_spike_that_is_not_back() -> None:
     found = profile_of(series(values))
     assert [top.rows for top in found.spikes.highest] == [None]
     assert found.departures == ()
-
-
-def test_one_series_is_divided_as_several_are() -> None:
-    """By another loop, which is faster for one."""
-    for seed in range(20):
-        scaled = np.random.default_rng(seed).normal(size=(1, 8 + 3 * seed)).cumsum(axis=1)
-        assert (segments._recursion_of_one(scaled[0]) == segments._recursion(scaled)[0]).all()

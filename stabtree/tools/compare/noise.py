@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import NOISE_TIMES, ROWS_LONG, SHARE_HALF
 from stabtree.common.stats import change_noise, median, quantiles, span
-from stabtree.facts.scores import Tail, trailing_moments, upper_tail
+from stabtree.facts.scores import Tail, Windows, upper_tail
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.tools.compare.result import Parting
@@ -275,7 +275,7 @@ def _against_before(apart: Floats, over: int, floor: float) -> Scored | None:
     window = min(MAX_WINDOW, len(means) // QUARTER)
     if window < MIN_WINDOW:
         return None
-    center, spread = trailing_moments(means, window)
+    center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
     size = np.maximum(spread, floor)
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.abs(means[window:] - center) / size
