@@ -168,29 +168,26 @@ def weight_norm_change(
     it is unknown.
     """
     start, last = _stretch(loss, rise, window_steps, stretched=stretched)
-    best: tuple[float, int, int, str] | None = None
+    found: dict[str, tuple[float, int, int]] = {}
     for name, series in weight_norm.items():
         steps, values = _within(series, start, last)
         keep = values > 0
         low = rise.low_step if stretched and isinstance(rise, Rise) else start
         change = _largest_change(steps[keep], values[keep], window_steps, low)
-        if change and (best is None or _size(change[0]) > _size(best[0])):
-            best = (*change, name)
-    if best is None:
+        if change:
+            found[name] = change
+    if not found:
         return unknown(
             f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
         )
-    ratio, at, to, name = best
+    name = max(found, key=lambda key: abs(math.log(found[key][0])))
+    ratio, at, to = found[name]
     bar = factor if ratio > 1 else 1 / max(factor, NEARLY_ZERO)
     text = f"the norm of {name} changes {against(ratio, bar)}× from step {at:,} to {to:,} (limit {bar:g}×)"
-    found = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
+    evidence = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
     if ratio > 1:
-        return measured(beyond(ratio, bar), found, "up")
-    return measured(beyond(1 / ratio, 1 / bar), found, "down")
-
-
-def _size(ratio: float) -> float:
-    return abs(float(np.log(max(ratio, NEARLY_ZERO))))
+        return measured(beyond(ratio, bar), evidence, "up")
+    return measured(beyond(1 / ratio, 1 / bar), evidence, "down")
 
 
 def _largest_change(steps: Ints, values: Floats, window_steps: int, low_step: int) -> tuple[float, int, int] | None:
@@ -277,8 +274,12 @@ class Fall(NamedTuple):
         share: the fall that was seen.
         error: its standard error; a few rows know their own scatter badly, and it is wider for them.
         coarse: half of the smallest step of the numbers.
+        room: how far the fall may be from what was seen.
+        at_most: the largest fall that the scatter leaves room for; a rise, by chance, takes little of it away.
+        at_least: the smallest fall that the scatter leaves room for.
+        falls: the strength of the statement that it falls, however little: by its levels, or by their trend.
         trend: the Mann-Kendall score of its levels, below 0 for a fall.
-        steady: whether each row is lower than the one before, in so many rows that chance would hardly have it so.
+
     """
 
     first: float
@@ -290,29 +291,11 @@ class Fall(NamedTuple):
     share: float
     error: float
     coarse: float
+    room: float
+    at_most: float
+    at_least: float
+    falls: float
     trend: float
-    steady: bool
-
-    @property
-    def room(self) -> float:
-        """How far the fall may be from what was seen."""
-        return SURE * self.error + self.coarse
-
-    @property
-    def at_most(self) -> float:
-        """The largest fall that the scatter leaves room for; a rise, by chance, takes little of it away."""
-        return max(self.share, -self.error / 2) + self.room
-
-    @property
-    def at_least(self) -> float:
-        """The smallest fall that the scatter leaves room for."""
-        return self.share - self.room
-
-    @property
-    def falls(self) -> float:
-        """The strength of the statement that it falls, however little: by its levels, or by their trend."""
-        steps = strongest(above(-self.trend, shared.TREND_Z), whether(self.steady))
-        return strongest(steps, above(self.share, NORMAL_99 * self.error + self.coarse))
 
 
 @remembered
@@ -334,16 +317,25 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
     # Few rows know their scatter badly: Student's t, to the first term beyond the normal distribution.
     unsure = 1 + (NORMAL_99**2 + 1) / (4 * max(count - 2, 1))
     smooth = np.convolve(medians, np.ones(3) / 3, mode="valid")
-    around = _scatter_until(medians, int(smooth.argmin()) + 3, level)
+    lowest = int(smooth.argmin()) + 3  # what a loss does once it has blown up says nothing of its scatter
+    around = level if lowest < shared.LEVELS * shared.SHARE_HALF else min(level, change_noise(medians[:lowest]))
     dip = float(smooth.min()) + NORMAL_99 * unsure * around / math.sqrt(3)
     third = count // 3
     low = min(median(values[third : 2 * third]), median(values[2 * third :]), dip)
     early, first = median(values[:rows]), first_level(values, shared.FACTOR_SMALL)
     thrown = first < early - SURE * noise
     first = first if thrown else early
-    begin, error = _sure_level(values, first, rows, noise) if reference is None else (reference, 0.0)
+    begin, error = (first, MEDIAN_ERROR * noise / math.sqrt(rows)) if reference is None else (reference, 0.0)
+    many = max(early_rows(count), count // 5)
+    if reference is None and abs(first - median(values[:many])) <= SURE * error:
+        # More rows show the first level where the first few are no higher than their error explains.
+        begin, error = median(values[:many]), MEDIAN_ERROR * noise / math.sqrt(many)
     scale = max(abs(begin), abs(low) if begin <= 0 else 0.0, NEARLY_ZERO)
-    error = math.hypot(error, MEDIAN_ERROR * level / math.sqrt(len(medians) / 3))
+    error = min(1e9, unsure * math.hypot(error, MEDIAN_ERROR * level / math.sqrt(len(medians) / 3)) / scale)
+    share, coarse = max(-1e9, min(1e9, (begin - low) / scale)), min(1e9, quantum / 2 / scale)
+    trend, room = kendall_z(medians if count > shared.LEVELS else values), SURE * error + coarse
+    # So many rows, each lower than the one before, are hardly chance.
+    steady = whether(count >= shared.ROWS_SHORT and increases(values[::-1]))
     return Fall(
         first=first,
         low=low,
@@ -351,31 +343,15 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         low_row=int(starts[int(np.argmin(medians))]),
         burst=min(1e9, (float(values[0]) - low - SURE * unsure * noise) / scale),
         thrown=thrown,
-        share=max(-1e9, min(1e9, (begin - low) / scale)),
-        error=min(1e9, unsure * error / scale),
-        coarse=min(1e9, quantum / 2 / scale),
-        trend=kendall_z(medians if count > shared.LEVELS else values),
-        steady=count >= shared.ROWS_SHORT and increases(values[::-1]),
+        share=share,
+        error=error,
+        coarse=coarse,
+        room=room,
+        at_most=max(share, -error / 2) + room,
+        at_least=share - room,
+        falls=strongest(above(-trend, shared.TREND_Z), steady, above(share, NORMAL_99 * error + coarse)),
+        trend=trend,
     )
-
-
-def _scatter_until(medians: Floats, end: int, scatter: float) -> float:
-    """Return the scatter of levels before a row of them: what a loss does once it has blown up says nothing of it."""
-    if end < shared.LEVELS * shared.SHARE_HALF:
-        return scatter
-    return min(scatter, change_noise(medians[:end]))
-
-
-def _wide_rows(count: int) -> int:
-    """Return how many rows show the first level of a loss that has not left it: a fifth."""
-    return max(early_rows(count), count // 5)
-
-
-def _sure_level(values: Floats, first: float, rows: int, noise: float) -> tuple[float, float]:
-    """Return the first level and its error, by more rows where the first few are no higher than theirs explains."""
-    few, many = (MEDIAN_ERROR * noise / math.sqrt(count) for count in (rows, _wide_rows(len(values))))
-    wide = median(values[: _wide_rows(len(values))])
-    return (first, few) if abs(first - wide) > SURE * few else (wide, many)
 
 
 def begins_late(run: Run, loss: Series) -> str:
@@ -397,21 +373,16 @@ def done_share(run: Run, context: Context, loss: Series, lr: Series | None, step
         return 1.0
     at, _ = finite(loss)
     made = (float(int(at[-1]) - int(at[0])) + interval(at)) / run.step_size
-    rate = _mean_rate(run, context, lr)
-    if rate is None:
+    if lr is not None and len(finite(lr)[1]) > 1 and highest(lr) > 0:
+        # The mean of the rate as a share of its peak, all after that counted as the peak.
+        known = run.setting("lr")
+        configured = float(known) if isinstance(known, int | float) else 0.0
+        rate = _mean_peak(lr) / max(highest(lr), context.peak_lr.value or 0.0, configured)
+    else:
         warm = run.setting("warmup_steps")
         warm = float(warm) if isinstance(warm, int | float) and warm > 0 else 0.0
         rate = 1 - warm / (2 * made) if made >= warm else made / (2 * warm)
     return min(1.0, made * rate / steps)
-
-
-def _mean_rate(run: Run, context: Context, lr: Series | None) -> float | None:
-    """Return the mean learning rate as a share of its peak, all after it counted as that; None if not logged."""
-    if lr is None or len(finite(lr)[1]) < 2 or highest(lr) <= 0:
-        return None
-    configured = run.setting("lr")
-    configured = float(configured) if isinstance(configured, int | float) else 0.0
-    return _mean_peak(lr) / max(highest(lr), context.peak_lr.value or 0.0, configured)
 
 
 @remembered

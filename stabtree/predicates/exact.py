@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import PART, changes, remembered, rows_at_end, stretches_of
+from stabtree.common.passes import PART, changes, rows_at_end, rows_before, rows_upto, stretches_of
 from stabtree.common.stats import NEARLY_ZERO, SOME, median, quantiles, resolution, row_medians, windows
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
@@ -43,7 +43,7 @@ def loss_at_zero(
     why = may_be_zero(run, context, loss)
     if why:
         return inapplicable(why)
-    zero = _zeros(loss)
+    zero = np.flatnonzero(values == 0)
     low, high = float(values.min(initial=np.inf, where=values > 0)) if len(zero) else lowest(loss), highest(loss)
     text = f"the loss is exactly 0 in {len(zero):,} of {len(values):,} rows"
     text += f"; its other values go from {figure(low)} to {figure(high)}" if high else ""
@@ -55,14 +55,6 @@ def loss_at_zero(
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), seen, share),)
     good = int(steps[at - 1]) if at else None
     return measured(strength, found, onset_step=int(steps[at]), last_good_step=good)
-
-
-@remembered
-def _zeros(loss: Series) -> Ints:
-    """Return the rows at which a loss is exactly 0: int64 (n,)."""
-    if lowest(loss) > 0:
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(finite(loss)[1] == 0)
 
 
 @predicate(source="batches without a label; NaN rows logged as 0 (logging_nan_inf_filter)", min_points=5)
@@ -87,7 +79,7 @@ def zero_rows(
     why = may_be_zero(run, context, loss)
     if why:
         return inapplicable(why)
-    zero = _zeros(loss)
+    zero = np.flatnonzero(values == 0)
     # What follows the last ordinary row is the end of the loss.
     zero = zero[: len(zero) - rows_at_end(zero, len(values))]
     if not len(zero) or len(zero) > share * len(values):
@@ -130,14 +122,18 @@ def loss_repeats(
     """
     steps, values = finite(loss)
     same = changes(values, np.equal)
-    different = _different(values, values_most if len(values) >= shared.ROWS_LONG else 1)
-    begin, end = _longest(same[values[same] != 0])
-    if different and end - begin + 1 < rows:
+    most = values_most if len(values) >= shared.ROWS_LONG else 1
+    # In nearly every log a few rows show that there are more.
+    different = np.unique(values).tolist() if len(set(values[:SOME].tolist())) <= most else []
+    begins, lengths = stretches_of(same[values[same] != 0])
+    longest = int(np.argmax(lengths)) if len(lengths) else 0
+    begin, end = (int(begins[longest]), int(begins[longest] + lengths[longest])) if len(lengths) else (1, 1)
+    if 0 < len(different) <= most and end - begin + 1 < rows:
         return _few_values(context, loss, different, digits, plain)
     count, value = end - begin + 1, float(values[begin - 1])
     text = f"the longest stretch of one value is {count:,} rows of {figure(value, 6)}, from step "
     text += f"{int(steps[begin - 1]):,} (limit {rows:,})"
-    one = _one_value(value, count, context.classes.value)
+    one = f"{guess(value, context.classes.value) or figure(value, 6)} in {count:,} rows"
     span = (int(steps[begin - 1]), int(steps[end - 1]))
     found = (Evidence(text, "loss", span, float(count), float(rows), one),)
     good = int(steps[begin - 2]) if begin > 1 else None
@@ -153,40 +149,23 @@ def _few_values(context: Context, loss: Series, different: list[float], digits: 
     text = f"all {len(values):,} rows of the loss hold {len(different)} different value"
     text += f"{'s' if len(different) > 1 else ''}: {listed}"
     single = len(different) == 1
-    one = _one_value(different[0], len(values), context.classes.value) if single else ""
+    one = f"{guess(different[0], context.classes.value) or figure(different[0], 6)} in {len(values):,} rows"
     span = (int(steps[0]), int(steps[-1]))
     step = _step_of(values)
     smallest = min(abs(value) for value in different)
     strength = above(smallest, digits * step) if 0 < step < 1 else -FARTHEST
     if single:
         strength = strongest(strength, above(smallest, plain))
-    return measured(strength, (Evidence(text, "loss", span, float(len(different)), None, one),), onset_step=span[0])
+    return measured(
+        strength,
+        (Evidence(text, "loss", span, float(len(different)), None, one if single else ""),),
+        onset_step=span[0],
+    )
 
 
 def _step_of(values: Floats) -> float:
     """Return the last digit that was printed, or the step of the float that was stored; 0 where neither is seen."""
     return max(resolution(values), float(quanta(values[None])[0]))
-
-
-def _one_value(value: float, rows: int, classes: int | None) -> str:
-    return f"{guess(value, classes) or f'{figure(value, 6)}'} in {rows:,} rows"
-
-
-def _longest(rows: Ints) -> tuple[int, int]:
-    """Return the longest stretch of neighbouring rows as (first, one behind the last)."""
-    if not len(rows):
-        return 1, 1
-    begins, lengths = stretches_of(rows)
-    longest = int(np.argmax(lengths))
-    return int(begins[longest]), int(begins[longest] + lengths[longest])
-
-
-def _different(values: Floats, max_values: int) -> list[float]:
-    """Return the different values of a log, none where there are more than `max_values`."""
-    if len(set(values[:SOME].tolist())) > max_values:  # as in nearly every log
-        return []
-    found: list[float] = np.unique(values).tolist()
-    return found if len(found) <= max_values else []
 
 
 @predicate(source="measured: one batch over and over from a step on")
@@ -213,11 +192,11 @@ def noise_vanishes(
     count = len(values) - 1
     if count < 2 * shared.ROWS_LONG:
         return unknown(f"the loss has {len(values):,} finite rows, {2 * shared.ROWS_LONG + 1} are needed", "loss")
-    at = _parting(values, (rises_before + rises_after) / 2)
+    at, rises = _parting(values, (rises_before + rises_after) / 2), np.diff(values) > 0
     if not shared.ROWS_LONG <= at <= count - shared.ROWS_LONG:
-        text = f"{_rises(values):.0%} of the changes of the loss are rises, without a row from which on fewer are"
+        text = f"{rises.mean():.0%} of the changes of the loss are rises, without a row from which on fewer are"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
-    before, after = _rises(values[: at + 1]), _rises(values[at:])
+    before, after = float(rises[:at].mean()), float(rises[at:].mean())
     began, ended = float(values[:at].min()), float(values[-1])  # what comes down from a spike only comes back
     text = f"up to step {int(steps[at]):,} {before:.0%} of the changes of the loss are rises, after it {after:.0%}, "
     text += f"while it falls from {figure(began)}, its lowest so far, to {figure(ended)}"
@@ -225,11 +204,6 @@ def noise_vanishes(
     calm = below(after, rises_after)
     strength = weakest(above(before, rises_before), calm, above(began, factor * ended))
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
-
-
-def _rises(values: Floats) -> float:
-    """Return which share of the changes are rises."""
-    return int(np.count_nonzero(values[1:] > values[:-1])) / (len(values) - 1)
 
 
 def _parting(values: Floats, share: float) -> int:
@@ -267,52 +241,6 @@ def batch_stays(batch_id: Series, *, rows: Count = shared.ROWS_LONG, changes: fl
     return measured(strength, (found,), onset_step=int(steps[start]), last_good_step=int(steps[start - 1]))
 
 
-class Stretches(NamedTuple):
-    """The stretches of a loss that are compared: entry i is about the settled one that begins with row i.
-
-    Attributes:
-        values: the loss, float64 (n,).
-        settled: how many rows are level before a fall.
-        within: how many rows after them the low ones begin at the latest.
-        low: how many rows are low after it.
-    """
-
-    values: Floats
-    settled: int
-    within: int
-    low: int
-
-    @property
-    def entries(self) -> int:
-        """The number of entries."""
-        return len(self.values) - self.settled - self.low + 1
-
-    def falls(self, begin: int, end: int) -> Floats:
-        """Return how many times less than in the settled rows the loss is after them, of entries `begin` to `end`."""
-        reached = _lowest(self.after(begin, end + self.within - 1), self.within)
-        before = _lowest(self.values[begin : end + self.settled - 1], self.settled)
-        found: Floats = np.where(reached > 0, before / np.maximum(reached, NEARLY_ZERO), 0.0)
-        return found
-
-    def after(self, begin: int, end: int) -> Floats:
-        """Return the highest of the low rows right after each settled stretch; infinity behind the end of the log."""
-        highest = -_lowest(-self.values[self.settled + begin : self.settled + end + self.low - 1], self.low)
-        return np.append(highest, np.full(end - begin - len(highest), np.inf))
-
-    def steepest(self, factor: float) -> tuple[int, Ints, Floats]:
-        """Return the entry of the steepest fall, and the entries, (m,), and falls, (m,), of all beyond a factor."""
-        tops: list[tuple[float, int]] = []
-        far: list[Ints] = []
-        falls: list[Floats] = []
-        for begin in range(0, self.entries, PART):
-            fall = self.falls(begin, min(begin + PART, self.entries))
-            top, beyond = int(np.argmax(fall)), np.flatnonzero(fall > factor)
-            tops.append((float(fall[top]), -begin - top))
-            far.append(begin + beyond)
-            falls.append(fall[beyond])
-        return -max(tops)[1], np.concatenate(far), np.concatenate(falls)
-
-
 @predicate(source="measured: a batch that is drawn again and again", min_points=12)
 def loss_collapses(
     run: Run,
@@ -344,8 +272,8 @@ def loss_collapses(
         return inapplicable(why)
     if len(values) < settled_rows + rows:
         return unknown(f"the loss has {len(values):,} finite rows, {settled_rows + rows} are needed")
-    stretches = Stretches(values, settled_rows, within_rows, rows)
-    at, far, falls = stretches.steepest(factor)
+    after, falls = _falls(values, settled_rows, within_rows, rows)
+    at, far = int(np.argmax(falls)), np.flatnonzero(falls > factor)
     before = windows(values, settled_rows)[far]
     calm = _settled(before, settled_share)
     calm &= row_medians(before) <= above_first * first_level(values, thrown)
@@ -353,15 +281,15 @@ def loss_collapses(
         text = f"the loss falls {factor:g}× and more within {within_rows} rows, but not from {settled_rows} level ones"
         return Answer(NO, (Evidence(text, "loss", (int(steps[far[0]]),)),))
     if len(far):
-        at = int(far[calm][np.argmax(falls[calm])])
-    after, low = stretches.after(at, at + within_rows), float(values[at : at + settled_rows].min())
-    first = int(np.argmin(after))
-    end, most = at + settled_rows + first, min(float(stretches.falls(at, at + 1)[0]), 1e300)
+        at = int(far[calm][np.argmax(falls[far][calm])])
+    low, first = float(values[at : at + settled_rows].min()), at + int(np.argmin(after[at : at + within_rows]))
+    end, most = settled_rows + first, min(float(falls[at]), 1e300)
     text = f"the loss falls {against(most, factor)}× at once (limit {factor:g}×): {figure(low)} or above up to step "
     text += f"{int(steps[at + settled_rows - 1]):,}, {figure(after[first])} or below from step "
     text += f"{int(steps[end]):,} on"
     found = [Evidence(text, "loss", (int(steps[at + settled_rows]), int(steps[end])), most, factor)]
-    rates = _rates(lr, int(steps[at]), int(steps[end]))
+    at_rate, rates = finite(lr) if lr is not None else (steps[:0], values[:0])
+    rates = rates[rows_before(at_rate, steps[at]) : rows_upto(at_rate, steps[end])]
     if most <= factor or (len(rates) and rates.max() > lr_factor * max(float(rates.min()), 1e-300)):
         if most > factor:
             found.append(Evidence(f"lr goes from {figure(rates[0])} to {figure(rates[-1])} meanwhile", "lr"))
@@ -370,6 +298,18 @@ def loss_collapses(
     while onset < len(values) - 1 and values[onset] > low / 2:
         onset += 1
     return Answer(YES, tuple(found), onset_step=int(steps[onset]), last_good_step=int(steps[onset - 1]))
+
+
+def _falls(values: Floats, settled: int, within: int, low: int) -> tuple[Floats, Floats]:
+    """Return the highest of `low` rows behind each `settled` ones, and how many times less the loss is soon after those.
+
+    Entry i is about the stretch that begins with row i; the low rows begin `within` rows behind it at the latest.
+    Behind the end of the log the first is infinity.
+    """
+    after = np.append(-_lowest(-values[settled:], low), np.full(within - 1, np.inf))
+    reached = _lowest(after, within)
+    before = _lowest(values, settled)[: len(reached)]
+    return after, np.where(reached > 0, before / np.maximum(reached, NEARLY_ZERO), 0.0)
 
 
 def _lowest(values: Floats, rows: int) -> Floats:
@@ -386,14 +326,6 @@ def _settled(windows: Floats, share: float) -> Bools:
     first, last = row_medians(windows[:, :half]), row_medians(windows[:, half:])
     level = np.abs(first - last) < share * np.minimum(first, last)
     return np.asarray(level & (windows.min(axis=1) > middle / 2))
-
-
-def _rates(lr: Series | None, first: int, last: int) -> Floats:
-    """Return the learning rates from one step to another."""
-    if lr is None:
-        return np.zeros(0)
-    steps, values = finite(lr)
-    return values[np.searchsorted(steps, first) : np.searchsorted(steps, last, side="right")]
 
 
 HOUR = 3600.0  # no limit: seconds
@@ -417,7 +349,12 @@ def resume_seam(
     """
     evidence = [seam.evidence]
     for series, name, factor in ((lr, "lr", lr_factor), (loss_scale, "loss_scale", 1.0)):
-        evidence += _moved(series, name, seam.step, factor)
+        at = rows_before(series.steps, seam.step) if series is not None else 0
+        if series is not None and 0 < at < len(series):
+            old, new = float(series.values[at - 1]), float(series.values[at])
+            if old > 0 and new > 0 and max(old / new, new / old) > factor:
+                text = f"{name} goes from {figure(old)} to {figure(new)} there"
+                evidence.append(Evidence(text, name, (seam.step,), new / old, factor))
     verdict = "jump" if seam.change > 0 else "gain"
     return measured(seam.strength, tuple(evidence), verdict, onset_step=seam.step, last_good_step=seam.good_step)
 
@@ -428,43 +365,23 @@ def jump_at_resume(seam: Seam) -> Answer:
     return Answer(LIKELY if seam.change > 0 and seam.strength >= 0 else NO, (seam.evidence,))
 
 
-def _moved(series: Series | None, name: str, step: int, factor: float) -> list[Evidence]:
-    """Return the change of a series from the row before a step to the row at it, where it is more than a factor."""
-    if series is None:
-        return []
-    at = int(np.searchsorted(series.steps, step))
-    if not 0 < at < len(series):
-        return []
-    old, new = float(series.values[at - 1]), float(series.values[at])
-    if not (old > 0 and new > 0) or max(old / new, new / old) <= factor:
-        return []
-    return [Evidence(f"{name} goes from {figure(old)} to {figure(new)} there", name, (step,), new / old, factor)]
+def _pace(
+    clock: Series | None, step_time: Series | None, throughput: Series | None, rows: int
+) -> tuple[str, Ints, Floats] | None:
+    """Return what the cost of a step is read from, the steps, and the cost of each, in any unit.
 
-
-class Pace(NamedTuple):
-    """What a step costs, row by row.
-
-    Attributes:
-        metric: the series that it was read from.
-        steps: (n,), the step of each row.
-        cost: (n,), the time that a step took, in any unit.
+    By the clock, else as the trainer logs it; None where neither has that many rows.
     """
-
-    metric: str
-    steps: Ints
-    cost: Floats
-
-
-def _pace(clock: Series | None, step_time: Series | None, throughput: Series | None, rows: int) -> Pace | None:
-    """Return the cost of a step by the clock, else as the trainer logs it; None where neither has that many rows."""
     found = [_by_clock(clock, rows)] if clock is not None else []
-    found += [Pace("step_time", *_positive(step_time))] if step_time is not None else []
+    found += [("step_time", *_positive(step_time))] if step_time is not None else []
     if throughput is not None:
         steps, speed = _positive(throughput)
-        found.append(Pace("throughput", steps, 1 / speed))
-    pace = next((pace for pace in found if len(pace.cost) >= rows), None)
-    part = slice(None, None, 1 + len(pace.cost) // SAMPLE) if pace else slice(None)
-    return pace and Pace(pace.metric, pace.steps[part], pace.cost[part])
+        found.append(("throughput", steps, 1 / speed))
+    for metric, steps, cost in found:
+        if len(cost) >= rows:
+            part = slice(None, None, 1 + len(cost) // SAMPLE)
+            return metric, steps[part], cost[part]
+    return None
 
 
 def _positive(series: Series) -> tuple[Ints, Floats]:
@@ -473,14 +390,14 @@ def _positive(series: Series) -> tuple[Ints, Floats]:
     return steps[keep], values[keep]
 
 
-def _by_clock(clock: Series, rows: int) -> Pace:
+def _by_clock(clock: Series, rows: int) -> tuple[str, Ints, Floats]:
     """Return the seconds per step between rows; every second row is dropped while most lie within one clock tick."""
     steps, values = finite(clock)
     while len(values) >= 2 * rows and float(np.mean(np.diff(values) == 0)) > shared.SHARE_SOME:
         steps, values = steps[::2], values[::2]
     passed, done = np.diff(values), np.diff(steps)
     keep = passed > 0
-    return Pace("wall_time", steps[1:][keep], passed[keep] / done[keep])
+    return ("wall_time", steps[1:][keep], passed[keep] / done[keep])
 
 
 @predicate(source="measured: the pace of healthy runs")
@@ -509,29 +426,30 @@ def throughput_collapses(
     pace = _pace(wall_time, step_time, throughput, 3 * rows)
     if pace is None:
         return unknown(f"no time is logged in {3 * rows} rows or more", "wall_time")
-    total, least = len(pace.cost), max(rows, int(share * len(pace.cost)))
+    metric, steps, cost = pace
+    total, least = len(cost), max(rows, int(share * len(cost)))
     slowest, at, before, after = 0.0, 0, 0.0, 0.0
     for row in range(2 * rows, total - least + 1, 1 + total // PACE_ROWS):
-        usual, slow = quantiles(pace.cost[:row], 0.5, shared.SHARE_MOST)
-        quick = quantiles(pace.cost[row:], 1 - shared.SHARE_MOST)[0]
+        usual, slow = quantiles(cost[:row], 0.5, shared.SHARE_MOST)
+        quick = quantiles(cost[row:], 1 - shared.SHARE_MOST)[0]
         if quick > slow and quick / usual > slowest:
-            slowest, at, before, after = quick / usual, row, usual, float(row_medians(pace.cost[row:]))
+            slowest, at, before, after = quick / usual, row, usual, float(row_medians(cost[row:]))
     if not at:
-        text = f"by its {pace.metric} a step takes about as long in all {total:,} rows, except for pauses"
-        return Answer(NO, (Evidence(text, pace.metric, (), 1.0, factor),))
-    at += int(np.argmax(pace.cost[at:] > factor * before))
-    step, slowest = int(pace.steps[at]), min(slowest, 1e300)
-    seconds = f" (from {figure(before)} to {figure(after)} s)" if pace.metric == "wall_time" else ""
-    text = f"a step takes {as_factor(after / before)} as long from step {step:,} on{seconds}, by {pace.metric}; "
+        text = f"by its {metric} a step takes about as long in all {total:,} rows, except for pauses"
+        return Answer(NO, (Evidence(text, metric, (), 1.0, factor),))
+    at += int(np.argmax(cost[at:] > factor * before))
+    step, slowest = int(steps[at]), min(slowest, 1e300)
+    seconds = f" (from {figure(before)} to {figure(after)} s)" if metric == "wall_time" else ""
+    text = f"a step takes {as_factor(after / before)} as long from step {step:,} on{seconds}, by {metric}; "
     text += f"nearly all of {total - at:,} rows take {against(slowest, factor)}× as long (limit {factor:g}×)"
-    found = [Evidence(text, pace.metric, (step, int(pace.steps[-1])), slowest, factor)]
+    found = [Evidence(text, metric, (step, int(steps[-1])), slowest, factor)]
     lost = hours
-    if pace.metric == "wall_time":
-        lost = (after - before) * int(pace.steps[-1] - pace.steps[at - 1]) / HOUR
-        text = f"that has cost {against(lost, hours)} hours in {int(pace.steps[-1]) - step:,} steps (limit {hours:g})"
-        found.append(Evidence(text, "wall_time", (step, int(pace.steps[-1])), min(lost, 1e300), hours))
+    if metric == "wall_time":
+        lost = (after - before) * int(steps[-1] - steps[at - 1]) / HOUR
+        text = f"that has cost {against(lost, hours)} hours in {int(steps[-1]) - step:,} steps (limit {hours:g})"
+        found.append(Evidence(text, "wall_time", (step, int(steps[-1])), min(lost, 1e300), hours))
     strength = weakest(above(slowest - 1, factor - 1), above(lost, hours))
-    return measured(strength, tuple(found), onset_step=step, last_good_step=int(pace.steps[at - 1]))
+    return measured(strength, tuple(found), onset_step=step, last_good_step=int(steps[at - 1]))
 
 
 @predicate(source="measured: the pauses of healthy runs", min_points=12)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, as_factor, deviations, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import remembered, rows_before, rows_upto
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import NORMAL_MAD, interval, median, running_medians
 from stabtree.common.strength import FARTHEST, above, strongest, weakest, whether
@@ -218,13 +218,6 @@ USUAL_FACTOR = 5.0
 CYCLIC = ("restart", "cycl", "triang", "warm_restart", "sgdr")
 
 
-class NormPanelLimits(NamedTuple):
-    """Limits of a grad_norm that points to a bad batch; see `grad_norm_at_spike`."""
-
-    factor: float
-    likely_factor: float
-
-
 @predicate(source="phase19 Q2.3, learning rate")
 def lr_jumps_at_spike(
     run: Run,
@@ -242,7 +235,36 @@ def lr_jumps_at_spike(
     because it goes back to a rate that the run had before, hardly above it.
     Labelled schedule bugs multiply the rate by 3 and more; warm-ups past step 100 move it by less than 1.5 a row.
     """
-    return lr_panel(run, lr, spike.top, lr_factor, falls=lr_falls)
+    top, (steps, values) = spike.top, finite(lr)
+    at = rows_before(steps, top.step)
+    # What comes long after the onset is not its cause.
+    start, end = max(at - ROWS_SHORT, 0), min(at + ROWS_SHORT, len(steps))
+    if start < 1 or end - start < 2 or steps[-1] < top.step:
+        return _same_on_both_sides(steps, values, top, lr_factor)
+    changes = np.diff(np.log(np.maximum(values, 1e-300)))
+    sizes = np.abs(changes) if lr_falls else changes
+    near, before = sizes[start - 1 : end - 1], changes[: start - 1]
+    usual = median(np.abs(before)) if len(before) else 0.0
+    at = int(np.argmax(near))
+    row = start + at
+    jump, step = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0))), int(steps[row])
+    limit = max(float(np.log(max(lr_factor, 1e-300))), USUAL_FACTOR * usual)
+    if near[at] <= limit:
+        text = _continuous(steps[start:end], changes[start - 1 : end - 1], jump, lr_factor)
+        allowed, loss = float(np.exp(min(limit, 690.0))), run.get("loss")
+        # Where the rate was logged wherever the loss was, no jump can be missed.
+        every = loss is not None and (loss.steps is lr.steps or bool(np.isin(loss.steps, lr.steps).all()))
+        return Answer(NO, (Evidence(text, "lr", (step,), jump, allowed),), contrary=every)
+    schedule = str(run.setting("lr_schedule") or "")
+    planned = next((word for word in CYCLIC if word in schedule.lower()), "")
+    if planned or (not lr_falls and values[row] <= (1 + SHARE_SOME) * values[:row].max()):
+        by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
+        planned_text = f"lr jumps ×{figure(jump)} at step {step:,} as planned: {by}"
+        return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, lr_factor),))
+    text = f"lr jumps ×{against(jump, lr_factor)} at step {step:,} ({figure(values[row - 1])} → {figure(values[row])})"
+    found = (Evidence(text, "lr", (step,), jump, lr_factor),)
+    good, strength = int(steps[row - 1]), abs(above(jump, lr_factor))
+    return Answer(YES, found, onset_step=step, last_good_step=good, strength=strength)
 
 
 @predicate(source="phase19 Q2.3, batch", labels=("yes", "likely", "no"))
@@ -253,39 +275,12 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     shows as batches that come back within `recent_steps`, although `others` times as many have been seen:
     `stuck_share` of the rows before the spike (at least `stuck_rows`) confirm it, fewer make it likely.
     """
-    return batch_panel(batches, spike)
-
-
-@predicate(source="phase19 Q2.3, gradient norm", labels=("yes", "likely", "no"))
-def grad_norm_at_spike(
-    run: Run,
-    spike: Spike,
-    grad_norm: Series,
-    *,
-    grad_norm_factor: float,
-    grad_norm_likely_factor: float,
-) -> Answer:
-    """Is grad_norm before clipping far above its rolling mean at the spike?
-
-    `grad_norm_factor` is the document's and confirms a bad batch. Measured on the labelled bad batches it
-    catches about half. A grad_norm above `grad_norm_likely_factor` times its mean that its own noise does not
-    explain (as `rare` as the spike must be) makes one likely: labelled bad batches lie below 1e-4, spikes of healthy
-    runs that reach twice the mean above 0.02. No where the loss takes long to come back: one batch is over at once.
-    """
-    limits = NormPanelLimits(grad_norm_factor, grad_norm_likely_factor)
-    return grad_norm_panel(run, grad_norm, spike, limits)
-
-
-def batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
-    """Answer `batch_repeats_at_spike`; unknown also where the batches are."""
-    if isinstance(batches, Unknown):
-        return unknown(batches.reason, *batches.missing)
     top, series = spike.top, batches.series
     if series.steps[-1] < top.step or series.steps[0] >= top.step:
         return unknown("batch_id is not logged around the spike", "batch_id")
     found = batches.around(top.step, spike.params.window_steps)
     if found is None:
-        before = int(batches.known[int(np.searchsorted(series.steps, top.step)) - 1])
+        before = int(batches.known[rows_before(series.steps, top.step) - 1])
         text = (
             f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, and no sequence "
         )
@@ -304,49 +299,52 @@ def batch_panel(batches: Batches | Unknown, spike: Spike) -> Answer:
     return Answer(verdict, evidence, onset_step=step, last_good_step=good, strength=max(strength, 0.0))
 
 
-def _rows_at(steps: Ints, top: Excursion) -> tuple[int, int]:
-    """Return the rows around the onset of a spike as a half-open range: what comes long after it is not its cause."""
-    start = int(np.searchsorted(steps, top.step))
-    return max(start - ROWS_SHORT, 0), min(start + ROWS_SHORT, len(steps))
+@predicate(source="phase19 Q2.3, gradient norm", labels=("yes", "likely", "no"))
+def grad_norm_at_spike(
+    run: Run,
+    spike: Spike,
+    grad_norm: Series,
+    *,
+    grad_norm_factor: float,
+    grad_norm_likely_factor: float,
+) -> Answer:
+    """Is grad_norm before clipping far above its rolling mean at the spike?
 
-
-def lr_panel(run: Run, lr: Series | None, top: Excursion, factor: float, *, falls: bool) -> Answer:
-    """Answer `lr_jumps_at_spike`; unknown also where no rate was logged."""
-    if lr is None:
-        return unknown("lr was not logged", "lr")
-    steps, values = finite(lr)
-    start, end = _rows_at(steps, top)
-    if start < 1 or end - start < 2 or steps[-1] < top.step:
-        return _same_on_both_sides(steps, values, top, factor)
-    changes = _log_changes(lr)
-    sizes = np.abs(changes) if falls else changes
-    near, before = sizes[start - 1 : end - 1], changes[: start - 1]
-    usual = median(np.abs(before)) if len(before) else 0.0
-    at = int(np.argmax(near))
-    row = start + at
-    jump = float(np.exp(np.clip(changes[row - 1], -690.0, 690.0)))
-    step = int(steps[row])
-    limit = max(float(np.log(max(factor, 1e-300))), USUAL_FACTOR * usual)
-    if near[at] <= limit:
-        text = _continuous(steps[start:end], changes[start - 1 : end - 1], jump, factor)
-        allowed = float(np.exp(min(limit, 690.0)))
-        return Answer(NO, (Evidence(text, "lr", (step,), jump, allowed),), contrary=_at_every_row(run, lr))
-    schedule = str(run.setting("lr_schedule") or "")
-    planned = next((word for word in CYCLIC if word in schedule.lower()), "")
-    if planned or (not falls and values[row] <= (1 + SHARE_SOME) * values[:row].max()):
-        by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
-        planned_text = f"lr jumps ×{figure(jump)} at step {step:,} as planned: {by}"
-        return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, factor),))
-    text = f"lr jumps ×{against(jump, factor)} at step {step:,} ({figure(values[row - 1])} → {figure(values[row])})"
-    found = (Evidence(text, "lr", (step,), jump, factor),)
-    strength = above(jump, factor)
-    return Answer(YES, found, onset_step=step, last_good_step=int(steps[row - 1]), strength=abs(strength))
-
-
-@remembered
-def _log_changes(lr: Series) -> Floats:
-    """Return the changes of the logarithm of a rate from row to row."""
-    return np.diff(np.log(np.maximum(finite(lr)[1], 1e-300)))
+    `grad_norm_factor` is the document's and confirms a bad batch. Measured on the labelled bad batches it
+    catches about half. A grad_norm above `grad_norm_likely_factor` times its mean that its own noise does not
+    explain (as `rare` as the spike must be) makes one likely: labelled bad batches lie below 1e-4, spikes of healthy
+    runs that reach twice the mean above 0.02. No where the loss takes long to come back: one batch is over at once.
+    """
+    (top, factor), loss, at = (spike.top, grad_norm_factor), run.get("loss"), grad_norm.steps
+    first, last = rows_before(at, spike.top.step - spike.params.window_steps), rows_before(at, spike.top.step)
+    before = grad_norm.values[first:last]
+    before = before[np.isfinite(before)]
+    if at[-1] < top.step or not len(before) or float(before.mean()) <= 0:
+        return unknown("grad_norm is not logged around the spike", "grad_norm")
+    near = grad_norm.values[max(last - 1, 0) : last + ROWS_SHORT]
+    highest = int(np.argmax(np.nan_to_num(near, nan=np.inf)))
+    step = int(at[max(last - 1, 0) + highest])
+    if not np.isfinite(near[highest]):
+        if run.get("loss_scale") is not None or run.setting("dtype") == "fp16":
+            return unknown(f"grad_norm is not finite at step {step:,}, which in fp16 may be an ordinary overflow")
+        found = Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor)
+        return Answer(YES, (found,))
+    ratio = min(float(near[highest]) / float(before.mean()), 1e300)
+    text = (
+        f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,}; more than {factor:g}× confirms a "
+    )
+    text += "bad batch"
+    verdict = YES if ratio > factor else NO
+    if verdict == NO and ratio > grad_norm_likely_factor:
+        expected = rarity(grad_norm, step, spike.params, _spikes_with_loss(grad_norm, spike))
+        verdict = LIKELY if expected < spike.params.rare else NO
+        text += f", and its own noise {'does not explain' if verdict == LIKELY else 'explains'} it"
+    if spike.params.guarded and loss is not None and top.recovered_step is not None:
+        took = spike.took(loss)
+        if took > spike.quick(loss):
+            text += f"; a single batch is over at once, the loss took {took:,} steps"
+            verdict = NO
+    return Answer(verdict, (Evidence(text, "grad_norm", (step,), ratio, factor),))
 
 
 def _same_on_both_sides(steps: Ints, values: Floats, top: Excursion, factor: float) -> Answer:
@@ -373,12 +371,6 @@ def _continuous(steps: Ints, changes: Floats, jump: float, factor: float) -> str
     return f"{text}; it falls to ×{figure(fall)} at step {int(steps[low]):,}" if fall * factor < 1 else text
 
 
-def _at_every_row(run: Run, lr: Series) -> bool:
-    """Return whether the learning rate was logged wherever the loss was."""
-    loss = run.get("loss")
-    return loss is not None and (loss.steps is lr.steps or bool(np.isin(loss.steps, lr.steps).all()))
-
-
 def _spikes_with_loss(grad_norm: Series, spike: Spike) -> bool:
     """Return whether most of many spikes of grad_norm come with one of the loss; pulses by themselves are its noise."""
     tops = [excursion.step for excursion in spike.search.spikes]
@@ -386,58 +378,6 @@ def _spikes_with_loss(grad_norm: Series, spike: Spike) -> bool:
     rows = [np.searchsorted(grad_norm.steps, steps) for steps in (tops, many)]
     near = sum(bool(np.any(np.abs(rows[0] - row) <= ROWS_SHORT)) for row in rows[1])
     return near > len(many) / 2
-
-
-def grad_norm_panel(run: Run, grad_norm: Series | None, spike: Spike, limits: NormPanelLimits) -> Answer:
-    """Answer `grad_norm_at_spike`; unknown also where no norm was logged."""
-    if grad_norm is None:
-        return unknown("grad_norm was not logged", "grad_norm")
-    top, factor = spike.top, limits.factor
-    _, end = _rows_at(grad_norm.steps, top)
-    first, last = np.searchsorted(grad_norm.steps, (top.step - spike.params.window_steps, top.step))
-    before = grad_norm.values[first:last]
-    before = before[np.isfinite(before)]
-    if grad_norm.steps[-1] < top.step or not len(before) or float(before.mean()) <= 0:
-        return unknown("grad_norm is not logged around the spike", "grad_norm")
-    start = max(int(np.searchsorted(grad_norm.steps, top.step)) - 1, 0)
-    near = grad_norm.values[start:end]
-    at = int(np.argmax(np.nan_to_num(near, nan=np.inf)))
-    step = int(grad_norm.steps[start + at])
-    if not np.isfinite(near[at]):
-        if run.get("loss_scale") is not None or run.setting("dtype") == "fp16":
-            return unknown(f"grad_norm is not finite at step {step:,}, which in fp16 may be an ordinary overflow")
-        found = Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor)
-        return Answer(YES, (found,))
-    ratio = min(float(near[at]) / float(before.mean()), 1e300)
-    text = (
-        f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,}; more than {factor:g}× confirms a "
-    )
-    text += "bad batch"
-    verdict = YES if ratio > factor else NO
-    if verdict == NO and ratio > limits.likely_factor:
-        expected = rarity(grad_norm, step, spike.params, _spikes_with_loss(grad_norm, spike))
-        verdict = LIKELY if expected < spike.params.rare else NO
-        text += f", and its own noise {'does not explain' if verdict == LIKELY else 'explains'} it"
-    loss = run.get("loss")
-    slow = top.recovered_step is not None and loss is not None and spike.took(loss) > spike.quick(loss)
-    if spike.params.guarded and loss is not None and slow:
-        text += f"; a single batch is over at once, the loss took {spike.took(loss):,} steps"
-        verdict = NO
-    return Answer(verdict, (Evidence(text, "grad_norm", (step,), ratio, factor),))
-
-
-class Weight(NamedTuple):
-    """How much a spike weighs: each a strength, with what was seen.
-
-    Attributes:
-        rare: that the run's own noise does not explain it.
-        beyond: that it exceeds what healthy runs do.
-        evidence: what was seen.
-    """
-
-    rare: float
-    beyond: float
-    evidence: tuple[Evidence, ...]
 
 
 @predicate(
@@ -474,39 +414,47 @@ def spike_cause(
     loss, and are back within 25 steps. By the document's letter no spike is minor.
     """
     top, guarded = spike.top, spike.params.guarded
-    norm_limits = NormPanelLimits(grad_norm_factor, grad_norm_likely_factor)
-    panels = {
-        "lr_jump": lr_panel(run, lr, top, lr_factor, falls=lr_falls),
-        "duplicate_batch": batch_panel(batches, spike),
-        "bad_batch": grad_norm_panel(run, grad_norm, spike, norm_limits),
+    panels: dict[str, Answer] = {
+        "lr_jump": unknown("lr was not logged", "lr"),
+        "duplicate_batch": unknown("batch_id was not logged", "batch_id"),
+        "bad_batch": unknown("grad_norm was not logged", "grad_norm"),
     }
+    if lr is not None:
+        panels["lr_jump"] = lr_jumps_at_spike.func(run, spike, lr, lr_factor=lr_factor, lr_falls=lr_falls)
+    if not isinstance(batches, Unknown):
+        panels["duplicate_batch"] = batch_repeats_at_spike.func(spike, batches)
+    if grad_norm is not None:
+        limits = {"grad_norm_factor": grad_norm_factor, "grad_norm_likely_factor": grad_norm_likely_factor}
+        panels["bad_batch"] = grad_norm_at_spike.func(run, spike, grad_norm, **limits)
     notes = tuple(chain.from_iterable(panel.evidence for panel in panels.values()))
     gaps = tuple(chain.from_iterable(panel.missing for panel in panels.values()))
-    weight = _weight(loss, spike, far_share, start_factor)
-    rare = weight.rare >= 0
+    rarely, beyond, seen = _weight(loss, spike, far_share, start_factor)
+    rare = rarely >= 0
     # A gradient follows its loss, so by itself it confirms nothing about a spike that chance explains.
     strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or not guarded)]
     weak = [name for name, panel in panels.items() if panel.verdict == LIKELY and rare]
     if not strong and not weak:
         return Answer(
-            "minor" if guarded and weight.beyond < 0 else "unexplained",
-            (*weight.evidence, *notes),
+            "minor" if guarded and beyond < 0 else "unexplained",
+            (*seen, *notes),
             missing=gaps,
             onset_step=top.step,
             last_good_step=top.last_good_step,
-            strength=weight.beyond,
+            strength=beyond,
             near="unexplained",
         )
     label = (strong + weak)[0]
     panel = panels[label]
-    evidence = (*panel.evidence, weight.evidence[0], *(e for e in notes if e not in panel.evidence))
+    evidence = (*panel.evidence, seen[0], *(e for e in notes if e not in panel.evidence))
     good = panel.last_good_step if panel.last_good_step is not None else top.last_good_step
-    strength = strongest(weight.rare, 0.0) if label == "bad_batch" else panel.strength
+    strength = strongest(rarely, 0.0) if label == "bad_batch" else panel.strength
     return Answer(label, evidence, missing=gaps, onset_step=top.step, last_good_step=good, strength=strength)
 
 
-def _weight(loss: Series, spike: Spike, far_share: float, start_factor: float) -> Weight:
-    """Measure a spike against the run's own noise and against what healthy runs do."""
+def _weight(
+    loss: Series, spike: Spike, far_share: float, start_factor: float
+) -> tuple[float, float, tuple[Evidence, ...]]:
+    """Return how strongly a spike exceeds the run's own noise, and what healthy runs do, with what was seen."""
     top, limit = spike.top, spike.params.rare
     share, expected = spike.share(top.peak), rarest(loss, top, spike.params)
     text = f"the jump covers {against(share, far_share, '.0%')} of the loss's range (limit {far_share:.0%})"
@@ -527,4 +475,4 @@ def _weight(loss: Series, spike: Spike, far_share: float, start_factor: float) -
     # A constant loss covers nothing, so any jump exceeds that.
     whole = above(share, SHARE_MOST) if spike.covered > 0 else -above(1.0, 0.0)
     beyond = strongest(huge, weakest(high, slow), weakest(rare, strongest(high, slow, whole)))
-    return Weight(rare, beyond, (height, found))
+    return rare, beyond, (height, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import YES, Answer, Evidence, inapplicable, measured, unknown
@@ -67,19 +67,17 @@ def guess(value: float, classes: int | None) -> str:
     return ""
 
 
-def _first(context: Context, loss: Series) -> tuple[int, float] | str:
-    """Return the first step and loss; why it is not known where the log begins too late to show the untrained model."""
+def _first(context: Context, loss: Series) -> tuple[int, float, int] | Answer:
+    """Return the first step and loss, and the classes; unknown where the log does not show the untrained model."""
+    if context.task.value in NO_CLASSES:
+        return inapplicable(f"the loss of {context.task.value} is not one of classes alone")
     steps, values = finite(loss)
+    count_of = "vocab_size" if context.task.value in (LANGUAGE, GRPO, PREFERENCE) else "n_classes"
     if not len(values) or int(steps[0]) > FIRST_STEPS:
-        return f"the log begins after step {FIRST_STEPS:,}: its first loss is not known"
+        return unknown(f"the log begins after step {FIRST_STEPS:,}: its first loss is not known", count_of)
     if context.classes.value is None:
-        return "neither n_classes nor vocab_size is configured"
-    return int(steps[0]), float(values[0])
-
-
-def _count_of(context: Context) -> str:
-    """Return the setting that counts what one guess is among: the tokens of a vocabulary, or classes."""
-    return "vocab_size" if context.task.value in (LANGUAGE, GRPO, PREFERENCE) else "n_classes"
+        return unknown("neither n_classes nor vocab_size is configured", count_of)
+    return int(steps[0]), float(values[0]), context.classes.value or 1
 
 
 @predicate(source="convergence O1", min_points=1)
@@ -89,17 +87,14 @@ def starts_above_chance(context: Context, loss: Series, *, factor: float = share
     A cross-entropy over C classes begins at ln(C) with equal logits. Yes when the first loss lies above `factor` times
     that: the logits are large before anything was learned.
     """
-    if context.task.value in NO_CLASSES:
-        return inapplicable(f"the loss of {context.task.value} is not one of classes alone")
-    classes, first = context.classes.value or 1, _first(context, loss)
-    if isinstance(first, str):
-        return unknown(first, _count_of(context))
+    known = _first(context, loss)
+    if isinstance(known, Answer):
+        return known
+    step, first, classes = known
     chance = math.log(classes)
-    text = (
-        f"the loss begins at {figure(first[1], 4)}; chance among {classes:,} is ln({classes:,}) = {figure(chance, 4)}"
-    )
-    found = (Evidence(text, "loss", (first[0],), first[1], factor * chance),)
-    return measured(above(first[1], factor * chance), found)
+    text = f"the loss begins at {figure(first, 4)}; chance among {classes:,} is ln({classes:,}) = {figure(chance, 4)}"
+    found = (Evidence(text, "loss", (step,), first, factor * chance),)
+    return measured(above(first, factor * chance), found)
 
 
 @predicate(source="measured: classifiers of inputs that were not scaled", min_points=shared.ROWS_SHORT)
@@ -130,33 +125,14 @@ def starts_near_zero(context: Context, loss: Series, *, share: float) -> Answer:
     """
     if context.restless:
         return inapplicable(f"{context.restless} may begin anywhere")
-    if context.task.value in NO_CLASSES:
-        return inapplicable(f"the loss of {context.task.value} is not one of classes alone")
-    classes, first = context.classes.value or 1, _first(context, loss)
-    if isinstance(first, str):
-        return unknown(first, _count_of(context))
+    known = _first(context, loss)
+    if isinstance(known, Answer):
+        return known
+    step, first, classes = known
     chance = math.log(classes)
-    text = f"the loss begins at {figure(first[1], 4)}; an untrained model of {classes:,} classes at {figure(chance, 4)}"
-    found = (Evidence(text, "loss", (first[0],), first[1], share * chance),)
-    return measured(below(first[1], share * chance), found)
-
-
-class _Softmax(NamedTuple):
-    """What a softmax before a cross-entropy of so many classes leaves of it: at least the floor, whatever the model."""
-
-    classes: int
-
-    @property
-    def chance(self) -> float:
-        return math.log(self.classes)
-
-    @property
-    def floor(self) -> float:
-        return math.log1p((self.classes - 1) / math.e)
-
-    @property
-    def ceiling(self) -> float:
-        return math.log(self.classes - 1 + math.e)
+    text = f"the loss begins at {figure(first, 4)}; an untrained model of {classes:,} classes at {figure(chance, 4)}"
+    found = (Evidence(text, "loss", (step,), first, share * chance),)
+    return measured(below(first, share * chance), found)
 
 
 @predicate(source="convergence O12", min_points=10)
@@ -180,18 +156,19 @@ def double_softmax(
     first, part = float(values[0]), max(3, len(values) // 10)
     by_accuracy = _by_accuracy(eval_loss, eval_quality)
     likely = min(ROUND[1:], key=lambda count: abs(math.log(count) - first))
-    found = _Softmax(max(context.classes.value or by_accuracy or likely, 2))
+    classes = max(context.classes.value or by_accuracy or likely, 2)
+    chance, floor, ceiling = math.log(classes), math.log1p((classes - 1) / math.e), math.log(classes - 1 + math.e)
     end, low, high = median(values[-part:]), lowest(loss), highest(loss)
     text = f"the loss ends at {figure(end, 4)} and stays between {figure(low, 4)} and {figure(high, 4)}; a double "
-    text += f"softmax over {found.classes:,} classes keeps it in {figure(found.floor, 4)} to {figure(found.ceiling, 4)}"
+    text += f"softmax over {classes:,} classes keeps it in {figure(floor, 4)} to {figure(ceiling, 4)}"
     if not context.classes.value:
         text += f" (no number of classes is configured: {'by the accuracy' if by_accuracy else 'by the first loss'})"
-    above_floor = (end - found.floor) / (found.chance - found.floor)
-    within = low > found.floor * (1 - ROUNDED) and high < found.ceiling * (1 + ROUNDED) and found.classes > 2
+    above_floor = (end - floor) / (chance - floor)
+    within = low > floor * (1 - ROUNDED) and high < ceiling * (1 + ROUNDED) and classes > 2
     at_floor = below(above_floor, shared.SHARE_HALF)
     # An accuracy that agrees says more; and the first row of an epoch is the mean of what was learned in it.
     if not by_accuracy:
-        begins = below(abs(first - found.chance), start_share * found.chance)
+        begins = below(abs(first - chance), start_share * chance)
         late = (median(values[len(values) // 2 :][:part]) - end) / max(first - end, NEARLY_ZERO)
         at_floor = weakest(below(above_floor, near_share), begins, below(late, SETTLED))
     strength = weakest(whether(within), at_floor)
@@ -251,38 +228,6 @@ MIN_EVALS = 3
 STILL = 1e-5  # no limit: of a held-out loss, by which it differs for the same weights: rounding
 
 
-class Opening(NamedTuple):
-    """The falls of the training and of the held-out loss, each None where it is not logged."""
-
-    loss: Fall
-    held_out: Fall | None
-
-    @property
-    def sharper(self) -> Fall:
-        """The one that leaves less room."""
-        return min((fall for fall in (self.loss, self.held_out) if fall), key=lambda fall: fall.at_most)
-
-    def stays_within(self, limit: float, burst: float) -> float:
-        """Return the strength of the statement that neither fell by a share of the first level.
-
-        The sharper one has to rule it out; of the other it is enough not to show it beyond its error. Nor may the
-        first row alone lie by the share `burst` above all others.
-        """
-        others = [fall.share - fall.error for fall in (self.loss, self.held_out) if fall and fall is not self.sharper]
-        still = weakest(below(self.sharper.at_most, limit), *(below(share, limit) for share in others))
-        return weakest(still, below(self.loss.burst, burst))
-
-    @property
-    def falls(self) -> float:
-        """The strength of the statement that one of them falls, however little."""
-        return strongest(*(fall.falls for fall in (self.loss, self.held_out) if fall))
-
-    def wins(self, share: float) -> float:
-        """Return the strength of the statement that one of them surely falls, by a share of its first level."""
-        some = (fall for fall in (self.loss, self.held_out) if fall)
-        return strongest(*(weakest(fall.falls, above(fall.share, share)) for fall in some))
-
-
 @predicate(source="convergence O1 and O7", labels=("yes", "flat", "slow", "worse"), min_points=5)
 def leaves_start(
     run: Run,
@@ -313,85 +258,81 @@ def leaves_start(
     """
     if context.restless:
         return inapplicable(f"{context.restless} need not fall")
-    course = Opening(fall_of(loss), _held_out(eval_loss))
-    fall = course.loss
-    found = _evidence(loss, course, context, flat_share)
-    begin = int(finite(loss)[0][0])
-    frozen = _no_gradient(grad_norm)
-    if frozen and course.loss.at_least < min_share:
-        return Answer("flat", (found, frozen), onset_step=begin, strength=FARTHEST)
+    fall, held_out = fall_of(loss), None
+    if eval_loss is not None and len(finite(eval_loss)[1]) >= MIN_EVALS:
+        held_out = fall_of(eval_loss, rows=1)  # one evaluation is over many batches
+    falls = [one for one in (fall, held_out) if one]
+    found = _evidence(loss, falls, context, flat_share)
+    begin, rows = int(finite(loss)[0][0]), 0 if grad_norm is None else len(grad_norm)
+    frozen = grad_norm is not None and rows >= shared.ROWS_SHORT and extremes(grad_norm) == (0, 0, True)
+    if grad_norm is not None and frozen and fall.at_least < min_share:
+        text = f"grad_norm is exactly 0 in each of its {rows:,} rows: nothing is learned"
+        nothing = Evidence(text, "grad_norm", (int(grad_norm.steps[0]), int(grad_norm.steps[-1])), 0.0, 0.0)
+        return Answer("flat", (found, nothing), onset_step=begin, strength=FARTHEST)
     if lowest(loss) == highest(loss) == 0:
         return inapplicable("the loss is exactly 0 in every row, which is asked about by itself")
     late = begins_late(run, loss)
     if late:
         return unknown(late)
-    worse = _is_worse(course, rise)
+    worse = _is_worse(falls, rise)
     if worse >= 0:
         return Answer("worse", (found,), onset_step=begin, strength=worse)
     done = done_share(run, context, loss, lr, steps)
     trained = trained_before(context, max(fall.first, fall.low), nats)
-    little = -course.wins(flat_share / shared.FACTOR_HUGE)
+    little = -strongest(*(weakest(one.falls, above(one.share, flat_share / shared.FACTOR_HUGE)) for one in falls))
     if trained:
         limit = flat_share * done * shared.SHARE_HALF  # for a model that can win little, it takes twice the power
-        still = weakest(course.stays_within(limit, min_share), little, _held_out_still(eval_loss))
-        return _answer(loss, course, still, (found, Evidence(trained, "loss", (), fall.first)))
+        still = weakest(_stays_within(falls, limit, min_share), little, _held_out_still(eval_loss))
+        return _answer(loss, falls, still, (found, Evidence(trained, "loss", (), fall.first)))
     if context.phase.value == FROM_SCRATCH or context.task.value:
-        still = course.stays_within(min_share * done, min_share)
+        still = _stays_within(falls, min_share * done, min_share)
     else:
-        still = weakest(course.stays_within(flat_share * done, min_share), max(little, _no_better(eval_quality)))
-    return _answer(loss, course, weakest(still, -_far(context, fall)), (found,))
+        still = weakest(_stays_within(falls, flat_share * done, min_share), max(little, _no_better(eval_quality)))
+    return _answer(loss, falls, weakest(still, -_far(context, fall)), (found,))
 
 
-def _answer(loss: Series, course: Opening, strength: float, found: tuple[Evidence, ...]) -> Answer:
-    fall = course.loss
-    limit = shared.TREND_Z
+def _stays_within(falls: list[Fall], limit: float, burst: float) -> float:
+    """Return the strength of the statement that neither loss fell by a share of the first level.
+
+    The one that leaves less room has to rule it out; of the other it is enough not to show it beyond its error. Nor may
+    the first row of the training loss lie by the share `burst` above all others.
+    """
+    sharper = min(falls, key=lambda fall: fall.at_most)
+    others = [below(fall.share - fall.error, limit) for fall in falls if fall is not sharper]
+    return weakest(below(sharper.at_most, limit), *others, below(falls[0].burst, burst))
+
+
+def _answer(loss: Series, falls: list[Fall], strength: float, found: tuple[Evidence, ...]) -> Answer:
+    fall, limit = falls[0], shared.TREND_Z
     verdict = "flat"
     if fall.trend < -limit:
         verdict = "worse" if fall.share + fall.error < 0 else "slow"  # from where it had climbed to is no fall
     text = f"the loss has {'a' if fall.trend < -limit else 'no'} steady downward trend"
     found = (*found, Evidence(text, "loss", (), fall.trend, -limit))
     if strength < 0:
-        surely = max(fall.at_least, fall.burst, course.held_out.at_least if course.held_out else -1.0)
-        if surely <= 0 and strength < -1:
+        if max(fall.burst, *(one.at_least for one in falls)) <= 0 and strength < -1:
             return unknown(f"{found[0].text}: too little to call it falling, too much to call it flat")
         return Answer(YES, found, strength=strength, near=verdict)
     return Answer(verdict, found, onset_step=int(finite(loss)[0][0]), strength=strength)
 
 
-def _evidence(loss: Series, course: Opening, context: Context, limit: float) -> Evidence:
-    """Describe the first and the lowest level, and what the scatter leaves open."""
-    steps, fall = finite(loss)[0], course.loss
+def _evidence(loss: Series, falls: list[Fall], context: Context, limit: float) -> Evidence:
+    """Describe the first and the lowest level, what the scatter leaves open, and the rows of the first level."""
+    (steps, values), fall = finite(loss), falls[0]
     side = "below" if fall.share >= 0 else "above"
     text = f"the lowest level of the loss is {as_share(abs(fall.share))} {side} its start"
-    text += f"{_room(fall)}: {figure(fall.low, 4)} after {figure(fall.first, 4)}{_read_from(loss, fall, limit)}"
-    if course.held_out:
-        held = course.held_out
+    if fall.share + fall.room > 0:
+        text += f" (at most {as_share(fall.at_most)} below)" if fall.at_most < 1 else " (its scatter is as large)"
+    text += f": {figure(fall.low, 4)} after {figure(fall.first, 4)}"
+    first = float(values[0])
+    if fall.thrown:
+        text += " in its first row, before it was thrown up"
+    elif abs(first - fall.first) > limit * abs(fall.first):
+        text += f", the median of {early_rows(len(values))} rows (the first is {figure(first, 4)})"
+    for held in falls[1:]:
         text += f"; the held-out loss goes from {figure(held.first, 4)} to {figure(held.low, 4)}"
     brief = "" if speaks(context) and not context.classes.value else guess(middle(loss), context.classes.value)
     return Evidence(text, "loss", (int(steps[0]), int(steps[fall.low_row])), fall.share, limit, brief)
-
-
-def _room(fall: Fall) -> str:
-    """Describe how far the loss can have fallen, its scatter counted."""
-    if fall.share + fall.room <= 0:
-        return ""
-    return f" (at most {as_share(fall.at_most)} below)" if fall.at_most < 1 else " (its scatter is as large)"
-
-
-def _read_from(loss: Series, fall: Fall, apart: float) -> str:
-    """Describe the rows that the first level was read from, and the first row where it is that far from the level."""
-    values = finite(loss)[1]
-    rows, first = early_rows(len(values)), float(values[0])
-    if fall.thrown:
-        return " in its first row, before it was thrown up"
-    odd = abs(first - fall.first) > apart * abs(fall.first)
-    return f", the median of {rows} rows (the first is {figure(first, 4)})" if odd else ""
-
-
-def _held_out(eval_loss: Series | None) -> Fall | None:
-    if eval_loss is None or len(finite(eval_loss)[1]) < MIN_EVALS:
-        return None
-    return fall_of(eval_loss, rows=1)  # one evaluation is over many batches
 
 
 def _no_better(quality: Series | None) -> float:
@@ -423,17 +364,9 @@ def _held_out_still(eval_loss: Series | None) -> float:
     return whether(len(values) < MIN_EVALS or float(np.ptp(values)) <= STILL * abs(float(values[0])))
 
 
-def _no_gradient(grad_norm: Series | None) -> Evidence | None:
-    """Return evidence that the gradient is exactly 0 in every row; None where it is not, or not logged."""
-    if grad_norm is None or len(grad_norm) < shared.ROWS_SHORT or extremes(grad_norm) != (0, 0, True):
-        return None
-    text = f"grad_norm is exactly 0 in each of its {len(grad_norm):,} rows: nothing is learned"
-    return Evidence(text, "grad_norm", (int(grad_norm.steps[0]), int(grad_norm.steps[-1])), 0.0, 0.0)
-
-
-def _is_worse(course: Opening, rise: float) -> float:
+def _is_worse(falls: list[Fall], rise: float) -> float:
     """Return the strength of the statement that the loss stays above its first level."""
-    fall = course.loss
+    fall = falls[0]
     if fall.first <= 0:
         return -FARTHEST
     ends_above = above(-fall.share - fall.error - fall.coarse, rise)
@@ -442,7 +375,7 @@ def _is_worse(course: Opening, rise: float) -> float:
         return ends_above  # what falls is only what the first updates threw up
     thrown_up = above(times, 1 + shared.FACTOR_SMALL) if fall.thrown and fall.share < 0 else -FARTHEST
     stays = strongest(ends_above, thrown_up)
-    return weakest(stays, -course.falls)
+    return weakest(stays, -strongest(*(one.falls for one in falls)))
 
 
 def speaks(context: Context) -> bool:
@@ -474,23 +407,6 @@ def trained_before(context: Context, level: float, nats: float) -> str:
 FEW = 10  # classes that a loss of an unknown task may be a guess among
 
 
-class Guess(NamedTuple):
-    """What a guess costs.
-
-    Attributes:
-        classes: among how many classes or answers.
-        known: whether that is known of this run, rather than a round number near its loss.
-    """
-
-    classes: int
-    known: bool
-
-    @property
-    def loss(self) -> float:
-        """The loss of the guess."""
-        return math.log(self.classes)
-
-
 @predicate(source="convergence O1; a guess among C classes costs ln(C)", min_points=5)
 def stands_at_chance(
     run: Run,
@@ -515,44 +431,43 @@ def stands_at_chance(
     skip = int(shared.SHARE_SOME * len(values))
     later = Series("loss", at[skip:], values[skip:], "")
     end = median(values[-max(3, len(values) // 3) :])
-    chance = _guess_of(run, context, end)
-    fall = fall_of(later, chance.loss)
-    over, begin = end / chance.loss - 1, first_level(values, shared.FACTOR_SMALL) / chance.loss - 1
-    ends = _ends_at(chance, context, fall, (begin, over), (flat_share, above_share))
+    classes, known = _guess_of(run, context, end)
+    chance = math.log(classes)
+    fall = fall_of(later, chance)
+    over, begin = end / chance - 1, first_level(values, shared.FACTOR_SMALL) / chance - 1
+    ends = _ends_at((classes, known), context, fall, (begin, over), (flat_share, above_share))
     done = done_share(run, context, loss, lr, steps)
     strength = weakest(below(fall.at_most, flat_share * done), ends)
     text = f"the loss ends at {figure(end, 4)}, {as_share(abs(over))} {'above' if over >= 0 else 'below'} "
-    text += (
-        f"ln {chance.classes:,} = {figure(chance.loss, 4)}, the cost of a guess; its lowest is {figure(fall.low, 4)}"
-    )
-    brief = guess(middle(loss), chance.classes)
+    text += f"ln {classes:,} = {figure(chance, 4)}, the cost of a guess; its lowest is {figure(fall.low, 4)}"
+    brief = guess(middle(loss), classes)
     found = (Evidence(text, "loss", (int(at[0]), int(at[-1])), fall.at_most, flat_share * done, brief),)
     return measured(strength, found, onset_step=int(at[0]))
 
 
-def _guess_of(run: Run, context: Context, level: float) -> Guess:
-    """Return what a guess costs in a run; where that is not known, the round number of classes nearest to a level."""
+def _guess_of(run: Run, context: Context, level: float) -> tuple[int, bool]:
+    """Return among how many classes a guess is, and whether that is known, or the round number nearest to a level."""
     classes, of_two = context.classes.value, guesses_between_two(context.task.value, context.algorithm.value)
     if of_two and not any("nll" in name.lower() for name in run.others):
-        return Guess(2, known=True)
+        return 2, True
     if classes and classes > 1 and context.task.value in (LANGUAGE, CLASSIFICATION, None):
-        return Guess(classes, known=True)
-    return Guess(min(ROUND, key=lambda count: abs(math.log(count) - level)), known=False)
+        return classes, True
+    return min(ROUND, key=lambda count: abs(math.log(count) - level)), False
 
 
 def _ends_at(
-    chance: Guess, context: Context, fall: Fall, ends: tuple[float, float], limits: tuple[float, float]
+    among: tuple[int, bool], context: Context, fall: Fall, ends: tuple[float, float], limits: tuple[float, float]
 ) -> float:
     """Return the strength of the statement that it ends at a guess, and is not still on its way down to it."""
-    (near, far), (begin, over) = limits, ends
+    (near, far), (begin, over), (classes, known) = limits, ends, among
     coming = -fall.falls if over > near else FARTHEST
     if guesses_between_two(context.task.value, context.algorithm.value) and over > far:
         return FARTHEST
-    if chance.known or (context.task.value == CLASSIFICATION and chance.classes > 2):
+    if known or (context.task.value == CLASSIFICATION and classes > 2):
         return weakest(below(over, far), coming)
-    if speaks(context) or chance.classes > FEW:
+    if speaks(context) or classes > FEW:
         return -FARTHEST  # no vocabulary has so round a number of tokens, and any loss lies near one of them
-    still = -fall.falls if chance.classes > 2 else FARTHEST
+    still = -fall.falls if classes > 2 else FARTHEST
     return weakest(below(abs(over), near), below(begin, shared.SHARE_HALF), still)
 
 
