@@ -16,6 +16,7 @@ from msgspec import Struct
 from stabtree.common.faults import FactFailedError, FaultRecord
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, remembered, sound_rows
+from stabtree.common.shared import LEVELS, ROWS_SHORT
 from stabtree.common.stats import LARGEST, median
 from stabtree.metrics.table import by_name
 from stabtree.run import Run, Series
@@ -312,6 +313,11 @@ def highest_row(series: Series) -> int:
 def middle(series: Series) -> float:
     """Return the median of the `finite` values of a series."""
     return median(finite(series)[1])
+
+
+def last_level(values: Floats) -> float:
+    """Return the median of the last rows, of one in `LEVELS`, of `ROWS_SHORT` at least."""
+    return median(values[-max(ROWS_SHORT, len(values) // LEVELS) :])
 
 
 def paired(first: Series, second: Series) -> tuple[Ints, Floats, Floats]:

@@ -25,7 +25,7 @@ from stabtree.common.stats import (
 from stabtree.common.strength import FARTHEST, above, below, beyond, strongest, weakest, whether
 from stabtree.context.find import MISSED_ROWS
 from stabtree.facts.curve import Rise
-from stabtree.facts.registry import Absent, Unknown, finite, highest
+from stabtree.facts.registry import Absent, Unknown, finite, highest, last_level
 from stabtree.metrics.table import words
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.profile import scatter_of
@@ -474,7 +474,7 @@ def code_collapses(run: Run, *, factor: float = shared.FACTOR_HUGE) -> Answer:
         return Answer(NO, (Evidence("no spread of embeddings and no KL of a latent code shrinks"),), strength=-FARTHEST)
     steps, values = finite(logged[worst])
     name = logged[worst].origin or worst
-    top, level = float(values.max()), _level(values)
+    top, level = float(values.max()), last_level(values)
     text = f"{name} ends at {figure(level)}, after {figure(top)} at its highest (limit {factor:g} times less)"
     past = np.flatnonzero(values > top / factor)
     onset = min(int(past[-1]) + 1, len(steps) - 1) if len(past) else 0
@@ -490,10 +490,6 @@ def _shrunk(name: str, series: Series, factor: float, *, rebuilds: bool) -> floa
     spreads, informs = said & _OF_CODES and said & _SPREADS, said & _KL and rebuilds
     if not (spreads or informs) or len(values) <= shared.ROWS_SHORT or values.min() < 0:
         return -FARTHEST
-    level = _level(values)
+    level = last_level(values)
     shrunk = below(level, float(values.max()) / factor)
     return shrunk if spreads else weakest(shrunk, below(level, NO_INFORMATION))
-
-
-def _level(values: Floats) -> float:
-    return median(values[-max(shared.ROWS_SHORT, len(values) // shared.LEVELS) :])

@@ -29,7 +29,7 @@ from stabtree.common.stats import (
 )
 from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, strongest, weakest, whether
 from stabtree.facts.curve import Rise, turn_of
-from stabtree.facts.registry import Absent, Unknown, finite, highest, highest_row, lowest, middle
+from stabtree.facts.registry import Absent, Unknown, finite, highest, highest_row, last_level, lowest, middle
 from stabtree.facts.spike import Spike
 from stabtree.metrics.role import ADVERSARIAL, describe_name
 from stabtree.metrics.table import words
@@ -168,19 +168,18 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
     before, after = (np.log(np.maximum(some, TINY)) for some in neighbours(values))
     first *= math.exp(NOISE_TIMES * scatter(after - before))
     peak = highest_row(loss)
+    # Where the highest level is, more than half of the rows are high: of a long series only these are looked at.
+    high = highest_rows(values, TOP)
+    starts = np.sort(np.clip(high[:, None] - np.arange(rows), 0, len(values) - rows), axis=None)
+    medians = row_medians(windows(values, rows)[starts])
+    level, at = float(medians.max()), int(starts[np.argmax(medians)])
     text = f"the loss begins at {figure(float(values[0]), 4)} and peaks at {figure(float(values[peak]), 4)} at step "
     text += f"{int(steps[peak]):,}"
     where = (int(steps[0]), int(steps[peak]))
     if values[peak] <= factor * first:
-        small = Evidence(
-            f"{text}, {as_factor(float(values[peak]) / first)} its start (limit {factor:g}×)",
-            "loss",
-            where,
-            values[peak] / first,
-            factor,
-        )
-        return Answer(NO, (small,), strength=min(above(_highest_level(values, rows)[0] / first, factor), -TINY))
-    level, at = _highest_level(values, rows)
+        text += f", {as_factor(float(values[peak]) / first)} its start (limit {factor:g}×)"
+        small = Evidence(text, "loss", where, values[peak] / first, factor)
+        return Answer(NO, (small,), strength=min(above(level / first, factor), -TINY))
     text += (
         f"; the median of {rows} rows reaches {against(level / first, factor)}× its start (limit {factor:g}×), from "
     )
@@ -189,16 +188,6 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
     past = int(np.argmax(values > factor * first))
     strength, good = beyond(level / first, factor), int(steps[max(past - 1, 0)])
     return measured(strength, climbed, onset_step=int(steps[past]), last_good_step=good)
-
-
-def _highest_level(values: Floats, rows: int) -> tuple[float, int]:
-    """Return the highest median of `rows` neighbours, and its first row; a lower bound of it in a long series."""
-    # Where it is high, more than half of the rows are: only these are looked at closely.
-    high = highest_rows(values, TOP)
-    starts = np.sort(np.clip(high[:, None] - np.arange(rows), 0, len(values) - rows), axis=None)
-    levels = row_medians(windows(values, rows)[starts])
-    highest = int(np.argmax(levels))
-    return float(levels[highest]), int(starts[highest])
 
 
 @predicate(source="measured: losses of public and of framework runs", min_points=3)
@@ -340,7 +329,8 @@ def settled(
         return Answer("rising", (times,), strength=rise.strength)
     if reward is not None or context.learns_from_rewards:
         return inapplicable("the reward is what shows whether the run still learns, not its loss")
-    judged = _judged(loss if isinstance(batches, Unknown) else batches.fresh(loss), eval_loss)
+    both = {"loss": loss if isinstance(batches, Unknown) else batches.fresh(loss), "eval_loss": eval_loss}
+    judged = {name: one for name, one in both.items() if one is not None and len(finite(one)[1]) > 2}
     if not judged:
         return unknown("the loss has too few rows that were not repeated", "loss")
     late = {name: _late(series) for name, series in judged.items()}
@@ -382,12 +372,6 @@ def _course(late: tuple[Gain, ...], share: float) -> str:
     if any(-gain.share > share and gain.turned.seen >= 0 for gain in late):
         return "worse"
     return "flat" if all(gain.error <= share * gain.whole for gain in late) else "noisy"
-
-
-def _judged(loss: Series, eval_loss: Series | None) -> dict[str, Series]:
-    """Return the series that show learning, each lower the better."""
-    both = {"loss": loss, "eval_loss": eval_loss}
-    return {name: series for name, series in both.items() if series is not None and len(finite(series)[1]) > 2}
 
 
 def _unbounded(loss: Series) -> Evidence | None:
@@ -515,12 +499,15 @@ def discriminator_wins(run: Run, reward: Series | None = None, *, factor: float 
     sample, and its gradient shows the generator no way. Not asked of a loss that goes below 0, nor beside
     a reward, which a discriminator may give.
     """
-    played = {name: series for name, series in {**run.series, **run.others}.items() if _discriminates(name, series)}
-    if run.setting("loss_kind") != ADVERSARIAL or reward is not None or not played:
+    logged, levels = {**run.series, **run.others}, {}
+    for name, series in logged.items() if run.setting("loss_kind") == ADVERSARIAL and reward is None else ():
+        plays = describe_name(name).kind == ADVERSARIAL and AGAINST & set(words(name))
+        if plays and len(finite(series)[1]) and lowest(series) >= 0:
+            levels[name] = last_level(finite(series)[1])
+    if not levels:
         return Answer(NO, (Evidence("no loss of a discriminator is logged"),), strength=-FARTHEST)
-    levels = {name: _last_level(series) for name, series in played.items()}
     name = min(levels, key=lambda key: levels[key])
-    steps, values = finite(played[name])
+    steps, values = finite(logged[name])
     limit, level = math.log(2) / factor, levels[name]
     text = f"{name} ends at a level of {figure(level)} (limit {figure(limit, 2)}); a guess costs 0.69"
     first = lasts_from(values <= limit) or 0
@@ -529,14 +516,3 @@ def discriminator_wins(run: Run, reward: Series | None = None, *, factor: float 
     )
     good = int(steps[first - 1]) if first else None
     return measured(below(level, limit), (found,), onset_step=int(steps[first]), last_good_step=good)
-
-
-def _discriminates(name: str, series: Series) -> bool:
-    values = finite(series)[1]
-    said = describe_name(name)
-    return said.kind == ADVERSARIAL and bool(AGAINST & set(words(name))) and len(values) > 0 and values.min() >= 0
-
-
-def _last_level(series: Series) -> float:
-    _, values = finite(series)
-    return median(values[-max(shared.ROWS_SHORT, len(values) // shared.LEVELS) :])

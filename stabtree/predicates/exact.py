@@ -301,7 +301,7 @@ def loss_collapses(
 
 
 def _falls(values: Floats, settled: int, within: int, low: int) -> tuple[Floats, Floats]:
-    """Return the highest of `low` rows behind each `settled` ones, and how many times less the loss is soon after those.
+    """Return the highest of `low` rows behind each `settled` ones, and how many times less the loss is soon after.
 
     Entry i is about the stretch that begins with row i; the low rows begin `within` rows behind it at the latest.
     Behind the end of the log the first is infinity.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 GUIDE = "axolotl, Training Stability & Debugging"
+Side = tuple[str, "Floats", float]
 
 
 def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
@@ -38,36 +39,22 @@ def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | 
     return None
 
 
-class Side(NamedTuple):
-    """The wrong side of a level.
-
-    Attributes:
-        description: what is bad about a value there.
-        strengths: how far each finite value of the metric is on that side, (n,).
-        level: the level.
-    """
-
-    description: str
-    strengths: Floats
-    level: float
-
-
 def at_least(values: Floats, level: float) -> Side:
-    """Return the side of the values that are too high."""
-    return Side(f"at least {level:g}", _above(values, level), level)
+    """Return what is bad about too high a value, how far each value is on that side, (n,), and the level."""
+    return f"at least {level:g}", _above(values, level), level
 
 
 def at_most(values: Floats, level: float) -> Side:
-    """Return the side of the values that are too low."""
+    """Return the same of too low a value."""
     strengths = -_above(values, level) if level > 0 else np.where(values <= level, FARTHEST, -FARTHEST)
-    return Side(f"at most {level:g}", strengths, level)
+    return f"at most {level:g}", strengths, level
 
 
 def within(values: Floats, level: float) -> Side:
-    """Return the side of the values that are too close to 0."""
+    """Return the same of a value that is too close to 0."""
     if level <= 0:
-        return Side("exactly 0", np.where(values == 0, FARTHEST, -FARTHEST), 0.0)
-    return Side(f"within {level:g} of 0", -_above(np.abs(values), level), level)
+        return "exactly 0", np.where(values == 0, FARTHEST, -FARTHEST), 0.0
+    return f"within {level:g} of 0", -_above(np.abs(values), level), level
 
 
 def _above(values: Floats, level: float) -> Floats:
@@ -84,16 +71,17 @@ def stays(run: Run, metric: str, side: Side, *, share: float, rows: int, steps: 
     at, values = finite(run.series[metric])
     if not len(at):
         return unknown(f"{metric} has no finite rows", metric)
+    description, strengths, level = side
     first = int(np.searchsorted(at, at[-1] - steps, side="right")) - 1
     begin = max(min(first, len(at) - rows), 0)
-    inside = np.sort(side.strengths[begin:])[::-1]
+    inside = np.sort(strengths[begin:])[::-1]
     strength = float(inside[math.ceil(share * len(inside)) - 1])
     long_enough = [above(len(inside), rows)]
     if steps:
         long_enough.append(above(int(at[-1] - at[begin]), steps))
-    bad = side.strengths >= 0
+    bad = strengths >= 0
     count = "all" if bad[begin:].all() else f"{int(bad[begin:].sum()):,}"
-    text = f"{metric} is {side.description} in {count} of its last {len(inside):,} rows"
+    text = f"{metric} is {description} in {count} of its last {len(inside):,} rows"
     seen = float(np.mean(bad[begin:]))
     if strength < 0:
         text += f" (limit {share:.0%}); median {figure(median(values[begin:]))}"
@@ -101,7 +89,7 @@ def stays(run: Run, metric: str, side: Side, *, share: float, rows: int, steps: 
     suffix = np.cumsum(bad[::-1])[::-1] / np.arange(len(bad), 0, -1)
     onset = int(np.argmax(bad & (suffix >= share)))
     text += f", since step {int(at[onset]):,}; median {figure(median(values[onset:]))}"
-    text += f" (limit {side.level:g})" if side.level else ""
+    text += f" (limit {level:g})" if level else ""
     if min(long_enough) < 0:
         text += f"; it takes {rows} rows{f' over {steps} steps' if steps else ''} to be sure"
     found = (Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share),)
@@ -159,7 +147,7 @@ def stood_above(
     if not len(values):
         return unknown(f"{metric} has no finite rows", metric)
     size = min(rows, len(values))
-    strengths = at_least(values, level).strengths
+    strengths = at_least(values, level)[1]
     # How far the row with which the share is reached is above the level, of each stretch.
     reached = np.sort(windows(strengths, size), axis=-1)[:, -math.ceil(share * size)]
     index, bad = int(np.argmax(reached)), strengths >= 0
@@ -331,36 +319,6 @@ def _cap(run: Run, longest: Series | None) -> float | None:
     return top if top > 0 and int((values == top).sum()) >= shared.ROWS_SHORT else None
 
 
-class Grown(NamedTuple):
-    """How a metric grew up to some row, by medians of a twentieth of its rows.
-
-    Attributes:
-        begin: its level in the first rows.
-        level: its level there.
-        row: that row.
-        calm_row: the last row before it that is at or below the beginning.
-    """
-
-    begin: float
-    level: float
-    row: int
-    calm_row: int
-
-
-class Beside(NamedTuple):
-    """What a reward did while a metric grew.
-
-    Attributes:
-        text: that in words.
-        rose: whether it gained more than half of its range meanwhile.
-        scale: by how much its size has grown since the beginning, 1 at least.
-    """
-
-    text: str
-    rose: bool
-    scale: float
-
-
 @predicate(source="stable-baselines3, RL tips; public RL logs")
 def outgrows(
     run: Run, context: Context, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str
@@ -397,20 +355,21 @@ def _outgrows(run: Run, series: Series | None, metric: str, factor: float, besid
     grown = _growth(values, at_end=at_end)
     if grown is None:
         return unknown(f"{metric} has too few finite rows above 0", metric)
-    since, until = int(at[grown.calm_row]), int(at[grown.row])
-    reward = _beside(run, beside, since, until)
-    limit = factor * shared.FACTOR_LARGE if reward.rose else factor
-    times = grown.level / grown.begin / reward.scale**2
+    begin, level, row, calm = grown
+    since, until = int(at[calm]), int(at[row])
+    meanwhile, rose, scale = _beside(run, beside, since, until)
+    limit = factor * shared.FACTOR_LARGE if rose else factor
+    times = level / begin / scale**2
     metric = series.metric
-    text = f"{metric} goes from {figure(grown.begin)} to {figure(grown.level)} by step {until:,}, "
-    text += f"{as_factor(grown.level / grown.begin)} (limit {as_factor(limit * reward.scale**2)}); {reward.text}"
-    brief = f"its loss went from {figure(grown.begin)} to {figure(grown.level)}"
+    text = f"{metric} goes from {figure(begin)} to {figure(level)} by step {until:,}, "
+    text += f"{as_factor(level / begin)} (limit {as_factor(limit * scale**2)}); {meanwhile}"
+    brief = f"its loss went from {figure(begin)} to {figure(level)}"
     found = Evidence(text, metric, (since, until), min(times, 1e300), limit, brief=brief)
-    past = grown.calm_row + int(np.argmax(values[grown.calm_row :] > factor * grown.begin))
+    past = calm + int(np.argmax(values[calm:] > factor * begin))
     return measured(
         above(math.log10(max(times, 1.0)), math.log10(limit)),
         (found,),
-        onset_step=risen_by_factors(at, values, grown.begin, grown.level, int(at[past])),
+        onset_step=risen_by_factors(at, values, begin, level, int(at[past])),
         last_good_step=since,
     )
 
@@ -425,8 +384,11 @@ def value_loss_of(run: Run, context: Context) -> Series | None:
     return next((one for name, one in run.others.items() if describe_name(name).kind == VALUE), None)
 
 
-def _growth(values: Floats, *, at_end: bool) -> Grown | None:
-    """Return how values grew up to their end or to their highest level; None where they don't begin above 0."""
+def _growth(values: Floats, *, at_end: bool) -> tuple[float, float, int, int] | None:
+    """Return how values grew up to their end or to their highest level; None where they don't begin above 0.
+
+    The level of the first rows, that at the end, its row, and the last row before at or below the first level.
+    """
     size = min(max(shared.ROWS_SHORT, len(values) // shared.LEVELS), len(values) // 2)
     if size < 1:
         return None
@@ -437,23 +399,24 @@ def _growth(values: Floats, *, at_end: bool) -> Grown | None:
     top = len(levels) - 1 if at_end else int(np.argmax(levels))
     row = top + size - 1
     calm = np.flatnonzero(values[: row + 1] <= begin)
-    return Grown(begin, float(levels[top]), row, int(calm[-1]))
+    return begin, float(levels[top]), row, int(calm[-1])
 
 
-def _beside(run: Run, metric: str, since: int, until: int) -> Beside:
-    """Return what a reward did from one step to another; where it is not logged, it may have risen."""
+def _beside(run: Run, metric: str, since: int, until: int) -> tuple[str, bool, float]:
+    """Return what a reward did from one step to another, whether it gained, and how many times larger it is then.
+
+    It gained where that is more than half of its range; where it is not logged, it may have.
+    """
     if run.get(metric) is None:
-        return Beside(f"{metric} is not logged", rose=True, scale=1.0)
+        return f"{metric} is not logged", True, 1.0
     at, values = finite(run.series[metric])
     size = min(max(shared.ROWS_SHORT, len(values) // shared.LEVELS), len(values) // 2)
     if size < 1:
-        return Beside(f"{metric} has too few rows", rose=True, scale=1.0)
+        return f"{metric} has too few rows", True, 1.0
     rows = [max(int(np.searchsorted(at, step, side="right")), size) for step in (since, until)]
     before, after = (median(values[row - size : row]) for row in rows)
     low, high = quantiles(values, shared.SHARE_SOME, 1 - shared.SHARE_SOME)
     rose = after - before > shared.SHARE_HALF * (high - low)
     first = abs(median(values[:size]))
     scale = max(abs(after) / first, 1.0) if rose and first > 0 else 1.0
-    return Beside(
-        f"{metric} goes from {figure(before)} to {figure(after)} meanwhile", rose=rose, scale=min(scale, 1e50)
-    )
+    return f"{metric} goes from {figure(before)} to {figure(after)} meanwhile", rose, min(scale, 1e50)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from stabtree.context.conditions import Conditions
     from stabtree.context.model import Known
     from stabtree.facts.movers import Break
-    from stabtree.run import Gap, Run, Series
+    from stabtree.run import Run, Series
 
 
 def name_of(value: float) -> str:
@@ -52,7 +51,7 @@ def nonfinite_loss(
     Without `forgiving`, the document's own rule, any such value is a yes.
     """
     if isinstance(loss_break, Absent):
-        if forgiving and _gaps(run):
+        if forgiving and any(gap.metric == "loss" for gap in run.gaps):
             return _missing(run, loss, grad_norm)
         return Answer(NO, loss_break.evidence, strength=loss_break.strength)
     rows, came_back = loss_break.rows, forgiving and loss_break.healed
@@ -85,13 +84,9 @@ def nonfinite_loss(
     )
 
 
-def _gaps(run: Run) -> list[Gap]:
-    """Return where the loss is missing while other series go on, a gap at the end first."""
-    return sorted((gap for gap in run.gaps if gap.metric == "loss"), key=lambda gap: not gap.at_end)
-
-
 def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
-    gap, last = _gaps(run)[0], int(loss.steps[-1])
+    gaps = [gap for gap in run.gaps if gap.metric == "loss"]
+    gap, last = next((gap for gap in gaps if gap.at_end), gaps[0]), int(loss.steps[-1])
     if gap.at_end and gap.rows == 1 and gap.last_step >= run.planned_step and _sound_at(grad_norm, gap.last_step):
         text = f"loss is missing in the last row only, of step {gap.last_step:,}, the last one that was planned"
         return Answer(NO, (Evidence(text, "loss", (gap.first_step,), 1.0, 1.0),))
@@ -116,11 +111,12 @@ def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> A
     Not where its grad_norm is not finite, nor where the losses before it came with one and it is missing as well, at a
     step that was due.
     """
-    gaps = _gaps(run)
-    if not gaps or not gaps[0].at_end or gaps[0].rows > 1:
+    gaps = [gap for gap in run.gaps if gap.metric == "loss"]
+    last = next((gap for gap in gaps if gap.at_end), None)
+    if last is None or last.rows > 1:
         text = f"loss is missing in {sum(gap.rows for gap in gaps):,} rows"
         return Answer(NO, (Evidence(text, "loss", (), float(sum(gap.rows for gap in gaps)), 1.0),))
-    step = gaps[0].last_step
+    step = last.last_step
     if not _sound_at(grad_norm, step):
         return Answer(NO, (Evidence(f"grad_norm of step {step:,} is not finite", "grad_norm", (step,)),))
     due = step - loss.steps[-1] == loss.steps[-1] - loss.steps[-2]
@@ -492,33 +488,6 @@ LOSSES = frozenset((Role.LOSS, Role.PART, Role.VALUE, Role.POLICY))
 NAMED = 3  # no limit
 
 
-class Finiteness(StrEnum):
-    """What becomes of a series that is not finite in some of its rows."""
-
-    FINITE = "finite"
-    UNDEFINED = "undefined"  # before its first value, or throughout
-    RETURNS = "returns"
-    LOST = "lost"
-
-
-def finiteness(series: Series) -> Finiteness:
-    """Return what becomes of a series.
-
-    It is lost where it is not finite from some row to its end, for longer than ever before: a rate without a case in
-    some of the rows is undefined there, and may be so in the last one.
-    """
-    if not len(broken_rows(series)):
-        return Finiteness.FINITE
-    spans = stretches(~np.isfinite(series.values))
-    begin, end = spans[-1]
-    if begin == 0:
-        return Finiteness.UNDEFINED
-    longest = max((end - begin for begin, end in spans[:-1]), default=0)
-    if end == len(series) and end - begin > longest:
-        return Finiteness.LOST
-    return Finiteness.RETURNS
-
-
 @predicate(
     source="stabtree",
     labels=(YES, MEASURED, PASSING, NO),
@@ -547,13 +516,20 @@ def series_breaks(run: Run) -> Answer:
 
 
 def broken_as(name: str, series: Series) -> str:
-    """Return how a series breaks, as one of the verdicts of `series_breaks`: no where it need not be defined there."""
-    course, role = finiteness(series), describe_name(name).role
-    if name in ASKED or course in (Finiteness.FINITE, Finiteness.UNDEFINED):
+    """Return how a series breaks, as one of the verdicts of `series_breaks`: no where it need not be defined there.
+
+    It is lost where it is not finite from some row to its end, for longer than ever before: a rate without a case in
+    some of the rows is undefined there, and may be so in the last one.
+    """
+    if name in ASKED or not len(broken_rows(series)):
         return NO
-    if course is Finiteness.RETURNS:
-        return PASSING if role in LOSSES else NO
-    return YES if role in COMPUTED else MEASURED
+    spans, role = stretches(~np.isfinite(series.values)), describe_name(name).role
+    begin, end = spans[-1]
+    if begin == 0:
+        return NO  # it was not defined yet
+    if end == len(series) and end - begin > max((end - begin for begin, end in spans[:-1]), default=0):
+        return YES if role in COMPUTED else MEASURED
+    return PASSING if role in LOSSES else NO
 
 
 def _found(verdict: str, broken: list[Series]) -> Answer:

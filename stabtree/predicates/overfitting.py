@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
@@ -56,20 +56,23 @@ def overfits(
     if turn is None:
         return unknown("eval_loss has fewer than 3 finite values", "eval_loss")
     trained = None if loss is None else _trained(loss, turn.step)
-    scale = turn.level
-    if turn.level <= 0:
-        scale = max(abs(turn.level), trained.fall if trained else 0.0)
+    began, before, last = trained or (0.0, 0.0, 0.0)
+    scale = turn.level if turn.level > 0 else max(abs(turn.level), began - last)
     gained = max(0.0, float(finite(eval_loss)[1][0]) - turn.level)
-    lasting = weakest(above(turn.after, LASTING), above(turn.worse, _scatter(eval_loss)))
+    lasting = weakest(above(turn.after, LASTING), above(turn.worse, NOISE_TIMES * change_noise(finite(eval_loss)[1])))
     lost = weakest(above(turn.bound, undone * scale), above(turn.bound, gained), lasting)
     risen = strongest(weakest(above(turn.bound, rise * scale), lasting), lost)
     share = _share(turn.bound, scale)
     evidence = [_moved("eval_loss", eval_loss, turn, share, rise)]
     strength = risen
     if trained:
-        strength = weakest(risen, _memorises(turn, trained))
-        text = f"the training loss goes from {figure(trained.before, 4)} to {figure(trained.last, 4)} meanwhile"
-        evidence.append(Evidence(text, "loss", (turn.step, int(eval_loss.steps[-1])), trained.last, trained.before))
+        # It goes on learning, or has learned, what the held-out data do not show.
+        fell = above(before - last, shared.SHARE_SOME * abs(before))
+        apart = below(last, shared.SHARE_HALF * (turn.level + turn.worse))
+        rose = below(last - before, shared.SHARE_HALF * turn.worse)
+        strength = weakest(risen, strongest(fell, apart), rose, whether(began > last))
+        text = f"the training loss goes from {figure(before, 4)} to {figure(last, 4)} meanwhile"
+        evidence.append(Evidence(text, "loss", (turn.step, int(eval_loss.steps[-1])), last, before))
     verdict = YES
     if strength < 0 <= lost:
         strength, verdict = lost, WORSE
@@ -104,21 +107,8 @@ def _moved(name: str, series: Series, turn: TurningPoint, share: float, limit: f
     return Evidence(text, series.metric, (turn.step, int(series.steps[-1])), share, limit, brief)
 
 
-class _Trained(NamedTuple):
-    """Levels of the training loss: at the start, where the eval loss is best, and at the end."""
-
-    began: float
-    before: float
-    last: float
-
-    @property
-    def fall(self) -> float:
-        """How far it has fallen in all."""
-        return self.began - self.last
-
-
-def _trained(loss: Series, step: int) -> _Trained | None:
-    """Return the levels of the training loss, at a step among others; None where it was not logged around that."""
+def _trained(loss: Series, step: int) -> tuple[float, float, float] | None:
+    """Return the levels of the training loss at the start, at a step and at the end; None if not logged around it."""
     steps, values = finite(loss)
     away = np.abs(steps - step)
     if not len(values) or away.min() > max(1, (int(steps[-1]) - int(steps[0])) // shared.ROWS_SHORT):
@@ -127,15 +117,7 @@ def _trained(loss: Series, step: int) -> _Trained | None:
     if near.sum() < shared.ROWS_SHORT:
         near = np.argsort(away, kind="stable")[: shared.ROWS_SHORT]
     profile = profile_of(loss)
-    return _Trained(profile.first, median(values[near]), profile.last)
-
-
-def _memorises(turn: TurningPoint, loss: _Trained) -> float:
-    """Return how clearly the training loss goes on learning, or has learned, what the held-out data do not show."""
-    fell = above(loss.before - loss.last, shared.SHARE_SOME * abs(loss.before))
-    apart = below(loss.last, shared.SHARE_HALF * (turn.level + turn.worse))
-    rose = below(loss.last - loss.before, shared.SHARE_HALF * turn.worse)
-    return weakest(strongest(fell, apart), rose, whether(loss.fall > 0))
+    return profile.first, median(values[near]), profile.last
 
 
 def _still_rises(quality: Series, step: int) -> Evidence | None:
@@ -186,7 +168,12 @@ def quality_falls(
     their quality is next to 0, and the loss is that of a guess. `some-zero`: the same of one whose name does not say on
     which data.
     """
-    quality = _measure(run) if eval_quality is None else eval_quality
+    names = {name: describe_name(name) for name in run.others} if eval_quality is None else {}
+    # Of measures under unknown names those on held-out data come first, and none is of training.
+    fitting = [name for name, about in names.items() if about.role is Role.QUALITY and about.better]
+    fitting = [name for name in fitting if not TRAIN & set(words(name))]
+    fitting.sort(key=lambda name: (not names[name].held_out, names[name].order))
+    quality = run.others[fitting[0]] if fitting else eval_quality
     if quality is None:
         return inapplicable("no quality on held-out data is logged")
     if context.task.value == PREFERENCE and "token" in words(_name(quality)):
@@ -230,11 +217,6 @@ def _untaught(run: Run, context: Context, loss: Series | None) -> Evidence | Non
     return None
 
 
-def _scatter(series: Series) -> float:
-    """Return how far single rows of a series may lie apart by chance."""
-    return NOISE_TIMES * change_noise(finite(series)[1])
-
-
 def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) -> float:
     """Return how clearly a quality had more than a guess, and rose to that or fell from it, by more than rows scatter.
 
@@ -243,22 +225,14 @@ def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) ->
         turn: its turning point.
         floor: what a guess gets; None where lower is better.
     """
-    values, scatter = finite(quality)[1], _scatter(quality)
+    values = finite(quality)[1]
+    scatter = NOISE_TIMES * change_noise(values)
     gained = abs(turn.level - median(values[: shared.ROWS_SHORT]))
     moved = strongest(above(gained, scatter), above(turn.worse, scatter))
     if floor is None:
         return moved
     # A correlation that was as far below 0 as above it was never there.
     return weakest(moved, above(turn.level - floor, max(scatter, -float(values.min()))))
-
-
-def _measure(run: Run) -> Series | None:
-    """Return a measure of quality under an unknown name: one on held-out data, else one that is not of training."""
-    names = {name: describe_name(name) for name in run.others}
-    fitting = [name for name, found in names.items() if found.role is Role.QUALITY and found.better]
-    fitting = [name for name in fitting if not TRAIN & set(words(name))]
-    fitting.sort(key=lambda name: (not names[name].held_out, names[name].order))
-    return run.others[fitting[0]] if fitting else None
 
 
 def _zero(quality: Series, verdict: str) -> Answer | None:

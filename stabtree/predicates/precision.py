@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
@@ -70,16 +70,8 @@ def _logged_overflow(grad_norm: Series) -> Answer:
     return Answer(YES, (found,), onset_step=step, last_good_step=good, strength=FARTHEST)
 
 
-class Overflows(NamedTuple):
-    """Steps of the second half of the run without a finite gradient: how many, in a row, in a row at the very end."""
-
-    total: int
-    in_row: int
-    at_end: int
-
-
-def late_overflows(loss: Series | None, grad_norm: Series | None) -> Overflows:
-    """Count the overflows of the second half: steps whose loss or grad_norm is not finite."""
+def late_overflows(loss: Series | None, grad_norm: Series | None) -> tuple[int, int, int]:
+    """Count the steps of the second half whose loss or grad_norm is not finite: all, in a row, in a row at the end."""
     bad: set[int] = set()
     steps = np.zeros(0, dtype=np.int64)
     for series in (loss, grad_norm):
@@ -87,10 +79,10 @@ def late_overflows(loss: Series | None, grad_norm: Series | None) -> Overflows:
             bad |= set(series.steps[broken_rows(series)].tolist())
             steps = series.steps if not len(steps) or steps is series.steps else np.union1d(steps, series.steps)
     if not bad:
-        return Overflows(0, 0, 0)
+        return 0, 0, 0
     late = steps[len(steps) // 2 :]
     flags = np.isin(late, np.fromiter(bad, dtype=np.int64, count=len(bad)))
-    return Overflows(int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(flags))
+    return int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(flags)
 
 
 @predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "isolated", "transient"))
@@ -118,11 +110,11 @@ def overflow_fingerprint(
     if isinstance(loss_break, Absent) or loss_break.healed:
         bad = len(broken_rows(grad_norm)) if grad_norm is not None else 0
         text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
-        late = late_overflows(loss, grad_norm)
-        few = late.in_row <= max_in_row and late.total <= max(shared.ROWS_SHORT, shared.SHARE_SOME * len(loss) / 2)
+        total, in_row, _ = late_overflows(loss, grad_norm)
+        few = in_row <= max_in_row and total <= max(shared.ROWS_SHORT, shared.SHARE_SOME * len(loss) / 2)
         if run.setting("dtype") in ("fp16", None) and bad and few and isinstance(loss_break, Absent):
-            text += f", in the second half of the run at {late.total:,}, at most {late.in_row:,} in a row"
-            return Answer("isolated", (Evidence(text, "grad_norm", (), float(late.in_row), float(max_in_row)),))
+            text += f", in the second half of the run at {total:,}, at most {in_row:,} in a row"
+            return Answer("isolated", (Evidence(text, "grad_norm", (), float(in_row), float(max_in_row)),))
         return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
     broke = loss_break.step
     dtype = run.setting("dtype")
@@ -132,16 +124,14 @@ def overflow_fingerprint(
         )
         return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
     storm = _storm(grad_norm, loss_break) if grad_norm is not None and not _unordered(loss, grad_norm, broke) else None
-    signals = seen(
-        storm.signal if storm else None,
-        _scale_signal(loss_scale, storm, loss_break) if not isinstance(scale, Unknown) and loss_scale else None,
-    )
+    first, onset, good, signal = storm or (None, broke, None, None)
+    scaled = None if isinstance(scale, Unknown) else loss_scale
+    signals = seen(signal, _scale_signal(scaled, first, loss_break) if scaled else None)
     score = sum(int(signal.observed or 0) for signal in signals)
     if score == 0:
         return _undecided(loss, grad_norm, broke, contradict=bool(signals))
-    onset = storm.onset if storm else broke
     verdict = "fp16_overflow" if score > 0 else "fp32_nan"
-    return Answer(verdict, signals, onset_step=onset, last_good_step=storm.good if storm else None)
+    return Answer(verdict, signals, onset_step=onset, last_good_step=good)
 
 
 def _undecided(loss: Series, grad_norm: Series | None, broke: int, *, contradict: bool) -> Answer:
@@ -153,19 +143,6 @@ def _undecided(loss: Series, grad_norm: Series | None, broke: int, *, contradict
     return unknown(f"{text}{interval(loss.steps):.0f} steps: which was first is not seen", "loss_scale")
 
 
-class Storm(NamedTuple):
-    """The overflows that end in the loss's break.
-
-    `first` is the first of them, `recovered_rows` or fewer apart from the next; `onset` the start of their unbroken
-    end; `good` the last step before `first`, so that no checkpoint from between them is advised.
-    """
-
-    first: int
-    onset: int
-    good: int | None
-    signal: Evidence
-
-
 def _unordered(loss: Series, grad_norm: Series, broke: int) -> bool:
     """Return whether grad_norm breaks in the same row as the loss, and a row is several steps: no order is visible."""
     bad = ~np.isfinite(grad_norm.values)
@@ -173,7 +150,11 @@ def _unordered(loss: Series, grad_norm: Series, broke: int) -> bool:
     return interval(loss.steps) > 1 and bool(here.any()) and not bad[grad_norm.steps < broke].any()
 
 
-def _storm(grad_norm: Series, loss_break: Break) -> Storm:
+def _storm(grad_norm: Series, loss_break: Break) -> tuple[int, int, int | None, Evidence]:
+    """Return the overflows that end in the loss's break: the first, the start of their unbroken end, the step before.
+
+    They are `recovered_rows` or fewer apart, and no checkpoint from between them is advised.
+    """
     broke, recovered_rows = loss_break.step, loss_break.recovered_rows
     inside = grad_norm.steps < broke
     steps, bad = grad_norm.steps[inside], ~np.isfinite(grad_norm.values[inside])
@@ -181,21 +162,21 @@ def _storm(grad_norm: Series, loss_break: Break) -> Storm:
     if not len(rows) or len(bad) - 1 - int(rows[-1]) > recovered_rows:
         text = f"the loss broke first, at step {broke:,}, with no overflow in the rows before (as in fp32)"
         good = int(steps[-1]) if len(steps) else None
-        return Storm(broke, broke, good, Evidence(text, "loss", (broke,), -1.0, 0.0))
+        return broke, broke, good, Evidence(text, "loss", (broke,), -1.0, 0.0)
     first = storm_start(rows, recovered_rows)
     onset = len(bad) - true_at_end(bad)
     text = f"grad_norm broke at step {int(steps[first]):,}, the loss at {broke:,} (fp16 overflow)"
     signal = Evidence(text, "grad_norm", (int(steps[first]), broke), 1.0, 0.0)
     start = int(steps[onset]) if onset < len(steps) else broke
-    return Storm(int(steps[first]), start, int(steps[first - 1]) if first else None, signal)
+    return int(steps[first]), start, int(steps[first - 1]) if first else None, signal
 
 
-def _scale_signal(loss_scale: Series, storm: Storm | None, loss_break: Break) -> Evidence:
+def _scale_signal(loss_scale: Series, storm: int | None, loss_break: Break) -> Evidence:
     """Return whether the scale was halved on the way into the break: in the storm, or in the rows before."""
     broke = loss_break.step
     steps, values = finite(loss_scale)
     rows = np.flatnonzero(steps <= broke)[-loss_break.recovered_rows :]
-    start = min(int(rows[0]) if len(rows) else 0, int(np.searchsorted(steps, storm.first)) if storm else len(steps))
+    start = min(int(rows[0]) if len(rows) else 0, rows_before(steps, storm) if storm is not None else len(steps))
     before = values[max(start - 1, 0) :][steps[max(start - 1, 0) :] <= broke]
     halved = int((before[1:] < FELL * before[:-1]).sum())
     change = f"was halved {halved} times (fp16 overflow)" if halved else "was not halved (as in fp32)"
@@ -262,20 +243,20 @@ def loss_scale_history(
     if isinstance(scale, Unknown):
         once = _lowered_once(loss, loss_scale, grad_norm) if forgiving else None
         return once or unknown(scale.reason, *scale.missing)
-    late = late_overflows(loss, grad_norm)
-    evidence = _history_evidence(scale, late, collapse_below, max_in_row)
+    total, in_row, at_end = late_overflows(loss, grad_norm)
+    evidence = _history_evidence(scale, (total, in_row), collapse_below, max_in_row)
     fallen = scale.last if forgiving else scale.lowest
     sound = not isinstance(loss_break, Break) or loss_break.ends_finite
     halved = scale.drops > net_halvings and scale.last <= scale.highest / 2 ** (net_halvings + 1)
-    floored = sound and halved and late.at_end >= ROWS_SHORT
+    floored = sound and halved and at_end >= ROWS_SHORT
     if (fallen < collapse_below and scale.drops) or (forgiving and floored):
         before = loss_scale.steps[: rows_before(loss_scale.steps, scale.fall_step)]
         good = int(before[-1]) if len(before) else None
         strength = above(collapse_below, fallen) if fallen < collapse_below else 0.0
         return Answer("collapsed", evidence, onset_step=scale.fall_step, last_good_step=good, strength=strength)
     if not scale.drops and not scale.rises:
-        return Answer("backoff" if sound and forgiving and not late.total else "constant", evidence)
-    healthy = sound and late.in_row <= max_in_row and scale.net_halvings <= net_halvings
+        return Answer("backoff" if sound and forgiving and not total else "constant", evidence)
+    healthy = sound and in_row <= max_in_row and scale.net_halvings <= net_halvings
     return Answer("backoff" if healthy else "dynamic", evidence)
 
 
@@ -292,9 +273,9 @@ def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | N
 
 
 def _history_evidence(
-    history: ScaleHistory, late: Overflows, collapse_below: float, max_in_row: int
+    history: ScaleHistory, late: tuple[int, int], collapse_below: float, max_in_row: int
 ) -> tuple[Evidence, ...]:
-    text = f"second half of the run: {late.total:,} steps overflow, at most {late.in_row:,} in a row"
+    text = f"second half of the run: {late[0]:,} steps overflow, at most {late[1]:,} in a row"
     if not history.drops and not history.rises:
         still = f"loss scale is {figure(history.first, 6)} throughout"
         moves = Evidence(still, "loss_scale", (), history.first)
@@ -306,7 +287,7 @@ def _history_evidence(
         moves = Evidence(history_text, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
         spent = history.last < SMALLEST and not history.net_halvings
         text += "; the scale is 0 by then" if spent else f"; {history.net_halvings:.0f} halvings on balance"
-    return moves, Evidence(text, "grad_norm", (), float(late.in_row), float(max_in_row))
+    return moves, Evidence(text, "grad_norm", (), float(late[1]), float(max_in_row))
 
 
 @predicate(source="apex#318; torch.amp.GradScaler", labels=(LIKELY, POSSIBLE, NO))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cache
+from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer
 from stabtree.common.errors import StabtreeError
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
@@ -24,7 +24,6 @@ from stabtree.common.text import counting, docstring
 from stabtree.facts import FACTS
 from stabtree.facts.registry import (
     UNGROUPED,
-    Absent,
     Count,
     Groups,
     Need,
@@ -89,8 +88,13 @@ class Predicate(Struct, frozen=True):
             ValueError: where the predicate breaks its own contract (a bug of ours).
         """
         arguments, refused = gather(facts, self.needs, self.min_points)
+        if isinstance(refused, Unknown):
+            return as_logged(Answer(UNKNOWN, reason=refused.reason, missing=refused.missing), facts.run, facts.unit)
         if refused:
-            return as_logged(self._refusal(refused), facts.run, facts.unit)
+            answer = Answer(self.absent, refused.evidence, strength=refused.strength)
+            if self.absent == UNKNOWN:
+                answer = Answer(UNKNOWN, reason=refused.evidence[0].text)
+            return as_logged(answer, facts.run, facts.unit)
         with any_floats(facts.run):
             answer = self.func(*arguments, **complete(self.name, self.params, params, facts.run.step_size))
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
@@ -112,40 +116,33 @@ class Predicate(Struct, frozen=True):
 
         return facts.faults.attempt(kind, id_, lambda: self.ask(facts, params), failed, self.package)
 
-    def _refusal(self, refused: Absent | Unknown) -> Answer:
-        if isinstance(refused, Unknown):
-            return Answer(UNKNOWN, reason=refused.reason, missing=refused.missing)
-        if self.absent == UNKNOWN:
-            return Answer(UNKNOWN, reason=refused.evidence[0].text)
-        return Answer(self.absent, refused.evidence, strength=refused.strength)
-
 
 # A value that was cut for the reckoning, or what was reckoned from it.
 _CUT = re.compile(r"(?<![\d.])-?1e100([σ×]?)")
 
 
+def _uncut(value: str, cut: re.Match[str]) -> str:
+    return f"{cut[0]} or more" if cut[1] or not value else value
+
+
 def as_logged(answer: Answer, run: Run, unit: str) -> Answer:
     """Return the answer in the log's own terms: rows where it counts rows, and values as they were before clipping."""
-    evidence = tuple([_as_logged(item, run, unit) for item in answer.evidence])
-    reason = counting(answer.reason, unit)
+    evidence, reason = [], counting(answer.reason, unit)
+    for given in answer.evidence:
+        item = given if unit == "step" else replace(given, brief=counting(given.brief, unit))
+        text, observed = counting(item.text, unit), item.observed
+        if "1e100" in text:
+            series = run.get(item.metric)
+            sizes = np.abs(series.values) if series else np.zeros(0)
+            beyond = np.unique(series.values[(sizes > LARGEST) & (sizes < math.inf)]) if series else sizes
+            value = f"{figure(float(beyond[0]), 4)}" if len(beyond) == 1 else ""
+            text = _CUT.sub(partial(_uncut, value), text)
+            if value and observed and abs(observed) == LARGEST:
+                observed = float(beyond[0])
+        evidence.append(item if text is item.text else replace(item, text=text, observed=observed))
     if reason == answer.reason and all(map(is_, evidence, answer.evidence)):
         return answer
-    return replace(answer, evidence=evidence, reason=reason)
-
-
-def _as_logged(item: Evidence, run: Run, unit: str) -> Evidence:
-    item = item if unit == "step" else replace(item, brief=counting(item.brief, unit))
-    text, observed = counting(item.text, unit), item.observed
-    if "1e100" not in text:
-        return item if text is item.text else replace(item, text=text)
-    series = run.get(item.metric)
-    values = np.abs(series.values) if series else np.zeros(0)
-    beyond = np.unique(series.values[(values > LARGEST) & (values < math.inf)]) if series else values
-    if len(beyond) != 1:
-        return replace(item, text=_CUT.sub(r"\g<0> or more", text))
-    value = float(beyond[0])
-    text = _CUT.sub(lambda found: f"{found[0]} or more" if found[1] else f"{figure(value, 4)}", text)
-    return replace(item, text=text, observed=value if observed and abs(observed) == LARGEST else observed)
+    return replace(answer, evidence=tuple(evidence), reason=reason)
 
 
 def predicate(

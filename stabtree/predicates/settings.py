@@ -38,7 +38,7 @@ def format_value(value: object) -> str:
 
 def describe(run: Run, *keys: str) -> str:
     """Describe the settings with their values and sources: `lr = 0.003 (config.yaml:12, optimizer.lr)`."""
-    known = [(key, run.config[key]) for key in keys if key in run.config]
+    known = [(key, run.config[key]) for key in dict.fromkeys(keys) if key in run.config]
     return ", ".join(f"{key} = {format_value(item.value)} ({item.source})" for key, item in known)
 
 
@@ -89,13 +89,8 @@ def decided(
     else:
         verdict = NO
     text = "; ".join(filter(None, (describe(run, *keys), bar)))
-    return Answer(verdict, (Evidence(text, "", (), _fit(observed), _fit(limit)),))
-
-
-def _fit(value: float | None) -> float | None:
-    if value is None:
-        return None
-    return max(-LARGEST, min(LARGEST, value))
+    observed, limit = (None if x is None else max(-LARGEST, min(LARGEST, x)) for x in (observed, limit))
+    return Answer(verdict, (Evidence(text, "", (), observed, limit),))
 
 
 def not_given(run: Run, *keys: str) -> Answer:
@@ -148,7 +143,7 @@ def setting_says(run: Run, *, key: str, values: str, where: str = "", being: str
         return refused or not_given(run, key)
     value, known = number(run, key), word(run, key)
     found = any(_same(value, wanted) or fnmatchcase(known, wanted) for wanted in values.lower().split())
-    return decided(run, _keys(key, where), "" if found else f"looked for: {values}", found=found, observed=value)
+    return decided(run, (key, where), "" if found else f"looked for: {values}", found=found, observed=value)
 
 
 def _same(value: float | None, wanted: str) -> bool:
@@ -190,7 +185,7 @@ def setting_outside(
         found = OUTSIDE
     else:
         found = NO
-    return decided(run, _keys(key, where), bar, found=found, observed=value, limit=limit)
+    return decided(run, (key, where), bar, found=found, observed=value, limit=limit)
 
 
 @predicate(source="the documents that a tree names", rule="{key} holds {pattern}")
@@ -203,7 +198,7 @@ def setting_matches(run: Run, *, key: str, pattern: Pattern, where: str = "", be
     if refused or key not in run.config:
         return refused or not_given(run, key)
     found = re.search(pattern, word(run, key), re.IGNORECASE) is not None
-    return decided(run, _keys(key, where), "" if found else f"looked for: {pattern}", found=found)
+    return decided(run, (key, where), "" if found else f"looked for: {pattern}", found=found)
 
 
 @predicate(source="the documents that a tree names", rule="{key} is more than {other}, by a twentieth")
@@ -236,18 +231,12 @@ def setting_misspelled(run: Run, *, key: str, values: str, where: str = "", bein
     words = {part for value in known_values for part in (value, *value.split("_"))}
     same = words.issuperset(known.split("_")) or _joined(known) in map(_joined, known_values)
     found = bool(close) and not same
-    return decided(run, _keys(key, where), f"did you mean {close[0]}?" if found else "", found=found)
+    return decided(run, (key, where), f"did you mean {close[0]}?" if found else "", found=found)
 
 
 def _joined(name: str) -> str:
     """Return a name without what separates its words."""
     return re.sub(r"[\s_-]+", "", name)
-
-
-def _keys(key: str, where: str) -> tuple[str, ...]:
-    if where and where != key:
-        return (key, where)
-    return (key,)
 
 
 LORA, FULL, TUNED, PREFERENCE, REINFORCED, PRETRAINED = "lora", "full", "finetune", "preference", "rl", "pretrain"

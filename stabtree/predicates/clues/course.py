@@ -26,8 +26,10 @@ from stabtree.facts.registry import finite, lowest
 from stabtree.predicates.clues.rates import rate_above_usual
 from stabtree.predicates.clues.registry import Seen, clue
 from stabtree.predicates.drift import all_skipped, beyond_resolution
+from stabtree.predicates.metric import ends_of
 from stabtree.predicates.overfitting import cost_of_an_error as nats_per_error
 from stabtree.predicates.overfitting import said, speed_up, wrong_share
+from stabtree.predicates.settings import number
 from stabtree.predicates.traces import clipped_throughout, largest_leap, rate_runs_out
 from stabtree.profile import scatter_of
 
@@ -68,18 +70,6 @@ def eval_course(_moment: Moment, eval_loss: Series) -> Seen | None:
     )
 
 
-@clue
-def best_loss(_moment: Moment, loss: Series) -> Seen | None:
-    """Return where the loss is lowest."""
-    steps, values = finite(loss)
-    if not len(values):
-        return None
-    best = int(np.argmin(values))
-    step = int(steps[best])
-    text = f"the loss is lowest at step {step:,}, {float(values[best]):.4g}, and ends at {float(values[-1]):.4g}"
-    return Seen(float(step), text, f"step {step:,}, loss {float(values[best]):.4g}", "loss", (step,))
-
-
 SAME = 0.02  # no limit: two rates that differ by less than this share are one
 
 
@@ -89,7 +79,7 @@ def lr_leap(moment: Moment, run: Run, lr: Series) -> Seen | None:
 
     A warm-up is none: there the row before had risen as well.
     """
-    found = _leap(moment, lr)
+    found = None if moment.onset_step is None else largest_leap(lr, moment.onset_step)
     if found is None:
         return None
     step, old, new = found
@@ -121,16 +111,12 @@ def to_compare(_moment: Moment, run: Run) -> Seen:
 @clue
 def leapt_to_configured(moment: Moment, run: Run, lr: Series) -> Seen | None:
     """Return whether the rate that it leaps to is the configured one: `yes` or `no`."""
-    found, known = _leap(moment, lr), run.setting("lr")
+    found, known = None if moment.onset_step is None else largest_leap(lr, moment.onset_step), run.setting("lr")
     if found is None or not isinstance(known, int | float) or known <= 0:
         return None
     same = abs(found[2] - known) <= SAME * known
     text = f"the configured rate is {_rate(float(known))}"
     return Seen("yes" if same else "no", text, _rate(float(known)), "lr", (found[0],))
-
-
-def _leap(moment: Moment, lr: Series) -> tuple[int, float, float] | None:
-    return None if moment.onset_step is None else largest_leap(lr, moment.onset_step)
 
 
 def _rate(value: float) -> str:
@@ -202,19 +188,11 @@ def weights_moved(
 def _by_gradient(grad_norm: Series) -> Seen | None:
     """Return that the weights moved where the level of the gradient changed for good: fixed weights keep theirs."""
     steps, values = finite(grad_norm)
-    for first, last in (_ends(values), _fast_change(values)):
+    for first, last in (ends_of(values, ROWS_SHORT) or (0.0, 0.0), _fast_change(values)):
         if min(first, last) > 0 and max(first / last, last / first) >= FACTOR_LARGE:
             text = f"{grad_norm.metric} goes from a level of {first:.3g} to {last:.3g}: the weights moved"
             return Seen(YES, text, "", grad_norm.metric, (int(steps[-1]),))
     return None
-
-
-def _ends(values: Floats) -> tuple[float, float]:
-    """Return the levels of the first and the last tenth; 0 where there are too few rows."""
-    part = max(ROWS_SHORT, len(values) // 10)
-    if len(values) < 2 * part:
-        return 0.0, 0.0
-    return median(values[:part]), median(values[-part:])
 
 
 def _fast_change(values: Floats) -> tuple[float, float]:
@@ -470,20 +448,18 @@ def regularisation(_moment: Moment, run: Run) -> Seen | None:
 @clue
 def configured_decay(_moment: Moment, run: Run) -> Seen | None:
     """Return the configured weight decay."""
-    return _setting(run, "weight_decay")
+    return _number(run, "weight_decay")
 
 
 @clue
 def adapter_rank(_moment: Moment, run: Run) -> Seen | None:
     """Return the configured rank of a LoRA."""
-    return _setting(run, "lora_rank")
+    return _number(run, "lora_rank")
 
 
-def _setting(run: Run, key: str) -> Seen | None:
-    value = run.setting(key)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return Seen(float(value), f"{key} is {value:g}", f"{value:g}")
+def _number(run: Run, key: str) -> Seen | None:
+    value = number(run, key)
+    return None if value is None else Seen(value, f"{key} is {value:g}", f"{value:g}")
 
 
 @clue

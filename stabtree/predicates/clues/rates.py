@@ -139,7 +139,7 @@ def steps_at_zero(_moment: Moment, lr: Series, loss: Series) -> Seen | None:
     gone, own = _gone(lr), finite(loss)[0]
     if gone is None or not len(own):
         return None
-    at, last = gone.step, int(max(lr.steps[-1], own[-1]))
+    at, last = gone[0], int(max(lr.steps[-1], own[-1]))
     share = (last - at) / max(last - int(own[0]), 1)
     text = f"{last - at:,} steps, {share:.0%} of the run, were made at a rate of next to 0"
     return Seen(share, text, f"{last - at:,} steps ({share:.0%} of the run)", "lr", (at, last))
@@ -151,8 +151,9 @@ def rate_cut(_moment: Moment, lr: Series) -> Seen | None:
     gone = _gone(lr)
     if gone is None:
         return None
-    text = f"lr goes from {figure(gone.before, 4)} to {figure(gone.after)} in one row, at step {gone.step:,}"
-    return Seen(gone.before / gone.peak, text, f"step {gone.step:,}", "lr", (gone.step,))
+    step, before, after, peak = gone
+    text = f"lr goes from {figure(before, 4)} to {figure(after)} in one row, at step {step:,}"
+    return Seen(before / peak, text, f"step {step:,}", "lr", (step,))
 
 
 @clue
@@ -162,25 +163,18 @@ def schedule_ended(_moment: Moment, run: Run, lr: Series, loss: Series) -> Seen 
     A rate that is cut off from half its peak or more was not ended by a schedule.
     """
     gone = _gone(lr)
-    if gone is None or gone.step <= 0 or gone.before > SHARE_HALF * gone.peak:
+    step, before, _, peak = gone or (0, 0.0, 0.0, 0.0)
+    if step <= 0 or before > SHARE_HALF * peak:
         return None
     planned = run.setting("max_steps")
-    whole = planned if isinstance(planned, int) and planned > gone.step else int(finite(loss)[0][-1]) + run.step_size
-    times = whole / gone.step
-    text = f"the schedule ended at step {gone.step:,}, the run has {whole:,} steps: {figure(times)} times as many"
-    return Seen(times, text, f"{whole:,} (it got {gone.step:,})", "lr", (gone.step,))
+    whole = planned if isinstance(planned, int) and planned > step else int(finite(loss)[0][-1]) + run.step_size
+    times = whole / step
+    text = f"the schedule ended at step {step:,}, the run has {whole:,} steps: {figure(times)} times as many"
+    return Seen(times, text, f"{whole:,} (it got {step:,})", "lr", (step,))
 
 
-class Gone(NamedTuple):
-    """Where a rate becomes next to nothing, up to the end: the step, the rates around it, and the peak."""
-
-    step: int
-    before: float
-    after: float
-    peak: float
-
-
-def _gone(lr: Series) -> Gone | None:
+def _gone(lr: Series) -> tuple[int, float, float, float] | None:
+    """Return where a rate becomes next to nothing, up to the end: the step, the rates around it, and the peak."""
     steps, values = finite(lr)
     if not len(values) or values.max() <= 0:
         return None
@@ -188,7 +182,7 @@ def _gone(lr: Series) -> Gone | None:
     at = int(np.flatnonzero(values > GONE * peak)[-1]) + 1
     if at >= len(values):
         return None
-    return Gone(int(steps[at]), float(values[at - 1]), float(values[at]), peak)
+    return int(steps[at]), float(values[at - 1]), float(values[at]), peak
 
 
 @clue

@@ -96,11 +96,11 @@ class Clues:
             return None
         with any_floats(self.facts.run):
             seen = item.func(self.moment, *arguments)
-        return seen and replace(seen, text=self._written(seen.text), short=self._written(seen.short))
-
-    def _written(self, text: str) -> str:
-        """Return a text with its numbers as people write them, and its steps as the run counts."""
-        return counting(rewritten(text), self.moment.unit)
+        if seen is None:
+            return None
+        # Numbers as people write them, and steps as the run counts.
+        text, short = (counting(rewritten(part), self.moment.unit) for part in (seen.text, seen.short))
+        return replace(seen, text=text, short=short)
 
 
 def _nothing(_fault: Fault | None) -> Seen | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stabtree.common import shared
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import rows_before, rows_upto
+from stabtree.common.passes import rows_before
 from stabtree.common.stats import blocks, kendall_z, median
 from stabtree.context import model
 from stabtree.facts.registry import finite
@@ -146,24 +146,6 @@ def update_kl(moment: Moment, approx_kl: Series) -> Seen | None:
     return Seen(
         size, f"an update moves the policy by a KL of {size:.2g}, 0.01 to 0.03 is usual", f"{size:.2g}", "approx_kl"
     )
-
-
-@clue
-def entropy_left(moment: Moment, run: Run) -> Seen | None:
-    """Return which part of the policy's first entropy is left at the onset, or at the end."""
-    series = run.get("entropy") or run.get("entropy_loss")
-    if series is None:
-        return None
-    steps, values = finite(series)
-    if moment.onset_step is not None:
-        values = values[: rows_upto(steps, moment.onset_step)]
-    values = np.abs(values)
-    size = min(shared.ROWS_SHORT, len(values) // 2)
-    if not size or not (first := float(values[0])):
-        return None
-    part = median(values[-size:]) / first
-    text = f"the entropy goes from {figure(first)} to {figure(median(values[-size:]))}"
-    return Seen(part, text, f"{part:.0%}", series.metric, (int(steps[0]), int(steps[len(values) - 1])))
 
 
 @clue
