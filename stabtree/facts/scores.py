@@ -109,19 +109,6 @@ class Windows(NamedTuple):
     rows: int
     detrend: bool
 
-    def at(self, wanted: Ints) -> tuple[Floats, Floats]:
-        """Return the means and deviations of some entries, int64 (m,) in rising order: two of (m,)."""
-        mean, spread = np.empty(len(wanted)), np.empty(len(wanted))
-        begin = 0
-        while begin < len(wanted):
-            first = int(wanted[begin])
-            end = int(np.searchsorted(wanted, first + PART))
-            averages, deviations = self.between(first, int(wanted[end - 1]) + 1)
-            mean[begin:end] = averages[wanted[begin:end] - first]
-            spread[begin:end] = deviations[wanted[begin:end] - first]
-            begin = end
-        return mean, spread
-
     def between(self, begin: int, end: int) -> tuple[Floats, Floats]:
         """Return the means and deviations of the entries from `begin` up to `end`."""
         rows, size = self.rows, end - begin
@@ -204,7 +191,16 @@ class Scores(NamedTuple):
 
     def at(self, rows: Ints) -> tuple[Floats, Floats]:
         """Return mean and sigma of the windows before some rows, int64 (m,) in rising order, counted from `first`."""
-        mean, spread = self.windows.at(rows + (self.first - self.windows.rows))
+        wanted = rows + (self.first - self.windows.rows)
+        mean, spread = np.empty(len(wanted)), np.empty(len(wanted))
+        begin = 0
+        while begin < len(wanted):
+            first = int(wanted[begin])
+            end = int(np.searchsorted(wanted, first + PART))
+            averages, deviations = self.windows.between(first, int(wanted[end - 1]) + 1)
+            mean[begin:end] = averages[wanted[begin:end] - first]
+            spread[begin:end] = deviations[wanted[begin:end] - first]
+            begin = end
         return mean, _visible(mean, spread)
 
     def against(self, level: Floats) -> Scores:

@@ -173,35 +173,27 @@ def weight_norm_change(
         steps, values = _within(series, start, last)
         keep = values > 0
         low = rise.low_step if stretched and isinstance(rise, Rise) else start
-        change = _largest_change(steps[keep], values[keep], window_steps, low)
-        if change:
-            found[name] = change
+        steps, values = steps[keep], values[keep]
+        if len(steps) < 2 or interval(steps) > window_steps:
+            continue
+        # Compared is each row with the first one at most a window before; where the loss still fell they say nothing.
+        first = np.searchsorted(steps, steps - window_steps)
+        ratio = np.clip(values / values[first], NEARLY_ZERO, 1e300)
+        ratio[steps <= low] = 1.0
+        row = int(np.argmax(np.abs(np.log(ratio))))
+        found[name] = float(ratio[row]), int(steps[first[row]]), int(steps[row])
     if not found:
         return unknown(
             f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
         )
     name = max(found, key=lambda key: abs(math.log(found[key][0])))
-    ratio, at, to = found[name]
-    bar = factor if ratio > 1 else 1 / max(factor, NEARLY_ZERO)
-    text = f"the norm of {name} changes {against(ratio, bar)}× from step {at:,} to {to:,} (limit {bar:g}×)"
-    evidence = (Evidence(text, f"weight_norm/{name}", (at, to), ratio, bar),)
-    if ratio > 1:
-        return measured(beyond(ratio, bar), evidence, "up")
-    return measured(beyond(1 / ratio, 1 / bar), evidence, "down")
-
-
-def _largest_change(steps: Ints, values: Floats, window_steps: int, low_step: int) -> tuple[float, int, int] | None:
-    """Return the largest ratio of a row to the first one at most `window_steps` before, up or down, and both steps.
-
-    Rows up to `low_step`, where the loss was still falling, say nothing of its rise.
-    """
-    if len(steps) < 2 or interval(steps) > window_steps:
-        return None
-    first = np.searchsorted(steps, steps - window_steps)
-    ratio = np.clip(values / values[first], NEARLY_ZERO, 1e300)
-    ratio[steps <= low_step] = 1.0
-    at = int(np.argmax(np.abs(np.log(ratio))))
-    return float(ratio[at]), int(steps[first[at]]), int(steps[at])
+    times, at, to = found[name]
+    bar = factor if times > 1 else 1 / max(factor, NEARLY_ZERO)
+    text = f"the norm of {name} changes {against(times, bar)}× from step {at:,} to {to:,} (limit {bar:g}×)"
+    evidence = (Evidence(text, f"weight_norm/{name}", (at, to), times, bar),)
+    if times > 1:
+        return measured(beyond(times, bar), evidence, "up")
+    return measured(beyond(1 / times, 1 / bar), evidence, "down")
 
 
 @predicate(source="phase19 Q4.4", min_points=2)
@@ -467,8 +459,13 @@ def code_collapses(run: Run, *, factor: float = shared.FACTOR_HUGE) -> Answer:
     information: an annealed KL falls far, too, and ends at some nats.
     """
     logged = {**run.series, **run.others}
-    rebuilds = any(_REBUILDS & set(words(name)) for name in logged)
-    strengths = {name: _shrunk(name, series, factor, rebuilds=rebuilds) for name, series in logged.items()}
+    rebuilds, strengths = any(_REBUILDS & set(words(name)) for name in logged), {}
+    for name, series in logged.items():
+        named, values = set(words(series.origin or name)), finite(series)[1]
+        spreads, informs = named & _OF_CODES and named & _SPREADS, named & _KL and rebuilds
+        if (spreads or informs) and len(values) > shared.ROWS_SHORT and values.min() >= 0:
+            shrunk = below(last_level(values), float(values.max()) / factor)
+            strengths[name] = shrunk if spreads else weakest(shrunk, below(last_level(values), NO_INFORMATION))
     worst = max(strengths, key=lambda name: strengths[name], default="")
     if not worst or strengths[worst] <= -FARTHEST:
         return Answer(NO, (Evidence("no spread of embeddings and no KL of a latent code shrinks"),), strength=-FARTHEST)
@@ -481,15 +478,3 @@ def code_collapses(run: Run, *, factor: float = shared.FACTOR_HUGE) -> Answer:
     brief = f"{name} is down from {figure(top)} to {figure(level, 2)}"
     evidence = Evidence(text, worst, (int(steps[onset]), int(steps[-1])), level, top / factor, brief)
     return measured(strengths[worst], (evidence,), onset_step=int(steps[onset]))
-
-
-def _shrunk(name: str, series: Series, factor: float, *, rebuilds: bool) -> float:
-    """Return how far a series has shrunk that should keep its size; next to nothing of any other."""
-    values = finite(series)[1]
-    said = set(words(series.origin or name))
-    spreads, informs = said & _OF_CODES and said & _SPREADS, said & _KL and rebuilds
-    if not (spreads or informs) or len(values) <= shared.ROWS_SHORT or values.min() < 0:
-        return -FARTHEST
-    level = last_level(values)
-    shrunk = below(level, float(values.max()) / factor)
-    return shrunk if spreads else weakest(shrunk, below(level, NO_INFORMATION))

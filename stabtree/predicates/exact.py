@@ -19,7 +19,7 @@ from stabtree.profile import scatter_of
 from stabtree.profile.model import quanta
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
     from stabtree.facts.batches import Seam
     from stabtree.run import Run, Series
@@ -275,8 +275,10 @@ def loss_collapses(
     after, falls = _falls(values, settled_rows, within_rows, rows)
     at, far = int(np.argmax(falls)), np.flatnonzero(falls > factor)
     before = windows(values, settled_rows)[far]
-    calm = _settled(before, settled_share)
-    calm &= row_medians(before) <= above_first * first_level(values, thrown)
+    middle, half = row_medians(before), settled_rows // 2
+    begin, last = row_medians(before[:, :half]), row_medians(before[:, half:])
+    calm = (np.abs(begin - last) < settled_share * np.minimum(begin, last)) & (before.min(axis=1) > middle / 2)
+    calm &= middle <= above_first * first_level(values, thrown)
     if len(far) and not calm.any():
         text = f"the loss falls {factor:g}× and more within {within_rows} rows, but not from {settled_rows} level ones"
         return Answer(NO, (Evidence(text, "loss", (int(steps[far[0]]),)),))
@@ -318,14 +320,6 @@ def _lowest(values: Floats, rows: int) -> Floats:
     while 2 * width <= rows:
         values, width = np.minimum(values[:-width], values[width:]), 2 * width
     return np.minimum(values[:count], values[rows - width :][:count])
-
-
-def _settled(windows: Floats, share: float) -> Bools:
-    """Return the mask of flat windows (n, rows) of the loss, shape (n,)."""
-    middle, half = row_medians(windows), windows.shape[1] // 2
-    first, last = row_medians(windows[:, :half]), row_medians(windows[:, half:])
-    level = np.abs(first - last) < share * np.minimum(first, last)
-    return np.asarray(level & (windows.min(axis=1) > middle / 2))
 
 
 HOUR = 3600.0  # no limit: seconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.facts.batches import Replay, monitor
 from stabtree.loaders import load_run
 from stabtree.report.full import full
-from stabtree.report.json import to_dict, to_json
+from stabtree.report.json import to_dict
 from stabtree.report.options import RenderOptions
 from stabtree.tools.live.monitor import NaNMonitor
 from tests.conftest import FIXTURES, falling, make_run, series
@@ -162,31 +161,6 @@ def test_a_log_that_is_nan_throughout_and_one_that_ends_at_the_stop() -> None:
     assert replayed(run).steps_in_vain == 0
     assert "the log ends there" in shown(run)
     assert "1 row without a finite loss" in shown(make_run({"loss": broken(399)}))
-
-
-def test_the_monitor_in_json() -> None:
-    """All of the replay, with integers for steps and no NaN."""
-    run = ranked({"0": 320, "1": 300})
-    found = json.loads(to_json(diagnose(run)))["monitor"]
-    assert found["loss"]["last_good"] == pytest.approx(run.series["loss"].values[299])
-    del found["loss"]["last_good"]
-    assert found == {
-        "max_consecutive": 10,
-        "every": 1,
-        "steps_in_vain": 90,
-        "loss": {
-            "first_step": 300,
-            "total": 100,
-            "longest": 100,
-            "stop_step": 309,
-            "returned_step": None,
-            "last_good_step": 299,
-        },
-        "grad_norm": None,
-        "first_ranks": ["1"],
-        "first_rank_step": 300,
-        "other_ranks": ["0"],
-    }
 
 
 def test_the_rows_that_stop_a_run_can_be_set() -> None:

@@ -1,1 +1,0 @@
-"""Tests of what a series is described as."""

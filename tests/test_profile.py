@@ -1,0 +1,454 @@
+"""Profiles: levels, scatter, digits, change points, departures, spikes, and when a series left its level."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+import weakref
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stabtree.metrics.metric import Role
+from stabtree.profile import Profile, build, profile_of, profiles, scatter_of
+from stabtree.profile.build import lasts_from, left_best, left_level, risen_by_factors
+from stabtree.profile.segments import MIN_LENGTH, PENALTY, blocks_of, changes, level_scatter, levels_of, row_noise
+from stabtree.run import Run, Series
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats
+
+
+def series(values: Floats | list[float], metric: str = "loss", first_step: int = 0) -> Series:
+    """A series logged at every step."""
+    array = np.asarray(values, dtype=np.float64)
+    return Series(metric, np.arange(first_step, first_step + len(array)), array)
+
+
+def noise(rows: int, seed: int = 0) -> Floats:
+    """Normal noise, float64 (rows,), with a standard deviation of 1."""
+    return np.random.default_rng(seed).standard_normal(rows)
+
+
+def stairs(*levels: float, rows: int = 200, scatter: float = 0.1, seed: int = 0) -> Floats:
+    """So many rows on each level in turn, with noise."""
+    return np.repeat(levels, rows) + scatter * noise(len(levels) * rows, seed)
+
+
+def test_a_level_is_not_a_value() -> None:
+    """The best level of a loss is a median; the best value and its step are those that were logged."""
+    values = stairs(3.0, 1.0, 1.5)
+    values[700 % 600] = 0.25
+    found = profile_of(series(values))
+    assert found.best == pytest.approx(1.0, abs=0.1)
+    assert (found.best_value, found.best_step) == (0.25, 100)
+    assert found.first == pytest.approx(3.0, abs=0.1)
+    assert found.last == pytest.approx(1.5, abs=0.1)
+
+
+def test_the_best_of_a_reward_is_its_highest() -> None:
+    """The direction is that of the metric."""
+    values = stairs(-5.0, 2.0, 0.0)
+    found = profile_of(series(values, "reward"))
+    assert found.better == "higher"
+    assert found.best == pytest.approx(2.0, abs=0.1)
+    assert found.best_step == int(values.argmax())
+
+
+def test_a_name_that_no_metric_has_may_say_what_is_better() -> None:
+    """The words of a column's name give it a role and a direction, and a clock shows no training."""
+    values = stairs(0.2, 0.6, 0.4, scatter=0.01)
+    found = profile_of(series(values, "val/my_mIoU"))
+    assert (found.role, found.better, found.best_step) == (Role.QUALITY, "higher", int(values.argmax()))
+    assert found.shows_training
+    assert not profile_of(series(values, "iter_time")).shows_training
+
+
+def test_nothing_is_best_of_a_series_that_nobody_knows() -> None:
+    """Its extremes are there all the same."""
+    found = profile_of(series([3.0, 1.0, 2.0], "my_column"))
+    assert (found.role, found.better, found.best_step, found.best_value) == (Role.OTHER, "", None, None)
+    assert math.isnan(found.best)
+    assert (found.lowest, found.highest) == ((1, 1.0), (0, 3.0))
+
+
+@pytest.mark.parametrize("rows", [65, 100, 1000, 20_000])
+def test_extremes_are_found_in_every_row(rows: int) -> None:
+    """Also in rows that belong to no whole block."""
+    for at in (0, 1, rows // 2, rows - 1):
+        values = noise(rows)
+        values[at] = -50.0
+        found = profile_of(series(values))
+        assert found.lowest == (at, -50.0)
+        assert found.highest is not None
+        assert found.highest.step == int(values.argmax())
+
+
+@pytest.mark.parametrize("rows", [30, 300, 3000, 30_000])
+def test_the_scatter_is_that_of_the_noise(rows: int) -> None:
+    """Neither a trend nor some outliers change it."""
+    values = 0.2 * noise(rows) + np.linspace(100, 0, rows)
+    values[5 :: max(20, rows // 10)] += 1000.0
+    assert profile_of(series(values)).level_noise == pytest.approx(0.2, rel=0.35)
+
+
+def test_a_smoothed_series_scatters_more_than_its_neighbours_differ() -> None:
+    """A moving average of noise: the blocks show the scatter that neighbours hide."""
+    values = np.convolve(noise(20_000), np.ones(50) / 50, mode="valid")
+    assert profile_of(series(values)).level_noise > 2 * np.abs(np.diff(values)).mean()
+
+
+def test_a_schedule_has_no_noise() -> None:
+    """A straight line does not scatter."""
+    found = profile_of(series(np.linspace(1e-3, 0, 500), "lr"))
+    assert found.level_noise < 1e-8
+    assert not found.spikes.count
+
+
+def test_a_constant_series() -> None:
+    """It has one level, no scatter, no trend."""
+    found = profile_of(series([0.5] * 100))
+    assert found.constant
+    assert (found.first, found.best, found.last, found.level_noise, found.trend) == (0.5, 0.5, 0.5, 0.0, 0.0)
+    assert len(found.segments) == 1
+    assert not found.departures
+
+
+def test_the_trend_has_a_sign() -> None:
+    """Rising is above 0."""
+    ramp = np.linspace(0, 5, 200) + noise(200)
+    assert profile_of(series(ramp)).trend > 2
+    assert profile_of(series(-ramp)).trend < -2
+    assert abs(profile_of(series(noise(200))).trend) < 3
+
+
+@pytest.mark.parametrize("digits", [0, 1, 2, 4, 6])
+def test_printed_digits(digits: int) -> None:
+    """Numbers with so many decimals are multiples of a power of ten."""
+    values = np.round(5 + noise(500), digits)
+    assert profile_of(series(values)).quantum == pytest.approx(10.0**-digits)
+
+
+def as_bf16(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The values cut to the 16 upper bits of a float32."""
+    bits = values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
+    return bits.view(np.float32).astype(np.float64)
+
+
+def test_bf16() -> None:
+    """A loss of 9.6 that is stored in bf16 moves by 0.0625, and such a step is no spike."""
+    found = profile_of(series(as_bf16(9.6 + 0.03 * noise(500))))
+    assert found.quantum == 0.0625
+    assert not found.spikes.count
+
+
+def test_float32() -> None:
+    """What an event file stores has a step of one part in eight million at the most."""
+    values = (2.0 + 0.1 * noise(500)).astype(np.float32).astype(np.float64)
+    assert 0 < profile_of(series(values)).quantum <= 2.0 / 2**22
+
+
+def test_none() -> None:
+    """A float64 that was computed has none that anybody would see."""
+    assert profile_of(series(noise(500))).quantum == 0
+
+
+def test_a_single_step_of_a_coarse_series_is_no_spike() -> None:
+    """A count that is 1 now and then."""
+    values = np.zeros(500)
+    values[::97] = 1.0
+    found = profile_of(series(values, "skips"))
+    assert found.quantum == 1.0
+    assert not found.spikes.count
+
+
+def begins(found: Profile) -> list[int]:
+    """The steps at which its levels begin."""
+    return [segment.first_step for segment in found.segments]
+
+
+@pytest.mark.parametrize("rows", [20, 200, 2000, 20_000])
+def test_change_points(rows: int) -> None:
+    """They are found to the row where the levels are far apart, and the segments cover all rows."""
+    found = profile_of(series(stairs(1.0, 5.0, 2.0, rows=rows)))
+    assert begins(found) == [0, rows, 2 * rows]
+    assert [segment.rows for segment in found.segments] == [rows] * 3
+    assert [segment.level for segment in found.segments] == pytest.approx([1.0, 5.0, 2.0], abs=0.1)
+    assert all(one.last_step + 1 == other.first_step for one, other in pairwise(found.segments))
+
+
+def test_a_small_change_is_found_nearby() -> None:
+    """A shift by one standard deviation of the rows, within a block."""
+    found = profile_of(series(stairs(0.0, 1.0, rows=2000, scatter=1.0)))
+    assert len(found.segments) == 2
+    assert abs(begins(found)[1] - 2000) <= 4000 / 64
+
+
+def test_noise_has_one_level() -> None:
+    """Of 300 series of noise alone few have a change, a spike or a departure."""
+    profiles = [profile_of(series(noise(rows, seed))) for rows in (40, 400, 4000) for seed in range(100)]
+    for count in (
+        sum(len(found.segments) > 1 for found in profiles),
+        sum(found.spikes.count for found in profiles),
+        sum(len(found.departures) for found in profiles),
+    ):
+        assert count <= 0.05 * len(profiles)
+
+
+def test_the_search_finds_what_ruptures_finds() -> None:
+    """Its exact search over the same block medians, with the same penalty, gives the same levels."""
+    ruptures = pytest.importorskip("ruptures")
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        levels = rng.normal(0, 3, rng.integers(1, 6))
+        values = stairs(*levels, rows=int(rng.integers(100, 3000)), scatter=1.0, seed=seed)
+        blocked = blocks_of(values[None])
+        scatter = level_scatter(blocked, row_noise(blocked))
+        own = np.flatnonzero(changes(blocked.medians, scatter)[0])[1:].tolist()
+        search = ruptures.Pelt(model="l2", min_size=MIN_LENGTH, jump=1).fit(blocked.medians[0] / scatter[0])
+        assert own == search.predict(pen=PENALTY * np.log(blocked.count))[:-1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.floats(1e-6, 1e6), st.floats(-1e3, 1e3), st.integers(0, 10**9))
+def test_scale_and_shift(seed: int, scale: float, shift: float, first_step: int) -> None:
+    """In other units, with a constant added or from another step on, it is the same description."""
+    values = stairs(3.0, 1.0, 2.0, rows=100, seed=seed)
+    values[150] += 4.0
+    plain = profile_of(series(values))
+    other = profile_of(series(scale * (values + shift), first_step=first_step))
+    assert begins(other) == [first_step + step for step in begins(plain)]
+    assert other.first == pytest.approx(scale * (plain.first + shift), rel=1e-6)
+    assert other.level_noise == pytest.approx(scale * plain.level_noise, rel=1e-4)
+    assert [top.step - first_step for top in other.spikes.highest] == [top.step for top in plain.spikes.highest]
+    assert [top.rows for top in other.spikes.highest] == [top.rows for top in plain.spikes.highest]
+    assert [left.step - first_step for left in other.departures] == [left.step for left in plain.departures]
+    assert other.best_step == (plain.best_step or 0) + first_step
+
+
+@pytest.mark.parametrize("rows", [60, 600, 6000, 60_000])
+@pytest.mark.parametrize("side", [1, -1])
+def test_injected_spikes_are_counted(rows: int, side: int) -> None:
+    """Each is one, with its step, its value and the rows that it took to come back."""
+    values = 2.0 + 0.1 * noise(rows)
+    at = [rows // 5, rows // 2, rows - rows // 10]
+    for start in at:
+        values[start] += 5.0 * side
+    found = profile_of(series(values)).spikes
+    assert found.count == 3
+    assert [top.step for top in found.highest] == at
+    assert [top.rows for top in found.highest] == [1, 1, 1]
+    assert all(top.height * side > 20 for top in found.highest)
+
+
+def test_a_spike_takes_its_rows_to_come_back() -> None:
+    """Counted from the first row off the level to the last one before it is back."""
+    values = 2.0 + 0.1 * noise(5000)
+    values[3000:3010] += np.linspace(9.0, 1.0, 10)
+    top = profile_of(series(values)).spikes.highest
+    assert [(spike.step, spike.rows) for spike in top] == [(3000, 10)]
+
+
+def test_a_heavy_tail_keeps_its_highest_spikes() -> None:
+    """All are counted, and 100 of them listed by step."""
+    values = np.random.default_rng(0).standard_t(1.5, 100_000)
+    found = profile_of(series(values)).spikes
+    assert found.count > len(found.highest) == 100
+    assert [top.step for top in found.highest] == sorted(top.step for top in found.highest)
+    assert max(abs(top.value) for top in found.highest) == np.abs(values).max()
+
+
+def test_it_left_its_lowest_level_for_good() -> None:
+    """With the step, both levels, and when it was tenfold."""
+    (rose,) = profile_of(series(stairs(3.0, 1.0, 5.0, 20.0))).departures
+    assert rose.step == 400
+    assert rose.level == pytest.approx(1.0, abs=0.05)
+    assert rose.end == pytest.approx(20.0, abs=0.2)
+    assert rose.tenfold_step == 600
+    assert rose.times > 100
+
+
+def test_it_came_back() -> None:
+    """A level that a series is on at its end was not left."""
+    found = profile_of(series(stairs(1.0, 5.0, 1.0)))
+    assert [left for left in found.departures if left.times > 0] == []
+
+
+@pytest.mark.parametrize("rows", [300, 3000, 100_000])
+@pytest.mark.parametrize("last", [2, 5])
+def test_the_very_end(rows: int, last: int) -> None:
+    """A few last rows that are far off are a departure, however long the log is."""
+    values = 1.0 + 0.05 * noise(rows)
+    values[-last:] += 50.0
+    (left,) = profile_of(series(values)).departures
+    assert left.step == rows - last
+    assert left.tenfold_step == rows - last
+
+
+def test_a_single_last_row_is_a_spike_that_is_not_back() -> None:
+    """Nobody knows whether it will be."""
+    values = 1.0 + 0.05 * noise(3000)
+    values[-1] = 50.0
+    found = profile_of(series(values))
+    assert [top.rows for top in found.spikes.highest] == [None]
+    assert found.departures == ()
+
+
+AT = np.arange(0, 2000, 5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("begins", "tau"), [(600, 20), (600, 40), (900, 80), (1500, 40)])
+def test_a_rise_that_grows_out_of_the_noise_is_dated_to_before_it_shows(begins: int, tau: int, seed: int) -> None:
+    """The last good step is before its beginning, also where the loss still falls then."""
+    noise = np.random.default_rng(seed).normal(0, 0.03, len(AT))
+    rise = np.where(begins <= AT, np.minimum(5.0, 0.02 * np.exp(np.minimum(AT - begins, 500) / tau)), 0.0)
+    found = left_level(AT, 1.9 + 5 * np.exp(-AT / 300) + noise + rise, begins + 5 * tau)
+    assert found is not None
+    assert found.last_good_step < begins + tau
+    assert begins - 100 < found.first_bad_step <= begins + 5 * tau
+
+
+def test_what_leaves_its_level_at_once_does_so_between_two_rows() -> None:
+    """Everything up to the row before is good."""
+    values = 2.0 + 0.03 * np.sin(AT * 1.7) + np.where(AT >= 1000, 3.0, 0.0)
+    assert left_level(AT, values, 1000) == (995, 1000)
+    assert left_level(AT[:4], values[:4], 15) is None
+
+
+def test_what_is_bad_to_the_end_begins_before_its_exceptions() -> None:
+    """One good row near the end does not make the trouble younger; a bad row long before it does not make it older."""
+    bad = (AT >= 1000) & (AT != 1990)
+    bad[10] = True
+    row = lasts_from(bad)
+    assert row is not None
+    assert AT[row] == 1000
+    assert lasts_from(np.zeros(5, dtype=bool)) is None
+
+
+def test_a_fall_long_after_the_best_row_is_dated_by_the_fall() -> None:
+    """The rows between the two are still good; a slow rise of too few rows begins after the best one."""
+    values = 2.0 + 0.03 * np.sin(AT * 1.7) + np.where(AT >= 1500, 3.0, 0.0)
+    assert left_best(AT, values, 400, 2.0, 5.0) == (1495, 1500)
+    assert left_best(AT[:4], np.array([2.0, 2.0, 3.0, 4.0]), 0, 2.0, 4.0) == (0, 15)
+    assert left_best(AT, np.full(len(AT), 2.0), 400, 2.0, 5.0) == (400, 400)
+
+
+def test_an_exponential_rise_begins_long_before_its_half() -> None:
+    """Its first tenth, counted in factors, is on the level."""
+    values = np.exp(np.maximum(AT - 1000, 0) / 50)
+    assert risen_by_factors(AT, values, 1.0, float(values[-1]), int(AT[300])) == 1100
+    assert risen_by_factors(AT, values, 1.0, 0.0, int(AT[300])) == 1005
+
+
+ODD = {
+    "empty": [],
+    "one row": [1.0],
+    "two rows": [1.0, 2.0],
+    "all NaN": [np.nan] * 50,
+    "NaN at the end": [1.0] * 50 + [np.nan] * 5,
+    "one finite row": [np.inf, 2.0, np.nan],
+    "infinite": [np.inf, -np.inf] * 40,
+    "huge": [1e308, -1e308] * 100,
+    "huge at the end": [1.0, 1.1] * 100 + [1e300] * 3,
+    "denormal": [5e-324, 1e-323, 0.0] * 40,
+    "whole numbers beyond 2**53": [2.0**53 + 2 * i for i in range(200)],
+    "zeros": [0.0] * 200,
+    "two values": [0.0, 1.0] * 100,
+    "growing": [1.5**i for i in range(400)],
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_values(kind: str) -> None:
+    """No crash, no warning; what is finite is described."""
+    values = np.array(ODD[kind], dtype=np.float64)
+    found = profile_of(series(values))
+    good = values[np.isfinite(values)]
+    assert found.rows == len(values)
+    assert found.nonfinite.count == len(values) - len(good)
+    assert sum(segment.rows for segment in found.segments) == len(good)
+    if len(good):
+        assert found.lowest is not None
+        assert found.lowest.value == good.min()
+        assert np.isfinite([found.first, found.last, found.best, found.level_noise, found.trend]).all()
+
+
+def test_rows_that_are_not_finite() -> None:
+    """Their number, the first of them, and whether they go on to the end."""
+    values = noise(100)
+    values[[20, 21, 60]] = np.nan
+    values[98:] = np.inf
+    found = profile_of(series(values, first_step=1000)).nonfinite
+    assert (found.count, found.first_step, found.runs, found.to_the_end) == (5, 1020, 3, True)
+
+
+def test_a_run_is_described_as_each_of_its_series_is() -> None:
+    """Series of one length are measured together, with the same result, known or not."""
+    known = {name: series(stairs(1.0, 2.0, seed=seed), name) for seed, name in enumerate(("loss", "grad_norm"))}
+    others = {f"own_{seed}": series(stairs(3.0, 1.0, 5.0, rows=100 + seed % 2, seed=seed)) for seed in range(20)}
+    others["all NaN"] = series([np.nan] * 9)
+    together = profiles(Run("run", known, others=others))
+    assert together.keys() == {*known, *others}
+    for name, found in together.items():
+        own = (known | others)[name]
+        assert found.series is own
+        alone = profile_of(series(own.values, own.metric))
+        assert (alone.segments, alone.departures, alone.spikes) == (found.segments, found.departures, found.spikes)
+        assert alone.level_noise == found.level_noise
+
+
+def test_a_series_is_not_kept_by_its_profile() -> None:
+    """What was measured is remembered as long as the series is used."""
+    own = series(noise(100))
+    profile_of(own)
+    gone = weakref.ref(own)
+    del own
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_time_grows_with_the_rows_and_not_faster() -> None:
+    """Eight times as many rows take at most about eight times as long, whatever they hold."""
+    seconds = []
+    for rows in (100_000, 800_000):
+        values = np.random.default_rng(0).standard_t(1.5, rows) + 5.0 * (np.arange(rows) > rows / 2)
+        took = []
+        for _ in range(3):
+            own = series(values)
+            start = time.process_time()
+            profile_of(own)
+            took.append(time.process_time() - start)
+        seconds.append(min(took))
+    assert seconds[1] < 16 * seconds[0]
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_the_scatter_alone_is_that_of_the_profile(kind: str) -> None:
+    """It is asked for where nothing else is."""
+    values = np.array(ODD[kind], dtype=np.float64)
+    found = profile_of(series(values))
+    assert scatter_of(series(values)) == scatter_of(found.series) == (found.level_noise, found.quantum)
+
+
+def test_levels_are_searched_for_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take longest, and most questions are about the ends, the best and the scatter."""
+    searched: list[int] = []
+    real = levels_of
+
+    def noted(*given: Any) -> Any:
+        searched.append(1)
+        return real(*given)
+
+    monkeypatch.setattr(build, "levels_of", noted)
+    found = profile_of(series(stairs(3.0, 1.0, 2.0)))
+    assert found.last < found.first
+    assert not searched
+    assert len(found.segments) == 3
+    assert found.departures == profile_of(found.series).departures
+    assert searched == [1]
