@@ -115,8 +115,11 @@ def phase_of(run: Run, task: Known[str], classes: Known[int]) -> Known[str]:
     found = _configured_phase(run)
     if not found.value:
         found = _by_first_loss(run, task.value or "", classes.value)
-    if not found.value:
-        found = _by_first_step(run)
+    loss = run.get("loss")
+    if not found.value and loss is not None and len(loss) > 2 and not run.by_row:
+        first = int(loss.steps[0])
+        if first > MISSED_ROWS * interval(loss.steps):
+            return Known(model.CONTINUED, INFERRED, f"the log begins at step {first:,}")
     if not found.value and task.value in (model.GRPO, model.PREFERENCE):
         return Known(model.FINE_TUNE, INFERRED, f"{task.value} begins with a trained model")
     return found
@@ -148,16 +151,6 @@ def _by_first_loss(run: Run, task: str, classes: int | None) -> Known[str]:
         return Known(model.FROM_SCRATCH, INFERRED, text)
     if 0 < first < MAX_TRAINED * chance:
         return Known(model.FINE_TUNE, INFERRED, text)
-    return Known()
-
-
-def _by_first_step(run: Run) -> Known[str]:
-    loss = run.get("loss")
-    if loss is None or len(loss) < 3 or run.by_row:
-        return Known()
-    first = int(loss.steps[0])
-    if first > MISSED_ROWS * interval(loss.steps):
-        return Known(model.CONTINUED, INFERRED, f"the log begins at step {first:,}")
     return Known()
 
 
@@ -241,22 +234,20 @@ def _by_columns(run: Run, columns: ColumnNames) -> Known[str]:
 
 
 def _accuracy(run: Run, columns: ColumnNames) -> tuple[str, ...]:
-    """Return the columns of an accuracy of classes; empty where it may be that of something else."""
+    """Return the columns of an accuracy of classes; empty where it may be that of something else.
+
+    A share that goes below 0 is an R² that somebody calls an accuracy.
+    """
+    below = {one.origin for one in run.series.values() if (one.values < 0).any()}
     for mark in CLASSES:
         found = columns.first((mark,))
-        if found and all(map(_is_plain, found)) and not any(_goes_below_0(run, name) for name in found):
+        plain = 0
+        for column in found:
+            spellings = (_WORD.findall(column.lower()), words(column))
+            plain += any(all(word.isdigit() or word in PLAIN for word in inner) for inner in spellings)
+        if found and plain == len(found) and below.isdisjoint(found):
             return found
     return ()
-
-
-def _is_plain(column: str) -> bool:
-    spellings = (_WORD.findall(column.lower()), words(column))
-    return any(all(word.isdigit() or word in PLAIN for word in inner) for inner in spellings)
-
-
-def _goes_below_0(run: Run, column: str) -> bool:
-    """Return whether a share goes below 0, as an R² does that somebody calls an accuracy."""
-    return any(bool((one.values < 0).any()) for one in run.series.values() if one.origin == column)
 
 
 def framework_of(run: Run) -> Known[str]:

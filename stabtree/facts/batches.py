@@ -119,26 +119,18 @@ def batches(
     soon, rewound = 2 * since_rows < known, np.zeros(len(known), dtype=np.bool_)
     early = (since_steps > 0) & soon & (since_steps <= recent_steps)
     if early.any():
-        early &= np.arange(len(known)) - since_rows >= _pass_starts(batch_id)
+        # The first row of the pass over all batches that each row is in; a pass ends once it had each.
+        everything, passed, start = len(np.unique(batch_id.values)), set[float](), 0
+        for row, batch in enumerate(batch_id.values.tolist()):
+            if len(passed) == everything:
+                passed, start = set(), row
+            passed.add(batch)
+            early[row] &= row - since_rows[row] >= start
     again = (since_steps > 0) & (soon | ((since_rows < known) & (known < known[-1])))
     in_order = again[1:] & again[:-1] & (since_rows[1:] == since_rows[:-1])
     for start, end in stretches(in_order):
         rewound[start : end + 1] = end + 1 - start >= ROWS_SHORT
     return Batches(batch_id, since_steps, known, early, rewound, recent_steps, stuck_share)
-
-
-def _pass_starts(batch_id: Series) -> Ints:
-    """Return the first row of the pass over all batches that each row is in, (n,); a pass ends once it had each."""
-    everything = len(np.unique(batch_id.values))
-    starts = np.zeros(len(batch_id), dtype=np.int64)
-    seen: set[float] = set()
-    start = 0
-    for row, batch in enumerate(batch_id.values.tolist()):
-        if len(seen) == everything:
-            seen, start = set(), row
-        seen.add(batch)
-        starts[row] = start
-    return starts
 
 
 class Watch(Struct, frozen=True):

@@ -210,24 +210,18 @@ def fall_of(series: Series) -> MetricFall | None:
     best, end = float(smooth[at]), median(values[-max(min(3, len(values) // 3), rows) :])
     lost, lowest = best - end, min(end, float(smooth.min()), float(levels[0]))
     scatter = max(_scatter(np.diff(levels)), MEDIAN_ERROR * _scatter(np.diff(values)) / rows**0.5)
+    times = 0.0 if lost <= 0 else 1e300
+    if lost > 0 and scatter > 0:  # a scatter that is itself known by so many levels only
+        times = min(lost / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
     return MetricFall(
         best=best,
         best_step=int(steps[starts[at]]),
         end=end,
         last=float(values[-1]),
         share=lost / (best - lowest) if best > lowest else 0.0,
-        times=_times(lost, scatter, len(levels)),
+        times=times,
         rows=rows,
     )
-
-
-def _times(lost: float, scatter: float, count: int) -> float:
-    """Return a difference in units of a scatter that is itself known by so many values only."""
-    if lost <= 0:
-        return 0.0
-    if scatter <= 0:
-        return 1e300
-    return min(lost / scatter / (1 + 4 / max(count - 1, 1)), 1e300)
 
 
 def _scatter(changes: Floats) -> float:

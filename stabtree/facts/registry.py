@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from types import UnionType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -258,14 +257,8 @@ def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Para
 
 def _words(annotation: Any) -> list[str]:
     """Return the names of the types in an annotation, whether it is text (a `__future__` import) or not."""
-    if isinstance(annotation, str):
-        parts = [part.strip().rpartition(".")[2] for part in annotation.split("|")]
-    elif annotation == Groups:
-        parts = ["Groups"]
-    elif isinstance(annotation, UnionType) or get_args(annotation):
-        parts = ["Groups" if part == Groups else getattr(part, "__name__", "None") for part in get_args(annotation)]
-    else:
-        parts = [getattr(annotation, "__name__", str(annotation))]
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation).replace(str(Groups), "Groups")
+    parts = [part.strip().rpartition(".")[2] for part in text.split("|")]
     return [part for part in parts if part not in ("None", "NoneType")]
 
 

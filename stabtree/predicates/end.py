@@ -129,7 +129,8 @@ def stops_early(
     """
     if context.restless:
         return Answer(NO, (Evidence(f"{context.restless} need not fall", "loss"),))
-    if eval_loss is not None and _gets_better(eval_loss):
+    turn = turn_of(eval_loss) if eval_loss is not None else None
+    if eval_loss is not None and turn and turn.after == 0 and turn.last < float(finite(eval_loss)[1][0]):
         return Answer(NO, (Evidence("the eval loss is at its best at the end", "eval_loss"),))
     at, values = finite(loss)
     part = max(shared.ROWS_SHORT, len(values) // 20)
@@ -143,12 +144,6 @@ def stops_early(
         whether(end > level), below(late, gain_share * max(won, 0.0)), above(won, gain_share * abs(first))
     )
     return measured(strength, (found,), onset_step=int(at[early]))
-
-
-def _gets_better(eval_loss: Series) -> bool:
-    """Return whether an eval loss ends at its best level, below where it began."""
-    turn = turn_of(eval_loss)
-    return turn is not None and turn.after == 0 and turn.last < float(finite(eval_loss)[1][0])
 
 
 @predicate(source="measured: runs with a learning rate a thousand times too high", min_points=1)

@@ -203,14 +203,9 @@ def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:
         elif HEAD in line.text:
             if not chained and HEAD not in raised.text:
                 break  # another process, or another failure, which may be a consequence
-        elif _is_raised(line) and (chained or HEAD in raised.text):
+        elif not line.source and EXCEPTION in endings_of(line.text) and (chained or HEAD in raised.text):
             raised, chained = line, False
     return raised
-
-
-def _is_raised(line: LogLine) -> bool:
-    """Return whether a line names an exception, and is not one of source code that a traceback quotes."""
-    return not line.source and EXCEPTION in endings_of(line.text)
 
 
 def _quoted(lines: list[LogLine], quoted: LogLine | None = None) -> Evidence:

@@ -70,12 +70,19 @@ def nonfinite_loss(
     if came_back:
         brief = f"{value} in {len(rows):,} of {len(loss):,} rows"
     earlier = f"the run recovered from {early} non-finite steps before that, from step {int(loss.steps[rows[0]]):,} on"
+    ranks, first = broken_ranks(run), None
+    if ranks:
+        rank = min(ranks, key=lambda r: ranks[r])
+        others = len(run.ranks) - len(ranks)
+        of_rank = f"rank {rank} was first, at step {ranks[rank]:,}"
+        of_rank += f"; {others} of {len(run.ranks)} ranks stayed finite" if others else ""
+        first = Evidence(of_rank, "loss", (ranks[rank], step))
     return Answer(
         "skipped" if came_back else YES,
         seen(
             Evidence(text, "loss", (step,), float(len(rows)), 0.0, brief),
             Evidence(earlier, "loss", tuple(int(s) for s in loss.steps[rows[:5]])) if early else None,
-            _first_rank(run, step),
+            first,
         ),
         onset_step=step,
         last_good_step=last_finite_before(loss, start),
@@ -126,18 +133,6 @@ def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> A
         ", its grad_norm is finite" if grad_norm is not None else ""
     )
     return Answer(YES, (Evidence(text, "loss", (step,), 1.0, 1.0),))
-
-
-def _first_rank(run: Run, step: int) -> Evidence | None:
-    """Return which rank blew up first, for a run that logs its ranks."""
-    firsts = broken_ranks(run)
-    if not firsts:
-        return None
-    rank = min(firsts, key=lambda r: firsts[r])
-    others = len(run.ranks) - len(firsts)
-    text = f"rank {rank} was first, at step {firsts[rank]:,}"
-    text += f"; {others} of {len(run.ranks)} ranks stayed finite" if others else ""
-    return Evidence(text, "loss", (firsts[rank], step))
 
 
 @predicate(source="phase19 Q1.2", labels=PRECISIONS, sets="dtype")
@@ -242,7 +237,10 @@ def nan_origin(
         return Answer("layer", (layer,), onset_step=layer.steps[0], last_good_step=broke.good_step)
     if grad_norm is not None:
         first = _grad_broke_first(grad_norm, broke)
-        if first and not (_averaged(conditions, loss) and _neighbours(loss, first.onset_step, broke.step)):
+        # A mean may hide a NaN for as long as one row.
+        since = first.onset_step if first and first.onset_step is not None else broke.step
+        hidden = _averaged(conditions, loss) and ((loss.steps >= since) & (loss.steps < broke.step)).sum() <= 1
+        if first and not hidden:
             return first
     for series, brief in ((grad_norm, GRADIENT), (loss, "The loss")):
         found = _exploded(series, brief, broke, exploding_factor) if series is not None else None
@@ -250,7 +248,10 @@ def nan_origin(
             return found
     if grad_norm is not None:
         alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
-        if alive.verdict == LIKELY and not _breaks_too(eval_loss, broke.step):
+        evals = (
+            eval_loss.values[rows_before(eval_loss.steps, broke.step) :] if eval_loss is not None else loss.values[:0]
+        )
+        if alive.verdict == LIKELY and np.isfinite(evals).all():  # no logger's mean breaks an evaluation
             return Answer("logger", alive.evidence, onset_step=broke.step, last_good_step=broke.good_step)
         if _averaged(conditions, loss):
             text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
@@ -261,16 +262,6 @@ def nan_origin(
 def _averaged(conditions: Conditions, loss: Series) -> bool:
     """Return whether a row of the loss is the mean of several steps."""
     return bool(conditions.known["logging"].get("mean")) and interval(loss.steps) > 1
-
-
-def _neighbours(loss: Series, early: int | None, late: int) -> bool:
-    """Return whether at most one row of the loss lies between two steps: a mean may hide a NaN that long."""
-    return early is not None and int(((loss.steps >= early) & (loss.steps < late)).sum()) <= 1
-
-
-def _breaks_too(eval_loss: Series | None, step: int) -> bool:
-    """Return whether an evaluation from this step on is not finite: no logger's mean does that."""
-    return eval_loss is not None and not bool(np.isfinite(eval_loss.values[rows_before(eval_loss.steps, step) :]).all())
 
 
 def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
@@ -341,7 +332,11 @@ def _first_layer(flags: Groups, largest: Groups, broke: Break) -> Evidence | Non
         steps += [int(s) for s in tops.steps[~np.isfinite(tops.values)]] if tops is not None else []
         inside = [step for step in steps if after < step <= broke.step]
         if inside:
-            broken.append((min(inside), order, name, _top_before(tops, min(inside))))
+            before = np.zeros(0)
+            if tops is not None:
+                before = tops.values[(tops.steps < min(inside)) & np.isfinite(tops.values)]
+            top = f" (largest value just before: {figure(before[-1], 4)})" if len(before) else ""
+            broken.append((min(inside), order, name, top))
     if not broken:
         return None
     at, _, name, top = min(broken)
@@ -349,13 +344,6 @@ def _first_layer(flags: Groups, largest: Groups, broke: Break) -> Evidence | Non
     text = f"{name} is the first layer, in logging order, whose output is not finite, at step {at:,}{top}"
     text += f"; {together - 1} later layers follow in the same step" if together > 1 else ""
     return Evidence(text, f"activation_finite/{name}", (at, broke.step))
-
-
-def _top_before(tops: Series | None, step: int) -> str:
-    if tops is None:
-        return ""
-    before = tops.values[(tops.steps < step) & np.isfinite(tops.values)]
-    return f" (largest value just before: {figure(before[-1], 4)})" if len(before) else ""
 
 
 @predicate(source="phase19 Q1.4", labels=("yes", "likely", "possible", "no"))

@@ -8,7 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, as_share, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import rows_before
+from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import NOISE_TIMES
 from stabtree.common.stats import change_noise, median
 from stabtree.common.strength import above, below, strongest, weakest, whether
@@ -24,7 +24,6 @@ from stabtree.predicates.start import guess
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
     from stabtree.facts.curve import TurningPoint
     from stabtree.run import Run, Series
@@ -345,17 +344,12 @@ def apart_at_once(
     text += f"{gap_factor:g}×), and ends {figure(abs(rise))} {'higher' if rise > 0 else 'lower'} than it began"
     found = Evidence(text, "eval_loss", (int(steps[0]), int(steps[-1])), gap, gap_factor * fall)
     if not gap > gap_factor * fall > 0:
-        return _never_better(evals, trained) or Answer(NO, (found,))
+        untrained, best = max(float(evals[0]), float(trained[0])), float(evals.min())
+        if not best > (1 - shared.SHARE_SOME) * untrained > 0:
+            return Answer(NO, (found,))
+        text = f"the best evaluation, {figure(best)}, is no better than the untrained model, {figure(untrained)}"
+        return Answer(POSSIBLE, (Evidence(text, "eval_loss", (), best, untrained),))
     return Answer(LIKELY if rise < noise_factor * noise else POSSIBLE, (found,))
-
-
-def _never_better(evals: Floats, trained: Floats) -> Answer | None:
-    """Answer that another preparation is possible where nothing that was learned shows in any evaluation."""
-    untrained, best = max(float(evals[0]), float(trained[0])), float(evals.min())
-    if not best > (1 - shared.SHARE_SOME) * untrained > 0:
-        return None
-    text = f"the best evaluation, {figure(best)}, is no better than the untrained model, {figure(untrained)}"
-    return Answer(POSSIBLE, (Evidence(text, "eval_loss", (), best, untrained),))
 
 
 @predicate(source="measured: one batch over and over from a step on", labels=(LIKELY, NO), min_points=3)
@@ -378,23 +372,16 @@ def said(step: int, faster: float) -> str:
 
 
 def speed_up(loss: Series, eval_loss: Series) -> tuple[int, float] | None:
-    """Return where the held-out loss is best, and how many times as fast the training loss falls after it; 0 if not."""
-    turn = turn_of(eval_loss)
-    falls = None if turn is None else _falls(turn.step, *finite(loss))
-    if turn is None or falls is None:
-        return None
-    before, after = falls
-    return turn.step, after / max(before, MIN_FALL) if after > STRETCH else 0.0
+    """Return where the held-out loss is best, and how many times as fast the training loss falls after it; 0 if not.
 
-
-def _falls(step: int, steps: Ints, values: Floats) -> tuple[float, float] | None:
-    """Return by how much the logarithm of a loss falls in a stretch before a step, and in one after it."""
+    Compared is by how much its logarithm falls in a stretch before that step, and in one after it.
+    """
+    turn, (steps, values) = turn_of(eval_loss), finite(loss)
     rows = max(2 * shared.ROWS_SHORT, int(STRETCH * len(values)))
-    at = int(np.searchsorted(steps, step, side="right"))
-    if at < rows or len(values) - at < rows or (values <= 0).any():
+    at = rows_upto(steps, turn.step) if turn else 0
+    if turn is None or at < rows or len(values) - at < rows or (values <= 0).any():
         return None
-    logs = np.log(values)
-    third = max(shared.ROWS_SHORT // 2, rows // 3)
-    before = median(logs[at - rows : at - rows + third]) - median(logs[at - third : at])
-    after = median(logs[at : at + third]) - median(logs[at + rows - third : at + rows])
-    return float(before), float(after)
+    logs, third = np.log(values), max(shared.ROWS_SHORT // 2, rows // 3)
+    before = float(median(logs[at - rows : at - rows + third]) - median(logs[at - third : at]))
+    after = float(median(logs[at : at + third]) - median(logs[at + rows - third : at + rows]))
+    return turn.step, after / max(before, MIN_FALL) if after > STRETCH else 0.0

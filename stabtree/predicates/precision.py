@@ -35,7 +35,14 @@ def nonfinite_grad(
     if loss is None and only_overflows(grad_norm):
         return unknown(ONLY_OVERFLOWS, "loss")
     if grad_norm is not None and len(broken_rows(grad_norm)):
-        return _logged_overflow(grad_norm)
+        bad = ~np.isfinite(grad_norm.values)
+        row, count = int(np.flatnonzero(bad)[0]), int(bad.sum())
+        step = int(grad_norm.steps[row])
+        text = f"grad_norm is not finite at {count:,} of {len(bad):,} logged steps, first at step {step:,}, "
+        text += f"at most {max(b - a for a, b in stretches(bad)):,} in a row"
+        good = int(grad_norm.steps[row - 1]) if row else None
+        found = Evidence(text, "grad_norm", (step,), float(count), 0.0)
+        return Answer(YES, (found,), onset_step=step, last_good_step=good, strength=FARTHEST)
     if loss is not None and len(broken_rows(loss)):
         step = int(loss.steps[broken_rows(loss)[0]])
         text = f"the loss is not finite at step {step:,}, so neither is its gradient"
@@ -57,17 +64,6 @@ ONLY_OVERFLOWS = "only overflows are logged, not how many steps went well betwee
 def only_overflows(grad_norm: Series | None) -> bool:
     """Return whether a log reports nothing but overflows."""
     return grad_norm is not None and len(broken_rows(grad_norm)) == len(grad_norm)
-
-
-def _logged_overflow(grad_norm: Series) -> Answer:
-    bad = ~np.isfinite(grad_norm.values)
-    row, count = int(np.flatnonzero(bad)[0]), int(bad.sum())
-    step = int(grad_norm.steps[row])
-    text = f"grad_norm is not finite at {count:,} of {len(bad):,} logged steps, first at step {step:,}, "
-    text += f"at most {max(b - a for a, b in stretches(bad)):,} in a row"
-    good = int(grad_norm.steps[row - 1]) if row else None
-    found = Evidence(text, "grad_norm", (step,), float(count), 0.0)
-    return Answer(YES, (found,), onset_step=step, last_good_step=good, strength=FARTHEST)
 
 
 def late_overflows(loss: Series | None, grad_norm: Series | None) -> tuple[int, int, int]:
@@ -108,14 +104,14 @@ def overflow_fingerprint(
     row and in all at most a twentieth of the steps (`ROWS_SHORT` in a short log).
     """
     if isinstance(loss_break, Absent) or loss_break.healed:
-        bad = len(broken_rows(grad_norm)) if grad_norm is not None else 0
-        text = f"the loss is finite at the end; grad_norm is not at {bad:,} steps"
+        overflows = len(broken_rows(grad_norm)) if grad_norm is not None else 0
+        text = f"the loss is finite at the end; grad_norm is not at {overflows:,} steps"
         total, in_row, _ = late_overflows(loss, grad_norm)
         few = in_row <= max_in_row and total <= max(shared.ROWS_SHORT, shared.SHARE_SOME * len(loss) / 2)
-        if run.setting("dtype") in ("fp16", None) and bad and few and isinstance(loss_break, Absent):
+        if run.setting("dtype") in ("fp16", None) and overflows and few and isinstance(loss_break, Absent):
             text += f", in the second half of the run at {total:,}, at most {in_row:,} in a row"
             return Answer("isolated", (Evidence(text, "grad_norm", (), float(in_row), float(max_in_row)),))
-        return Answer("transient", (Evidence(text, "grad_norm", (), float(bad), 0.0),))
+        return Answer("transient", (Evidence(text, "grad_norm", (), float(overflows), 0.0),))
     broke = loss_break.step
     dtype = run.setting("dtype")
     if dtype in UNSCALED or (dtype is None and loss_scale is None):
@@ -123,7 +119,12 @@ def overflow_fingerprint(
             f"dtype is {dtype}: the limit of fp16 does not apply" if dtype else "it is not known that the run is fp16"
         )
         return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
-    storm = _storm(grad_norm, loss_break) if grad_norm is not None and not _unordered(loss, grad_norm, broke) else None
+    storm = None
+    if grad_norm is not None:
+        bad = ~np.isfinite(grad_norm.values)
+        together = (bad & (grad_norm.steps == broke)).any() and not bad[grad_norm.steps < broke].any()
+        # What breaks first within one row that stands for several steps is not seen.
+        storm = None if interval(loss.steps) > 1 and together else _storm(grad_norm, loss_break)
     first, onset, good, signal = storm or (None, broke, None, None)
     scaled = None if isinstance(scale, Unknown) else loss_scale
     signals = seen(signal, _scale_signal(scaled, first, loss_break) if scaled else None)
@@ -141,13 +142,6 @@ def _undecided(loss: Series, grad_norm: Series | None, broke: int, *, contradict
         return unknown("neither grad_norm nor loss_scale was logged", "grad_norm", "loss_scale")
     text = f"loss and grad_norm broke in one row, that of step {broke:,}, which stands for "
     return unknown(f"{text}{interval(loss.steps):.0f} steps: which was first is not seen", "loss_scale")
-
-
-def _unordered(loss: Series, grad_norm: Series, broke: int) -> bool:
-    """Return whether grad_norm breaks in the same row as the loss, and a row is several steps: no order is visible."""
-    bad = ~np.isfinite(grad_norm.values)
-    here = bad & (grad_norm.steps == broke)
-    return interval(loss.steps) > 1 and bool(here.any()) and not bad[grad_norm.steps < broke].any()
 
 
 def _storm(grad_norm: Series, loss_break: Break) -> tuple[int, int, int | None, Evidence]:

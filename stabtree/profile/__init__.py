@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from stabtree.profile.build import profile_of, profiles, scatter_of
-from stabtree.profile.model import LeftLevel, Nonfinite, Point, Profile, Recovery, Segment, Swings
+from stabtree.profile.model import Profile
 from stabtree.profile.segments import far
 
-__all__ = [
-    "LeftLevel",
-    "Nonfinite",
-    "Point",
-    "Profile",
-    "Recovery",
-    "Segment",
-    "Swings",
-    "far",
-    "profile_of",
-    "profiles",
-    "scatter_of",
-]
+__all__ = ["Profile", "far", "profile_of", "profiles", "scatter_of"]

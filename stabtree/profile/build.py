@@ -91,31 +91,11 @@ def _left(values: Floats, stairs: Staircase, steps: Ints, side: int) -> LeftLeve
     if side * times <= 0:
         return None
     scatters = (end - left) / stairs.scatter
-    return LeftLevel(int(steps[row]), left, end, times, scatters, _tenfold(values, steps, row, left, side))
-
-
-def tails(blocked: Blocked, level: Floats, noise: Floats) -> list[tuple[int, ...]]:
-    """Return how many of the last rows, of two blocks at the most, are far above a level, and how many below.
-
-    Args:
-        blocked: k series in blocks.
-        level: float64 (k,), the last level of each.
-        noise: float64 (k,), the scatter of single rows.
-    """
-    off = blocked.values[:, -2 * blocked.size :] - level[:, None]
-    reach = far(blocked.values.shape[1]) * noise[:, None]
-    ends = ((off > reach)[:, ::-1], (off < -reach)[:, ::-1])
-    counts = [np.where(side.all(axis=1), side.shape[1], side.argmin(axis=1)).tolist() for side in ends]
-    return list(zip(*counts, strict=True))
-
-
-def _tenfold(values: Floats, steps: Ints, row: int, level: float, side: int) -> int | None:
-    """Return the first step from which on every row is 10 times as far from 0; see `LeftLevel`."""
-    if not level > 0 or (values[-1] < TENFOLD * level if side > 0 else values[-1] > level / TENFOLD):
-        return None
-    inside = values[row:] < TENFOLD * level if side > 0 else values[row:] > level / TENFOLD
-    last = len(inside) - 1 - int(inside[::-1].argmax()) if inside.any() else -1
-    return int(steps[row + last + 1])
+    # The first step from which on every row is ten times as far from 0; see `LeftLevel`.
+    inside, tenfold = values[row:] < TENFOLD * left if side > 0 else values[row:] > left / TENFOLD, None
+    if left > 0 and not inside[-1]:
+        tenfold = int(steps[row + len(inside) - int(inside[::-1].argmax() if inside.any() else len(inside))])
+    return LeftLevel(int(steps[row]), left, end, times, scatters, tenfold)
 
 
 TOGETHER = 1 << 17  # no limit: cells that are measured in one go: 4 MB, about a processor's cache
@@ -272,7 +252,11 @@ def _staircases(blocked: Blocked, noise: Floats, first: Floats, last: Floats) ->
     with np.errstate(all="ignore"):
         scatter = np.maximum(level_scatter(blocked, noise), np.finfo(np.float64).tiny)
         begins, level, behind = levels_of(blocked, noise, scatter)
-        tail = tails(blocked, level[behind - 1], noise)
+        # How many of the last rows, of two blocks at the most, are far above the last level, and how many below.
+        off = (blocked.values[:, -2 * blocked.size :] - level[behind - 1][:, None])[:, ::-1]
+        reach = far(blocked.values.shape[1]) * noise[:, None]
+        counts = [np.where(out.all(axis=1), out.shape[1], out.argmin(axis=1)) for out in (off > reach, off < -reach)]
+        tail = list(zip(*(side.tolist() for side in counts), strict=True))
     parts = [slice(begin, end) for begin, end in pairwise([0, *behind.tolist()])]
     rows, flat = begins.tolist(), level.tolist()
     each = zip(parts, scatter.tolist(), noise.tolist(), first.tolist(), last.tolist(), tail, strict=True)

@@ -238,7 +238,11 @@ def levels_of(blocked: Blocked, noise: Floats, scatter: Floats) -> tuple[Ints, F
         scatter: float64 (k,), that of block medians around their level, above 0.
     """
     begins = changes(blocked.medians, scatter)
-    rows = _change_rows(blocked, begins, _means(blocked.medians, begins))
+    # The mean of the medians of each level.
+    starts = np.flatnonzero(begins.ravel())
+    counts = np.diff(np.append(starts, begins.size))
+    means = np.add.reduceat(blocked.medians.ravel() / np.repeat(counts, counts), starts)
+    rows = _change_rows(blocked, begins, means)
     owner, block = np.nonzero(begins)
     level = _row_medians(blocked, owner, rows)
     # A change inside a block spoils its median, and may look like two.
@@ -267,14 +271,6 @@ def _row_medians(blocked: Blocked, owner: Ints, rows: Ints) -> Floats:
     spread = (np.arange(LEVEL_SAMPLE) + 0.5) / LEVEL_SAMPLE
     at = rows[:, None] + (length[:, None] * spread).astype(np.int64)
     return middle(np.sort(blocked.values[owner[:, None], at], axis=1))
-
-
-def _means(medians: Floats, begins: Bools) -> Floats:
-    """Return the mean of the medians of each level: float64 (levels,)."""
-    starts = np.flatnonzero(begins.ravel())
-    counts = np.diff(np.append(starts, begins.size))
-    found: Floats = np.add.reduceat(medians.ravel() / np.repeat(counts, counts), starts)
-    return found
 
 
 def _change_rows(blocked: Blocked, begins: Bools, level: Floats) -> Ints:

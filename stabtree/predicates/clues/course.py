@@ -182,16 +182,13 @@ def weights_moved(
         if len(values) >= ROWS_SHORT and not np.ptp(values) and scatter_of(eval_loss)[1] < ROUNDING * 100:
             text = f"eval_loss is {values[0]:.6g} to the last digit in all {len(values):,} evaluations: no weight moves"
             return Seen(NO, text, "", "eval_loss", (int(steps[-1]),))
-    return next(filter(None, map(_by_gradient, _gradient_norms(run))), None)
-
-
-def _by_gradient(grad_norm: Series) -> Seen | None:
-    """Return that the weights moved where the level of the gradient changed for good: fixed weights keep theirs."""
-    steps, values = finite(grad_norm)
-    for first, last in (ends_of(values, ROWS_SHORT) or (0.0, 0.0), _fast_change(values)):
-        if min(first, last) > 0 and max(first / last, last / first) >= FACTOR_LARGE:
-            text = f"{grad_norm.metric} goes from a level of {first:.3g} to {last:.3g}: the weights moved"
-            return Seen(YES, text, "", grad_norm.metric, (int(steps[-1]),))
+    # Weights that stay keep the level of their gradient.
+    for norm in _gradient_norms(run):
+        steps, values = finite(norm)
+        for first, last in (ends_of(values, ROWS_SHORT) or (0.0, 0.0), _fast_change(values)):
+            if min(first, last) > 0 and max(first / last, last / first) >= FACTOR_LARGE:
+                text = f"{norm.metric} goes from a level of {first:.3g} to {last:.3g}: the weights moved"
+                return Seen(YES, text, "", norm.metric, (int(steps[-1]),))
     return None
 
 
@@ -483,7 +480,8 @@ def lone_infinite_norms(moment: Moment, grad_norm: Series, loss: Series) -> Seen
     before = grad_norm.steps < end
     steps, broken = grad_norm.steps[before], ~np.isfinite(grad_norm.values[before])
     lone = broken[:-1] & ~broken[1:] if len(broken) else broken
-    found = [int(step) for step in steps[: len(lone)][lone] if _is_finite_at(loss, int(step))]
+    lost = loss.steps[~np.isfinite(loss.values)]
+    found = [int(step) for step in steps[: len(lone)][lone] if step not in lost]
     text = f"grad_norm is not finite alone at {len(found):,} rows before, and the loss stays ordinary there"
     return Seen(len(found), text, f"{len(found):,}", "grad_norm", tuple(found[:4]))
 
@@ -513,8 +511,3 @@ def step_was_skipped(moment: Moment, grad_norm: Series) -> Seen | None:
     if not len(at):
         return None
     return Seen("no" if at.any() else "yes", f"grad_norm is {figure(float(at[0]))} there", "", "grad_norm")
-
-
-def _is_finite_at(series: Series, step: int) -> bool:
-    index = int(np.searchsorted(series.steps, step))
-    return index >= len(series) or int(series.steps[index]) != step or bool(np.isfinite(series.values[index]))

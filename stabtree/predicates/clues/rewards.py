@@ -227,9 +227,10 @@ FAR_FROM_A_GUESS = 0.1  # no limit: a guess over 100 pairs is within that of one
 @clue
 def pair_sets(_moment: Moment, preference_accuracy: Series, eval_preference_accuracy: Series) -> Seen | None:
     """Compare what training pairs and held-out pairs teach: `opposite`, `both wrong`, or `alike`."""
-    trained, held_out = _last(preference_accuracy), _last(eval_preference_accuracy)
-    if trained is None or held_out is None:
+    ends = [finite(one)[1][-shared.ROWS_LONG :] for one in (preference_accuracy, eval_preference_accuracy)]
+    if min(map(len, ends)) < 2:
         return None
+    trained, held_out = map(median, ends)
     text = f"the accuracy on training pairs ends at {trained:.2f}, on held-out pairs at {held_out:.2f}; a guess has .50"
     low, high = GUESS - FAR_FROM_A_GUESS, GUESS + FAR_FROM_A_GUESS
     word = "alike"
@@ -243,7 +244,8 @@ def pair_sets(_moment: Moment, preference_accuracy: Series, eval_preference_accu
 @clue
 def chosen_times(_moment: Moment, run: Run) -> Seen | None:
     """Return how many times further below 0 the log-probability of the chosen answers ends than it began."""
-    series = _ending_in(run, "logps/chosen")
+    chosen = (one for name, one in run.others.items() if name.endswith("logps/chosen") and not name.startswith("eval"))
+    series = next(chosen, None)
     if series is None:
         return None
     values = finite(series)[1]
@@ -255,14 +257,3 @@ def chosen_times(_moment: Moment, run: Run) -> Seen | None:
     if last >= first:
         text = f"{series.origin or series.metric} does not fall: {first:.3g} → {last:.3g}"
     return Seen(last / first, text, f"{first:.3g} → {last:.3g}", series.metric)
-
-
-def _last(series: Series) -> float | None:
-    values = finite(series)[1][-shared.ROWS_LONG :]
-    return median(values) if len(values) >= 2 else None
-
-
-def _ending_in(run: Run, name: str) -> Series | None:
-    """Return the first series whose column ends in a name, but for those of held-out data."""
-    found = (one for key, one in run.others.items() if key.endswith(name) and not key.startswith("eval"))
-    return next(found, None)
