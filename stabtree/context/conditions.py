@@ -78,7 +78,6 @@ def conditions_of(run: Run, context: Context, precision: Known[str]) -> Conditio
         context: who it is.
         precision: in which precision it trains.
     """
-    clip, overlap = run.setting("grad_clip"), run.setting("overlap_comm")
     trainer, optimizer, task = _framework(run, context), context.optimizer.value, context.task.value
     # Pairs are always logged as such; text is often logged as a bare loss.
     tasks = _only("task", task, *_ALSO.get(task, ())) if task else {model.PREFERENCE: False}
@@ -93,8 +92,8 @@ def conditions_of(run: Run, context: Context, precision: Known[str]) -> Conditio
             "library": _only("library", framework(context.framework.value or "").library),
             "device": _device(run),
             "task": tasks,
-            "clipping": {} if clip is None else {"on": bool(clip), "off": not clip},
-            "overlap": {} if overlap is None else {"on": bool(overlap), "off": not overlap},
+            "clipping": _switch(run.setting("grad_clip")),
+            "overlap": _switch(run.setting("overlap_comm")),
             "logging": _logging(run, trainer),
         }
     )
@@ -103,6 +102,10 @@ def conditions_of(run: Run, context: Context, precision: Known[str]) -> Conditio
 def _only(key: str, *words: str) -> dict[str, bool]:
     """Return that these words are true, and no other of the key is."""
     return {word: word in words for word in known_words()[key]}
+
+
+def _switch(value: object) -> dict[str, bool]:
+    return {} if value is None else {"on": bool(value), "off": not value}
 
 
 def _precision(run: Run, known: Known[str]) -> dict[str, bool]:
@@ -138,7 +141,8 @@ def _logging(run: Run, trainer: Mapping[str, bool]) -> dict[str, bool]:
     reduced = run.setting("log_reduce")
     if reduced is not None:
         word = normalize(str(reduced))
-        return _only("logging", "mean" if "mean" in word or "avg" in word else "step")
+        mean = "mean" in word or "avg" in word
+        return {"mean": mean, "step": not mean}
     columns = chain.from_iterable(source.columns for source in run.sources)
     of_an_epoch = any(use.metric == "loss" and normalize(use.name).endswith("_epoch") for use in columns)
     if of_an_epoch or any(on and framework(name).defaults.mean_rows for name, on in trainer.items()):

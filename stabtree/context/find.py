@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stabtree.context.signs import ColumnNames, Sign
-    from stabtree.run import Run
+    from stabtree.run import FileUse, Run
 
 
 _LOSSES = ("eval_loss", "loss")
@@ -202,7 +202,7 @@ def task_of(run: Run, columns: ColumnNames, trainer: str) -> tuple[Known[str], K
 def _configured_task(run: Run) -> tuple[Known[str], Known[str]]:
     for key in ("algorithm", "task"):
         spelled = set(_WORD.findall(str(run.setting(key) or "").lower()))
-        for names, task, algorithm in WORDS if spelled else ():
+        for names, task, algorithm in WORDS:
             word = next((word for word in names.split() if word in spelled), "")
             if word:
                 named = algorithm or (word if task in _WITH_ALGORITHMS else "")
@@ -241,13 +241,14 @@ def _accuracy(run: Run, columns: ColumnNames) -> tuple[str, ...]:
     below = {one.origin for one in run.series.values() if (one.values < 0).any()}
     for mark in CLASSES:
         found = columns.first((mark,))
-        plain = 0
-        for column in found:
-            spellings = (_WORD.findall(column.lower()), words(column))
-            plain += any(all(word.isdigit() or word in PLAIN for word in inner) for inner in spellings)
-        if found and plain == len(found) and below.isdisjoint(found):
+        if found and all(map(_is_plain, found)) and below.isdisjoint(found):
             return found
     return ()
+
+
+def _is_plain(column: str) -> bool:
+    spellings = (_WORD.findall(column.lower()), words(column))
+    return any(all(word.isdigit() or word in PLAIN for word in inner) for inner in spellings)
 
 
 def framework_of(run: Run) -> Known[str]:
@@ -257,19 +258,19 @@ def framework_of(run: Run) -> Known[str]:
     that is built on the one that the log shows writes the same log: there the configuration decides.
     """
     configured = str(run.setting("framework") or "")
-    written = Recognised()
-    for source in run.sources:
-        columns = source.columns
-        filled = {column.name: column.logged for column in columns if column.metric and column.logged}
-        begins_at, names = columns[0].first if columns else None, [column.name for column in columns]
-        written = of_log(LoggedFile(names, source.path, source.format, begins_at, source.rows, filled))
-        if written.id:
-            break
+    written = next((found for found in map(_wrote, run.sources) if found.id), Recognised())
     if configured in all_trainers() and (not written.id or framework(configured).built_on == written.id):
         return stated(run, "framework", configured)
     if written.id:
         return Known(written.id, LOGGED if written.sure else INFERRED, clean(written.why, 100))
     return Known()
+
+
+def _wrote(source: FileUse) -> Recognised:
+    columns = source.columns
+    filled = {column.name: column.logged for column in columns if column.metric and column.logged}
+    begins_at, names = columns[0].first if columns else None, [column.name for column in columns]
+    return of_log(LoggedFile(names, source.path, source.format, begins_at, source.rows, filled))
 
 
 SLOW = 0.9  # no limit: BYOL's average begins at 0.99
@@ -315,7 +316,7 @@ def who_of(run: Run) -> Context:
 
 def _restless(run: Run, task: str) -> str:
     """Return why the loss need not fall and may burst; empty if it should fall as any loss does."""
-    if run.has("reward") or run.has("reward_function"):
+    if any(map(run.has, ("reward", "reward_function"))):
         return "a reward is logged: the loss of reinforcement learning"
     if task in FROM_REWARDS:
         return "the loss of reinforcement learning"

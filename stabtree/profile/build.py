@@ -73,12 +73,12 @@ def departures(found: Sequence[Staircase], place: int, values: Floats, steps: In
 
 def _left(values: Floats, stairs: Staircase, steps: Ints, side: int) -> LeftLevel | None:
     """Return where a series left its lowest level (side 1) or its highest one (side -1) for good."""
-    level = stairs.level if side > 0 else [-value for value in stairs.level]
+    level = [side * value for value in stairs.level]
     near = min(level) + NEAR * stairs.scatter
     home = len(level) - 1
     while level[home] > near:
         home -= 1
-    tail = stairs.tails[0] if side > 0 else stairs.tails[1]
+    tail = stairs.tails[(1 - side) // 2]
     if home < len(level) - 1:
         row, end = stairs.rows[home + 1], stairs.end
     elif tail >= MIN_ROWS:
@@ -92,9 +92,10 @@ def _left(values: Floats, stairs: Staircase, steps: Ints, side: int) -> LeftLeve
         return None
     scatters = (end - left) / stairs.scatter
     # The first step from which on every row is ten times as far from 0; see `LeftLevel`.
-    inside, tenfold = values[row:] < TENFOLD * left if side > 0 else values[row:] > left / TENFOLD, None
+    bar, tenfold = TENFOLD * left if side > 0 else left / TENFOLD, None
+    inside = side * values[row:] < side * bar
     if left > 0 and not inside[-1]:
-        tenfold = int(steps[row + len(inside) - int(inside[::-1].argmax() if inside.any() else len(inside))])
+        tenfold = int(steps[row + 1 + int(np.append(-1, np.flatnonzero(inside))[-1])])
     return LeftLevel(int(steps[row]), left, end, times, scatters, tenfold)
 
 
