@@ -50,8 +50,7 @@ class Limits(NamedTuple):
     Attributes:
         chance: how many of a family of series may be named by chance.
         min_change: the noise, as a share of the value, that every series is taken to have at least.
-        beyond_factor: how many times as far as ever before the end must be off.
-        quiet_sigma: how many times the noise a row may be off and still be in the normal course.
+
         max_rows: the longest stretch before its end in which a departure is looked for.
         min_blocks: fewest earlier stretches of the same length that tell how far a course misses by nature.
         max_blocks: how many of them are looked at.
@@ -59,8 +58,7 @@ class Limits(NamedTuple):
 
     chance: float
     min_change: float
-    beyond_factor: float
-    quiet_sigma: float
+
     max_rows: int
     min_blocks: int
     max_blocks: int
@@ -162,7 +160,7 @@ def _at(scaled: Floats, stretch: tuple[int, int], limits: Limits, tried: int, si
     direction = math.copysign(1.0, float(last[-1]))
     at90, at99 = quantiles(earlier, 0.90, 0.99)
     noise = max(at90 / TWO_SIDED_90, limits.min_change)
-    start = _start(last * direction, limits.quiet_sigma * noise)
+    start = _start(last * direction, shared.FACTOR * noise)
     if not 0 < start < len(last):
         return None  # it is on its course, or it left that before this stretch: a longer one sees where
     own = at90 + (at99 - at90) / math.log(10) * math.log(max(0.1 * tried / limits.chance, 1.0))
@@ -173,10 +171,10 @@ def _at(scaled: Floats, stretch: tuple[int, int], limits: Limits, tried: int, si
     # The end must be farther off than the earlier rows ever were; three rows together, if it has three.
     late, before = np.abs(last[start:]), np.abs(off[:-blocks])
     most, ever = float(late.max()), float(before.max())
-    if most <= limits.beyond_factor * ever and len(late) > 2:
+    if most <= shared.NOISE_TIMES * ever and len(late) > 2:
         most = float(medians_of_three(late)[1:-1].max())
         ever = float(of_three(before[:, :-2], before[:, 1:-1], before[:, 2:]).max())
-    if most <= limits.beyond_factor * ever:
+    if most <= shared.NOISE_TIMES * ever:
         return None
     return Departure(len(scaled) - len(last) + start, float(levels[-1]), times)
 
@@ -464,11 +462,9 @@ def movers(
     after_steps: int,
     scale_factor: float,
     chance: float = shared.SHARE_SOME,
-    beyond_factor: float = shared.NOISE_TIMES,
-    quiet_sigma: float = shared.FACTOR,
 ) -> Movers:
     """Find when each series of a run left its normal course; the parameters are those of `Limits` and `Movers`."""
-    limits = Limits(chance, min_change, beyond_factor, quiet_sigma, max_rows, min_blocks, max_blocks)
+    limits = Limits(chance, min_change, max_rows, min_blocks, max_blocks)
     return Movers(run, limits, after_steps, scale_factor)
 
 

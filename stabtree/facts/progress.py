@@ -21,8 +21,7 @@ from stabtree.profile import profile_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.common.files import UnreadKind
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Floats
     from stabtree.context.conditions import Conditions
     from stabtree.context.model import Context, Known
     from stabtree.profile import Profile
@@ -245,6 +244,10 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
     marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
     waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
     low = int(np.argmin(values)) if len(moves) else 0
+    # The fall to the lowest value began after the last rise before it.
+    falls = moves[moves < low]
+    up = np.flatnonzero(values[falls + 1] > values[falls])
+    falls = falls[up[-1] + 1 :] if len(up) else falls
     middle, last = (max(float(values[row]), SMALLEST) for row in (len(values) // 2, -1))
     return ScaleHistory(
         drops=len(drops),
@@ -255,23 +258,10 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
         highest=highest(loss_scale),
         lowest_step=int(steps[low]),
         first_drop=int(steps[drops[0] + 1]) if len(drops) else int(steps[0]),
-        fall_step=_fall_step(steps, values[: low + 1], moves[moves < low]),
+        fall_step=int(steps[falls[0] + 1]) if len(falls) else int(steps[low]),
         clean_steps=int(median(np.asarray(waits))) if waits else None,
         net_halvings=float(np.log2(middle / last)),
     )
-
-
-def _fall_step(steps: Ints, values: Floats, moves: Ints) -> int:
-    """Return the step at which the fall to the last value began, the lowest: after it the scale did not rise.
-
-    Args:
-        steps: the steps of all rows.
-        values: the rows up to the lowest.
-        moves: those of them after which the scale is another, int64 (m,).
-    """
-    rises = np.flatnonzero(values[moves + 1] > values[moves])
-    falls = moves[rises[-1] + 1 :] if len(rises) else moves
-    return int(steps[falls[0] + 1]) if len(falls) else int(steps[len(values) - 1])
 
 
 @fact()
@@ -336,20 +326,14 @@ def _cells(run: Run, share: float) -> Iterator[str]:
 
 
 def _kinds(run: Run) -> Iterator[str]:
-    """Yield the lines that hold a loss, a reward or a quality, were not read, and are as many as half of the rows."""
+    """Yield the lines that hold an outcome whose value was not read elsewhere, and are as many as half of the rows."""
+    every = [series.values for series in (*run.series.values(), *run.others.values())]
     for source in run.sources:
         for kind in source.unread:
-            if not kind.harmless and kind.count >= max(shared.ROWS_SHORT, shared.SHARE_HALF * source.rows):
-                yield from _unread_outcomes(run, kind)
-
-
-def _unread_outcomes(run: Run, kind: UnreadKind) -> Iterator[str]:
-    """Yield that lines of a kind were not read, if they hold an outcome whose value was not read elsewhere."""
-    for name, value in _VALUE.findall(kind.example):
-        if describe_name(name).role in OUTCOMES and not _was_read(run, float(value)):
-            yield f"{kind.count:,} lines with {name}, the first is line {kind.line:,}, were not read"
-            return
-
-
-def _was_read(run: Run, value: float) -> bool:
-    return any(bool(np.any(series.values == value)) for series in (*run.series.values(), *run.others.values()))
+            if kind.harmless or kind.count < max(shared.ROWS_SHORT, shared.SHARE_HALF * source.rows):
+                continue
+            for name, value in _VALUE.findall(kind.example):
+                outcome = describe_name(name).role in OUTCOMES
+                if outcome and not any((one == float(value)).any() for one in every):
+                    yield f"{kind.count:,} lines with {name}, the first is line {kind.line:,}, were not read"
+                    break

@@ -291,7 +291,13 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
     scan = _scan(steps, scored, tail, bar, params)
     healed = [spike for spike in scan.spikes if spike.recovered_step is not None]
     if healed:
-        scan = _scan(steps, _without(steps, scored, healed), tail, bar, params)
+        # Each is replaced by the rows before it, so that the scatter is the run's own.
+        level = scored.values.copy()
+        for top in healed:
+            start = rows_before(steps, top.step)
+            end = rows_before(steps, top.step if top.recovered_step is None else top.recovered_step)
+            level[start:end] = np.resize(level[start - rows : start], end - start)
+        scan = _scan(steps, scored.against(level), tail, bar, params)
     if not np.isfinite(loss.values[-1]):
         last = int(steps[-1]) - params.window_steps
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
@@ -301,16 +307,6 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
         spike for spike in scan.spikes if not any(0 <= rows_of[spike] - seam < ROWS_SHORT for seam in resumed)
     )
     return replace(scan, widened=widened, spikes=spikes)
-
-
-def _without(steps: Ints, scored: Scores, healed: list[Excursion]) -> Scores:
-    """Return the scores with each healed spike replaced by the rows before it, so that the scatter is the run's own."""
-    level, rows = scored.values.copy(), scored.windows.rows
-    for spike in healed:
-        back = spike.recovered_step if spike.recovered_step is not None else spike.step
-        start, end = (int(np.searchsorted(steps, step)) for step in (spike.step, back))
-        level[start:end] = np.resize(level[start - rows : start], end - start)
-    return scored.against(level)
 
 
 def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSearchParams) -> Search:

@@ -9,7 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import increases, parts, remembered, rows_before, rows_upto
+from stabtree.common.passes import increases, remembered, rows_before, rows_upto
 from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import (
     MEDIAN_ERROR,
@@ -369,27 +369,14 @@ def done_share(run: Run, context: Context, loss: Series, lr: Series | None, step
         # The mean of the rate as a share of its peak, all after that counted as the peak.
         known = run.setting("lr")
         configured = float(known) if isinstance(known, int | float) else 0.0
-        rate = _mean_peak(lr) / max(highest(lr), context.peak_lr.value or 0.0, configured)
+        rate = float(np.maximum.accumulate(finite(lr)[1]).mean()) / max(
+            highest(lr), context.peak_lr.value or 0.0, configured
+        )
     else:
         warm = run.setting("warmup_steps")
         warm = float(warm) if isinstance(warm, int | float) and warm > 0 else 0.0
         rate = 1 - warm / (2 * made) if made >= warm else made / (2 * warm)
     return min(1.0, made * rate / steps)
-
-
-@remembered
-def _mean_peak(lr: Series) -> float:
-    """Return the mean of the highest rate so far."""
-    rates, total = finite(lr)[1], 0.0
-    peak = -math.inf
-    for part in parts(rates):
-        top = float(part.max())
-        if top > peak:
-            total += float(np.maximum(np.maximum.accumulate(part), peak).sum())
-            peak = top
-        else:
-            total += peak * len(part)
-    return total / len(rates)
 
 
 RESOLVED = 2.0**24  # no limit: from here on float32 has no whole numbers: a change by 1 is lost

@@ -8,7 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import PART, changes, rows_at_end, rows_before, rows_upto, stretches_of
+from stabtree.common.passes import changes, rows_at_end, rows_before, rows_upto, stretches_of
 from stabtree.common.stats import NEARLY_ZERO, SOME, median, quantiles, resolution, row_medians, windows
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
@@ -192,7 +192,9 @@ def noise_vanishes(
     count = len(values) - 1
     if count < 2 * shared.ROWS_LONG:
         return unknown(f"the loss has {len(values):,} finite rows, {2 * shared.ROWS_LONG + 1} are needed", "loss")
-    at, rises = _parting(values, (rises_before + rises_after) / 2), np.diff(values) > 0
+    rises = np.diff(values) > 0
+    # The change after which the shares of rises differ most from the middle of both limits.
+    at = int(np.argmax(np.cumsum(rises - (rises_before + rises_after) / 2))) + 1
     if not shared.ROWS_LONG <= at <= count - shared.ROWS_LONG:
         text = f"{rises.mean():.0%} of the changes of the loss are rises, without a row from which on fewer are"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
@@ -204,20 +206,6 @@ def noise_vanishes(
     calm = below(after, rises_after)
     strength = weakest(above(before, rises_before), calm, above(began, factor * ended))
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
-
-
-def _parting(values: Floats, share: float) -> int:
-    """Return the change after which the shares of rises differ most from the given one."""
-    highest, at, total = -np.inf, 0, 0.0
-    for begin in range(0, len(values) - 1, PART):
-        part = values[begin : begin + PART + 1]
-        more = (part[1:] > part[:-1]) - share
-        more[0] += total
-        np.cumsum(more, out=more)
-        top, total = int(np.argmax(more)), float(more[-1])
-        if more[top] > highest:
-            highest, at = float(more[top]), begin + top
-    return at + 1
 
 
 @predicate(source="measured: one batch over and over from a step on")

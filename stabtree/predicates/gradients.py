@@ -9,7 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows, extremes, rows_at_end, sound_rows
+from stabtree.common.passes import broken_rows, extremes, rows_at_end
 from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median
 from stabtree.common.strength import above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, lowest, paired
@@ -121,18 +121,6 @@ def gradients_vanish(
     return measured(weakest(below(end, share * begin), above(-trend, trend_z), high), found)
 
 
-def _paired(a: Series, b: Series) -> tuple[Floats, Floats]:
-    """Return the finite positive values of two series at the steps that both have."""
-    _, x, y = paired(a, b)
-    first, second = sound_rows(a), sound_rows(b)
-    if a.steps is b.steps and isinstance(first, slice) and isinstance(second, slice):
-        x, y = x[: min(first.stop, second.stop)], y[: min(first.stop, second.stop)]
-        if all(one.lowest > 0 and one.highest < LARGEST for one in map(extremes, (a, b))):
-            return x, y
-    keep = (x > 0) & (y > 0) & (x < LARGEST) & (y < LARGEST)
-    return x[keep], y[keep]
-
-
 MEASURED = "measured"
 
 
@@ -154,7 +142,9 @@ def norm_is_scaled(
     it was divided by it on reading, that is the proof. `measured`: so it is, and no `grad_clip` below that median is
     configured, so that nothing is clipped by it.
     """
-    norm, scale = _paired(grad_norm, loss_scale)
+    _, norm, scale = paired(grad_norm, loss_scale)
+    keep = (norm > 0) & (scale > 0) & (norm < LARGEST) & (scale < LARGEST)
+    norm, scale = norm[keep], scale[keep]
     if not len(norm):
         return unknown("grad_norm and loss_scale share no rows", "loss_scale")
     stride = 1 + len(norm) // SAMPLE

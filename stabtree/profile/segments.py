@@ -190,40 +190,31 @@ def changes(medians: Floats, scatter: Floats) -> Bools:
         return begins
     centre = np.sort(medians, axis=1)[:, count // 2]
     scaled = np.clip((medians - centre[:, None]) / scatter[:, None], -FARTHEST, FARTHEST)
-    came_from = _recursion(scaled)
-    rows = np.arange(series)
-    at = np.full(series, count)
-    while True:
-        at = came_from[rows, at]
-        open_ = at > 0
-        if not open_.any():
-            return begins
-        begins[rows[open_], at[open_]] = True
-
-
-def _recursion(scaled: Floats) -> Ints:
-    """Return the beginning of the last level of the best division of the first t blocks: int64 (k, blocks + 1)."""
-    series, count = scaled.shape
-    penalty = PENALTY * math.log(count)
-    sums = np.zeros((count + 1, series))
-    squares = np.zeros((count + 1, series))
+    # The beginning of the last level of the best division of the first t blocks: int64 (blocks + 1, k).
+    penalty, rows = PENALTY * math.log(count), np.arange(series)
+    sums, squares = np.zeros((2, count + 1, series))
     np.cumsum(scaled.T, axis=0, out=sums[1:])
     np.cumsum(scaled.T**2, axis=0, out=squares[1:])
-    best = np.full((count + 1, series), np.inf)
-    best[0] = -penalty
+    offsets = np.full((count + 1, series), np.inf)
+    offsets[0] = -penalty
+    offsets -= squares
     came_from = np.zeros((count + 1, series), dtype=np.int64)
     lengths = np.arange(count, 0, -1)[:, None]
-    offsets = best - squares
     for end in range(MIN_LENGTH, count + 1):
         starts = slice(end - MIN_LENGTH + 1)
         total = sums[end] - sums[starts]
         total *= total
         total /= lengths[count - end :][starts]
         costs = offsets[starts] - total
-        chosen = costs.argmin(axis=0)
-        came_from[end] = chosen
-        offsets[end] = costs[chosen, np.arange(series)] + penalty
-    return came_from.T
+        came_from[end] = costs.argmin(axis=0)
+        offsets[end] = costs[came_from[end], rows] + penalty
+    at = np.full(series, count)
+    while True:
+        at = came_from[at, rows]
+        open_ = at > 0
+        if not open_.any():
+            return begins
+        begins[rows[open_], at[open_]] = True
 
 
 def levels_of(blocked: Blocked, noise: Floats, scatter: Floats) -> tuple[Ints, Floats, Ints]:

@@ -40,8 +40,6 @@ CONFIG: Mapping[str, tuple[Any, ...]] = {
     "warmup_steps": (0, 10, 1000),
     "max_completion_length": (512,),
     "nan_begins": ("embedding", "mlp"),
-}
-PLANNED: Mapping[str, tuple[Any, ...]] = {
     "optimizer": ("adam", "adamw", "sgd"),
     "optimizer_state_dtype": ("bf16", "fp32"),
     "epsilon": (1e-8,),
@@ -64,14 +62,13 @@ PLANNED: Mapping[str, tuple[Any, ...]] = {
     "loss_scaling": ("dynamic", "none"),
     "min_lr": (1e-4, True),
     "device": ("NVIDIA A100", "V100"),
-    "dtype": ("bf16", "fp16"),
     "adapter": ("full", "lora"),
     "beta": (0.1,),
     "weights_dtype": ("fp16", "fp32"),
     "schedule_steps": (50, 100),
     "scale_window": (1000, 2000),
 }
-"""What is said before a run besides."""
+
 TREE = load_trees()
 # Made once: hypothesis looks over each strategy that it has not seen, which takes longer than drawing from it.
 SEEDS = st.integers(0, 2**32 - 1)
@@ -83,8 +80,7 @@ LENGTHS = st.integers(1, 150)
 APART = st.integers(2, 30)
 OTHERS = st.sets(st.sampled_from(sorted(name for name in by_name() if not is_time(name))), max_size=4)
 SETTINGS = st.sets(st.sampled_from(sorted(CONFIG)))
-ALL_SETTINGS = st.sets(st.sampled_from(sorted({**CONFIG, **PLANNED})))
-GIVEN = {key: st.sampled_from(known) for key, known in {**CONFIG, **PLANNED}.items()}
+GIVEN = {key: st.sampled_from(known) for key, known in CONFIG.items()}
 
 
 @cache
@@ -101,12 +97,6 @@ def about(name: str) -> tuple[str, ...]:
         for found in (words, [need.name for fact in facts for need in fact.needs])
     )
     return own or theirs
-
-
-def said_of(name: str) -> Mapping[str, tuple[Any, ...]]:
-    """The settings that a run may have, more of them for a predicate about settings."""
-    planned = PREDICATES[name].func.__module__ in ("stabtree.predicates.settings", "stabtree.predicates.plans")
-    return {**CONFIG, **PLANNED} if planned else CONFIG
 
 
 @cache
@@ -146,8 +136,7 @@ def columns(draw: st.DrawFn, name: str) -> dict[str, Series]:
 def runs(draw: st.DrawFn, name: str) -> Run:
     """Any run: columns, perhaps a configuration, resumes, another run and a line that tells of an error."""
     found = columns(draw, name)
-    known = said_of(name)
-    keys = set(known) if draw(st.booleans()) else draw(SETTINGS if known is CONFIG else ALL_SETTINGS)
+    keys = set(CONFIG) if draw(st.booleans()) else draw(SETTINGS)
     config = {key: Setting(draw(GIVEN[key]), "test") for key in sorted(keys)}
     rerun = Run("other", columns(draw, name), config) if draw(st.booleans()) else None
     lines = (LogLine(3, "RuntimeError: CUDA out of memory", at_end=True),) if draw(st.booleans()) else ()
@@ -166,7 +155,7 @@ def plain(name: str, end: float = 1.0, every: int = 1) -> Run:
     asked = ("loss", *about(name))
     grouped = (f"{metric}/{part}" for metric in asked if by_name()[metric].grouped for part in ("b", "embed"))
     found = {metric: Series(metric, np.arange(150) * every, values) for metric in (*asked, *grouped)}
-    config = {key: Setting(known[0], "test") for key, known in said_of(name).items()}
+    config = {key: Setting(known[0], "test") for key, known in CONFIG.items()}
     config |= {"dtype": Setting("fp16", "test"), "weight_decay": Setting(10.0, "test")}
     return Run("plain", found, config, rerun=Run("other", found, config))
 
