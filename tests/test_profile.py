@@ -46,7 +46,7 @@ def test_a_level_is_not_a_value() -> None:
     values[700 % 600] = 0.25
     found = profile_of(series(values))
     assert found.best == pytest.approx(1.0, abs=0.1)
-    assert (found.best_value, found.best_step) == (0.25, 100)
+    assert (found.lowest, found.best_step) == ((100, 0.25), 100)
     assert found.first == pytest.approx(3.0, abs=0.1)
     assert found.last == pytest.approx(1.5, abs=0.1)
 
@@ -72,7 +72,7 @@ def test_a_name_that_no_metric_has_may_say_what_is_better() -> None:
 def test_nothing_is_best_of_a_series_that_nobody_knows() -> None:
     """Its extremes are there all the same."""
     found = profile_of(series([3.0, 1.0, 2.0], "my_column"))
-    assert (found.role, found.better, found.best_step, found.best_value) == (Role.OTHER, "", None, None)
+    assert (found.role, found.better, found.best_step) == (Role.OTHER, "", None)
     assert math.isnan(found.best)
     assert (found.lowest, found.highest) == ((1, 1.0), (0, 3.0))
 
@@ -380,12 +380,12 @@ def test_odd_values(kind: str) -> None:
 
 
 def test_rows_that_are_not_finite() -> None:
-    """Their number, the first of them, and whether they go on to the end."""
+    """Their number, the first of them, and in how many runs they are."""
     values = noise(100)
     values[[20, 21, 60]] = np.nan
     values[98:] = np.inf
     found = profile_of(series(values, first_step=1000)).nonfinite
-    assert (found.count, found.first_step, found.runs, found.to_the_end) == (5, 1020, 3, True)
+    assert (found.count, found.first_step, found.runs) == (5, 1020, 3)
 
 
 def test_a_run_is_described_as_each_of_its_series_is() -> None:

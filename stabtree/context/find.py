@@ -8,12 +8,14 @@ from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from stabtree.common.passes import remembered
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
 from stabtree.context import model
-from stabtree.context.model import FROM_REWARDS, INFERRED, LOGGED, PHASES, TASKS, Context, FullContext, Known
+from stabtree.context.model import FROM_REWARDS, INFERRED, LOGGED, PHASES, TASKS, Context, Known
 from stabtree.context.signs import (
     CLASSES,
     NO_CLASSES,
@@ -282,11 +284,9 @@ _RESTLESS = {  # losses, by the setting `loss_kind`, whose movement shows little
 
 
 @remembered
-def context_of(run: Run) -> FullContext:
+def context_of(run: Run) -> Context:
     """Return who a run is, as far as its configuration, its columns and its first rows show."""
-    who = who_of(run)
-    parts = {name: getattr(who, name) for name in Context.__struct_fields__}
-    return FullContext(**parts, precision=precision_of(run))
+    return replace(who_of(run), precision=precision_of(run))
 
 
 def who_of(run: Run) -> Context:

@@ -47,6 +47,8 @@ class Context(Struct, frozen=True):
         algorithm: `ppo`, `dqn`, `dpo`, ..., of tasks that have several.
         phase: one of `PHASES`.
         framework: the id of the trainer's file in `stabtree.frameworks`.
+        precision: `fp32`, `fp16`, `bf16` or `fp8`; a fact of its own, so that what is found in another one is not the
+            fact of another context.
         optimizer: its usual name in lower case.
         planned_steps: the optimizer steps that the run was to make.
         peak_lr: the highest learning rate, as configured or logged.
@@ -62,6 +64,7 @@ class Context(Struct, frozen=True):
     algorithm: Known[str] = Known()
     phase: Known[str] = Known()
     framework: Known[str] = Known()
+    precision: Known[str] = Known()
     optimizer: Known[str] = Known()
     planned_steps: Known[int] = Known()
     peak_lr: Known[float] = Known()
@@ -77,18 +80,6 @@ class Context(Struct, frozen=True):
         return self.task.value in FROM_REWARDS
 
 
-class FullContext(Context, frozen=True):
-    """Who a run is, with the precision that it trains in.
-
-    What a walk would find in each precision is asked of most runs: next to no fact is made of it, and all others hold.
-
-    Attributes:
-        precision: `fp32`, `fp16`, `bf16` or `fp8`.
-    """
-
-    precision: Known[str] = Known()
-
-
 PARTS = (
     *("task", "algorithm", "phase", "framework", "precision", "optimizer"),
     *("planned_steps", "peak_lr", "classes", "outcome", "chance"),
@@ -96,7 +87,7 @@ PARTS = (
 """The attributes of a context that say how they are known, in the order in which they are shown."""
 
 
-def as_dict(context: FullContext) -> dict[str, Any]:
+def as_dict(context: Context) -> dict[str, Any]:
     """Return a context as plain values: each part with its value, how it is known, and the evidence."""
     parts = {name: getattr(context, name) for name in PARTS}
     found: dict[str, Any] = {name: {"value": p.value, "how": p.how, "why": p.why} for name, p in parts.items()}

@@ -156,9 +156,6 @@ def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
     return tuple(found)
 
 
-MOST_TIMES = 1e6  # no limit: printed of a fall without any scatter
-
-
 class MetricFall(NamedTuple):
     """How far a series ends below its best level.
 

@@ -235,8 +235,14 @@ def loss_scale_history(
     if loss is None and only_overflows(grad_norm):
         return unknown(ONLY_OVERFLOWS, "loss")
     if isinstance(scale, Unknown):
-        once = _lowered_once(loss, loss_scale, grad_norm) if forgiving else None
-        return once or unknown(scale.reason, *scale.missing)
+        bad = 0 if grad_norm is None else len(broken_rows(grad_norm))
+        sound = forgiving and loss is not None and not len(broken_rows(loss)) and bad < 2
+        if not sound or len(loss_scale) != 1 or not loss_scale.values[0] > 1:
+            return unknown(scale.reason, *scale.missing)
+        # A log that shows the scale only where it is lowered, and shows that once.
+        step, value = int(loss_scale.steps[0]), float(loss_scale.values[0])
+        text = f"the scaler is logged once, at step {step:,} with a scale of {figure(value, 6)}, and the loss stays "
+        return Answer("backoff", (Evidence(f"{text}finite", "loss_scale", (step,), value),))
     total, in_row, at_end = late_overflows(loss, grad_norm)
     evidence = _history_evidence(scale, (total, in_row), collapse_below, max_in_row)
     fallen = scale.last if forgiving else scale.lowest
@@ -252,18 +258,6 @@ def loss_scale_history(
         return Answer("backoff" if sound and forgiving and not total else "constant", evidence)
     healthy = sound and in_row <= max_in_row and scale.net_halvings <= net_halvings
     return Answer("backoff" if healthy else "dynamic", evidence)
-
-
-def _lowered_once(loss: Series | None, loss_scale: Series, grad_norm: Series | None) -> Answer | None:
-    """Answer `backoff` for a log that shows the scale only where it is lowered, and shows that once."""
-    bad = 0 if grad_norm is None else len(broken_rows(grad_norm))
-    if loss is None or len(broken_rows(loss)):
-        return None
-    if len(loss_scale) != 1 or not loss_scale.values[0] > 1 or bad > 1:
-        return None
-    step, value = int(loss_scale.steps[0]), float(loss_scale.values[0])
-    text = f"the scaler is logged once, at step {step:,} with a scale of {figure(value, 6)}, and the loss stays finite"
-    return Answer("backoff", (Evidence(text, "loss_scale", (step,), value),))
 
 
 def _history_evidence(

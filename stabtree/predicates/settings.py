@@ -169,23 +169,20 @@ def setting_outside(
     value = number(run, key)
     if refused or value is None:
         return refused or not_given(run, key)
-    least = low if low > 0 else -math.inf
-    factor = shared.FACTOR_LARGE if graded else 1.0
-    far = value > high * factor or value < least / factor
-    near = value > high or value < least
+    found = _outside(value, low if low > 0 else -math.inf, high, shared.FACTOR_LARGE if graded else 1.0)
     limit = high if value > high or low <= 0 else low
     if low > 0:
         bar = f"the range is {format_value(low)} to {format_value(high)}"
     else:
         bar = f"at most {format_value(high)} is usual"
     bar = f"at least {format_value(low)} is usual" if high >= 1e12 else bar
-    if far:
-        found = YES
-    elif near:
-        found = OUTSIDE
-    else:
-        found = NO
     return decided(run, (key, where), bar, found=found, observed=value, limit=limit)
+
+
+def _outside(value: float, low: float, high: float, factor: float) -> str:
+    if value > high * factor or value < low / factor:
+        return YES
+    return OUTSIDE if value > high or value < low else NO
 
 
 @predicate(source="the documents that a tree names", rule="{key} holds {pattern}")
@@ -272,13 +269,7 @@ def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
     rate = number(run, "lr")
     if rate is None:
         return not_given(run, "lr")
-    factor = shared.FACTOR_LARGE
-    if rate > high * factor or rate < low / factor:
-        found = YES
-    elif rate > high or rate < low:
-        found = OUTSIDE
-    else:
-        found = NO
+    found = _outside(rate, low, high, shared.FACTOR_LARGE)
     bar = f"the range is {format_value(low)} to {format_value(high)}"
     limit = high if rate > high else low
     return decided(run, ("lr",), bar, found=found, observed=rate, limit=limit if math.isfinite(limit) else None)

@@ -202,8 +202,7 @@ def _finite(series: Series) -> tuple[Ints, Floats, Nonfinite]:
     if not len(bad):
         return steps, values, Nonfinite()
     groups = len(stretches_of(bad)[0])
-    lost = Nonfinite(len(bad), int(steps[bad[0]]), groups, to_the_end=bool(bad[-1] == len(values) - 1))
-    return steps[good], values[good], lost
+    return steps[good], values[good], Nonfinite(len(bad), int(steps[bad[0]]), groups)
 
 
 def _measure_alike(steps: list[Ints], rows: list[Floats]) -> list[_Measured]:

@@ -93,13 +93,12 @@ class Nonfinite(Struct, frozen=True):
         count: how many.
         first_step: the step of the first one, None without any.
         runs: into how many uninterrupted runs of rows they fall.
-        to_the_end: whether the last row is one of them.
+
     """
 
     count: int = 0
     first_step: int | None = None
     runs: int = 0
-    to_the_end: bool = False
 
 
 class Profile(Struct, frozen=True):
@@ -113,7 +112,7 @@ class Profile(Struct, frozen=True):
         span: the first and the last step; None without rows.
         first: the level at the beginning: the median of the first twentieth of the rows, of 3 at least.
         best: the best such level of the run; NaN where no direction is better. No logged value need equal it.
-        best_step: the step of the best logged value, which `best_value` gives.
+        best_step: the step of the best logged value.
         last: the level at the end.
         lowest: the lowest logged value, the first of equal ones.
         highest: the highest.
@@ -127,7 +126,7 @@ class Profile(Struct, frozen=True):
         departures: the lowest level that it left upwards, and the highest that it left downwards, for good, by step.
         spikes: rows far off their local level that came back.
         trend: the Mann-Kendall score of up to 16 levels: about standard normal without a trend, above 0 for a rise.
-        chance: the value of an uninformed guess, None where nobody knows it.
+
     """
 
     series: Series
@@ -149,7 +148,6 @@ class Profile(Struct, frozen=True):
     departures: Sequence[LeftLevel] = ()
     spikes: Swings = Swings()
     trend: float = 0.0
-    chance: float | None = None
 
     @property
     def shows_training(self) -> bool:
@@ -157,12 +155,6 @@ class Profile(Struct, frozen=True):
         if self.role in (Role.CLOCK, Role.COUNTER, Role.SETTING, Role.LABEL):
             return False
         return not is_counter(self.series.values)
-
-    @property
-    def best_value(self) -> float | None:
-        """The best value that was logged, None where no direction is better."""
-        point = {"lower": self.lowest, "higher": self.highest}.get(self.better)
-        return None if point is None else point.value
 
 
 SAMPLE = 64  # no limit: values of each series that are looked at: finer ones would have to hide from every one of them

@@ -23,7 +23,7 @@ from stabtree.tree.model import BRIEF, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.context.model import Context, FullContext, Known
+    from stabtree.context.model import Context, Known
     from stabtree.diagnosis.result import Diagnosis, Fix, Happening, Incident, Visit
     from stabtree.report.advice import Action
     from stabtree.run import Run
@@ -360,7 +360,7 @@ def missing(run: Run) -> list[tuple[str, str]]:
     return [(name, logs[name]) for name in WANTED if name not in names]
 
 
-def identity(context: FullContext) -> Iterator[tuple[str, str, str]]:
+def identity(context: Context) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each part of a run that is known, its value, and how it is known."""
     for name, part in PARTS.items():
         known: Known[str] = getattr(context, part)
@@ -375,7 +375,7 @@ def identity(context: FullContext) -> Iterator[tuple[str, str, str]]:
         yield "outcome", text, _how(context.outcome)
 
 
-def unknown_parts(context: FullContext) -> list[str]:
+def unknown_parts(context: Context) -> list[str]:
     """Return the names of the parts that are not known."""
     parts = {**PARTS, "optimizer": "optimizer"}
     return [name for name, part in parts.items() if getattr(context, part).value is None]

@@ -185,7 +185,8 @@ def critic_check(moment: Moment, run: Run, context: Context) -> Seen | None:
     if grown < shared.FACTOR_LARGE:
         return None
     at = int(steps[np.argmax(values >= grown * first)])
-    step, level = _round_up(at), _round(first * math.sqrt(shared.FACTOR_LARGE))
+    unit = int(10 ** max(len(str(at)) - 1, 0))
+    step, level = -(-at // unit) * unit, _round(first * math.sqrt(shared.FACTOR_LARGE))  # with one digit each
     name = series.origin or series.metric
     short = f"{name} below {figure(level)} at {moment.unit} {step:,}"
     return Seen(
@@ -212,12 +213,6 @@ def _round(value: float) -> float:
         return 1.0
     unit = 10.0 ** math.floor(math.log10(value))
     return round(value / unit) * unit
-
-
-def _round_up(step: int) -> int:
-    """Return a step with one digit that is not before this one."""
-    unit = int(10 ** max(len(str(step)) - 1, 0))
-    return -(-step // unit) * unit
 
 
 GUESS = 0.5  # no limit: the accuracy of a guess between two answers
