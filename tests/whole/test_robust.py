@@ -38,7 +38,7 @@ NAMES = sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES
 THINNED = ((2, (0, 1)), (5, (0, 1, 2, 3, 4)), (10, (0, 3, 5, 6, 9)))
 KEPT = (("loss",), ("loss", "lr"), ("loss", "grad_norm"))
 DROPPED = ("grad_norm", "lr", "batch_id", "loss_scale", "eval_loss", "weight_norm")
-CUTS = 60
+CUTS = 15
 PHASE19 = ("1", "2", "3", "4")
 WASHED_OUT = ("averaged", "spaced")  # a mean hides a single row, wider steps make a short spike a long one
 RISE_LEVELS_ROWS = 40  # eight levels of five rows: fewer show no trend
@@ -274,12 +274,12 @@ def judged(count: int) -> Iterator[tuple[str, str, str]]:
 
 
 def test_labelled_runs_keep_their_verdict() -> None:
-    """Of some 600 sampled variants of healthy runs and 1,000 of faulted ones a handful changes sides, no more."""
-    found = list(judged(2))
+    """Of some 1,000 sampled variants of healthy and of faulted runs a handful changes sides, no more."""
+    found = list(judged(1))
     outcomes = Counter(outcome for _, outcome, _ in found)
-    assert len(found) > 1200
-    assert outcomes["false"] <= 8, [what for _, outcome, what in found if outcome == "false"]
-    assert outcomes["missed"] <= 12, [what for _, outcome, what in found if outcome == "missed"]
+    assert len(found) > 900
+    assert outcomes["false"] <= 4, [what for _, outcome, what in found if outcome == "false"]
+    assert outcomes["missed"] <= 6, [what for _, outcome, what in found if outcome == "missed"]
 
 
 if __name__ == "__main__":

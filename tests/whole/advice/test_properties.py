@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
 
 SHARED = ROOT.parent / "shared"  # the corpora of public and of trainers' logs, which not every checkout has beside it
-EVERY = 8  # of their logs one in so many is read, to stay within a minute
-KNOWN = [case for case in corpus.cases() if not case.endswith("by the letter")]
+EVERY = 48  # of their logs one in so many is read, to stay within seconds
+KNOWN = [case for case in corpus.cases() if not case.endswith("by the letter")][::4]
 
 
 OPEN = ("nothing_moves_while_all_is_good", "restart_before_the_damage")
@@ -39,7 +39,7 @@ def contradictions(diagnosis: Diagnosis, names: Iterable[str] = PROPERTIES.keys(
 
 @pytest.mark.parametrize("case", KNOWN)
 def test_a_known_run_is_not_contradicted(case: str) -> None:
-    """The fixtures, the labelled runs and the made ones of the leaves."""
+    """One in four of the fixtures, the labelled runs and the made ones of the leaves."""
     assert not contradictions(corpus.found(case))
 
 
