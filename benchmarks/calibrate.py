@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs

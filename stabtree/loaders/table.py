@@ -106,7 +106,6 @@ class Table(Struct, frozen=True):
         unread: the lines of a text log that hold numbers and were not read, by kind.
         counter: the column that counts the rows, nothing where none does; None where nobody asked yet.
         restarts: what it means where that column starts again, and how sure this is.
-        earlier_rows: rows of earlier runs in the file, which are left out.
     """
 
     path: str
@@ -126,7 +125,6 @@ class Table(Struct, frozen=True):
     unread: tuple[UnreadKind, ...] = ()
     counter: str | None = None
     restarts: str = ""
-    earlier_rows: int = 0
 
 
 # Every parameter of a large model with some figures each comes to a few thousand.

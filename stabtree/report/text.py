@@ -13,7 +13,6 @@ MIN_SHARE = 0.4  # of the room that a clause must fill to be shown alone
 _CLAUSE = re.compile(r"; | \(")
 _PART = re.compile(r"; | \(|(?<=[.!?]) (?=[A-Z0-9`])")
 _ENDS = re.compile(r"[\s,;:(]+$")
-_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9`])")
 
 
 def clipped(text: str, width: int) -> str:

@@ -47,4 +47,3 @@ class Tick(StrEnum):
 
 
 TICK_SIGNS = {Tick.PASSED: "✓", Tick.FOUND: "✗", Tick.OPEN: "?", Tick.SKIPPED: "–"}
-TICK_STYLES = {Tick.PASSED: "passed", Tick.FOUND: "failed", Tick.OPEN: "", Tick.SKIPPED: ""}

@@ -21,7 +21,6 @@ from stabtree.common.text import near
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-TAGS = ("for", "not for", "when", "unless")
 BATCHES = "batches"
 CHECKPOINT = "checkpoint"
 _TAG = re.compile(r"\{(for|not for|when|unless) (\w+): ?([^{}]*)\}\s*")

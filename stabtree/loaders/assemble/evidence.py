@@ -144,8 +144,3 @@ def _rows(names: Iterable[str], table: Table) -> np.ndarray | None:
     """Return the rows in which one of these columns has a value, bool (n,); None if there is no such column."""
     masks = [column.mask for name in names if (column := table.columns[name])]
     return np.any(masks, axis=0) if masks else None
-
-
-def kinds_of(found: Mapping[str, ColumnRole]) -> set[str]:
-    """Return how the losses of a table move by nature."""
-    return {reading.kind for reading in found.values() if reading.loss}

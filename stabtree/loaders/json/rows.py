@@ -245,7 +245,6 @@ class JsonRows(Struct):
             columns=self.columns(),
             config=self.runs.config,
             notes=(*self.runs.notes(), *notes),
-            earlier_rows=sum(rows for _, rows in self.runs.earlier),
         )
 
     def _column(self, name: str) -> Column:

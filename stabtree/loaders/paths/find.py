@@ -308,11 +308,6 @@ def _real(path: str) -> str:
         return path
 
 
-def _is_within(path: str, folder: str) -> bool:
-    """Return whether whoever reads the folder finds the path."""
-    return path != folder and path.startswith(folder.rstrip(os.sep) + os.sep) and _is_read_anyway(path, [folder])
-
-
 def units_of(paths: Sequence[str]) -> list[Unit]:
     """Return what to read of paths; one that is named twice, or lies below another one, is read once."""
     typed = list(dict.fromkeys(path if path in ("", "-") else str(Path(path)) for path in paths))

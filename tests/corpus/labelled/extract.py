@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import astuple
 
 from stabtree.loaders import load_run
 from tests.corpus.labelled import FOLDER, NUMBERS, packed, runs, truth
