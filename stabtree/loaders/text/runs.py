@@ -12,20 +12,25 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.counters import Count, Runs, counted_on
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
-from stabtree.loaders.text.asides import is_aside, place, printed_once, steps
-from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.epochs import (
+from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.messages import ended_in_error
+from stabtree.loaders.text.rows import Dense
+from stabtree.loaders.text.steps import (
     Counters,
     are_samples,
     bar_steps,
     count_rows,
+    is_aside,
+    locate_events,
+    mark_sporadic,
+    place,
     place_rounded,
+    printed_once,
+    restore_nan,
     runs_of,
     separate_summaries,
+    steps,
 )
-from stabtree.loaders.text.lines.grammar import role
-from stabtree.loaders.text.messages import ended_in_error
-from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import normalize
 from stabtree.metrics.vocabulary import EPISODES
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Column
     from stabtree.loaders.text.reader import LogReader
     from stabtree.loaders.text.rows import LogRows
+
 
 MAX_OUTCOMES = 4
 BAR = "progress bar"

@@ -18,8 +18,7 @@ from stabtree.loaders.source import Sure, chunks
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LogReader
-from stabtree.loaders.wandb.console import Console
-from stabtree.loaders.wandb.records import MAGIC, Log, Printed
+from stabtree.loaders.wandb.records import MAGIC, Console, Log, Printed
 from stabtree.metrics.final_values import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,11 +12,13 @@ from msgspec import Struct, field
 from stabtree.common.files import recorded
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.protobuf import BYTES, VARINT, Field, fields, signed, text
+from stabtree.loaders.source import without_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from stabtree.run import LogLine
+
 
 MAGIC = b":W&B"
 HEADER = 7
@@ -227,3 +230,37 @@ def _value(text_: str) -> Any:
         return parse(text_)
     except ValueError:
         return text_
+
+
+# A longer line is a progress bar or a dump: no line of an error is.
+MAX_LINE = 1 << 16
+_LINE_ENDS = re.compile(r"\r\n|\n|\r")
+
+
+class Console(Struct):
+    """The two streams that a program prints to.
+
+    Attributes:
+        count: how many lines were taken out so far.
+    """
+
+    count: int = 0
+    _open: dict[int, str] = field(default_factory=dict)
+
+    def lines(self, stream: int, piece: str) -> Iterator[str]:
+        """Yield the lines that a piece of a stream completes; of a very long line its beginning is kept."""
+        *whole, rest = _LINE_ENDS.split(piece)
+        for line in whole:
+            yield self._line(stream, line)
+            self._open.pop(stream, None)
+        self._open[stream] = (self._open.get(stream, "") + rest)[:MAX_LINE]
+
+    def rest(self) -> Iterator[str]:
+        """Yield the last lines, which have no line end."""
+        for stream, begun in self._open.items():
+            if begun:
+                yield self._line(stream, "")
+
+    def _line(self, stream: int, end: str) -> str:
+        self.count += 1
+        return without_escapes((self._open.get(stream, "") + end)[:MAX_LINE])

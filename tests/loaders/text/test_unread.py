@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.loaders import load_run
-from stabtree.loaders.text.unread import MAX_KINDS, SHOWN, Unread
+from stabtree.loaders.text.messages import MAX_KINDS, SHOWN, Unread
 from tests.loaders.make import write
 
 if TYPE_CHECKING:

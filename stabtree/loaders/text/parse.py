@@ -1,4 +1,4 @@
-"""Parses one line of a text log, whatever framework wrote it."""
+"""One line of a text log as pairs of name and number, whatever framework wrote it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,270 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.text import clean, plain
-from stabtree.loaders.text.lines import grammar
-from stabtree.loaders.text.lines.finish import finish
-from stabtree.loaders.text.lines.grammar import role
-from stabtree.loaders.text.lines.line import Line, Pair
+from stabtree.loaders.text import grammar
+from stabtree.loaders.text.grammar import role
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
     from stabtree.metrics.names import Names
+
+
+MAX_STEP = 2.0**53
+
+
+class Pair(Struct, frozen=True):
+    """A name and its number.
+
+    Attributes:
+        name: as the line spells it, with `valid/` in front where the line marks it as evaluated.
+        text: the number as written.
+        start: where the number begins in the line, for learning the line's form; -1 if unknown.
+        role: what the name means, as `grammar.role` has it.
+        preference: the index among the names of the role, 0 best.
+        power: the power of ten that a suffix multiplies the number by: 3 for `1K`.
+        total: what the number is a part of: 10000 for an accuracy of `9800/10000`; 0 for any other.
+        of: how far a counter goes: 600 for the step of `399/600`; 0 where that is not said.
+        unit: what directly follows the number.
+        blank: whether a blank alone separates the name from the number.
+    """
+
+    name: str
+    text: str
+    start: int = -1
+    role: str = ""
+    preference: int = 0
+    power: int = 0
+    total: int = 0
+    unit: str = ""
+    blank: bool = False
+    of: int = 0
+
+    @property
+    def value(self) -> float:
+        """The number as a float."""
+        return to_float(self.text, self.power) / (self.total or 1)
+
+    @property
+    def rounded_to(self) -> float:
+        """What a number with a suffix was rounded to: 1000 for `2K`, 100 for `2.1K`; 0 for any other."""
+        if not self.power:
+            return 0.0
+        return 10.0 ** (self.power - len(self.text.partition(".")[2]))
+
+
+class Line(Struct):
+    """What one line holds.
+
+    Attributes:
+        metrics: pairs that are neither step nor epoch nor rank, known and unknown ones.
+        known: whether one of them is a known metric; a label, as the number of a batch, is none.
+        step: the pair that names the step best.
+        epoch: the pair that names the epoch.
+        rank: the pair, or prefix, that names the rank.
+        position: (done, total) of a progress bar or of `[12/391]`; of several the last one before the metrics.
+        bar: `keras`, `tqdm` or empty.
+        percent: whether the position is given in percent as well.
+        held: whether it is marked as measured on held-out data.
+        words: the number of words that belong to no pair.
+        problem: why a line that looks like metrics can't be read.
+    """
+
+    metrics: list[Pair] = field(default_factory=list)
+    known: bool = False
+    step: Pair | None = None
+    epoch: Pair | None = None
+    rank: Pair | None = None
+    position: tuple[int, int] | None = None
+    bar: str = ""
+    percent: bool = False
+    held: bool = False
+    words: int = 0
+    problem: str = ""
+
+    @property
+    def loss(self) -> Pair | None:
+        """The pair that holds the training loss."""
+        return next((pair for pair in self.metrics if pair.role == "loss"), None)
+
+    @property
+    def is_located(self) -> bool:
+        """Whether it says where the run is."""
+        return bool(self.step or self.epoch or self.position)
+
+    @property
+    def location(self) -> tuple[float | None, float | None, float | None]:
+        """Rank, step and epoch as numbers, None for each that the line does not name."""
+        return (
+            self.rank.value if self.rank else None,
+            self.step.value if self.step else None,
+            self.epoch.value if self.epoch else None,
+        )
+
+
+def to_float(text: str, power: int = 0) -> float:
+    """Return the number of a pair, times a power of ten.
+
+    >>> to_float("1,234.5"), to_float("2e+3"), to_float("1.1", 3)
+    (1234.5, 2000.0, 1100.0)
+    """
+    if power and text[-1:].isdigit() and "e" not in text.lower():
+        return float(f"{text.replace(',', '')}e{power}")
+    return float(text.replace(",", ""))
+
+
+MAX_GROUP = 40
+
+
+def mark_evaluated(line: str, out: Line, names: Names) -> None:
+    """Rename the metrics after a word such as `eval`, as measured on held-out data."""
+    begins = [pair.start - len(pair.name) for pair in out.metrics]
+    tags = _tags(line, max(begins))
+    out.held = any(held for _, held in tags)
+    if not out.held:
+        return
+    for index, (pair, begin) in enumerate(zip(out.metrics, begins, strict=True)):
+        before = [held for start, held in tags if start < begin]
+        if before and before[-1] and pair.role not in ("eval_loss", "lr"):
+            out.metrics[index] = held_out(pair, names)
+
+
+def _tags(line: str, end: int) -> list[tuple[int, bool]]:
+    """Return where the words are that say what follows them was measured on, and whether it was held-out data."""
+    # What is printed behind a bar does not belong to the name of the bar.
+    bars = [bar.end() for bar in grammar.BAR_END.finditer(line) if bar.end() <= end]
+    scope = max(0, max(bars, default=0) - 1)
+    return [(tag.start(), tag["held"] is not None) for tag in grammar.EVALUATED.finditer(line, scope)]
+
+
+def held_out(pair: Pair, names: Names) -> Pair:
+    """Return a pair by the name of the same metric on held-out data."""
+    if not pair.role and grammar.HELD_OUT.search(pair.name):
+        return pair
+    name = f"valid/{pair.name}"
+    if pair.role and not role(name, names).role:
+        name = f"valid/{pair.role}"
+    return _renamed(pair, name, names)
+
+
+def _renamed(pair: Pair, name: str, names: Names) -> Pair:
+    kind, preference = role(name, names)
+    return replace(pair, name=name, role=kind, preference=preference)
+
+
+def name_apart(line: str, out: Line, names: Names) -> None:
+    """Give a name that comes again on its line the name of its group: `loss[loss=7.5], tot_loss[loss=7.4]`."""
+    met: set[str] = set()
+    held = False
+    for index, pair in enumerate(out.metrics):
+        name = pair.name
+        if name in met:
+            name = _apart(line, pair, index, held)
+            out.metrics[index] = _renamed(pair, name, names)
+        else:
+            held = grammar.HELD_OUT.search(name) is not None
+        met.add(name)
+
+
+def _apart(line: str, pair: Pair, index: int, held: bool) -> str:
+    """Return another name for the pair at `index`; `held` says whether those before it are of held-out data."""
+    group = _group(line, pair.start)
+    if group:
+        return f"{group}/{pair.name}"
+    if held:
+        return f"valid/{pair.name}"
+    return f"{pair.name} ({index + 1})"
+
+
+def _group(line: str, start: int) -> str:
+    """Return the word before the bracket that is open at `start`; nothing where none is."""
+    low = max(0, start - grammar.MAX_KEY)
+    bracket = max(line.rfind(sign, low, start) for sign in "[({")
+    if bracket < max(line.rfind(sign, low, start) for sign in "])}"):
+        return ""
+    found = grammar.GROUP.search(line, max(low, bracket - MAX_GROUP), bracket)
+    return found[0] if found else ""
+
+
+_AROUND = " '\"[(tensor"  # what may separate a name from its number
+
+
+def finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
+    """Settle what only the whole line shows: held-out data, bars, numbers that are no steps."""
+    first = kinds and grammar.ITERATION.match(line)
+    if first and not (out.step or out.epoch):
+        out.step = Pair("iteration", first[1], first.start(1), "step")
+    elif out.problem and not out.known:
+        # Prose of two steps: `Tried to log to step 5 that is less than the current step 51`.
+        out.step, out.problem = None, ""
+    if out.metrics:
+        mark_evaluated(line, out, names)
+    if not out.epoch:
+        out.epoch = _glued_epoch(line)
+    if out.step:
+        _check_step(line, out, out.step)
+    if out.position:
+        out.bar = _bar(line)
+    if not out.problem and _lacks_loss(line, out, kinds=kinds):
+        out.problem = "has no number behind its loss"
+    name_apart(line, out, names)
+
+
+def _glued_epoch(line: str) -> Pair | None:
+    """Return the epoch of a line such as `12epoch`."""
+    found = grammar.GLUED_EPOCH.search(line)
+    if found:
+        return Pair("epoch", found[1], role="epoch")
+    return None
+
+
+def _check_step(line: str, out: Line, step: Pair) -> None:
+    """Report a step that is impossible; make a metric of a number that is none: not whole, or with a unit."""
+    if not abs(step.value) < MAX_STEP:
+        out.problem = out.problem or "names a step that is impossible"
+    elif step.text[0] == "-" and step.text[1:].isdecimal():
+        out.problem = out.problem or f"names a step that is impossible: {step.text[:20]}"
+    elif step.value < 0 or not step.value.is_integer() or _has_unit(line, step):
+        out.metrics.append(step)
+        out.step = None
+
+
+def _has_unit(line: str, step: Pair) -> bool:
+    """Return whether a unit or a percent sign follows a number; `10k` and `3rd` are counts all the same."""
+    after = line[step.start + len(step.text) : step.start + len(step.text) + 1]
+    counted = step.power or step.unit in grammar.ORDINALS
+    return after == "%" or (after.isalpha() and not counted)
+
+
+def _bar(line: str) -> str:
+    if grammar.KERAS_BAR.search(line):
+        return "keras"
+    if grammar.TQDM_BAR.search(line):
+        return "tqdm"
+    return ""
+
+
+def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
+    """Return whether the line names a loss without a number; `Policy Loss: 0.1` has one."""
+    if not out.step and "'" not in line:
+        return False
+    if any(_is_loss(pair, kinds=kinds) for pair in out.metrics):
+        return False
+    starts = [pair.start for pair in out.metrics]
+    for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(line):
+        end = loss.end()
+        if not any(end <= start and not line[end:start].strip(_AROUND) for start in starts):
+            return True
+    return False
+
+
+def _is_loss(pair: Pair, *, kinds: bool) -> bool:
+    return pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower())
+
 
 _WORD = re.compile(r"[^\W\d]{2,}")
 # What separates a name from the text before it: blanks, a dash, seconds that end a sentence.
