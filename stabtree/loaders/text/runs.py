@@ -16,7 +16,6 @@ from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.rows import Dense
 from stabtree.loaders.text.steps import (
-    Counters,
     are_samples,
     bar_steps,
     count_rows,
@@ -179,12 +178,11 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     step_name, step = _steps(rows, losses, dense)
     exact = place_rounded(step, rows.dense("rounded"))
     notes += [ROUNDED] * (exact is not step)
-    counted = count_rows(step_name, exact, epoch, dense, losses)
-    step_name, step = counted.name, counted.step
+    step_name, step, by_episode, on = count_rows(step_name, exact, epoch, dense, losses)
+    notes += ["The steps start again in each epoch: they are counted on."] * on
     dense |= separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
-    placed = place(rows, dense, step, epoch, event)
-    step, epoch = placed.step, placed.epoch
-    notes += [*counted.notes, *placed.notes]
+    step, epoch, keep, replaced = place(rows, dense, step, epoch, event)
+    notes += replaced
     if not epoch.logged.any():
         _keep_episode(rows, dense, step_name, step)
     if step.logged.any() and rows.names.role(step_name) != "step":
@@ -199,11 +197,11 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         epoch=epoch,
         rank=rank,
         several_ranks=len(np.unique(rank.values[rank.logged & losses])) > 1,
-        by_episode=counted.by_episode,
+        by_episode=by_episode,
         losses=losses,
-        keep=placed.keep,
+        keep=keep,
         event=event,
-        planned=reader.totals.settings(step, epoch, counted_on=counted.on),
+        planned=reader.totals.settings(step, epoch, counted_on=on),
         notes=tuple(notes),
     )
 
@@ -292,8 +290,8 @@ def _runs(log: _Log) -> Runs:
     outcomes = [log.dense[name] for name in _losses(log.dense, log.rows)[:MAX_OUTCOMES]]
     if np.any(log.losses & log.step.logged):
         passes = normalize(log.step_name) in EPISODES
-        return runs_of(Counters(log.step, log.epoch, passes=passes), log.losses, outcomes, rates)
-    return runs_of(Counters(log.epoch, None, passes=True), log.losses, outcomes, rates)
+        return runs_of(log.step, log.epoch, log.losses, outcomes, rates, passes=passes)
+    return runs_of(log.epoch, None, log.losses, outcomes, rates, passes=True)
 
 
 def _given_up(log: _Log, begin: int, end: int) -> str:

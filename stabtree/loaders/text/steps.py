@@ -5,9 +5,8 @@ Values that were printed beside the rows of training, and updates that were skip
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
@@ -164,45 +163,13 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
     return Dense.empty(rows.count)
 
 
-class CountedRows(Struct, frozen=True):
-    """The steps of a log.
+def count_rows(
+    name: str, step: Dense, epoch: Dense, dense: Mapping[str, Dense], losses: Bools
+) -> tuple[str, Dense, bool, bool]:
+    """Return how a log spells its steps, that of each row, whether they are of episodes and whether counted on.
 
-    Attributes:
-        name: how the log spells them.
-        step: that of each row.
-        by_episode: whether the rows are the steps of episodes.
-        on: whether they were counted on from epoch to epoch.
-    """
-
-    name: str
-    step: Dense
-    by_episode: bool = False
-    on: bool = False
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was changed."""
-        if self.on:
-            return ("The steps start again in each epoch: they are counted on.",)
-        return ()
-
-
-class Counters(NamedTuple):
-    """What counts the rows of a log, n of them.
-
-    Attributes:
-        main: the steps; the epochs where no row names a step.
-        epoch: the epochs beside the steps.
-        passes: whether `main` counts epochs or episodes.
-    """
-
-    main: Dense
-    epoch: Dense | None
-    passes: bool
-
-
-def count_rows(name: str, step: Dense, epoch: Dense, dense: Mapping[str, Dense], losses: Bools) -> CountedRows:
-    """Return the steps of a log, counted on where they start again in each epoch; its episodes for their lengths.
+    They are counted on where they start again in each epoch; of episodes that only give their lengths the number is
+    the step.
 
     Args:
         name: how the log spells the step.
@@ -211,43 +178,40 @@ def count_rows(name: str, step: Dense, epoch: Dense, dense: Mapping[str, Dense],
         dense: the other columns by name.
         losses: bool (n,), the rows that hold a loss.
     """
-    episode = next((name for name in dense if normalize(name) in ("episode", "episodes")), "")
-    if episode and _counts_steps_of(step, dense[episode]):
-        return CountedRows(name, step, by_episode=True)
-    if episode and _is_length(step, dense[episode]):
-        return CountedRows(episode, dense[episode])
+    title = next((name for name in dense if normalize(name) in ("episode", "episodes")), "")
+    if title:
+        episode = dense[title]
+        both = step.logged & episode.logged
+        at, of = step.values[both], episode.values[both]
+        begins = np.diff(of) != 0
+        # Steps that begin again with each episode, and nowhere else.
+        if begins.any() and not begins.all() and (begins == (np.diff(at) <= 0)).all():
+            return name, step, True, False
+        if is_length(at, of):
+            return title, episode, False, False
     continuous = count_on(Count(*step), Count(*epoch), losses)
     if continuous is None:
-        return CountedRows(name, step)
-    return CountedRows(name, Dense(continuous, step.logged), on=True)
+        return name, step, False, False
+    return name, Dense(continuous, step.logged), False, True
 
 
-def _counts_steps_of(step: Dense, episode: Dense) -> bool:
-    """Return whether steps begin again with each episode, and nowhere else."""
-    both = step.logged & episode.logged
-    begins = np.diff(episode.values[both]) != 0
-    return bool(begins.any() and not begins.all() and (begins == (np.diff(step.values[both]) <= 0)).all())
-
-
-def _is_length(step: Dense, episode: Dense) -> bool:
-    both = step.logged & episode.logged
-    return is_length(step.values[both], episode.values[both])
-
-
-def runs_of(counters: Counters, losses: Bools, outcomes: Sequence[Dense], rates: Sequence[Dense]) -> Runs:
-    """Return the runs of a log.
+def runs_of(
+    main: Dense, epoch: Dense | None, losses: Bools, outcomes: Sequence[Dense], rates: Sequence[Dense], *, passes: bool
+) -> Runs:
+    """Return the runs of a log of n rows.
 
     Args:
-        counters: what counts its rows, (n,).
+        main: the steps; the epochs where no row names a step.
+        epoch: the epochs beside the steps.
         losses: bool (n,), the rows that hold a loss.
         outcomes: the columns of the loss.
         rates: those of the learning rate, the best first.
+        passes: whether `main` counts epochs or episodes.
     """
-    main = counters.main
     at = np.flatnonzero(losses & main.logged)
     epochs = None
-    if counters.epoch is not None and counters.epoch.logged[at].all() and np.isfinite(counters.epoch.values[at]).all():
-        epochs = counters.epoch.values[at]
+    if epoch is not None and epoch.logged[at].all() and np.isfinite(epoch.values[at]).all():
+        epochs = epoch.values[at]
     axis = lexicographic(main.values[at], epochs) if len(at) else main.values[at]
     if len(at) < MIN_ROWS or not np.isfinite(axis).all():
         return Runs()
@@ -256,25 +220,9 @@ def runs_of(counters: Counters, losses: Bools, outcomes: Sequence[Dense], rates:
         outcomes=[Level.of(values[at], logged[at]) for values, logged in outcomes],
         rate=next((Level.of(values[at], logged[at]) for values, logged in rates), None),
         epochs=epochs,
-        passes=counters.passes,
+        passes=passes,
     )
     return divide(at, evidence, Count(*main), losses)
-
-
-class Placed(NamedTuple):
-    """Where the values of a log's asides went.
-
-    Attributes:
-        step: of each row, (n,).
-        epoch: of each row, (n,).
-        keep: bool (n,), the rows that hold anything still.
-        notes: what was replaced.
-    """
-
-    step: Dense
-    epoch: Dense
-    keep: Bools
-    notes: tuple[str, ...] = ()
 
 
 def is_aside(rows: LogRows) -> Bools:
@@ -294,8 +242,13 @@ def steps(rows: LogRows) -> Dense:
     return Dense(values, logged)
 
 
-def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, event: Bools) -> Placed:
+def place(
+    rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, event: Bools
+) -> tuple[Dense, Dense, Bools, tuple[str, ...]]:
     """Write the values of asides into the row of training before them, or that of the step or epoch that they name.
+
+    Returns:
+        Step and epoch of each row, (n,); which rows hold anything still, bool (n,); a note on what was replaced.
 
     What finds its cell taken stays a row of its own where steps are logged. Without steps rows are counted, which are
     those of training: of several values between two of them the later counts, or one that is not finite.
@@ -311,7 +264,7 @@ def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, 
     aside = is_aside(rows)
     main = np.flatnonzero(~aside & ~event)
     if not aside.any() or not len(main):
-        return Placed(step, epoch, keep)
+        return step, epoch, keep, ()
     at = np.flatnonzero(aside)
     before = np.maximum(np.searchsorted(main, at) - 1, 0)
     if step.logged[main].any():
@@ -320,14 +273,14 @@ def place(rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, 
         keep[at] = target < 0
         for column in dense.values():
             _fold_free(column, at, target, keep)
-        return Placed(_filled(step, main, at), _filled(epoch, main, at), keep)
+        return _filled(step, main, at), _filled(epoch, main, at), keep, ()
     target = main[before]
     if epoch.logged[main].all():
         target = _of_epoch(epoch, main, at, target)
     replaced = sum(_fold(column, at, target) for column in dense.values())
     keep[at] = False
     text = f"Values that were printed more than once between two rows of the log: {replaced:,}, the later one counts."
-    return Placed(step, epoch, keep, (text,) if replaced else ())
+    return step, epoch, keep, (text,) if replaced else ()
 
 
 def _filled(axis: Dense, main: Ints, at: Ints) -> Dense:
