@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from stabtree.common.lazy import np
 from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.points import Points
-from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text
+from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text, varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -118,58 +118,41 @@ def _value(data: bytes, whole: Field, event: Event) -> None:
 def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> None:
     """Add a tensor of one number as a scalar, one text that is a JSON object as configuration."""
     kind = ""
-    found: list[Scalar] = []
+    raw: list[tuple[Field, str]] = []
+    counted: list[tuple[Field, int]] = []
     for part in fields(data, whole.start, whole.end):
         if part.number == DTYPE and part.wire == VARINT:
             kind = _TYPES.get(part.varint, "")
         elif part.number == STRINGS and part.wire == BYTES and data[part.start : part.start + 1] == b"{":
             event.config |= _object(text(data, part))
-        elif part.end > part.start:
-            found += _elements(data, part, tag, kind)
-    if len(found) == 1 and kind:
-        only = found[0]._replace(kind=found[0].kind or kind)
-        if only.value is not None or only.end - only.start == _size(only.kind):
-            event.scalars.append(only)
+        elif part.number == CONTENT and part.end > part.start:
+            raw.append((part, kind))
+        elif part.number in _FIXED and part.wire != VARINT and part.end > part.start:
+            raw.append((part, _FIXED[part.number]))
+        elif part.number in _VARINTS:
+            counted += [(part, value) for value in _packed(data, part)]
+    if not kind or len(raw) + len(counted) != 1:
+        return
+    for part, own in raw:
+        if part.end - part.start == (2 if own == "bfloat16" else np.dtype(own).itemsize):
+            event.scalars.append(Scalar(tag, part.start, part.end, own))
+    for part, value in counted:
+        number = float(signed(value))
+        if part.number == _HALF_FIELD:
+            number = float(_numbers(np.array([[value & 0xFFFF]], dtype="<u2").view(np.uint8), 0, 2, kind)[0])
+        event.scalars.append(Scalar(tag, part.start, part.end, kind, number))
 
 
-def _elements(data: bytes, part: Field, tag: tuple[int, int], kind: str) -> list[Scalar]:
-    if part.number == CONTENT:
-        return [Scalar(tag, part.start, part.end, "")]
-    if part.number in _FIXED and part.wire != VARINT:
-        return [Scalar(tag, part.start, part.end, _FIXED[part.number])]
-    if part.number in _VARINTS:
-        return [_counted(data, part, tag, kind)]
-    return []
-
-
-def _size(kind: str) -> int:
-    if kind == "bfloat16":
-        return 2
-    return int(np.dtype(kind).itemsize)
-
-
-def _counted(data: bytes, part: Field, tag: tuple[int, int], kind: str) -> Scalar:
-    """Return an element that is coded as a varint, alone or as the only one of a packed field."""
-    value = part.varint
-    if part.wire == BYTES:
-        inner = []
-        if part.end - part.start <= 10:
-            inner = list(fields(b"\x08" + data[part.start : part.end]))
-        if len(inner) != 1:
-            # Several elements: a length that no type has.
-            return Scalar(tag, part.start, part.start, "<f4")
-        value = inner[0].varint
-    if part.number == _HALF_FIELD:
-        return Scalar(tag, part.start, part.end, kind, _of_bytes(struct.pack("<H", value & 0xFFFF), kind or "<f2"))
-    return Scalar(tag, part.start, part.end, kind, float(signed(value)))
-
-
-def _of_bytes(data: bytes, kind: str) -> float:
-    if kind == "bfloat16":
-        data, kind = b"\0\0" + data, "<f4"
-    if len(data) == np.dtype(kind).itemsize:
-        return float(np.frombuffer(data, dtype=kind)[0])
-    return float("nan")
+def _packed(data: bytes, part: Field) -> list[int]:
+    """Return the first two elements of a field of varints, which may stand alone or packed."""
+    if part.wire == VARINT:
+        return [part.varint]
+    found: list[int] = []
+    at = part.start
+    while at < part.end and len(found) < 2:
+        value, at = varint(data, at, part.end)
+        found.append(value)
+    return found
 
 
 def _object(content: str) -> dict[str, Any]:
@@ -293,22 +276,24 @@ class Scalars(Struct):
         return Points(tuple(self.names), whole["tag"], whole["step"], whole["time"], whole["value"])
 
     def _group(self, data: NDArray[np.uint8], offsets: Ints) -> None:
-        """Read records of one length."""
+        """Read records of one length: those that fit a template together, the others one by one."""
         templates = self._templates.setdefault(data.shape[1], []) if data.shape[1] else []
         for known in templates:
             data, offsets = self._fitting(known, data, offsets)
         while len(data):
-            event = self._parsed(data[0])
-            template = None
-            if event and len(templates) < MAX_TEMPLATES:
-                template = _template(event, data[0])
+            try:
+                event = parse(data[0].tobytes())
+            except ValueError:
+                self.damage.records += 1
+                data, offsets = data[1:], offsets[1:]
+                continue
+            template = _template(event, data[0]) if len(templates) < MAX_TEMPLATES else None
             if template:
                 templates.append(template)
                 data, offsets = self._fitting(template, data, offsets)
                 continue
-            if event:
-                self.config |= event.config
-                self._columns(event, data[:1], offsets[:1])
+            self.config |= event.config
+            self._columns(event, data[:1], offsets[:1])
             data, offsets = data[1:], offsets[1:]
 
     def _fitting(self, template: Template, data: NDArray[np.uint8], offsets: Ints) -> tuple[NDArray[np.uint8], Ints]:
@@ -318,13 +303,6 @@ class Scalars(Struct):
             self._columns(template.event, data[fits], offsets[fits])
             return data[~fits], offsets[~fits]
         return data, offsets
-
-    def _parsed(self, row: NDArray[np.uint8]) -> Event | None:
-        try:
-            return parse(row.tobytes())
-        except ValueError:
-            self.damage.records += 1
-            return None
 
     def _columns(self, event: Event, data: NDArray[np.uint8], offsets: Ints) -> None:
         """Read the scalars of events that are laid out like `event`."""
