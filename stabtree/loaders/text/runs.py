@@ -60,7 +60,6 @@ class _Log(Struct, frozen=True):
         epoch: the epoch of each row.
         rank: the rank of each row.
         several_ranks: whether losses of more than one rank are logged.
-        by_episode: whether the rows are the steps of episodes.
         losses: bool (n,), the rows that hold a loss.
         keep: bool (n,), the rows that hold anything still; the values of the others went to another row.
         event: bool (n,), the rows that are overflows.
@@ -75,7 +74,6 @@ class _Log(Struct, frozen=True):
     epoch: Dense
     rank: Dense
     several_ranks: bool
-    by_episode: bool
     losses: Bools
     keep: Bools
     event: Bools
@@ -92,7 +90,7 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         notes: what was changed while decoding it.
     """
     log = _log(reader, notes)
-    runs = Runs() if log.several_ranks or log.by_episode else _runs(log)
+    runs = Runs() if log.several_ranks else _runs(log)
     if runs.epochs and log.step.logged.any():
         step = Dense(counted_on(Count(*log.step), runs), log.step.logged)
         note = epochs_note("The steps", len(runs.epochs) + 1)
@@ -178,13 +176,15 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     step_name, step = _steps(rows, losses, dense)
     exact = place_rounded(step, rows.dense("rounded"))
     notes += [ROUNDED] * (exact is not step)
-    step_name, step, by_episode, on = count_rows(step_name, exact, epoch, dense, losses)
+    step_name, step, on = count_rows(step_name, exact, epoch, dense, losses)
     notes += ["The steps start again in each epoch: they are counted on."] * on
-    dense |= separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
+    separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
     step, epoch, keep, replaced = place(rows, dense, step, epoch, event)
     notes += replaced
-    if not epoch.logged.any():
-        _keep_episode(rows, dense, step_name, step)
+    if not epoch.logged.any() and rows.kinds and normalize(step_name) in EPISODES:
+        # A score that is logged beside the episode was earned in it.
+        dense[step_name] = step
+        rows.wanted(step_name)
     if step.logged.any() and rows.names.role(step_name) != "step":
         notes.append(f"The steps are read from {clean(step_name, 40)!r}.")
         step_name = "step"
@@ -197,20 +197,12 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         epoch=epoch,
         rank=rank,
         several_ranks=len(np.unique(rank.values[rank.logged & losses])) > 1,
-        by_episode=by_episode,
         losses=losses,
         keep=keep,
         event=event,
         planned=reader.totals.settings(step, epoch, counted_on=on),
         notes=tuple(notes),
     )
-
-
-def _keep_episode(rows: LogRows, dense: dict[str, Dense], name: str, step: Dense) -> None:
-    """Keep the episode as a column: a score that is logged beside it was earned in it."""
-    if rows.kinds and normalize(name) in EPISODES:
-        dense[name] = step
-        rows.wanted(name)
 
 
 def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:

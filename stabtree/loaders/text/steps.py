@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 # Nearly all gaps are alike; the first and the last may not be.
 MIN_SHARE = SHARE_MOST
-# Batches have so many times as many rows as the lines that sum up an epoch.
-DENSER = 3
 # PyTorch's examples count samples, in batches of a multiple of this.
 BATCH = 8
 # Fewer of them are batches.
 MANY_SAMPLES = 1000
+# Batches have so many times as many rows as the lines that sum up an epoch.
+DENSER = 3
 SUMMED = "epoch_loss"
 MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, such as evaluations
 
@@ -118,30 +118,19 @@ def from_bar(done: Floats, total: Floats) -> Floats | None:
     return None
 
 
-def _summaries(loss: Bools, step_logged: Bools, epoch_logged: Bools) -> Bools | None:
-    """Return which rows sum up an epoch whose batches are logged too: they name it, and no step; None if none do."""
-    batches = loss & step_logged
-    sums = loss & ~step_logged & epoch_logged
-    few = np.count_nonzero(sums)
-    if few and np.count_nonzero(batches) >= DENSER * few:
-        return sums
-    return None
-
-
 def separate_summaries(
     dense: dict[str, Dense], rows: LogRows, losses: list[str], step_logged: Bools, epoch_logged: Bools
-) -> dict[str, Dense]:
-    """Separate the loss of lines that sum up an epoch from that of its batches, where both have one name."""
-    separate: dict[str, Dense] = {}
+) -> None:
+    """Separate the loss of lines that sum up an epoch, and name no step, from that of its batches of the same name."""
     for name in losses:
         values, logged = dense[name]
-        sums = _summaries(logged, step_logged, epoch_logged)
+        sums = logged & ~step_logged & epoch_logged
+        few = np.count_nonzero(sums)
         # A column of a known name would come before those of its batches.
         summed = SUMMED if role(name, rows.names).role else f"{name} of the epoch"
-        if sums is not None and summed not in dense:
+        if few and np.count_nonzero(logged & step_logged) >= DENSER * few and summed not in dense:
             rows.wanted(summed)
-            separate |= {name: Dense(values, logged & ~sums), summed: Dense(values, sums)}
-    return separate
+            dense |= {name: Dense(values, logged & ~sums), summed: Dense(values, sums)}
 
 
 def bar_steps(rows: LogRows, losses: Bools) -> Dense:
@@ -165,8 +154,8 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
 
 def count_rows(
     name: str, step: Dense, epoch: Dense, dense: Mapping[str, Dense], losses: Bools
-) -> tuple[str, Dense, bool, bool]:
-    """Return how a log spells its steps, that of each row, whether they are of episodes and whether counted on.
+) -> tuple[str, Dense, bool]:
+    """Return how a log spells its steps, that of each row, and whether they were counted on.
 
     They are counted on where they start again in each epoch; of episodes that only give their lengths the number is
     the step.
@@ -182,17 +171,12 @@ def count_rows(
     if title:
         episode = dense[title]
         both = step.logged & episode.logged
-        at, of = step.values[both], episode.values[both]
-        begins = np.diff(of) != 0
-        # Steps that begin again with each episode, and nowhere else.
-        if begins.any() and not begins.all() and (begins == (np.diff(at) <= 0)).all():
-            return name, step, True, False
-        if is_length(at, of):
-            return title, episode, False, False
+        if is_length(step.values[both], episode.values[both]):
+            return title, episode, False
     continuous = count_on(Count(*step), Count(*epoch), losses)
     if continuous is None:
-        return name, step, False, False
-    return name, Dense(continuous, step.logged), False, True
+        return name, step, False
+    return name, Dense(continuous, step.logged), True
 
 
 def runs_of(
