@@ -208,23 +208,17 @@ def finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
         out.step, out.problem = None, ""
     if out.metrics:
         mark_evaluated(line, out, names)
-    if not out.epoch:
-        out.epoch = _glued_epoch(line)
+    glued = None if out.epoch else grammar.GLUED_EPOCH.search(line)
+    if glued:
+        out.epoch = Pair("epoch", glued[1], role="epoch")
     if out.step:
         _check_step(line, out, out.step)
     if out.position:
-        out.bar = _bar(line)
+        keras = grammar.KERAS_BAR.search(line)
+        out.bar = "keras" if keras else "tqdm" if grammar.TQDM_BAR.search(line) else ""
     if not out.problem and _lacks_loss(line, out, kinds=kinds):
         out.problem = "has no number behind its loss"
     name_apart(line, out, names)
-
-
-def _glued_epoch(line: str) -> Pair | None:
-    """Return the epoch of a line such as `12epoch`."""
-    found = grammar.GLUED_EPOCH.search(line)
-    if found:
-        return Pair("epoch", found[1], role="epoch")
-    return None
 
 
 def _check_step(line: str, out: Line, step: Pair) -> None:
@@ -245,19 +239,11 @@ def _has_unit(line: str, step: Pair) -> bool:
     return after == "%" or (after.isalpha() and not counted)
 
 
-def _bar(line: str) -> str:
-    if grammar.KERAS_BAR.search(line):
-        return "keras"
-    if grammar.TQDM_BAR.search(line):
-        return "tqdm"
-    return ""
-
-
 def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
     """Return whether the line names a loss without a number; `Policy Loss: 0.1` has one."""
     if not out.step and "'" not in line:
         return False
-    if any(_is_loss(pair, kinds=kinds) for pair in out.metrics):
+    if any(pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower()) for pair in out.metrics):
         return False
     starts = [pair.start for pair in out.metrics]
     for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(line):
@@ -265,10 +251,6 @@ def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
         if not any(end <= start and not line[end:start].strip(_AROUND) for start in starts):
             return True
     return False
-
-
-def _is_loss(pair: Pair, *, kinds: bool) -> bool:
-    return pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower())
 
 
 _WORD = re.compile(r"[^\W\d]{2,}")
@@ -295,7 +277,11 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
     found = grammar.MLLOG.search(line)
     if found:
         return _mllog(found[1], names)
-    out = Line(rank=_rank_in_prefix(line))
+    out = Line()
+    prefix = grammar.RANK_PREFIX.search(line[:200])
+    if prefix:
+        group = prefix.lastindex or 1
+        out.rank = Pair("rank", prefix[group], prefix.start(group), "rank")
     counts: list[Pair] = []
     blank: list[Pair] = []
     end = grammar.past_prefix(line)
@@ -323,14 +309,6 @@ def parse(line: str, names: Names, *, kinds: bool = False) -> Line:
     _take_blank(blank, out)
     finish(line, out, names, kinds=kinds)
     return out
-
-
-def _rank_in_prefix(line: str) -> Pair | None:
-    prefix = grammar.RANK_PREFIX.search(line[:200])
-    if not prefix:
-        return None
-    group = prefix.lastindex or 1
-    return Pair("rank", prefix[group], prefix.start(group), "rank")
 
 
 def _is_pass(pair: Pair, line: str, end: int) -> bool:

@@ -213,10 +213,16 @@ class LogReader:
                 self._read_slowly(line, number, cut=not found and _is_cut(lines))
             form, last = NO_FORM if blocks.waiting else forms.top(), forms.last_step
             match, step, block = form.match, form.step, form.block
-        self._finish(cut=_is_cut(lines))
+        # What was waiting for the end of a dict or a table.
+        forms.settle()
+        for part, number in blocks.end():
+            self._line(part, number, cut=_is_cut(lines))
+        for filled in rows.blocks:
+            filled.flush()
 
     def _read_slowly(self, line: str, number: int, *, cut: bool) -> None:
-        text = spelled(_without_codes(line[: grammar.MAX_LINE]))
+        text = line[: grammar.MAX_LINE]
+        text = spelled(grammar.ANSI.sub("", text) if "\x1b" in text else text)
         self.saves.look(text, number, self.rows.count)
         form = ""
         if not self._blocks.waiting and not text.rstrip().endswith(RULES):
@@ -270,14 +276,6 @@ class LogReader:
     def losses(self) -> int:
         """The number of rows that hold the training loss."""
         return self._training.rows + sum(len(block.rows) for block in self.rows.blocks if block.trains)
-
-    def _finish(self, *, cut: bool) -> None:
-        """Read what was waiting for the end of a dict or a table."""
-        self._forms.settle()
-        for part, number in self._blocks.end():
-            self._line(part, number, cut=cut)
-        for block in self.rows.blocks:
-            block.flush()
 
     def _line(self, text: str, number: int, *, cut: bool) -> bool:
         """Read one line or block; return whether any line like it would hold nothing."""
@@ -395,11 +393,6 @@ class LogReader:
         self.totals.saw(line)
         self._forms.learn(text, line)
         return True
-
-
-def _without_codes(text: str) -> str:
-    """Return a line without the codes that colour it on a terminal."""
-    return grammar.ANSI.sub("", text) if "\x1b" in text else text
 
 
 def _is_cut(lines: Lines | Iterable[str]) -> bool:
