@@ -214,8 +214,8 @@ def finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
     if out.step:
         _check_step(line, out, out.step)
     if out.position:
-        keras = grammar.KERAS_BAR.search(line)
-        out.bar = "keras" if keras else "tqdm" if grammar.TQDM_BAR.search(line) else ""
+        bars = (("keras", grammar.KERAS_BAR), ("tqdm", grammar.TQDM_BAR))
+        out.bar = next((name for name, pattern in bars if pattern.search(line)), "")
     if not out.problem and _lacks_loss(line, out, kinds=kinds):
         out.problem = "has no number behind its loss"
     name_apart(line, out, names)
