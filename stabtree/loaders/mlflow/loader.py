@@ -14,6 +14,8 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import recorded
 from stabtree.common.lazy import np
@@ -62,13 +64,24 @@ HINT = "name the database that mlflow wrote, such as mlflow.db"
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is an MLflow database or the file of one metric."""
     if source.data.startswith(MAGIC):
-        try:
-            with closing(_open(source)) as store:
-                return Sure.SURELY if {"metrics", "runs"} <= _tables(store) else Sure.NO
-        except (StabtreeError, *_DAMAGE):
-            return Sure.SURELY
-    lines = [line for line in source.head.split("\n", 20)[:20] if line.strip()] if not source.binary else []
-    return Sure.LIKELY if lines and all(_LINE.fullmatch(line) for line in lines[:-1] or lines) else Sure.NO
+        return _sniff_database(source)
+    if source.binary:
+        return Sure.NO
+    lines = [line for line in source.head.split("\n", 20)[:20] if line.strip()]
+    if lines and all(_LINE.fullmatch(line) for line in lines[:-1] or lines):
+        return Sure.LIKELY
+    return Sure.NO
+
+
+def _sniff_database(source: Source) -> Sure:
+    """Return whether a database has MLflow's tables; one that can't be opened may have them."""
+    try:
+        with closing(_open(source)) as store:
+            if not {"metrics", "runs"} <= _tables(store):
+                return Sure.NO
+    except (StabtreeError, *_DAMAGE):
+        pass
+    return Sure.SURELY
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
@@ -216,56 +229,67 @@ def _select(store: sqlite3.Connection, size: int, query: str) -> Iterator[Sequen
         yield row
 
 
+class _Values(Struct):
+    """The values of one run of a database: its metrics with their numbers, the cells, and how many rows hold none."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    cells: array[float] = field(default_factory=lambda: array("d"))
+    bad: int = 0
+
+    def add(self, key: str, value: Any, time: Any, step: Any, is_nan: Any) -> None:
+        """Add a row; SQLite's loose types let anything in."""
+        if is_nan:
+            value = math.nan
+        try:
+            logged, when, at = _logged(value, time or 0, step or 0)
+        except _NO_VALUE:
+            self.bad += 1
+            return
+        if abs(logged) >= LARGEST:
+            logged = math.copysign(math.inf, logged)
+        self.cells.extend((self.names.setdefault(key, len(self.names)), logged, when, at))
+
+
 def _runs(store: sqlite3.Connection, source: Source, wanted: Names) -> tuple[Table, ...]:
     select = partial(_select, store, source.size)
     tables = _tables(store)
     if not {"metrics", "runs"} <= tables:
         raise StabtreeError("is an SQLite database without MLflow's tables", where=source.path, hint=HINT)
-    names: dict[str, dict[str, int]] = {}
-    cells: dict[str, array[float]] = {}
-    bad: Counter[str] = Counter()
-    for run, key, value, time, step, is_nan in select(
-        "SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics"
-    ):
-        own = names.setdefault(str(run), {})
-        kept = cells.setdefault(str(run), array("d"))
-        try:
-            logged, when, at = _logged(math.nan if is_nan else value, time or 0, step or 0)
-        except _NO_VALUE:  # SQLite's loose types let anything in
-            bad[str(run)] += 1
-            continue
-        if abs(logged) >= LARGEST:
-            logged = math.copysign(math.inf, logged)
-        kept.extend((own.setdefault(str(key), len(own)), logged, when, at))
-    if not names:
+    values: dict[str, _Values] = {}
+    for run, key, *cells in select("SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics"):
+        values.setdefault(str(run), _Values()).add(str(key), *cells)
+    if not values:
         raise StabtreeError("holds no metrics", where=source.path, hint=HINT)
     titles: dict[Any, Any] = {}
     if "experiments" in tables:
         titles = {row[0]: row[1] for row in select("SELECT experiment_id, name FROM experiments")}
-    # The oldest schemas have no status.
-    stored = "status" if "status" in {row[1] for row in store.execute("PRAGMA table_info(runs)")} else "''"
+    columns = ["run_uuid", "name", "experiment_id"]
+    if any(row[1] == "status" for row in store.execute("PRAGMA table_info(runs)")):  # the oldest schemas have none
+        columns.append("status")
     listed = {
-        str(run): (str(titles.get(experiment, "")), str(name or run), str(status))
-        for run, name, experiment, status in select(f"SELECT run_uuid, name, experiment_id, {stored} FROM runs")  # noqa: S608
+        str(run): (str(titles.get(experiment, "")), str(name or run), str(*status))
+        for run, name, experiment, *status in select(f"SELECT {', '.join(columns)} FROM runs")  # noqa: S608
     }
     config: dict[str, dict[str, Any]] = {}
-    for run, key, value in select("SELECT run_uuid, key, value FROM params") if "params" in tables else ():
-        config.setdefault(str(run), {})[str(key)] = value
-    described = [(run, *listed.get(run, ("", run, ""))) for run in names]
+    if "params" in tables:
+        for run, key, value in select("SELECT run_uuid, key, value FROM params"):
+            config.setdefault(str(run), {})[str(key)] = value
+    described = [(run, *listed.get(run, ("", run, ""))) for run in values]
     made = []
     for (run, _, _, status), name in zip(described, _distinct(described), strict=True):
-        rows, columns, more = tabulate(_in_order(_points(tuple(names[run]), cells[run])), wanted)
+        own = values[run]
+        rows, found, more = tabulate(_in_order(_points(tuple(own.names), own.cells)), wanted)
         settings, mistakes = read_config(_params(config.get(run, {})))
-        unread = (f"Rows that hold no number: {bad[run]:,}, not read.",) if bad[run] else ()
+        unread = [f"Rows that hold no number: {own.bad:,}, not read."] * (own.bad > 0)
         made.append(
             Table(
                 path=source.path,
                 format="mlflow, SQLite",
                 rows=rows,
-                columns=columns,
+                columns=found,
                 config={"name": name, **settings},
                 notes=(*_journal(source), *unread, *more, *mistakes),
-                run=name if len(names) > 1 else "",
+                run=name * (len(values) > 1),
                 lines=_ending(status),
             )
         )
@@ -316,7 +340,9 @@ def _in_order(points: Points) -> Points:
 def _ending(status: str) -> tuple[LogLine, ...]:
     """Return the status of a run that has ended as a line."""
     name = STATUSES.get(status, status)
-    return (recorded(f"status: {name} (MLflow)"),) if name in STATUSES.values() else ()
+    if name in STATUSES.values():
+        return (recorded(f"status: {name} (MLflow)"),)
+    return ()
 
 
 def _params(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,29 +118,34 @@ def _value(data: bytes, whole: Field, event: Event) -> None:
 def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> None:
     """Add a tensor of one number as a scalar, one text that is a JSON object as configuration."""
     kind = ""
-    raw: list[tuple[Field, str]] = []
-    counted: list[tuple[Field, int]] = []
+    found: list[Scalar] = []
     for part in fields(data, whole.start, whole.end):
         if part.number == DTYPE and part.wire == VARINT:
             kind = _TYPES.get(part.varint, "")
         elif part.number == STRINGS and part.wire == BYTES and data[part.start : part.start + 1] == b"{":
             event.config |= _object(text(data, part))
-        elif part.number == CONTENT and part.end > part.start:
-            raw.append((part, kind))
-        elif part.number in _FIXED and part.wire != VARINT and part.end > part.start:
-            raw.append((part, _FIXED[part.number]))
         elif part.number in _VARINTS:
-            counted += [(part, value) for value in _packed(data, part)]
-    if not kind or len(raw) + len(counted) != 1:
-        return
-    for part, own in raw:
-        if part.end - part.start == (2 if own == "bfloat16" else np.dtype(own).itemsize):
-            event.scalars.append(Scalar(tag, part.start, part.end, own))
-    for part, value in counted:
-        number = float(signed(value))
-        if part.number == _HALF_FIELD:
-            number = float(_numbers(np.array([[value & 0xFFFF]], dtype="<u2").view(np.uint8), 0, 2, kind)[0])
-        event.scalars.append(Scalar(tag, part.start, part.end, kind, number))
+            found += [_counted(part, value, tag, kind) for value in _packed(data, part)]
+        elif part.end > part.start and (part.number == CONTENT or (part.number in _FIXED and part.wire != VARINT)):
+            found.append(Scalar(tag, part.start, part.end, _FIXED.get(part.number, kind)))
+    if (
+        kind
+        and len(found) == 1
+        and (found[0].value is not None or found[0].end - found[0].start == _size(found[0].kind))
+    ):
+        event.scalars += found
+
+
+def _size(kind: str) -> int:
+    return np.dtype(kind.replace("bfloat16", "<f2")).itemsize
+
+
+def _counted(part: Field, value: int, tag: tuple[int, int], kind: str) -> Scalar:
+    """Return an element that is coded as a varint: a whole number, or the bits of a half."""
+    number = float(signed(value))
+    if part.number == _HALF_FIELD:
+        number = float(_numbers(np.array([[value & 0xFFFF]], dtype="<u2").view(np.uint8), 0, 2, kind)[0])
+    return Scalar(tag, part.start, part.end, kind, number)
 
 
 def _packed(data: bytes, part: Field) -> list[int]:

@@ -205,7 +205,7 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -
         hints = (*reading, "name the event file, or the folder, that the trainer wrote its loss to")
         raise StabtreeError("holds no scalars", where=path, hint=hints[0])
     count = sum(len(part.points.name) > 0 for part in parts)
-    files = f"{count} files" if count > 1 else ""
+    files = f"{count} files" * (count > 1)
     return Table(
         path=path,
         format=", ".join(filter(None, ("tfevents", files, packed))),

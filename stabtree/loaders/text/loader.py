@@ -118,8 +118,8 @@ def _unknown_names(source: Source, names: Names) -> Counter[str]:
     moving = set()
     for line in _head(source):
         found = parse(line[: grammar.MAX_LINE], names)
-        for pair in found.metrics if found.is_located else ():
-            if not pair.role:
+        for pair in found.metrics:
+            if found.is_located and not pair.role:
                 met[pair.name] += 1
                 if first.setdefault(pair.name, pair.value) != pair.value:
                     moving.add(pair.name)

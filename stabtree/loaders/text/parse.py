@@ -105,10 +105,16 @@ class Line(Struct):
     def location(self) -> tuple[float | None, float | None, float | None]:
         """Rank, step and epoch as numbers, None for each that the line does not name."""
         return (
-            self.rank.value if self.rank else None,
-            self.step.value if self.step else None,
-            self.epoch.value if self.epoch else None,
+            _value(self.rank),
+            _value(self.step),
+            _value(self.epoch),
         )
+
+
+def _value(pair: Pair | None) -> float | None:
+    if pair:
+        return pair.value
+    return None
 
 
 def to_float(text: str, power: int = 0) -> float:
@@ -208,9 +214,8 @@ def finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
         out.step, out.problem = None, ""
     if out.metrics:
         mark_evaluated(line, out, names)
-    glued = None if out.epoch else grammar.GLUED_EPOCH.search(line)
-    if glued:
-        out.epoch = Pair("epoch", glued[1], role="epoch")
+    if not out.epoch:
+        out.epoch = _glued_epoch(line)
     if out.step:
         _check_step(line, out, out.step)
     if out.position:
@@ -219,6 +224,12 @@ def finish(line: str, out: Line, names: Names, *, kinds: bool) -> None:
     if not out.problem and _lacks_loss(line, out, kinds=kinds):
         out.problem = "has no number behind its loss"
     name_apart(line, out, names)
+
+
+def _glued_epoch(line: str) -> Pair | None:
+    """Return the epoch of a line such as `12epoch`."""
+    found = grammar.GLUED_EPOCH.search(line)
+    return found and Pair("epoch", found[1], role="epoch")
 
 
 def _check_step(line: str, out: Line, step: Pair) -> None:
@@ -239,11 +250,15 @@ def _has_unit(line: str, step: Pair) -> bool:
     return after == "%" or (after.isalpha() and not counted)
 
 
+def _is_loss(pair: Pair, *, kinds: bool) -> bool:
+    return pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower())
+
+
 def _lacks_loss(line: str, out: Line, *, kinds: bool) -> bool:
     """Return whether the line names a loss without a number; `Policy Loss: 0.1` has one."""
     if not out.step and "'" not in line:
         return False
-    if any(pair.role in ("loss", "eval_loss") or (kinds and "loss" in pair.name.lower()) for pair in out.metrics):
+    if any(_is_loss(pair, kinds=kinds) for pair in out.metrics):
         return False
     starts = [pair.start for pair in out.metrics]
     for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(line):
@@ -489,7 +504,7 @@ def _mllog(text: str, names: Names) -> Line:
     if isinstance(meta, dict):
         cells = cells | meta
     for name, cell in cells.items():
-        if isinstance(cell, int | float) and not isinstance(cell, bool) and name not in ("lineno", "epoch_num"):
+        if type(cell) in (int, float) and name not in ("lineno", "epoch_num"):
             _take(Pair(name, str(cell), -1, *role(name, names)), out)
     # Events of the set-up name rates and sizes too, but no step.
     out.known = out.known and out.step is not None

@@ -213,16 +213,21 @@ class LogReader:
                 self._read_slowly(line, number, cut=not found and _is_cut(lines))
             form, last = NO_FORM if blocks.waiting else forms.top(), forms.last_step
             match, step, block = form.match, form.step, form.block
-        # What was waiting for the end of a dict or a table.
-        forms.settle()
-        for part, number in blocks.end():
-            self._line(part, number, cut=_is_cut(lines))
-        for filled in rows.blocks:
-            filled.flush()
+        self._finish(cut=_is_cut(lines))
+
+    def _finish(self, *, cut: bool) -> None:
+        """Read what was waiting for the end of a dict or a table."""
+        self._forms.settle()
+        for part, number in self._blocks.end():
+            self._line(part, number, cut=cut)
+        for block in self.rows.blocks:
+            block.flush()
 
     def _read_slowly(self, line: str, number: int, *, cut: bool) -> None:
         text = line[: grammar.MAX_LINE]
-        text = spelled(grammar.ANSI.sub("", text) if "\x1b" in text else text)
+        if "\x1b" in text:
+            text = grammar.ANSI.sub("", text)
+        text = spelled(text)
         self.saves.look(text, number, self.rows.count)
         form = ""
         if not self._blocks.waiting and not text.rstrip().endswith(RULES):

@@ -423,7 +423,8 @@ class LogRows(Struct):
         """Begin a row, of the step that a line above named if it names none."""
         if step is None and self.head and not self.trailing:
             step = self.head.step
-            epoch = self.head.epoch if epoch is None else epoch
+            if epoch is None:
+                epoch = self.head.epoch
             self.step_names[self.head_name] += 1
         row = OpenRow(self.count)
         self.count += 1
@@ -463,7 +464,7 @@ class LogRows(Struct):
     def skipped(self, step: Pair | None, count: int, printed: tuple[int, str]) -> None:
         """Count a step whose update was left out, which its message may name; there was none up to the first."""
         name = self.names.column("skipped_steps")
-        named = replace(step, name=self.step_name()) if step else None
+        named = step and replace(step, name=self.step_name())
         if count == 1:
             self._set(name, 0, 0.0)
         self.aside(Line(step=named), [Pair(name, str(count))], printed)
@@ -474,7 +475,8 @@ class LogRows(Struct):
         name = line.step.name if line.step else self.head_name
         if step is None and self.head and not self.trailing and rank not in self.opened:
             step = self.head.step
-            epoch = self.head.epoch if epoch is None else epoch
+            if epoch is None:
+                epoch = self.head.epoch
         if step is not None:
             self.aside_steps.setdefault(name, Cells()).set(row, step)
         if epoch is not None:

@@ -125,7 +125,7 @@ def _parts(source: Source, reader: LogReader, log: _Log, runs: Runs) -> list[Tab
         number, count = len(parts) + 1, len(spans) - len(gone)
         own = (*log.notes, *attempt(number, count, begin), *before)
         table = _table(source, reader, log, begin, end)
-        parts.append(replace(table, notes=own, run=str(number) if count > 1 else "", restarts=runs.meaning))
+        parts.append(replace(table, notes=own, run=str(number) * (count > 1), restarts=runs.meaning))
         before = []
     # What ended a run did not end the training if another run of the log follows.
     parts[:-1] = [replace(part, lines=tuple(replace(line, at_end=False) for line in part.lines)) for part in parts[:-1]]
@@ -270,7 +270,7 @@ def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
     if log.several_ranks:
         columns["rank"] = log.rank.pick(span).column(kept)
     for name in log.rows.columns:
-        columns[name] = here[name].column(kept) if name in here else None
+        columns[name] = here.get(name) and here[name].column(kept)
     mark_sporadic(columns, here, names, event)
     return kept, {name: found for name, found in columns.items() if found is None or found.count}
 
@@ -289,7 +289,7 @@ def _runs(log: _Log) -> Runs:
 def _given_up(log: _Log, begin: int, end: int) -> str:
     """Return the note of an attempt that was begun anew."""
     by_step = log.step.logged[begin:end].any()
-    counter = log.step if by_step else log.epoch
+    name, counter = (log.step_name, log.step) if by_step else ("epoch", log.epoch)
     held = counter.values[begin:end][counter.logged[begin:end]]
     rows = int(np.count_nonzero(log.losses[begin:end]))
-    return given_up(rows, log.step_name if by_step else "epoch", float(held.max(initial=0.0)))
+    return given_up(rows, name, float(held.max(initial=0.0)))

@@ -264,7 +264,7 @@ def place(
     replaced = sum(_fold(column, at, target) for column in dense.values())
     keep[at] = False
     text = f"Values that were printed more than once between two rows of the log: {replaced:,}, the later one counts."
-    return step, epoch, keep, (text,) if replaced else ()
+    return step, epoch, keep, (text,) * (replaced > 0)
 
 
 def _filled(axis: Dense, main: Ints, at: Ints) -> Dense:

@@ -128,7 +128,7 @@ class _File(Struct):
         rows: the rows of its history.
         config: the run's configuration.
         name: its display name.
-        exit_code: the code that the program ended with; None where it has not ended, or was killed.
+        exit_codes: the code that the program ended with, last; none where it has not ended, or was killed.
         damaged: how often a checksum is wrong or a record is missing.
         cut: bytes of an incomplete last record.
         printed: how many lines were printed so far.
@@ -138,7 +138,7 @@ class _File(Struct):
     rows: JsonRows
     config: dict[str, Any] = field(default_factory=dict)
     name: str = ""
-    exit_code: int | None = None
+    exit_codes: list[int] = field(default_factory=list)
     damaged: int = 0
     cut: int = 0
     printed: int = 0
@@ -223,17 +223,21 @@ class _File(Struct):
             elif part.number == CONFIG:
                 self.config |= _items(data, part, UPDATE)
             elif part.number == EXIT:
-                self.exit_code = _number(data, part, EXIT_CODE)
+                self.exit_codes.append(_number(data, part, EXIT_CODE))
             elif part.number == RUN:
-                for inner in _messages(data, part):
-                    if inner.number == RUN_CONFIG:
-                        self.config |= _items(data, inner, UPDATE)
-                    elif inner.number == DISPLAY_NAME:
-                        self.name = text(data, inner)
+                self._describe(data, part)
         if row:
             self.rows.add(row, self.rows.count + 1)
             self.before = self.printed
         return []
+
+    def _describe(self, data: bytes, whole: Field) -> None:
+        """Keep the name and the configuration of a run."""
+        for part in _messages(data, whole):
+            if part.number == RUN_CONFIG:
+                self.config |= _items(data, part, UPDATE)
+            elif part.number == DISPLAY_NAME:
+                self.name = text(data, part)
 
     def _completed(self, stream: int, piece: str) -> list[str]:
         """Return the lines that a piece of a stream completes; of a very long line its beginning is kept."""
@@ -264,8 +268,8 @@ def _blocks(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 def _messages(data: bytes, whole: Field | None = None) -> Iterator[Field]:
     """Yield the fields that hold bytes, text or messages: of a message within a record, or of the record."""
-    found = fields(data, whole.start, whole.end) if whole else fields(data)
-    return (part for part in found if part.wire == BYTES)
+    start, end = (whole.start, whole.end) if whole else (0, len(data))
+    return (part for part in fields(data, start, end) if part.wire == BYTES)
 
 
 def _history(data: bytes, whole: Field) -> dict[str, Any]:
@@ -300,7 +304,7 @@ def _items(data: bytes, whole: Field, number: int) -> dict[str, Any]:
 def _value(content: str) -> Any:
     """Return the value of an item; text that is no JSON stays text, which no number is read from."""
     try:
-        return jsonl.parse(content) if content else None
+        return jsonl.parse(content or "null")
     except ValueError:
         return content
 
@@ -314,7 +318,6 @@ def _log(source: Source, names: Names) -> Table:
     config, mistakes = read_config({"display_name": found.name or None, **found.config})
     kept = reader.chatter.errors.between(0, reader.rows.count)
     lines = tuple(replace(line, at_end=line.line > found.before) for line in kept)
-    ending = () if found.exit_code is None else (recorded(f"exit code: {found.exit_code} (W&B)"),)
     return Table(
         path=source.path,
         format=", ".join(filter(None, ("wandb", source.packed))),
@@ -322,7 +325,7 @@ def _log(source: Source, names: Names) -> Table:
         columns=rows.columns(),
         config=config,
         notes=(*notes, *found.notes(), *rows.notes, *mistakes),
-        lines=(*lines, *ending),
+        lines=(*lines, *(recorded(f"exit code: {code} (W&B)") for code in found.exit_codes[-1:])),
         ended_in_error=ended_in_error(lines),
     )
 
