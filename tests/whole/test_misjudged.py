@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from stabtree.loaders.text.saves import Saves
+from stabtree.loaders.text.messages import Saves
 from stabtree.tree.load import load_trees
 from tests.cli.command import run
 

@@ -1,38 +1,70 @@
-"""MLflow: the folder `mlruns` of its file store, one file of it, and its SQLite database."""
+"""MLflow: the folder `mlruns` of its file store, one file of it, and its SQLite database.
+
+The database is opened so that nothing is written and nothing in it is run.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+import sqlite3
+from array import array
+from collections import Counter
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import recorded
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file
-from stabtree.loaders.mlflow import sqlite as mlflowdb
 from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
+from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from stabtree.common.files import LogLine
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
+MAGIC = b"SQLite format 3\0"
 # `timestamp value step`; the oldest MLflow wrote no step.
 _LINE = re.compile(r"\d{9,14} \S+( -?\d+)?")
 MAX_PARAM = 1 << 16
+MAX_DEPTH = 4  # folders below `metrics`: `train/loss` is a file `loss` in a folder `train`
+# MLflow stores an infinity as the largest float there is, and a NaN as 0 beside a mark.
+LARGEST = 1.7976931348623157e308
+# Steps of SQLite's machine for each byte of the file: several times what reading every table takes. Pages that
+# point to each other, or a computed column, take more.
+WORK = 20
+MIN_WORK = 10_000_000
+_TURN = 100_000
+# No row of the table of metrics is shorter.
+ROW_BYTES = 8
+# No key and no value of a parameter is longer in MLflow's own schema.
+MAX_TEXT = 1 << 20
+# With so many runs each name ends with the run's id.
+MAX_PLAIN_NAMES = 1000
+_NO_VALUE = (ValueError, TypeError, OverflowError)
+# SQLite's own message about a damaged schema may not be valid text.
+_DAMAGE = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
+# Of MLflow's RunStatus, those of a run that has ended; a file store writes the number.
+STATUSES = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
+HINT = "name the database that mlflow wrote, such as mlflow.db"
 
 
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is an MLflow database or the file of one metric."""
-    if source.data.startswith(mlflowdb.MAGIC):
-        if mlflowdb.is_store(source):
-            return Sure.SURELY
-        return Sure.NO
+    if source.data.startswith(MAGIC):
+        return _sniff_database(source)
     if source.binary:
         return Sure.NO
     lines = [line for line in source.head.split("\n", 20)[:20] if line.strip()]
@@ -41,14 +73,33 @@ def sniff(source: Source, _names: Names) -> Sure:
     return Sure.NO
 
 
+def _sniff_database(source: Source) -> Sure:
+    """Return whether a database has MLflow's tables; one that can't be opened may have them."""
+    try:
+        with closing(_open(source)) as store:
+            if not {"metrics", "runs"} <= _tables(store):
+                return Sure.NO
+    except (StabtreeError, *_DAMAGE):
+        pass
+    return Sure.SURELY
+
+
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
-    """Read the runs of a database, or one metric.
+    """Read the runs of a database that have metrics, or one metric.
 
     Raises:
-        StabtreeError: if the database can't be read or holds no metrics.
+        StabtreeError: if the database can't be read, is none of MLflow's or holds no metrics.
     """
-    if source.data.startswith(mlflowdb.MAGIC):
-        return mlflowdb.read(source, names)
+    if source.data.startswith(MAGIC):
+        try:
+            with closing(_open(source)) as store:
+                return _runs(store, source, names)
+        except _DAMAGE as error:
+            raise StabtreeError(
+                f"can't be read as an SQLite database: {clean(error, 120)}",
+                where=source.path,
+                hint="check it with: sqlite3 FILE 'pragma integrity_check'",
+            ) from None
     file = source.file
     name = file.name if file and file.parent.name == "metrics" else "value"
     skips = Skips()
@@ -64,35 +115,13 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     )
 
 
-def _metric(source: Source, name: str, skips: Skips) -> Points:
-    """Read the values of the file of one metric."""
-    rows = []
-    for number, line in enumerate(source.lines(), 1):
-        parts = line.split()
-        if not parts:
-            continue
-        try:
-            time, value, step = (*parts[:3], "0")[:3]
-            rows.append(mlflowdb.logged_value(value, time, step))
-        except (ValueError, OverflowError):
-            skips.add(number, f"is not a line `timestamp value step`: {clean(line, 40)!r}")
-    cells = np.array(rows, dtype=np.float64).reshape(-1, 3).T
-    return Points(
-        (name,), np.zeros(len(rows), dtype=np.int64), cells[2].astype(np.int64), cells[1].copy(), cells[0].copy()
-    )
-
-
 def is_run(folder: Path) -> bool:
     """Return whether this is the folder in which MLflow keeps one run."""
     return is_file(folder / "meta.yaml") and any(entries(folder / "metrics"))
 
 
 def run_in(folder: Path, names: Names) -> Table:
-    """Read the metrics of one run, with its parameters.
-
-    Raises:
-        StabtreeError: if it holds no metrics.
-    """
+    """Read the metrics of one run of the file store, with its parameters."""
     skips, notes, parts = Skips(), [], []
     for name, file in _metric_files(folder / "metrics"):
         try:
@@ -100,7 +129,12 @@ def run_in(folder: Path, names: Names) -> Table:
         except StabtreeError as error:
             notes.append(f"Metric {clean(name, 60)} was not read: it {clean(error.problem, 80)}.")
     rows, columns, more = tabulate(_in_order(merge(parts)), names)
-    config, mistakes = read_config(mlflowdb.params({**_params(folder / "params"), "run_name": _run_name(folder)}))
+    # MLflow writes one `key: value` a line.
+    meta = dict(re.findall(r"^(status|run_name): *(.*)$", _content(folder / "meta.yaml"), re.MULTILINE))
+    status, run_name = (meta.get(key, "").strip().strip("'\"") for key in ("status", "run_name"))
+    tag = _content(folder / "tags" / "mlflow.runName").partition("\n")[0].strip()
+    settings = {name: _content(folder / "params" / name).strip() for name in entries(folder / "params")[1]}
+    config, mistakes = read_config(_params({**settings, "run_name": clean(tag or run_name or folder.name, 60)}))
     return Table(
         path=clean(folder),
         format="mlflow",
@@ -110,20 +144,35 @@ def run_in(folder: Path, names: Names) -> Table:
         skipped=tuple(skips.first),
         skipped_count=skips.count,
         notes=(*notes, *more, *mistakes),
-        lines=mlflowdb.status(_meta(folder, "status")),
+        lines=_ending(status),
     )
 
 
-def _run_name(folder: Path) -> str:
-    return clean(_first_line(folder / "tags" / "mlflow.runName") or _meta(folder, "run_name") or folder.name, 60)
+def _metric_files(top: Path) -> list[tuple[str, Path]]:
+    """Return metrics and their files."""
+    found: list[tuple[str, Path]] = []
+    prefixes = [""]
+    for prefix in prefixes:
+        folders, files = entries(top / prefix)
+        found += [(prefix + name, top / prefix / name) for name in files]
+        if prefix.count("/") < MAX_DEPTH:
+            prefixes += [f"{prefix}{name}/" for name in folders]
+    return found
 
 
-def _meta(folder: Path, key: str) -> str:
-    """Return a text from meta.yaml, in which MLflow writes one `key: value` a line."""
-    found = re.search(rf"^{key}: *(.*)$", _content(folder / "meta.yaml"), re.MULTILINE)
-    if found:
-        return found[1].strip().strip("'\"")
-    return ""
+def _metric(source: Source, name: str, skips: Skips) -> Points:
+    """Read the values of the file of one metric."""
+    cells = array("d")
+    for number_, line in enumerate(source.lines(), 1):
+        parts = line.split()
+        if not parts:
+            continue
+        try:
+            time, value, step = (*parts[:3], "0")[:3]
+            cells.extend((0, *_logged(value, time, step)))
+        except _NO_VALUE:
+            skips.add(number_, f"is not a line `timestamp value step`: {clean(line, 40)!r}")
+    return _points((name,), cells)
 
 
 def _content(file: Path) -> str:
@@ -136,8 +185,150 @@ def _content(file: Path) -> str:
         return ""
 
 
-def _first_line(file: Path) -> str:
-    return _content(file).partition("\n")[0].strip()
+def _open(source: Source) -> sqlite3.Connection:
+    """Open the database, read-only and without its journals.
+
+    Raises:
+        StabtreeError: if it is no plain file.
+        sqlite3.Error: if it is damaged.
+    """
+    if source.file is None or source.packed:
+        raise StabtreeError(
+            "is an SQLite database, which is read from a plain file only", where=source.path, hint="name the file"
+        )
+    store = sqlite3.connect(f"{source.file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    work = 0
+
+    def stop() -> bool:
+        nonlocal work
+        work += _TURN
+        return work > MIN_WORK + WORK * source.size
+
+    store.set_progress_handler(stop, _TURN)
+    store.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_TEXT)
+    store.text_factory = lambda text: text.decode("utf-8", "replace")
+    store.execute("PRAGMA trusted_schema = off")
+    return store
+
+
+def _tables(store: sqlite3.Connection) -> set[str]:
+    """Return the names of the plain tables; a view or a virtual table could run anything."""
+    rows = store.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+    return {str(name) for name, sql in rows if str(sql).upper().lstrip().startswith("CREATE TABLE")}
+
+
+def _select(store: sqlite3.Connection, size: int, query: str) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a query over one table, as many as a file of `size` bytes can hold.
+
+    Raises:
+        sqlite3.DatabaseError: if there are more, since damaged pages point to each other.
+    """
+    for count, row in enumerate(store.execute(query)):
+        if count * ROW_BYTES > size:
+            raise sqlite3.DatabaseError("it has more rows than there is room for")
+        yield row
+
+
+class _Values(Struct):
+    """The values of one run of a database: its metrics with their numbers, the cells, and how many rows hold none."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    cells: array[float] = field(default_factory=lambda: array("d"))
+    bad: int = 0
+
+    def add(self, key: str, value: Any, time: Any, step: Any, is_nan: Any) -> None:
+        """Add a row; SQLite's loose types let anything in."""
+        if is_nan:
+            value = math.nan
+        try:
+            logged, when, at = _logged(value, time or 0, step or 0)
+        except _NO_VALUE:
+            self.bad += 1
+            return
+        if abs(logged) >= LARGEST:
+            logged = math.copysign(math.inf, logged)
+        self.cells.extend((self.names.setdefault(key, len(self.names)), logged, when, at))
+
+
+def _runs(store: sqlite3.Connection, source: Source, wanted: Names) -> tuple[Table, ...]:
+    select = partial(_select, store, source.size)
+    tables = _tables(store)
+    if not {"metrics", "runs"} <= tables:
+        raise StabtreeError("is an SQLite database without MLflow's tables", where=source.path, hint=HINT)
+    values: dict[str, _Values] = {}
+    for run, key, *cells in select("SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics"):
+        values.setdefault(str(run), _Values()).add(str(key), *cells)
+    if not values:
+        raise StabtreeError("holds no metrics", where=source.path, hint=HINT)
+    titles: dict[Any, Any] = {}
+    if "experiments" in tables:
+        titles = {row[0]: row[1] for row in select("SELECT experiment_id, name FROM experiments")}
+    columns = ["run_uuid", "name", "experiment_id"]
+    if any(row[1] == "status" for row in store.execute("PRAGMA table_info(runs)")):  # the oldest schemas have none
+        columns.append("status")
+    listed = {
+        str(run): (str(titles.get(experiment, "")), str(name or run), str(*status))
+        for run, name, experiment, *status in select(f"SELECT {', '.join(columns)} FROM runs")  # noqa: S608
+    }
+    config: dict[str, dict[str, Any]] = {}
+    if "params" in tables:
+        for run, key, value in select("SELECT run_uuid, key, value FROM params"):
+            config.setdefault(str(run), {})[str(key)] = value
+    described = [(run, *listed.get(run, ("", run, ""))) for run in values]
+    made = []
+    for (run, _, _, status), name in zip(described, _distinct(described), strict=True):
+        own = values[run]
+        rows, found, more = tabulate(_in_order(_points(tuple(own.names), own.cells)), wanted)
+        settings, mistakes = read_config(_params(config.get(run, {})))
+        unread = [f"Rows that hold no number: {own.bad:,}, not read."] * (own.bad > 0)
+        made.append(
+            Table(
+                path=source.path,
+                format="mlflow, SQLite",
+                rows=rows,
+                columns=found,
+                config={"name": name, **settings},
+                notes=(*_journal(source), *unread, *more, *mistakes),
+                run=name * (len(values) > 1),
+                lines=_ending(status),
+            )
+        )
+    return tuple(made)
+
+
+def _journal(source: Source) -> tuple[str, ...]:
+    """Return a note on rows that a process which did not end has left beside the database."""
+    journal = source.file and source.file.with_name(source.file.name + "-wal")
+    if not journal or not journal.is_file() or not journal.stat().st_size:
+        return ()
+    return (f"Rows that are still in {clean(journal.name, 80)} were not read: run mlflow once to move them over.",)
+
+
+def _distinct(runs: Sequence[tuple[str, str, str, str]]) -> list[str]:
+    """Return a unique name for each run (id, experiment, name, status): the name, else with the others added."""
+    several = len({experiment for _, experiment, _, _ in runs}) > 1
+    names = [f"{experiment}/{name}" if several and experiment else name for _, experiment, name, _ in runs]
+    counts = Counter(names)
+    plain = len(names) < MAX_PLAIN_NAMES
+    return [name if plain and counts[name] == 1 else f"{name}-{run[0]}" for name, run in zip(names, runs, strict=True)]
+
+
+def _logged(value: Any, time: Any, step: Any) -> tuple[float, float, float]:
+    """Return value, timestamp and step as numbers.
+
+    Raises:
+        ValueError, TypeError, OverflowError: if one of them is none, or the step is not whole or too large.
+    """
+    logged, when, at = number(value), number(time), number(step)
+    if logged is None or when is None or at is None or not abs(at) < 2**53 or at != int(at):
+        raise ValueError("not a value, a timestamp and a step")
+    return logged, when, at
+
+
+def _points(names: tuple[str, ...], cells: array[float]) -> Points:
+    """Return points out of the index of the name, value, timestamp and step of each."""
+    name, value, time, step = np.array(cells).reshape(-1, 4).T.copy()
+    return Points(names, name.astype(np.int64), step.astype(np.int64), time, value)
 
 
 def _in_order(points: Points) -> Points:
@@ -146,17 +337,15 @@ def _in_order(points: Points) -> Points:
     return Points(points.names, points.name[order], points.step[order], points.time[order], points.value[order])
 
 
-def _metric_files(top: Path) -> list[tuple[str, Path]]:
-    """Return metrics and their files; `train/loss` is a file `loss` in a folder `train`."""
-    found: list[tuple[str, Path]] = []
-    open_ = [""]
-    for prefix in open_:
-        folders, files = entries(top / prefix)
-        found += [(prefix + name, top / prefix / name) for name in files]
-        if prefix.count("/") < 4:
-            open_ += [f"{prefix}{name}/" for name in folders]
-    return found
+def _ending(status: str) -> tuple[LogLine, ...]:
+    """Return the status of a run that has ended as a line."""
+    name = STATUSES.get(status, status)
+    if name in STATUSES.values():
+        return (recorded(f"status: {name} (MLflow)"),)
+    return ()
 
 
-def _params(folder: Path) -> Mapping[str, Any]:
-    return {name: _content(folder / name).strip() for name in entries(folder)[1]}
+def _params(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return MLflow's parameters, which are all text, as the values that they were."""
+    words = {"True": True, "False": False, "None": None, "": None}
+    return {key: words.get(value, value) for key, value in values.items()}

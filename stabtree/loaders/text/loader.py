@@ -17,9 +17,9 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.lines import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
-from stabtree.loaders.text.lines import grammar
-from stabtree.loaders.text.lines.parse import parse
+from stabtree.loaders.text import grammar
 from stabtree.loaders.text.messages import ended_in_error
+from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
 from stabtree.metrics.names import Names, likely_loss
@@ -118,8 +118,8 @@ def _unknown_names(source: Source, names: Names) -> Counter[str]:
     moving = set()
     for line in _head(source):
         found = parse(line[: grammar.MAX_LINE], names)
-        for pair in found.metrics if found.is_located else ():
-            if not pair.role:
+        for pair in found.metrics:
+            if found.is_located and not pair.role:
                 met[pair.name] += 1
                 if first.setdefault(pair.name, pair.value) != pair.value:
                     moving.add(pair.name)

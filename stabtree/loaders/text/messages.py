@@ -1,4 +1,4 @@
-"""The lines of a text log that hold no metrics but may say what went wrong: errors, warnings, signals."""
+"""Lines of a text log beside its metrics: errors, warnings, signals, saved checkpoints, and what was not read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from stabtree.common import endings
+from stabtree.common.files import UnreadKind
+from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.frameworks.load import frameworks
-from stabtree.loaders.text.lines.grammar import DIGITS
+from stabtree.loaders.table import Save
+from stabtree.loaders.text import grammar
+from stabtree.loaders.text.grammar import DIGITS
 from stabtree.run import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stabtree.loaders.text.lines.line import Line
+    from stabtree.common.lazy import Ints
+    from stabtree.loaders.text.parse import Line
+
 
 KEEP_FIRST = 200
 KEEP_LAST = 300
@@ -147,3 +153,102 @@ class ErrorLines(Struct):
 def ended_in_error(lines: Iterable[LogLine]) -> bool:
     """Return whether lines after the last row report that the program failed or was ended."""
     return any(line.at_end and endings.is_failure(endings.ending_of(line.text)) for line in lines)
+
+
+MAX_KINDS = 500  # a log of more kinds of lines is prose, or source code
+SHOWN = 20
+MAX_EXAMPLE = 160
+
+# What a line may count without saying anything of how the training goes.
+HARMLESS = re.compile(
+    r"time|(?<![a-z])(?:eta|elapsed|took|taken|dur(?:ation)?|secs?|seconds?|minutes?|min|ms|hours?|days?|left|remaining)"
+    r"(?![a-z])|speed|throughput|it/s|s/it|(?:per|/)_?sec|/s\b|(?<![a-z])(?:mem(?:ory)?|gpus?|cpus?|cuda|vram|ram|[gmk]i?b"
+    r"|tflops|mfu|fps|pid|port|version|v_num|seed)(?![a-z])|allocated|reserved|date(?!d)",
+    re.IGNORECASE,
+)
+# A frame of a traceback; the next line quotes its source.
+FRAME = re.compile(r"\s*File \"[^\"]{1,500}\", line \d+")
+UNITS = re.compile(r"m?s|secs?|seconds?|minutes?|min|h(?:ours?)?|[gmk]i?b|it/s|s/it|/s(?:ec)?", re.IGNORECASE)
+
+
+class Unread(Struct):
+    """Collects the kinds while a log is read: lines of one kind differ in their digits alone.
+
+    Attributes:
+        others: the lines of kinds beyond the first ones.
+    """
+
+    others: int = 0
+    _frame: int = -1
+    _kinds: dict[str, list[int]] = field(default_factory=dict)
+    _examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, form: str, text: str, number: int) -> None:
+        """Count a line of a form, its text without digits, if it holds a number."""
+        if FRAME.match(text, grammar.past_prefix(text)):
+            self._frame = number
+        elif number == self._frame + 1:
+            return
+        elif form in self._kinds:
+            self.count_again(form)
+        elif grammar.NUMBER.search(text, grammar.past_prefix(text)):
+            if len(self._kinds) < MAX_KINDS:
+                self._kinds[form] = [1, number]
+                self._examples[form] = text[: 2 * MAX_EXAMPLE]
+            else:
+                self.others += 1
+
+    def count_again(self, form: str) -> None:
+        """Count a line of a form that was counted before; others hold no number, or were kept as errors."""
+        counted = self._kinds.get(form)
+        if counted:
+            counted[0] += 1
+
+    def kinds(self) -> tuple[UnreadKind, ...]:
+        """Return the kinds, those that may matter and are frequent first; the last counts all that are not listed."""
+        found = []
+        for form, (count, line) in self._kinds.items():
+            text = self._examples[form]
+            harmless = bool(HARMLESS.search(text, grammar.past_prefix(text)))
+            found.append(UnreadKind(count, line, clean(text.strip(), MAX_EXAMPLE), harmless))
+        found.sort(key=lambda kind: (kind.harmless, -kind.count, kind.line))
+        rest = sum(kind.count for kind in found[SHOWN:]) + self.others
+        if rest:
+            return (*found[:SHOWN], UnreadKind(rest, 0, "", harmless=False))
+        return tuple(found)
+
+
+_WHAT = r"(?:checkpoints?|ckpt|models?|weights|(?:training|train) state)\b"
+_SAVED = re.compile(
+    rf"\bsav(?:ing|ed)\b[^,;.=]{{0,40}}?\b{_WHAT}(?!/)|\b{_WHAT}[^,;.=]{{0,40}}?\b(?:was |is )?saved\b", re.IGNORECASE
+)
+# What is not written yet, is no checkpoint, is an exception's own text, or is only mentioned in source code.
+_NOT = re.compile(
+    r"\b(?:not|will|would|won't|don't|if|to be|no|skip\w*|fail\w*|\w*(?:error|exception)|unable|config\w*|tokenizer"
+    r"|plots?|figures?|results?|tensors?|every|can|should)\b|[({]\s*[\"'f]",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d{1,12}")
+MAX_SAVES = 100_000
+
+
+class Saves:
+    """Collects these lines while a log is read."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, int, tuple[int, ...]]] = []
+
+    def look(self, text: str, number: int, row: int) -> None:
+        """Keep a line if it reports a checkpoint, saved after the first `row` rows."""
+        # Looking for a word is far cheaper than for a pattern.
+        may = row and len(self._found) < MAX_SAVES and ("sav" in text or "Sav" in text)
+        if may and _SAVED.search(text) and not _NOT.search(text):
+            self._found.append((row, number, tuple(map(int, _NUMBER.findall(text)))))
+
+    def within(self, begin: int, end: int, kept: Ints) -> tuple[Save, ...]:
+        """Return those after the rows `begin` to `end`, with the indices of their rows among those kept."""
+        return tuple(
+            Save(int(np.searchsorted(kept, row - 1 - begin, side="right")) - 1, line, numbers)
+            for row, line, numbers in self._found
+            if begin < row <= end and len(kept) and kept[0] <= row - 1 - begin
+        )

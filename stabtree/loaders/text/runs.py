@@ -12,20 +12,24 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.counters import Count, Runs, counted_on
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
-from stabtree.loaders.text.asides import is_aside, place, printed_once, steps
-from stabtree.loaders.text.cells import Dense
-from stabtree.loaders.text.epochs import (
-    Counters,
+from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.messages import ended_in_error
+from stabtree.loaders.text.rows import Dense
+from stabtree.loaders.text.steps import (
     are_samples,
     bar_steps,
     count_rows,
+    is_aside,
+    locate_events,
+    mark_sporadic,
+    place,
     place_rounded,
+    printed_once,
+    restore_nan,
     runs_of,
     separate_summaries,
+    steps,
 )
-from stabtree.loaders.text.lines.grammar import role
-from stabtree.loaders.text.messages import ended_in_error
-from stabtree.loaders.text.overflows import locate_events, mark_sporadic, restore_nan
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import normalize
 from stabtree.metrics.vocabulary import EPISODES
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Column
     from stabtree.loaders.text.reader import LogReader
     from stabtree.loaders.text.rows import LogRows
+
 
 MAX_OUTCOMES = 4
 BAR = "progress bar"
@@ -55,7 +60,6 @@ class _Log(Struct, frozen=True):
         epoch: the epoch of each row.
         rank: the rank of each row.
         several_ranks: whether losses of more than one rank are logged.
-        by_episode: whether the rows are the steps of episodes.
         losses: bool (n,), the rows that hold a loss.
         keep: bool (n,), the rows that hold anything still; the values of the others went to another row.
         event: bool (n,), the rows that are overflows.
@@ -70,7 +74,6 @@ class _Log(Struct, frozen=True):
     epoch: Dense
     rank: Dense
     several_ranks: bool
-    by_episode: bool
     losses: Bools
     keep: Bools
     event: Bools
@@ -87,7 +90,7 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         notes: what was changed while decoding it.
     """
     log = _log(reader, notes)
-    runs = Runs() if log.several_ranks or log.by_episode else _runs(log)
+    runs = Runs() if log.several_ranks else _runs(log)
     if runs.epochs and log.step.logged.any():
         step = Dense(counted_on(Count(*log.step), runs), log.step.logged)
         note = epochs_note("The steps", len(runs.epochs) + 1)
@@ -122,7 +125,7 @@ def _parts(source: Source, reader: LogReader, log: _Log, runs: Runs) -> list[Tab
         number, count = len(parts) + 1, len(spans) - len(gone)
         own = (*log.notes, *attempt(number, count, begin), *before)
         table = _table(source, reader, log, begin, end)
-        parts.append(replace(table, notes=own, run=str(number) if count > 1 else "", restarts=runs.meaning))
+        parts.append(replace(table, notes=own, run=str(number) * (count > 1), restarts=runs.meaning))
         before = []
     # What ended a run did not end the training if another run of the log follows.
     parts[:-1] = [replace(part, lines=tuple(replace(line, at_end=False) for line in part.lines)) for part in parts[:-1]]
@@ -173,14 +176,15 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     step_name, step = _steps(rows, losses, dense)
     exact = place_rounded(step, rows.dense("rounded"))
     notes += [ROUNDED] * (exact is not step)
-    counted = count_rows(step_name, exact, epoch, dense, losses)
-    step_name, step = counted.name, counted.step
-    dense |= separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
-    placed = place(rows, dense, step, epoch, event)
-    step, epoch = placed.step, placed.epoch
-    notes += [*counted.notes, *placed.notes]
-    if not epoch.logged.any():
-        _keep_episode(rows, dense, step_name, step)
+    step_name, step, on = count_rows(step_name, exact, epoch, dense, losses)
+    notes += ["The steps start again in each epoch: they are counted on."] * on
+    separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
+    step, epoch, keep, replaced = place(rows, dense, step, epoch, event)
+    notes += replaced
+    if not epoch.logged.any() and rows.kinds and normalize(step_name) in EPISODES:
+        # A score that is logged beside the episode was earned in it.
+        dense[step_name] = step
+        rows.wanted(step_name)
     if step.logged.any() and rows.names.role(step_name) != "step":
         notes.append(f"The steps are read from {clean(step_name, 40)!r}.")
         step_name = "step"
@@ -193,20 +197,12 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         epoch=epoch,
         rank=rank,
         several_ranks=len(np.unique(rank.values[rank.logged & losses])) > 1,
-        by_episode=counted.by_episode,
         losses=losses,
-        keep=placed.keep,
+        keep=keep,
         event=event,
-        planned=reader.totals.settings(step, epoch, counted_on=counted.on),
+        planned=reader.totals.settings(step, epoch, counted_on=on),
         notes=tuple(notes),
     )
-
-
-def _keep_episode(rows: LogRows, dense: dict[str, Dense], name: str, step: Dense) -> None:
-    """Keep the episode as a column: a score that is logged beside it was earned in it."""
-    if rows.kinds and normalize(name) in EPISODES:
-        dense[name] = step
-        rows.wanted(name)
 
 
 def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
@@ -274,7 +270,7 @@ def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
     if log.several_ranks:
         columns["rank"] = log.rank.pick(span).column(kept)
     for name in log.rows.columns:
-        columns[name] = here[name].column(kept) if name in here else None
+        columns[name] = here.get(name) and here[name].column(kept)
     mark_sporadic(columns, here, names, event)
     return kept, {name: found for name, found in columns.items() if found is None or found.count}
 
@@ -286,14 +282,14 @@ def _runs(log: _Log) -> Runs:
     outcomes = [log.dense[name] for name in _losses(log.dense, log.rows)[:MAX_OUTCOMES]]
     if np.any(log.losses & log.step.logged):
         passes = normalize(log.step_name) in EPISODES
-        return runs_of(Counters(log.step, log.epoch, passes=passes), log.losses, outcomes, rates)
-    return runs_of(Counters(log.epoch, None, passes=True), log.losses, outcomes, rates)
+        return runs_of(log.step, log.epoch, log.losses, outcomes, rates, passes=passes)
+    return runs_of(log.epoch, None, log.losses, outcomes, rates, passes=True)
 
 
 def _given_up(log: _Log, begin: int, end: int) -> str:
     """Return the note of an attempt that was begun anew."""
     by_step = log.step.logged[begin:end].any()
-    counter = log.step if by_step else log.epoch
+    name, counter = (log.step_name, log.step) if by_step else ("epoch", log.epoch)
     held = counter.values[begin:end][counter.logged[begin:end]]
     rows = int(np.count_nonzero(log.losses[begin:end]))
-    return given_up(rows, log.step_name if by_step else "epoch", float(held.max(initial=0.0)))
+    return given_up(rows, name, float(held.max(initial=0.0)))

@@ -1,25 +1,31 @@
-"""Weights & Biases: `.wandb` files, and the folders that its runs leave behind."""
+"""Weights & Biases: `.wandb` files, and the folders that its runs leave behind.
+
+A `.wandb` file holds records of protocol buffers in the blocks of LevelDB's log format: the rows of the history, the
+configuration, and what the run printed, in pieces of two streams that become lines again.
+"""
 
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import recorded
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file, settings_file
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json.rows import JsonRows, flatten
-from stabtree.loaders.source import Sure, chunks
+from stabtree.loaders.protobuf import BYTES, VARINT, Field, fields, signed, text
+from stabtree.loaders.source import Sure, chunks, without_escapes
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LogReader
-from stabtree.loaders.wandb.console import Console
-from stabtree.loaders.wandb.records import MAGIC, Log, Printed
 from stabtree.metrics.final_values import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:
@@ -29,6 +35,23 @@ if TYPE_CHECKING:
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
+MAGIC = b":W&B"
+HEADER = 7
+BLOCK = 1 << 15
+WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+# A longer record, which spans many blocks, holds no row of metrics.
+MAX_RECORD = 16 << 20
+# A longer line is a progress bar or a dump: no line of an error is.
+MAX_LINE = 1 << 16
+# Numbers of the fields in W&B's schema wandb_internal.proto.
+HISTORY, OUTPUT, CONFIG, RAW_OUTPUT, RUN, EXIT = 2, 4, 5, 13, 17, 18
+ITEM, STEP, STEP_NUMBER = 1, 2, 1
+KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16
+RUN_CONFIG, DISPLAY_NAME = 4, 8
+UPDATE = 1
+EXIT_CODE = 1
+STREAM, PRINTED = 1, 3
+_LINE_ENDS = re.compile(r"\r\n|\n|\r")
 # Beside its runs W&B links to its own messages about the newest.
 _MESSAGES = re.compile(r"[^\n\[]{0,80}\[\w+\.py:[^\]\n]{0,80}\(\):\d+\]")
 FINAL_VALUES = "the final values"
@@ -98,39 +121,201 @@ def read(source: Source, names: Names) -> Table:
     raise StabtreeError(problem, where=source.path, hint=(*table.notes, "name another run")[0])
 
 
-class _Contents(Struct):
+class _File(Struct):
     """What a `.wandb` file holds, gathered while it is read once.
 
     Attributes:
         rows: the rows of its history.
-        log: the rest.
-        console: the streams that the program printed to.
-        before: how many lines were printed before the last row.
+        config: the run's configuration.
+        name: its display name.
+        exit_codes: the code that the program ended with, last; none where it has not ended, or was killed.
+        damaged: how often a checksum is wrong or a record is missing.
+        cut: bytes of an incomplete last record.
+        printed: how many lines were printed so far.
+        before: how many of them before the last row.
     """
 
     rows: JsonRows
-    log: Log = field(default_factory=Log)
-    console: Console = field(default_factory=Console)
+    config: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    exit_codes: list[int] = field(default_factory=list)
+    damaged: int = 0
+    cut: int = 0
+    printed: int = 0
     before: int = 0
+    _open: dict[int, str] = field(default_factory=dict)
 
-    def printed(self, parts: Iterable[bytes]) -> Iterator[str]:
-        """Yield the lines that were printed, and keep the rows on the way."""
-        for entry in self.log.entries(parts):
-            if isinstance(entry, Printed):
-                yield from self.console.lines(*entry)
+    def lines(self, parts: Iterable[bytes]) -> Iterator[str]:
+        """Yield the lines that were printed, and keep everything else on the way."""
+        for record in self._records(parts):
+            try:
+                printed = self._entry(record)
+            except ValueError:
+                self.damaged += 1
+                continue
+            yield from printed
+        yield from [self._line(begun) for begun in self._open.values() if begun]
+
+    def notes(self) -> list[str]:
+        """Describe what could not be read."""
+        notes = []
+        if self.damaged:
+            notes.append(f"Damaged places: {self.damaged:,}, the records there were not read.")
+        if self.cut:
+            notes.append(f"The file ends inside a record, whose {self.cut:,} bytes were not read.")
+        return notes
+
+    def _records(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        pieces: list[bytes] = []
+        size = 0
+        for block, whole in _blocks(parts):
+            for kind, piece in self._pieces(block, whole=whole):
+                if kind in (WHOLE, FIRST):
+                    # A record that was begun before and never ended.
+                    self.damaged += bool(pieces)
+                    pieces, size = [], 0
+                elif not pieces:
+                    # The rest of a record whose beginning is lost, which was counted there.
+                    continue
+                size += len(piece)
+                if size <= MAX_RECORD:
+                    pieces.append(piece)
+                if kind in (WHOLE, LAST):
+                    if size <= MAX_RECORD:
+                        yield b"".join(pieces)
+                    else:
+                        self.damaged += 1
+                    pieces, size = [], 0
+        self.cut += size
+
+    def _pieces(self, block: bytes, *, whole: bool) -> Iterator[tuple[int, bytes]]:
+        """Yield (kind, content) of the records and parts of records in one block, which may be the cut last one."""
+        at = 0
+        while at + HEADER <= len(block):
+            crc, length, kind = struct.unpack_from("<IHB", block, at)
+            end = at + HEADER + length
+            if not kind and not length:
+                return
+            if not WHOLE <= kind <= LAST or (whole and end > len(block)):
+                # The next block begins with a record again.
+                self.damaged += 1
+                return
+            if end > len(block):
+                break
+            piece = block[at + HEADER : end]
+            if zlib.crc32(piece, zlib.crc32(bytes([kind]))) == crc:
+                yield kind, piece
             else:
-                self.rows.add(entry, self.rows.count + 1)
-                self.before = self.console.count
-        yield from self.console.rest()
+                self.damaged += 1
+            at = end
+        if not whole:
+            self.cut += len(block) - at
+
+    def _entry(self, data: bytes) -> list[str]:
+        """Keep what a record holds; return the lines that it completes."""
+        row: dict[str, Any] = {}
+        for part in _messages(data):
+            if part.number in (OUTPUT, RAW_OUTPUT):
+                pieces = [text(data, inner) for inner in _messages(data, part) if inner.number == PRINTED]
+                return self._completed(_number(data, part, STREAM), "".join(pieces[-1:]))
+            if part.number == HISTORY:
+                row |= _history(data, part)
+            elif part.number == CONFIG:
+                self.config |= _items(data, part, UPDATE)
+            elif part.number == EXIT:
+                self.exit_codes.append(_number(data, part, EXIT_CODE))
+            elif part.number == RUN:
+                self._describe(data, part)
+        if row:
+            self.rows.add(row, self.rows.count + 1)
+            self.before = self.printed
+        return []
+
+    def _describe(self, data: bytes, whole: Field) -> None:
+        """Keep the name and the configuration of a run."""
+        for part in _messages(data, whole):
+            if part.number == RUN_CONFIG:
+                self.config |= _items(data, part, UPDATE)
+            elif part.number == DISPLAY_NAME:
+                self.name = text(data, part)
+
+    def _completed(self, stream: int, piece: str) -> list[str]:
+        """Return the lines that a piece of a stream completes; of a very long line its beginning is kept."""
+        first, *others = _LINE_ENDS.split(piece)
+        *whole, rest = self._open.get(stream, "") + first, *others
+        self._open[stream] = rest[:MAX_LINE]
+        return [self._line(line) for line in whole]
+
+    def _line(self, line: str) -> str:
+        self.printed += 1
+        return without_escapes(line[:MAX_LINE])
+
+
+def _blocks(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield the blocks of the file, without the header of the first, and whether each is whole."""
+    rest = b""
+    begin = HEADER
+    for part in parts:
+        data = rest + part
+        whole = len(data) - len(data) % BLOCK
+        for at in range(0, whole, BLOCK):
+            yield data[at + begin : at + BLOCK], True
+            begin = 0
+        rest = data[whole:]
+    if rest:
+        yield rest[begin:], False
+
+
+def _messages(data: bytes, whole: Field | None = None) -> Iterator[Field]:
+    """Yield the fields that hold bytes, text or messages: of a message within a record, or of the record."""
+    start, end = (whole.start, whole.end) if whole else (0, len(data))
+    return (part for part in fields(data, start, end) if part.wire == BYTES)
+
+
+def _history(data: bytes, whole: Field) -> dict[str, Any]:
+    """Return a row; its step may stand beside its items."""
+    row = _items(data, whole, ITEM)
+    for part in _messages(data, whole):
+        if part.number == STEP:
+            row.setdefault("_step", _number(data, part, STEP_NUMBER))
+    return row
+
+
+def _number(data: bytes, whole: Field, number: int) -> int:
+    """Return a number within a message; 0 is not written."""
+    found = fields(data, whole.start, whole.end)
+    return next((signed(part.varint) for part in found if (part.number, part.wire) == (number, VARINT)), 0)
+
+
+def _items(data: bytes, whole: Field, number: int) -> dict[str, Any]:
+    """Return the keys and values of a history or configuration; nested keys are joined with `/`."""
+    found: dict[str, Any] = {}
+    for item in _messages(data, whole):
+        if item.number != number:
+            continue
+        parts = list(_messages(data, item))
+        name = "/".join(filter(None, (text(data, part) for part in parts if part.number in (KEY, NESTED_KEY))))
+        values = [text(data, part) for part in parts if part.number == VALUE_JSON]
+        if name:
+            found[name] = _value("".join(values[-1:]))
+    return found
+
+
+def _value(content: str) -> Any:
+    """Return the value of an item; text that is no JSON stays text, which no number is read from."""
+    try:
+        return jsonl.parse(content or "null")
+    except ValueError:
+        return content
 
 
 def _log(source: Source, names: Names) -> Table:
     notes: list[str] = []
-    found = _Contents(JsonRows(names, source.path))
+    found = _File(JsonRows(names, source.path))
     reader = LogReader(names)
-    reader.read(found.printed(chunks(source, notes)))
-    rows, log = found.rows, found.log
-    config, mistakes = read_config({"display_name": log.name or None, **log.config})
+    reader.read(found.lines(chunks(source, notes)))
+    rows = found.rows
+    config, mistakes = read_config({"display_name": found.name or None, **found.config})
     kept = reader.chatter.errors.between(0, reader.rows.count)
     lines = tuple(replace(line, at_end=line.line > found.before) for line in kept)
     return Table(
@@ -139,8 +324,8 @@ def _log(source: Source, names: Names) -> Table:
         rows=rows.count,
         columns=rows.columns(),
         config=config,
-        notes=(*notes, *log.notes(), *rows.notes, *mistakes),
-        lines=(*lines, *log.ending()),
+        notes=(*notes, *found.notes(), *rows.notes, *mistakes),
+        lines=(*lines, *(recorded(f"exit code: {code} (W&B)") for code in found.exit_codes[-1:])),
         ended_in_error=ended_in_error(lines),
     )
 

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from stabtree.common import endings
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders import config
-from stabtree.loaders.text.lines.grammar import ANSI
+from stabtree.loaders.text.grammar import ANSI
 from stabtree.loaders.text.messages import MAX_FORM, error_words
 from stabtree.metrics.names import known_names
 from stabtree.tools.check.tables import SETTINGS

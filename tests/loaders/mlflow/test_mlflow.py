@@ -214,9 +214,9 @@ def test_views_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     )
     with pytest.raises(StabtreeError, match="SQLite database"):
         load_run(database(tmp_path / "view.db", {"r1": LOSS}, view))
-    monkeypatch.setattr("stabtree.loaders.mlflow.sqlite._TURN", 100)
-    monkeypatch.setattr("stabtree.loaders.mlflow.sqlite.MIN_WORK", 1000)
-    monkeypatch.setattr("stabtree.loaders.mlflow.sqlite.WORK", 0)
+    monkeypatch.setattr("stabtree.loaders.mlflow.loader._TURN", 100)
+    monkeypatch.setattr("stabtree.loaders.mlflow.loader.MIN_WORK", 1000)
+    monkeypatch.setattr("stabtree.loaders.mlflow.loader.WORK", 0)
     with pytest.raises(StabtreeError, match="interrupted"):
         load_run(database(tmp_path / "big.db", {"r1": LOSS * 5000}))
 

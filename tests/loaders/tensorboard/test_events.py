@@ -241,7 +241,7 @@ def test_many_tags_of_one_length(tmp_path: Path) -> None:
 
 def test_too_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name for every value is no way to log; the first ones are kept."""
-    monkeypatch.setattr("stabtree.loaders.tensorboard.scalars.MAX_TAGS", 10)
+    monkeypatch.setattr("stabtree.loaders.tensorboard.events.MAX_TAGS", 10)
     run = load(tmp_path, events([(step, {"loss": 4, f"grad_norm/{step}": 1}) for step in range(20)]))
     assert len(run.series["loss"]) == 20
     assert run.notes[0] == "The file has more than 10 tags: 11 values were left out."

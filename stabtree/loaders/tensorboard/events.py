@@ -1,4 +1,4 @@
-"""The scalars of TensorBoard's events.
+"""The events of TensorBoard: where the scalars of one are, and the columns of all.
 
 Events of one length mostly differ in nothing but time, step, tag and value. So one of them is parsed, which
 gives a template, and all that fit it are read as columns of the matrix of their bytes.
@@ -6,21 +6,202 @@ gives a template, and all that fit it are read as columns of the matrix of their
 
 from __future__ import annotations
 
+import json
+import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
 from stabtree.common.lazy import np
+from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.points import Points
-from stabtree.loaders.tensorboard.event import Event, parse
+from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text, varint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from stabtree.common.lazy import Bools, Ints
     from stabtree.loaders.tensorboard.records import Damage, Records
+
+
+# Numbers of the fields in the schemas event.proto, summary.proto and tensor.proto.
+WALL_TIME, STEP, SUMMARY = 1, 2, 5
+TAG, SIMPLE_VALUE, TENSOR, METADATA = 1, 2, 8, 9
+DTYPE, CONTENT, STRINGS = 1, 4, 8
+# Tensor fields of fixed size -> type of an element; those of varints.
+_FIXED = {5: "<f4", 6: "<f8"}
+_VARINTS = frozenset({7, 10, 11, 13, 16, 17})
+_HALF_FIELD = 13
+# The fields of google.protobuf.Value that hold a number, a text and a truth value.
+_VALUE_WIRES = {2: FIXED64, 3: BYTES, 4: VARINT}
+_TYPES = {
+    1: "<f4",
+    2: "<f8",
+    3: "<i4",
+    4: "<u1",
+    5: "<i2",
+    6: "<i1",
+    9: "<i8",
+    10: "<u1",
+    14: "bfloat16",
+    17: "<u2",
+    19: "<f2",
+    22: "<u4",
+    23: "<u8",
+}
+
+
+class Scalar(NamedTuple):
+    """A value within an event.
+
+    Attributes:
+        tag: where its name is.
+        start: where the value begins.
+        end: where it ends.
+        kind: the type of the value.
+        value: the value, if its bytes alone are not enough.
+    """
+
+    tag: tuple[int, int]
+    start: int
+    end: int
+    kind: str
+    value: float | None = None
+
+
+class Event(Struct):
+    """Where the parts of one record are."""
+
+    time: int = -1
+    step: tuple[int, int] = (0, 0)
+    scalars: list[Scalar] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+def parse(data: bytes) -> Event:
+    """Take one event apart.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    event = Event()
+    for part in fields(data):
+        kind = part.number, part.wire
+        if kind == (WALL_TIME, FIXED64):
+            event.time = part.start
+        elif kind == (STEP, VARINT):
+            event.step = part.start, part.end
+        elif kind == (SUMMARY, BYTES):
+            for value in _at(data, part, (1,)):
+                _value(data, value, event)
+    return event
+
+
+def _value(data: bytes, whole: Field, event: Event) -> None:
+    """Add one value of a summary to its event, if it is a scalar or a configuration."""
+    parts = {(part.number, part.wire): part for part in fields(data, whole.start, whole.end)}
+    tag, metadata = parts.get((TAG, BYTES)), parts.get((METADATA, BYTES))
+    simple, tensor = parts.get((SIMPLE_VALUE, FIXED32)), parts.get((TENSOR, BYTES))
+    if tag is None:
+        return
+    name = tag.start, tag.end
+    if simple:
+        event.scalars.append(Scalar(name, simple.start, simple.end, "<f4"))
+    elif tensor:
+        _tensor(data, tensor, name, event)
+    if metadata and text(data, tag) == "_hparams_/session_start_info":
+        event.config |= _hparams(data, metadata)
+
+
+def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> None:
+    """Add a tensor of one number as a scalar, one text that is a JSON object as configuration."""
+    kind = ""
+    found: list[Scalar] = []
+    for part in fields(data, whole.start, whole.end):
+        if part.number == DTYPE and part.wire == VARINT:
+            kind = _TYPES.get(part.varint, "")
+        elif part.number == STRINGS and part.wire == BYTES and data[part.start : part.start + 1] == b"{":
+            event.config |= _object(text(data, part))
+        elif part.number in _VARINTS:
+            found += [_counted(part, value, tag, kind) for value in _packed(data, part)]
+        elif part.end > part.start and (part.number == CONTENT or (part.number in _FIXED and part.wire != VARINT)):
+            found.append(Scalar(tag, part.start, part.end, _FIXED.get(part.number, kind)))
+    if (
+        kind
+        and len(found) == 1
+        and (found[0].value is not None or found[0].end - found[0].start == _size(found[0].kind))
+    ):
+        event.scalars += found
+
+
+def _size(kind: str) -> int:
+    return np.dtype(kind.replace("bfloat16", "<f2")).itemsize
+
+
+def _counted(part: Field, value: int, tag: tuple[int, int], kind: str) -> Scalar:
+    """Return an element that is coded as a varint: a whole number, or the bits of a half."""
+    number = float(signed(value))
+    if part.number == _HALF_FIELD:
+        number = float(_numbers(np.array([[value & 0xFFFF]], dtype="<u2").view(np.uint8), 0, 2, kind)[0])
+    return Scalar(tag, part.start, part.end, kind, number)
+
+
+def _packed(data: bytes, part: Field) -> list[int]:
+    """Return the first two elements of a field of varints, which may stand alone or packed."""
+    if part.wire == VARINT:
+        return [part.varint]
+    found: list[int] = []
+    at = part.start
+    while at < part.end and len(found) < 2:
+        value, at = varint(data, at, part.end)
+        found.append(value)
+    return found
+
+
+def _object(content: str) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    if "model_type" in found:
+        return of_model(found)
+    return found
+
+
+def _hparams(data: bytes, metadata: Field) -> dict[str, Any]:
+    """Return the hyperparameters that the plugin `hparams` keeps in the metadata of an empty value."""
+    found: dict[str, Any] = {}
+    # SummaryMetadata.plugin_data.content.session_start_info.hparams, a map of google.protobuf.Value.
+    for entry in _at(data, metadata, (1, 2, 3, 1)):
+        parts = {part.number: part for part in fields(data, entry.start, entry.end)}
+        if 1 in parts and 2 in parts:
+            for value in fields(data, parts[2].start, parts[2].end):
+                if value.wire == _VALUE_WIRES.get(value.number):
+                    found[text(data, parts[1])] = _content(data, value)
+    return found
+
+
+def _content(data: bytes, value: Field) -> float | str | bool:
+    if value.wire == FIXED64:
+        return float(struct.unpack_from("<d", data, value.start)[0])
+    if value.wire == BYTES:
+        return text(data, value)
+    return bool(value.varint)
+
+
+def _at(data: bytes, whole: Field, path: tuple[int, ...]) -> Iterator[Field]:
+    """Yield the fields at a path of numbers below a field."""
+    for part in fields(data, whole.start, whole.end):
+        if part.number == path[0] and part.wire == BYTES:
+            if len(path) == 1:
+                yield part
+            else:
+                yield from _at(data, part, path[1:])
+
 
 # A file with more names than this logs something other than metrics.
 MAX_TAGS = 20_000
@@ -100,22 +281,24 @@ class Scalars(Struct):
         return Points(tuple(self.names), whole["tag"], whole["step"], whole["time"], whole["value"])
 
     def _group(self, data: NDArray[np.uint8], offsets: Ints) -> None:
-        """Read records of one length."""
+        """Read records of one length: those that fit a template together, the others one by one."""
         templates = self._templates.setdefault(data.shape[1], []) if data.shape[1] else []
         for known in templates:
             data, offsets = self._fitting(known, data, offsets)
         while len(data):
-            event = self._parsed(data[0])
-            template = None
-            if event and len(templates) < MAX_TEMPLATES:
-                template = _template(event, data[0])
+            try:
+                event = parse(data[0].tobytes())
+            except ValueError:
+                self.damage.records += 1
+                data, offsets = data[1:], offsets[1:]
+                continue
+            template = _template(event, data[0]) if len(templates) < MAX_TEMPLATES else None
             if template:
                 templates.append(template)
                 data, offsets = self._fitting(template, data, offsets)
                 continue
-            if event:
-                self.config |= event.config
-                self._columns(event, data[:1], offsets[:1])
+            self.config |= event.config
+            self._columns(event, data[:1], offsets[:1])
             data, offsets = data[1:], offsets[1:]
 
     def _fitting(self, template: Template, data: NDArray[np.uint8], offsets: Ints) -> tuple[NDArray[np.uint8], Ints]:
@@ -125,13 +308,6 @@ class Scalars(Struct):
             self._columns(template.event, data[fits], offsets[fits])
             return data[~fits], offsets[~fits]
         return data, offsets
-
-    def _parsed(self, row: NDArray[np.uint8]) -> Event | None:
-        try:
-            return parse(row.tobytes())
-        except ValueError:
-            self.damage.records += 1
-            return None
 
     def _columns(self, event: Event, data: NDArray[np.uint8], offsets: Ints) -> None:
         """Read the scalars of events that are laid out like `event`."""

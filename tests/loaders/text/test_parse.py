@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stabtree.loaders.text.lines.parse import parse
-from stabtree.loaders.text.lines.spellings import spelled
+from stabtree.loaders.text.grammar import spelled
+from stabtree.loaders.text.parse import parse
 from stabtree.metrics.names import Names
 
 # A line -> its step, its epoch, and its values by name.

@@ -1,4 +1,4 @@
-"""Values that are printed beside the rows of training, and where they go."""
+"""What a text log prints beside the rows of training: values, totals, skipped steps, saves, and what is not read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stabtree import diagnose
 from stabtree.loaders import load_run, load_runs
+from stabtree.loaders.text.messages import MAX_KINDS, SHOWN, Unread
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -126,3 +128,112 @@ def test_values_before_the_first_row_do_not_hide_it(tmp_path: Path) -> None:
     head = "".join(f"Epoch {i} preparing shard: {i}.5\n" for i in range(2500))
     run = run_of(tmp_path, head + "".join(f"step {i} loss: {i}.5\n" for i in range(1, 9)))
     assert points(run, "loss") == [(i, i + 0.5) for i in range(1, 9)]
+
+
+def text_of(*lines: str) -> str:
+    """Return lines as a text."""
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "planned"),
+    [
+        ("step {0}/600 loss {1:.4f}", "max_steps", 600),
+        ("\r 10%|##   | {0}/600 [00:10<00:15, 4.0it/s, loss={1:.4f}]", "max_steps", 600),
+        ("Epoch {0}/600 - loss: {1:.4f} - val_loss: {1:.4f}", "epochs", 600),
+        ("step {0} loss {1:.4f}", "max_steps", None),
+        ("epoch 1 step {0}/600 loss {1:.4f}", "max_steps", None),  # of the epoch, perhaps
+        ("step {0}/200 loss {1:.4f}", "max_steps", None),  # beyond its own total
+    ],
+)
+def test_a_counter_says_how_far_the_run_was_to_go(tmp_path: Path, form: str, key: str, planned: int | None) -> None:
+    """Where it can only be the total of the run; a log that stops long before it is a note."""
+    run = run_of(tmp_path, text_of(*(form.format(step, 3 - step / 400) for step in range(1, 400))))
+    assert run.setting(key) == planned
+    found = {item.leaf.id for item in diagnose(run).findings}
+    assert ("stops-short" in found) is (planned is not None)
+
+
+def test_a_step_that_is_skipped_is_where_its_message_says(tmp_path: Path) -> None:
+    """It is a row of its own where the message names the step: there the loss is missing."""
+    rows = [f"step {step} loss {3 - step / 400:.4f}" for step in range(300)]
+    late = [f"WARNING: non-finite gradient at step {step}, skipping update" for step in range(300, 400)]
+    run = run_of(tmp_path, text_of(*rows, *late))
+    assert run.series["skipped_steps"].steps[-1] == 399
+    assert run.series["skipped_steps"].values[[0, -1]].tolist() == [0, 100]
+    assert diagnose(run).findings[0].leaf.id == "loss-stops"
+
+
+def test_steps_that_are_skipped_from_some_row_on_are_more_and_more(tmp_path: Path) -> None:
+    """Up to the first message none was."""
+    rows = [f"step {step} loss {3 - step / 400:.4f}" for step in range(600)]
+    lines = [part for row in rows[300:] for part in (row, "skipping optimizer step")]
+    assert "skips-rise" in {item.leaf.id for item in diagnose(run_of(tmp_path, text_of(*rows[:300], *lines))).findings}
+
+
+def test_a_traceback_is_judged_where_the_log_holds_no_course(tmp_path: Path) -> None:
+    """A single line of numbers is refused as final values, unless the program ended in an error after it."""
+    lines = ("train_loss: 0.5 val_loss: 0.6", "Traceback (most recent call last):", "RuntimeError: shapes do not fit")
+    found = diagnose(run_of(tmp_path, text_of(*lines))).findings
+    assert [item.leaf.id for item in found] == ["exception"]
+
+
+def saved(tmp_path: Path, line: str) -> dict[int, int]:
+    """Where a log says that checkpoints were saved, with a line after the row of step 30."""
+    rows = [f"step {step} | loss {5 - step / 50:.3f} | lr 0.001" for step in range(0, 100, 10)]
+    return dict(run_of(tmp_path, text_of(*rows[:4], line, *rows[4:])).saved)
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("saving checkpoint to out", 30),
+        ("Saved checkpoint to runs/a/state_step000035.pt", 35),
+        ("[08/30 16:32:10] fvcore.common.checkpoint INFO: Saving checkpoint to ./output/model_0000034.pth", 34),
+        ("Saving model checkpoint to out/checkpoint-30", 30),
+        (">> Model checkpoint saved!", 30),
+        ("Best model saved at epoch 7", 30),
+    ],
+)
+def test_a_line_that_says_so_gives_the_step(tmp_path: Path, line: str, step: int) -> None:
+    """Its own number where that lies between the rows around it, else that of the row before."""
+    assert saved(tmp_path, line) == {step: 5}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "checkpoints will be saved to out",
+        "the loss did not improve: model not saved",
+        "Full config saved to checkpoints/a/config.yaml",
+        "torch.save(model.state_dict(), 'model.pt')",
+        "model save path: runs/a.pt",
+        "Loading checkpoint from out",
+    ],
+)
+def test_a_line_that_speaks_of_it_only_gives_none(tmp_path: Path, line: str) -> None:
+    """What will be saved, was not, or is code."""
+    assert saved(tmp_path, line) == {}
+
+
+def test_lines_of_one_kind_are_counted_together(tmp_path: Path) -> None:
+    """Those of time and memory are harmless, errors and settings are no kind of their own."""
+    content = "".join(
+        f"step {i} loss: {i}.5\n"
+        f"2031-01-02 03:04:05 we gathered some {i} samples of the buffer here\n"
+        f"the epoch took {i}.5 s for all\n"
+        "RuntimeError: CUDA error 700\n"
+        for i in range(1, 8)
+    )
+    kinds = run_of(tmp_path, content).sources[0].unread
+    assert [(kind.count, kind.line, kind.harmless) for kind in kinds] == [(7, 2, False), (7, 3, True)]
+    assert "some 1 samples" in kinds[0].example
+
+
+def test_the_account_stays_short() -> None:
+    unread = Unread()
+    for number in range(1, 2 * MAX_KINDS + 1):
+        unread.add(f"kind {'x' * number}", f"kind {'x' * number} 1", number)
+    kinds = unread.kinds()
+    assert len(kinds) == SHOWN + 1
+    assert sum(kind.count for kind in kinds) == 2 * MAX_KINDS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stabtree.loaders.text.lines import grammar
-from stabtree.loaders.text.lines.grammar import role
+from stabtree.loaders.text import grammar
+from stabtree.loaders.text.grammar import role
 from stabtree.metrics.names import part_of
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""From the text of a line to pairs of name and number: the spellings of all trainers."""
