@@ -259,7 +259,7 @@ def compared(
     *good, bad = [diagnosis.misread for diagnosis in comparison.diagnoses]
     if comparison.parted is not Parted.NO or not (bad or all(good)):
         return comparison
-    which = "bad run was" if bad else "good runs were" if len(good) > 1 else "good run was"
+    which = "bad run was" if bad else f"good run{'s were' if len(good) > 1 else ' was'}"
     return replace(comparison, parted=Parted.UNKNOWN, reason=f"the {which} misread: {bad or good[0]}")
 
 
@@ -297,7 +297,7 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: A
     rows = [side_by_side(name, good, bad, nearest=by is Axis.TOKENS) for name in common]
     rows = [item for item in rows if item.size]
     if not rows:
-        what = "series" if not common else "steps" if by is Axis.STEP else by
+        what = {Axis.STEP: "steps", Axis.TOKENS: "tokens"}[by] if common else "series"
         return replace(comparison, reason=f"they have no {what} in common")
     several = [
         f"{name}: {note}"
@@ -418,7 +418,7 @@ def _ends(good: Sequence[Run], bad: Run, by: Axis) -> list[str]:
     last, longest = bad.last_step, max(run.last_step or 0 for run in good)
     if last is None or last == longest or by is not Axis.STEP:
         return []
-    which = "bad run ends" if last < longest else "good runs end" if len(good) > 1 else "good run ends"
+    which = "bad run ends" if last < longest else f"good run{' ends' if len(good) == 1 else 's end'}"
     return [f"The {which} at step {min(last, longest):,}, {abs(last - longest):,} steps earlier."]
 
 
