@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,10 +69,11 @@ def compare(
     targets = wanted(out, COMPARISON)
     how = reading(read, settings)
     busy = Busy(wanted=targets.get(None) not in (HEADLINE, JSON))
-    good, worse = (paths, bad) if bad else (paths[:-1], paths[-1])
+    good, worse = paths[:-1], paths[-1]
+    if bad:
+        good, worse = paths, bad
     with busy.doing(f"reading {', '.join(paths)}"):
-        named = [item for path in good for item in _runs(path, how)]
-        named.append(_only_run(worse, how))
+        named = [*chain.from_iterable(_runs(path, how) for path in good), _only_run(worse, how)]
     names, runs = [name for name, _ in named], [run for _, run in named]
     if len(names) < 2:
         raise StabtreeError("nothing to compare with", where=names[0], hint="type: stabtree compare GOOD BAD")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,10 +140,14 @@ class Comparison(Struct, frozen=True):
     @property
     def first(self) -> Parting | None:
         """The first parting; None if there is none."""
-        return self.partings[0] if self.partings else None
+        if self.partings:
+            return self.partings[0]
+        return None
 
     def __repr__(self) -> str:
-        where = f", {self.first.metric} at {self.first.step:,}" if self.first else ""
+        where = ""
+        if self.first:
+            where = f", {self.first.metric} at {self.first.step:,}"
         return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
 
     def _repr_html_(self) -> str:
@@ -185,7 +190,9 @@ class Comparison(Struct, frozen=True):
 
 
 def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any) -> Comparison:
@@ -255,11 +262,16 @@ def compared(
     comparison = compare_runs(matched[:-1], matched[-1], names, by)
     if diagnose is None:
         return comparison
-    comparison = replace(comparison, diagnoses=tuple(map(diagnose, runs)))
+    return _unless_misread(replace(comparison, diagnoses=tuple(map(diagnose, runs))))
+
+
+def _unless_misread(comparison: Comparison) -> Comparison:
     *good, bad = [diagnosis.misread for diagnosis in comparison.diagnoses]
     if comparison.parted is not Parted.NO or not (bad or all(good)):
         return comparison
-    which = "bad run was" if bad else f"good run{'s were' if len(good) > 1 else ' was'}"
+    which = "good runs were"
+    if bad or len(good) == 1:
+        which = f"{'bad' if bad else 'good'} run was"
     return replace(comparison, parted=Parted.UNKNOWN, reason=f"the {which} misread: {bad or good[0]}")
 
 
@@ -273,7 +285,9 @@ def token_column(run: Run) -> str:
         for column in source.columns:
             if normalize(column.name) in COUNTERS:
                 return column.name
-    where = run.sources[0].path if run.sources else run.name
+    where = run.name
+    if run.sources:
+        where = run.sources[0].path
     raise StabtreeError("no column counts tokens", where=where, hint="name it: --step-column NAME")
 
 
@@ -297,14 +311,13 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: A
     rows = [side_by_side(name, good, bad, nearest=by is Axis.TOKENS) for name in common]
     rows = [item for item in rows if item.size]
     if not rows:
-        what = {Axis.STEP: "steps", Axis.TOKENS: "tokens"}[by] if common else "series"
+        what = "series"
+        if common:
+            what = {Axis.STEP: "steps", Axis.TOKENS: "tokens"}[by]
         return replace(comparison, reason=f"they have no {what} in common")
-    several = [
-        f"{name}: {note}"
-        for run, name in zip((*good, bad), named, strict=True)
-        for note in run.notes
-        if note.startswith(SEVERAL_RUNS)
-    ]
+    several = []
+    for run, name in zip((*good, bad), named, strict=True):
+        several += [f"{name}: {note}" for note in run.notes if note.startswith(SEVERAL_RUNS)]
     comparison = replace(
         comparison,
         rows=max(item.size for item in rows),
@@ -328,7 +341,9 @@ def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
             return why
     if not same_seed(pairs):
         return "Their digits differ from the start"
-    return "Their first rows differ by rounding" if only_rounded(pairs) else ""
+    if only_rounded(pairs):
+        return "Their first rows differ by rounding"
+    return ""
 
 
 def _equal_until(run: int, rows: Sequence[Rows]) -> float:
@@ -357,18 +372,25 @@ def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
     usable = {item.metric: item for item in rows if item.metric not in dict(left)}
     measured = usable.keys() - SCHEDULED
     if not measured:
-        reason = next((f"{name}: {why}" for name, why in left if name not in SCHEDULED), "")
-        if comparison.rows < MIN_ROWS:
-            reason = f"too few rows in common: {comparison.rows:,}, of which {MIN_ROWS} are needed"
-        return replace(comparison, reason=reason or "no series in common that was measured", left_out=left)
+        return replace(comparison, reason=_why_nothing(comparison, left), left_out=left)
     found: list[Parting | None] = [*_stopped(comparison, usable)]
     for metric, item in usable.items():
         if metric in measured:
             found += lost(item), beyond_noise(item, CHANCE / len(measured))
         else:
             found.append(first_difference(item))
-    method = Method.ENVELOPE if len(comparison.good) > 1 else Method.HISTORY
+    method = Method.HISTORY
+    if len(comparison.good) > 1:
+        method = Method.ENVELOPE
     return _decided(comparison, method, usable, filter(None, found), left_out=left, chance=CHANCE)
+
+
+def _why_nothing(comparison: Comparison, left: Iterable[tuple[str, str]]) -> str:
+    """Return why nothing that was measured can be compared."""
+    if comparison.rows < MIN_ROWS:
+        return f"too few rows in common: {comparison.rows:,}, of which {MIN_ROWS} are needed"
+    reasons = (f"{name}: {why}" for name, why in left if name not in SCHEDULED)
+    return next(reasons, "no series in common that was measured")
 
 
 def _decided(
@@ -378,7 +400,9 @@ def _decided(
     firsts: dict[str, Parting] = {}
     for item in sorted(partings, key=_rank):
         firsts.setdefault(item.metric, item)
-    parted = Parted.YES if firsts else Parted.NO
+    parted = Parted.NO
+    if firsts:
+        parted = Parted.YES
     return replace(
         comparison, method=method, parted=parted, partings=tuple(firsts.values()), compared=tuple(rows), **more
     )
@@ -389,7 +413,9 @@ def _rank(item: Parting) -> tuple[float, ...]:
 
     A series within its noise comes last: it follows from another one, or from nothing.
     """
-    noises = math.inf if item.noises is None else item.noises
+    noises = math.inf
+    if item.noises is not None:
+        noises = item.noises
     return (
         item.place,
         item.metric not in SCHEDULED,
@@ -402,7 +428,7 @@ def _rank(item: Parting) -> tuple[float, ...]:
 
 def _stopped(comparison: Comparison, rows: dict[str, Rows]) -> list[Parting]:
     """Find series that stop only in the bad run while it goes on: often a NaN that was written as an empty cell."""
-    usual = {gap.metric for run in comparison.good for gap in run.gaps}
+    usual = {gap.metric for gap in chain.from_iterable(run.gaps for run in comparison.good)}
     found = []
     for gap in comparison.bad.gaps:
         if gap.metric in rows and gap.metric not in usual:
@@ -418,7 +444,9 @@ def _ends(good: Sequence[Run], bad: Run, by: Axis) -> list[str]:
     last, longest = bad.last_step, max(run.last_step or 0 for run in good)
     if last is None or last == longest or by is not Axis.STEP:
         return []
-    which = "bad run ends" if last < longest else f"good run{' ends' if len(good) == 1 else 's end'}"
+    which = f"good run{' ends' if len(good) == 1 else 's end'}"
+    if last < longest:
+        which = "bad run ends"
     return [f"The {which} at step {min(last, longest):,}, {abs(last - longest):,} steps earlier."]
 
 

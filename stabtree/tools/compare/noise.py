@@ -113,7 +113,9 @@ class Rows(NamedTuple):
     def equal(self) -> int:
         """How many of the first rows are equal as far as they were printed."""
         different = np.flatnonzero(~_alike(self.good[0], self.bad))
-        return int(different[0]) if len(different) else self.size
+        if len(different):
+            return int(different[0])
+        return self.size
 
     def only(self, run: int) -> Rows:
         """Return the same rows with only one of the good runs."""
@@ -175,7 +177,9 @@ def _unit(values: Floats) -> Floats:
     """
     finite = values[np.isfinite(values)]
     forms = [_digits(value) for value in finite[:: 1 + len(finite) // SAMPLE].tolist()]
-    digits, decimals = (max(counts) for counts in zip(*forms, strict=True)) if forms else (17, 17)
+    digits, decimals = (17, 17)
+    if forms:
+        digits, decimals = (max(counts) for counts in zip(*forms, strict=True))
     sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         exponents = np.where(sizes > 0, np.floor(np.log10(sizes)), -300.0)
@@ -204,7 +208,9 @@ def _alike(one: Floats, other: Floats) -> Bools:
 
 def _noise(values: Floats) -> float:
     finite = values[np.isfinite(values)]
-    return change_noise(finite) if len(finite) >= MIN_NOISE_ROWS else 0.0
+    if len(finite) >= MIN_NOISE_ROWS:
+        return change_noise(finite)
+    return 0.0
 
 
 def same_seed(pairs: Iterable[Rows]) -> bool:
@@ -238,7 +244,9 @@ def only_rounded(pairs: Iterable[Rows]) -> bool:
 def first_difference(rows: Rows) -> Parting | None:
     """Return the parting at the first row in which what was printed differs; None if there is none."""
     at = rows.equal
-    return parting(rows, at, "differs") if at < rows.size else None
+    if at < rows.size:
+        return parting(rows, at, "differs")
+    return None
 
 
 def parting(rows: Rows, at: int, how: str) -> Parting:
@@ -273,9 +281,13 @@ def largest(rows: Rows, after: Parting) -> float:
 def lost(rows: Rows) -> Parting | None:
     """Find where values stop being finite; if the good runs have such values too, only a long stretch counts."""
     longest = max(int(_lengths(~np.isfinite(values)).max(initial=0)) for values in rows.good)
-    bar = STRETCH + 2 * longest if longest else 1
+    bar = 1
+    if longest:
+        bar = STRETCH + 2 * longest
     at = np.flatnonzero(_lengths(~np.isfinite(rows.bad)) == bar)
-    return parting(rows, int(at[0]) - bar + 1, "not finite") if len(at) else None
+    if len(at):
+        return parting(rows, int(at[0]) - bar + 1, "not finite")
+    return None
 
 
 def _lengths(flags: Bools) -> Ints:
@@ -307,10 +319,8 @@ def beyond_noise(rows: Rows, chance: float) -> Parting | None:
             at = int(kept[row if over == 1 else _turn(apart, row, over)])
             found = parting(rows, at, "jumps" if over == 1 else "shifts")
             partings.append(replace(found, noises=score, over_rows=over))
-    if len(good) == 1 and not partings and rows.metric in with_role(*_LEARNING):
-        level = _level_change(good[0], apart)
-        if level is not None:
-            return replace(parting(rows, int(kept[level]), "shifts"), noises=None, over_rows=LEVEL_ROWS)
+    if len(good) == 1 and not partings:
+        return _level_parting(rows, kept, good[0], apart)
     return min(partings, key=lambda item: item.step, default=None)
 
 
@@ -349,20 +359,36 @@ def _off_envelope(good: Floats, bad: Floats, over: int, chance: float) -> tuple[
         [_in_spreads(values, _middle(np.delete(means, run, axis=0)), spread) for run, values in enumerate(means)]
     )
     free = (runs - 1) * max(1.0, window * _independent(means - center))
-    tail = upper_tail(healthy, int(free) + 2) if len(healthy) > 2 else Tail(count, 0.0, 1e-9, int(free) + 2)
+    tail = Tail(count, 0.0, 1e-9, int(free) + 2)
+    if len(healthy) > 2:
+        tail = upper_tail(healthy, int(free) + 2)
     bar = max(tail._replace(size=count).height(chance), float(healthy.max()))
     scores = _in_spreads(_means(bad, over), center, spread)
     above = np.flatnonzero(scores > bar)
-    return (over * int(above[0]), float(scores[above[0]])) if len(above) else None
+    if len(above):
+        return (over * int(above[0]), float(scores[above[0]]))
+    return None
 
 
 def _turn(apart: Floats, first: int, over: int) -> int:
     """Return the row at which the level of differences changes, in a mean that is off or the one before it."""
     start = max(0, first - over)
-    usual = median(apart[max(0, start - MAX_WINDOW) : start]) if start else 0.0
+    usual = 0.0
+    if start:
+        usual = median(apart[max(0, start - MAX_WINDOW) : start])
     change = float(apart[first : first + over].mean()) - usual
     part = (apart[start : first + over] - usual) * np.sign(change) - abs(change) / 2
     return start + int(np.argmin(np.concatenate(([0.0], np.cumsum(part)))[:-1]))
+
+
+def _level_parting(rows: Rows, kept: Ints, good: Floats, apart: Floats) -> Parting | None:
+    """Find where a series that shows how well a run learns moves away for good."""
+    level = None
+    if rows.metric in with_role(*_LEARNING):
+        level = _level_change(good, apart)
+    if level is None:
+        return None
+    return replace(parting(rows, int(kept[level]), "shifts"), noises=None, over_rows=LEVEL_ROWS)
 
 
 def _level_change(good: Floats, apart: Floats) -> int | None:
@@ -378,7 +404,9 @@ def _level_change(good: Floats, apart: Floats) -> int | None:
     few = OVER[1]
     until = (int(at[0]) - LEVEL_MEANS + 2) * LEVEL_ROWS  # the first mean that is off may begin with rows that are alike
     calm = np.flatnonzero(np.abs(_means(apart[:until], few)) <= NOISE_TIMES * noise / few**0.5)
-    return int(calm[-1] + 1) * few if len(calm) else 0
+    if len(calm):
+        return int(calm[-1] + 1) * few
+    return 0
 
 
 def _means(values: Floats, over: int) -> Floats:
@@ -424,7 +452,9 @@ def _independent(residuals: Floats) -> float:
 def why_incomparable(rows: Rows) -> str:
     """Return why a series of different seeds can't be compared; empty if it can."""
     if rows.metric in SCHEDULED:
-        return "it differs from the first row on" if not rows.equal else ""
+        if not rows.equal:
+            return "it differs from the first row on"
+        return ""
     finite = rows.good[0][np.isfinite(rows.good[0])]
     if rows.size < MIN_ROWS:
         return f"{rows.size:,} rows in common, {MIN_ROWS} are needed"

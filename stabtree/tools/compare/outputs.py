@@ -6,7 +6,7 @@ import json
 import shlex
 from collections import Counter
 from functools import reduce
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ WORDS = {
     Parted.NO: ("THEY DON'T PART", Severity.OK),
     Parted.UNKNOWN: ("CAN'T TELL", UNKNOWN),
 }
+CLOSING_STYLES = {Parted.YES: "critical word", Parted.NO: "", Parted.UNKNOWN: ""}
 LONGEST_NAME = 60
 MAX_DIGITS = 12
 MAX_RUNS = 3  # good runs that are listed one by one
@@ -92,16 +93,22 @@ def title(comparison: Comparison) -> str:
     if comparison.parted is Parted.UNKNOWN:
         return comparison.reason
     if comparison.first is None:
-        return "to the last digit" if comparison.method is Method.SEED else "beyond noise"
+        if comparison.method is Method.SEED:
+            return "to the last digit"
+        return "beyond noise"
     at, metric, good, bad, how = _row(comparison, comparison.first)
     text = f"at {at}, {metric} first"
     if bad and good:
         return f"{text}: {bad} instead of {good}"
-    return f"{text}: {how}" if how else text
+    if how:
+        return f"{text}: {how}"
+    return text
 
 
 def _unit(comparison: Comparison) -> str:
-    return "token" if comparison.by is Axis.TOKENS else comparison.bad.unit
+    if comparison.by is Axis.TOKENS:
+        return "token"
+    return comparison.bad.unit
 
 
 def basis(comparison: Comparison) -> str:
@@ -126,7 +133,9 @@ def _row(comparison: Comparison, item: Parting) -> tuple[str, ...]:
     name = clean(item.metric, LONGEST_NAME)
     how = {"not finite": "NaN or inf", "stops": "no longer logged"}.get(item.how, "")
     if item.good is None or item.bad is None:
-        missing = "" if how else "NaN or inf"
+        missing = "NaN or inf"
+        if how:
+            missing = ""
         good, bad = (missing if value is None else short(value) for value in (item.good, item.bad))
         return at, name, good, bad, how
     digits = 3
@@ -135,19 +144,26 @@ def _row(comparison: Comparison, item: Parting) -> tuple[str, ...]:
     good, bad = short(item.good, digits), short(item.bad, digits)
     if good == bad:
         good, bad = repr(item.good), repr(item.bad)
-    if item.how == "differs" and item.noises is not None and item.noises < 1:
-        how = "within its noise"
-    elif not how:
-        over = f"over {item.over_rows} rows" if item.how == "shifts" else ""
-        noises = "" if item.noises is None else f"{short(item.noises, 2)}× its noise"
-        how = ", ".join(filter(None, (over, noises)))
-    return at, name, good, bad, how
+    return at, name, good, bad, how or _how_far(item)
+
+
+def _how_far(item: Parting) -> str:
+    parts = []
+    if item.how == "shifts":
+        parts.append(f"over {item.over_rows} rows")
+    if item.noises is not None:
+        if item.how == "differs" and item.noises < 1:
+            return "within its noise"
+        parts.append(f"{short(item.noises, 2)}× its noise")
+    return ", ".join(parts)
 
 
 def _value(value: ConfigScalar | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.6g}" if isinstance(value, float) else clean(value, LONGEST_NAME)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return clean(value, LONGEST_NAME)
 
 
 def _verdicts(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -175,9 +191,12 @@ def _findings_apart(comparison: Comparison) -> str:
     if not comparison.diagnoses:
         return ""
     *good, bad = [dict.fromkeys(item.leaf.id for item in diagnosis.findings) for diagnosis in comparison.diagnoses]
-    extra = [leaf for leaf in bad if not any(leaf in leaves for leaves in good)]
-    missing = [leaf for leaf in good[0] if leaf not in bad and all(leaf in leaves for leaves in good)]
-    parts = [f"found only in the bad run: {', '.join(extra)}"] if extra else []
+    in_any, in_all = set[str]().union(*good), set(good[0]).intersection(*good)
+    extra = [leaf for leaf in bad if leaf not in in_any]
+    missing = [leaf for leaf in good[0] if leaf in in_all.difference(bad)]
+    parts = []
+    if extra:
+        parts = [f"found only in the bad run: {', '.join(extra)}"]
     if missing:
         parts.append(f"only in the good run{'s' * (len(good) > 1)}: {', '.join(missing)}")
     return _sentence("; ".join(parts))
@@ -202,7 +221,9 @@ def closing(comparison: Comparison) -> str:
 def next_command(comparison: Comparison) -> str:
     """Return what to type next."""
     name = comparison.names[-1]
-    command = "inspect" if comparison.parted is Parted.UNKNOWN else "diagnose"
+    command = "diagnose"
+    if comparison.parted is Parted.UNKNOWN:
+        command = "inspect"
     return f"stabtree {command} {name if shlex.quote(name) == name else 'BAD'}"
 
 
@@ -221,7 +242,7 @@ def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str
         _draw_part(page, part, None if look.length is Length.FULL else part.most)
     _draw(page, figure, comparison, look)
     page.blank()
-    page.line((closing(comparison), "critical word" if comparison.parted is Parted.YES else ""))
+    page.line((closing(comparison), CLOSING_STYLES[comparison.parted]))
     page.lines([[(f"next: {next_command(comparison)}", "dim")]])
     return page.text()
 
@@ -235,14 +256,18 @@ def _draw_part(page: Page, part: Part, most: int | None) -> None:
     widths = [min(max(len(page.plain(row[column])) for row in shown), MAX_WIDTH) for column in range(count)]
     cells = []
     for index, row in enumerate(shown):
-        styles = list(part.columns.values()) if index else ["dim"] * (count + 1)
+        styles = ["dim"] * (count + 1)
+        if index:
+            styles = list(part.columns.values())
         if index and part.name == "verdicts":
             styles[0] = part.rows[index - 1][0]
         if index == 1 and part.name == "partings":
             styles[1] = "first"
         line = []
         for text, width, column_style in zip(row, widths, styles, strict=False):
-            cut = text if len(text) <= width else f"{text[: width - 1]}…"
+            cut = f"{text[: width - 1]}…"
+            if len(text) <= width:
+                cut = text
             line.append((cut, column_style))
         cells.append([*line, (row[-1], styles[-1])])
     page.rows(cells, indent=INDENT, widths=tuple(width + 2 for width in widths))
@@ -258,14 +283,18 @@ def _draw(page: Page, figure: Figure | None, comparison: Comparison, look: Rende
         return
     page.blank()
     page.lines(strips(figure, look.width - INDENT, ascii=look.ascii), indent=INDENT)
-    good = "the good run" if len(comparison.good) == 1 else f"the {len(comparison.good)} good runs"
+    good = f"the {len(comparison.good)} good runs"
+    if len(comparison.good) == 1:
+        good = "the good run"
     page.line(("solid: the bad run", "curve"), (" · ", "dim"), (f"dotted: {good}", "behind"), indent=INDENT)
 
 
 def headline(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison in one line, with the name of the bad run."""
     text = clean(f"{WORDS[comparison.parted][0]}  {comparison.names[-1]}: {title(comparison)}", MAX_LINE)
-    return to_ascii(text) if look.ascii else text
+    if look.ascii:
+        return to_ascii(text)
+    return text
 
 
 def to_json(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -280,7 +309,9 @@ def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> 
     for part in _parts(comparison):
         rows = [[BADGES[row[0]].word, *row[1:]] if part.name == "verdicts" else row for row in part.rows[:MAX_ROWS]]
         table = md.table(tuple(part.columns), [list(map(md.escape, row)) for row in rows])
-        rest = f"And {len(part.rows) - MAX_ROWS} more." if len(part.rows) > MAX_ROWS else ""
+        rest = ""
+        if len(part.rows) > MAX_ROWS:
+            rest = f"And {len(part.rows) - MAX_ROWS} more."
         texts += f"#### {part.head}\n\n{table}", rest, md.escape(part.note)
     return md.paged(*texts, f"**{md.escape(closing(comparison))}**", md.code(next_command(comparison)))
 
@@ -297,20 +328,27 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         tables = [tags.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
         if rest := rows[MAX_ROWS:]:
             tables.append(tags.folded(f"and {len(rest):,} more", tags.table(part.columns, rest, class_=part.name)))
-        note = tags.tag("p", part.note, class_="quiet") if part.note else tags.NOTHING
+        note = tags.NOTHING
+        if part.note:
+            note = tags.tag("p", part.note, class_="quiet")
         sections.append(html.headed(part.head, *tables, note, name=part.name))
     if look.plots:
-        *good, bad = _short_names(comparison.names)
-        behind = f"good: {good[0]}" if len(good) == 1 else f"the {len(good)} good runs, from the lowest to the highest"
-        keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
-        after = 2 if comparison.partings else 1
-        sections.insert(after, html.charts(overlay(comparison, COLUMNS, 5), "One over the other", keys))
+        sections.insert(1 + bool(comparison.partings), _charts(comparison))
     command = tags.tag("code", next_command(comparison))
     sections.append(tags.tag("p", tags.tag("span", closing(comparison)), command, class_=f"closing {kind}"))
     skip = tags.tag("a", "Skip to the comparison", href="#report", class_="skip")
     sheet = tags.Markup(html.asset("style.css") + html.asset("page.css", "stabtree.tools.compare"))
     opens = html.opening(headline(comparison), sheet, others=(style(),))
     return f"{opens}{tags.joined([skip, tags.tag('main', *sections, id='report')])}{html.CLOSING}"
+
+
+def _charts(comparison: Comparison) -> tags.Markup:
+    *good, bad = _short_names(comparison.names)
+    behind = f"good: {good[0]}"
+    if len(good) > 1:
+        behind = f"the {len(good)} good runs, from the lowest to the highest"
+    keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
+    return html.charts(overlay(comparison, COLUMNS, 5), "One over the other", keys)
 
 
 def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure | None:
@@ -325,7 +363,7 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
     drawable = {*comparison.compared, *parted} - {"batch_id"}
     names = [name for name in dict.fromkeys(("loss", *parted, "grad_norm")) if name in drawable][:max_strips]
     runs = (comparison.bad, *comparison.good)
-    series = [run.series[name] for name in names for run in runs]
+    series = [run.series[name] for name, run in product(names, runs)]
     first = min((int(item.steps[0]) for item in series), default=0)
     last = max((int(item.steps[-1]) for item in series), default=0)
     if first == last:
