@@ -359,9 +359,7 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
         columns: how many points wide.
         max_strips: how many series.
     """
-    parted = [item.metric for item in comparison.partings]
-    drawable = {*comparison.compared, *parted} - {"batch_id"}
-    names = [name for name in dict.fromkeys(("loss", *parted, "grad_norm")) if name in drawable][:max_strips]
+    names = _drawn_metrics(comparison)[:max_strips]
     runs = (comparison.bad, *comparison.good)
     series = [run.series[name] for name, run in product(names, runs)]
     first = min((int(item.steps[0]) for item in series), default=0)
@@ -373,15 +371,27 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
     for name in names:
         all_runs = [drawn_strip(run.series[name], frame) for run in runs]
         bad, *good = [_widest(strip, all_runs) for strip in all_runs]
-        band = replace(
-            good[0],
-            lows=reduce(np.fmin, [strip.lows for strip in good]),
-            highs=reduce(np.fmax, [strip.highs for strip in good]),
-            joined=reduce(np.logical_and, [strip.joined for strip in good]),
+        drawn.append(
+            replace(bad, behind=_band(good), first=comparison.first is not None and comparison.first.metric == name)
         )
-        drawn.append(replace(bad, behind=band, first=parted[:1] == [name]))
     marks = tuple(Mark(item.step, "parting", f"{item.step:,}") for item in comparison.partings[:1])
     return Figure(first, last, columns, tuple(drawn), marks, comparison.bad.unit)
+
+
+def _drawn_metrics(comparison: Comparison) -> list[str]:
+    parted = [item.metric for item in comparison.partings]
+    drawable = {*comparison.compared, *parted} - {"batch_id"}
+    return [name for name in dict.fromkeys(("loss", *parted, "grad_norm")) if name in drawable]
+
+
+def _band(good: Sequence[Strip]) -> Strip:
+    """Return all good runs as one strip, from the lowest to the highest in each column."""
+    return replace(
+        good[0],
+        lows=reduce(np.fmin, [strip.lows for strip in good]),
+        highs=reduce(np.fmax, [strip.highs for strip in good]),
+        joined=reduce(np.logical_and, [strip.joined for strip in good]),
+    )
 
 
 def _widest(strip: Strip, strips: Sequence[Strip]) -> Strip:
