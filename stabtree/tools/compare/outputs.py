@@ -50,7 +50,7 @@ MAX_LINE = 400
 INDENT = 2
 
 
-class Part(NamedTuple):
+class ComparisonPart(NamedTuple):
     """A part of every output: a headed table.
 
     Attributes:
@@ -70,7 +70,7 @@ class Part(NamedTuple):
     note: str = ""
 
 
-def _parts(comparison: Comparison) -> tuple[Part, ...]:
+def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
     """Return the parts that have rows, in the order in which they are read."""
     at = {"where": "number", "series": "", "good": "behind", "bad": "mark", "": "dim"}
     settings = [
@@ -80,10 +80,14 @@ def _parts(comparison: Comparison) -> tuple[Part, ...]:
     left_out = [(clean(metric), why) for metric, why in comparison.left_out]
     verdicts = {"verdict": "", "run": "", "what was found": "dim"}
     parts = (
-        Part("Who parted first", "partings", at, [_row(comparison, item) for item in comparison.partings], 6),
-        Part("Settings that differ", "settings", {"setting": "", "good": "behind", "bad": "mark"}, settings, 8),
-        Part("Verdict of each run", "verdicts", verdicts, _verdicts(comparison), 9, _findings_apart(comparison)),
-        Part("Not compared", "left-out", {"series": "dim", "why": "dim"}, left_out, 3),
+        ComparisonPart("Who parted first", "partings", at, [_row(comparison, item) for item in comparison.partings], 6),
+        ComparisonPart(
+            "Settings that differ", "settings", {"setting": "", "good": "behind", "bad": "mark"}, settings, 8
+        ),
+        ComparisonPart(
+            "Verdict of each run", "verdicts", verdicts, _verdicts(comparison), 9, _findings_apart(comparison)
+        ),
+        ComparisonPart("Not compared", "left-out", {"series": "dim", "why": "dim"}, left_out, 3),
     )
     return tuple(part for part in parts if part.rows)
 
@@ -247,7 +251,7 @@ def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str
     return page.text()
 
 
-def _draw_part(page: Page, part: Part, most: int | None) -> None:
+def _draw_part(page: Page, part: ComparisonPart, most: int | None) -> None:
     page.heading(part.head)
     shown = [tuple(part.columns), *part.rows[:most]]
     if part.name == "verdicts":
