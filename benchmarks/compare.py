@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING
 
 import stabtree
 from benchmarks import pairs
-from stabtree.tools.compare.compare import compare_runs
-from stabtree.tools.compare.result import Parted
+from stabtree.tools.compare.compare import Parted, compare_runs
 
 if TYPE_CHECKING:
     from stabtree.run import Run
-    from stabtree.tools.compare.result import Comparison
+    from stabtree.tools.compare.compare import Comparison
 
 NEAR = 1  # rows that the step told may be off
 SOON = 10

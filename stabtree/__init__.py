@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from stabtree.predicates.registry import predicate
     from stabtree.run import Run, Series
     from stabtree.tools.ci.stable import assert_stable
-    from stabtree.tools.compare.compare import compare
-    from stabtree.tools.compare.result import Comparison
+    from stabtree.tools.compare.compare import Comparison, compare
     from stabtree.tools.fleet.scan import Fleet, scan
     from stabtree.tools.live.judge import TrainingStoppedError
     from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
@@ -70,7 +69,7 @@ _HOMES = {
     "inapplicable": "stabtree.common.answer",
     "unknown": "stabtree.common.answer",
     "predicate": "stabtree.predicates.registry",
-    "Comparison": "stabtree.tools.compare.result",
+    "Comparison": "stabtree.tools.compare.compare",
     "Diagnosis": "stabtree.diagnosis.result",
     "Incident": "stabtree.diagnosis.result",
     "Run": "stabtree.run",

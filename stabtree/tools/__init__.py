@@ -59,7 +59,7 @@ OUTPUTS = {
         "headline": "stabtree.tools.compare.outputs:headline",
         "json": "stabtree.tools.compare.outputs:to_json",
         "markdown": "stabtree.tools.compare.outputs:markdown",
-        "html": "stabtree.tools.compare.page:page",
+        "html": "stabtree.tools.compare.outputs:page",
     },
     "calibration": {
         "screen": "stabtree.tools.calibrate.command:screen",

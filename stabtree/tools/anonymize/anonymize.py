@@ -20,7 +20,6 @@ from stabtree.loaders.json import manifest
 from stabtree.loaders.json.lines import is_wrapped
 from stabtree.loaders.source import chunks, open_source
 from stabtree.loaders.tables.delimited import find_layout, head_of
-from stabtree.loaders.tensorboard.loader import EVAL, MARK
 from stabtree.metrics.names import Names
 from stabtree.tools.anonymize.scrub import PERSONAL_KEY, SECRET_KEY, Scrub
 
@@ -311,30 +310,8 @@ class Rewriting(Struct):
             raise StabtreeError(
                 f"holds more than {MAX_FILES:,} files", where=clean(self.folder), hint="name the folder of one run"
             )
-        merged = self._write_events([file for file in files if MARK in file.name])
         for file in files:
-            if file not in merged:
-                self._write(file)
-
-    def _write_events(self, events: list[Path]) -> set[Path]:
-        """Write event files of training and of validation in folders side by side as one file, if they are one run."""
-        merged: set[Path] = set()
-        for folder in dict.fromkeys(file.parent.parent for file in events):
-            inside = [file for file in events if file.is_relative_to(folder)]
-            sides = {file.parent.name.lower() for file in inside}
-            if len(sides) < 2 or not sides & EVAL or any(file.parent.parent != folder for file in inside):
-                continue
-            try:
-                run = load_run(str(folder))
-            except StabtreeError:
-                continue
-            relative = folder.relative_to(self.folder)
-            self._put(relative / "events", SERIES, series_lines(run, self.scrub))
-            self.notes.append(
-                f"The event files of one run in {clean(relative)} were written as one file of JSON lines."
-            )
-            merged.update(inside)
-        return merged
+            self._write(file)
 
     def _write(self, file: Path) -> None:
         relative = file.relative_to(self.folder)
@@ -401,8 +378,6 @@ def summary(scrub: Scrub) -> Iterator[str]:
         yield f"Replaced, each word by the same stand-in throughout: {in_words(counts)}."
     else:
         yield "Nothing was replaced: all its words are common in logs."
-    if scrub.left:
-        yield f"Too many names: {scrub.left:,} words share one stand-in."
     if scrub.columns:
         columns = [clean(name, 60) for name in scrub.columns]
         yield f"Kept, as names of columns and keys; check that they may be shared: {_listed(columns, MAX_COLUMNS)}."

@@ -206,7 +206,6 @@ MAX_AFFIX = 3  # letters of an ending, such as that of `errors`
 MAX_LENGTH = 4096  # characters without a blank whose parts are looked at
 MAX_CACHED = 100_000
 MAX_CHUNK = 200
-MAX_NAMES = 2_000_000  # a log has a few thousand; this many still fit into memory easily
 # No vowel and no letter of units, number formats and names of metrics: no reader takes `xbc` for a word.
 _STAND_IN = "bcdghjkqvwz"
 _FIRST = "x"
@@ -219,7 +218,6 @@ class Scrub(Struct):
         hidden: words to replace everywhere, even if they are common or parts of names of columns.
         columns: names of columns that were kept although not all of their words are known, in order.
         given: how many stand-ins of each kind were given.
-        left: how many words share one stand-in because there are too many.
         dated: whether a date was found; dates stay.
         zeroed: whether digits of texts or secrets were replaced by zeros.
     """
@@ -227,7 +225,6 @@ class Scrub(Struct):
     hidden: frozenset[str] = frozenset()
     columns: dict[str, None] = field(default_factory=dict)
     given: Counter[str] = field(default_factory=Counter)
-    left: int = 0
     dated: bool = False
     zeroed: bool = False
     _known: frozenset[str] = field(default_factory=known)
@@ -415,9 +412,6 @@ class Scrub(Struct):
         key = name.lower()
         done = self._stand_ins.get(key)
         if done is None:
-            if len(self._stand_ins) >= MAX_NAMES:
-                self.left += 1
-                return _FIRST + _STAND_IN
             done = _spelled(len(self._stand_ins))
             if avoid_known and done in self._known:  # made different by a letter that no other ends with
                 done += _FIRST
@@ -433,9 +427,8 @@ class Scrub(Struct):
         if done is None:
             number = len(self._addresses) % (1 << 24)
             done = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
-            if len(self._addresses) < MAX_NAMES:
-                self._addresses[name] = done
-                self.given["IP addresses"] += 1
+            self._addresses[name] = done
+            self.given["IP addresses"] += 1
         return done
 
 

@@ -6,11 +6,13 @@ Says which rows are matched, what is more than noise, which series parted first,
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
@@ -18,30 +20,30 @@ from stabtree.common.shared import FACTOR
 from stabtree.common.text import near
 from stabtree.loaders.json.rows import SEVERAL_RUNS
 from stabtree.metrics.metric import Role, names
-from stabtree.metrics.table import normalize, with_role
+from stabtree.metrics.table import is_time, normalize, with_role
 from stabtree.run import Run
 from stabtree.tools.compare.noise import (
     CHANCE,
     MIN_ROWS,
-    by_envelope,
-    by_history,
-    comparable,
+    SCHEDULED,
+    Parting,
+    Rows,
+    beyond_noise,
     first_difference,
     largest,
     lost,
     only_rounded,
     parting,
     same_seed,
+    side_by_side,
+    why_incomparable,
 )
-from stabtree.tools.compare.result import Axis, Comparison, DigitsApart, Method, Parted, Unlike
-from stabtree.tools.compare.rows import CLOCK, SCHEDULED, in_common, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.tools.compare.result import Parting
-    from stabtree.tools.compare.rows import Rows
+    from stabtree.run import ConfigScalar
 
 COUNTERS = frozenset(
     names(
@@ -54,12 +56,151 @@ COUNTERS = frozenset(
 ROUNDING_NOISES = FACTOR  # times its own noise that a series may move if nothing but rounding differs
 
 
+class Axis(StrEnum):
+    """The axis that the rows of two runs are matched on."""
+
+    STEP = "step"
+    TOKENS = "tokens"
+
+
+class Parted(StrEnum):
+    """The verdict of a comparison."""
+
+    YES = "part"
+    NO = "same"
+    UNKNOWN = "unknown"
+
+
+class Method(StrEnum):
+    """What counted as noise."""
+
+    SEED = "same seed"  # the rows are equal to the last digit, until they are not
+    HISTORY = "one good run"  # noise is what the differences were before
+    ENVELOPE = "several good runs"  # noise is what the good runs differ by
+    NONE = ""
+
+
+class Unlike(Struct, frozen=True):
+    """A setting in which the runs differ.
+
+    Attributes:
+        key: its name.
+        good: the values of the good runs, each once; empty if none of them states it.
+        bad: the value of the bad run; None if it does not state it.
+    """
+
+    key: str
+    good: tuple[ConfigScalar, ...]
+    bad: ConfigScalar | None
+
+
+class Comparison(Struct, frozen=True):
+    """The differences between the bad run and the good ones.
+
+    Attributes:
+        good: the good runs.
+        bad: the bad run.
+        names: what the runs are called, the bad one last.
+        by: what the rows were matched by.
+        method: what counted as noise.
+        digits_differ: why not every printed digit counts, as a clause; empty if they agree.
+        parted: whether they part.
+        reason: why that is unknown, if it is.
+        partings: the series that part, first to last.
+        compared: the series that were compared.
+        left_out: common series that can't be compared, each with the reason.
+        rows: the number of positions that the runs have in common.
+        first_step: the first of them, in steps of the bad run; None if there is none.
+        last_step: the last one.
+        chance: the probability that healthy runs are reported to part; 0 if every difference counts.
+        settings: the settings that differ.
+        diagnoses: the diagnosis of each run, in the order of `names`; empty if none was asked for.
+        notes: further notes.
+    """
+
+    good: tuple[Run, ...]
+    bad: Run
+    names: tuple[str, ...]
+    by: Axis = Axis.STEP
+    method: Method = Method.NONE
+    digits_differ: str = ""
+    parted: Parted = Parted.UNKNOWN
+    reason: str = ""
+    partings: tuple[Parting, ...] = ()
+    compared: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    rows: int = 0
+    first_step: int | None = None
+    last_step: int | None = None
+    chance: float = 0.0
+    settings: tuple[Unlike, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> Parting | None:
+        """The first parting; None if there is none."""
+        if self.partings:
+            return self.partings[0]
+        return None
+
+    def __repr__(self) -> str:
+        where = ""
+        if self.first:
+            where = f", {self.first.metric} at {self.first.step:,}"
+        return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
+
+    def _repr_html_(self) -> str:
+        """Return the page of `--output html` in a frame of its own, as a notebook shows it."""
+        from stabtree.report.html import framed
+        from stabtree.report.outputs import COMPARISON, HTML, output
+
+        return framed(output(COMPARISON, HTML)(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as `stabtree compare --json` prints them."""
+        return {
+            "schema": 1,
+            "verdict": self.parted.value,
+            "reason": self.reason,
+            "good": list(self.names[:-1]),
+            "bad": self.names[-1],
+            "by": self.by.value,
+            "method": self.method.value,
+            "chance": self.chance,
+            "rows": self.rows,
+            "first_step": self.first_step,
+            "last_step": self.last_step,
+            "partings": [{key: _plain(value) for key, value in asdict(item).items()} for item in self.partings],
+            "compared": list(self.compared),
+            "left_out": [{"metric": metric, "why": why} for metric, why in self.left_out],
+            "settings": [
+                {"key": item.key, "good": [*map(_plain, item.good)], "bad": _plain(item.bad)} for item in self.settings
+            ],
+            "findings": [
+                {
+                    "run": name,
+                    "verdict": str(diagnosis.verdict),
+                    "findings": [{"id": item.leaf.id, "onset_step": item.onset_step} for item in diagnosis.findings],
+                }
+                for name, diagnosis in zip(self.names, self.diagnoses, strict=False)
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
 def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any) -> Comparison:
     """Find where a run parts from healthy runs, beyond noise, and what else differs.
 
     Args:
         runs: the healthy runs first, the bad run last: each a `Run`, or what `load_run` reads.
-        by: what the rows are matched by: `step`, `tokens` (of logs that count them) or `time`.
+        by: what the rows are matched by: `step`, or `tokens` (of logs that count them).
         diagnosed: whether to diagnose each run too, which also shows whether too much of its log was misread.
         options: how logs are read, as `load_run` takes them.
 
@@ -73,15 +214,13 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
     from stabtree.loaders import load_run
 
     axis = axis_of(by)
-    loaded = [one if isinstance(one, Run) else load_run(one, **options) for one in runs]
-    names = [str(one) if isinstance(one, str | Path) else run.name for one, run in zip(runs, loaded, strict=True)]
+    loaded = [item if isinstance(item, Run) else load_run(item, **options) for item in runs]
+    names = [str(item) if isinstance(item, str | Path) else run.name for item, run in zip(runs, loaded, strict=True)]
 
     def by_tokens(index: int, column: str) -> Run:
         if isinstance(runs[index], Run):
-            hint = "read it with load_run(..., step_column=NAME)"
-            raise StabtreeError(
-                "a run that was read by steps can't be counted in tokens", where=names[index], hint=hint
-            )
+            problem, hint = "a run that was read by steps can't be counted in tokens", "load_run(..., step_column=NAME)"
+            raise StabtreeError(problem, where=names[index], hint=f"read it with {hint}")
         return load_run(runs[index], **{**options, "step_column": column})
 
     return compared(loaded, names, axis, by_tokens, diagnose if diagnosed else None)
@@ -108,6 +247,8 @@ def compared(
 ) -> Comparison:
     """Compare runs, the bad one last, and diagnose each.
 
+    A comparison that found no parting is undecided if the bad run or all good runs were misread.
+
     Args:
         runs: the runs as they were read, by steps.
         names: what to call them.
@@ -118,24 +259,20 @@ def compared(
     matched = list(runs)
     if by is Axis.TOKENS:
         matched = [by_tokens(index, token_column(run)) for index, run in enumerate(runs)]
-    found = compare_runs(matched[:-1], matched[-1], names, by)
+    comparison = compare_runs(matched[:-1], matched[-1], names, by)
     if diagnose is None:
-        return found
-    return _unless_misread(replace(found, diagnoses=tuple(map(diagnose, runs))))
+        return comparison
+    return _unless_misread(replace(comparison, diagnoses=tuple(map(diagnose, runs))))
 
 
-def _unless_misread(found: Comparison) -> Comparison:
-    """Return the comparison, undecided if it found no parting and the bad run or all good runs were misread."""
-    *good, bad = [one.misread for one in found.diagnoses]
-    if found.parted is not Parted.NO or not (bad or all(good)):
-        return found
-    if bad:
-        reason = f"the bad run was misread: {bad}"
-    elif len(good) > 1:
-        reason = f"the good runs were misread: {good[0]}"
-    else:
-        reason = f"the good run was misread: {good[0]}"
-    return replace(found, parted=Parted.UNKNOWN, reason=reason)
+def _unless_misread(comparison: Comparison) -> Comparison:
+    *good, bad = [diagnosis.misread for diagnosis in comparison.diagnoses]
+    if comparison.parted is not Parted.NO or not (bad or all(good)):
+        return comparison
+    which = "good runs were"
+    if bad or len(good) == 1:
+        which = f"{'bad' if bad else 'good'} run was"
+    return replace(comparison, parted=Parted.UNKNOWN, reason=f"the {which} misread: {bad or good[0]}")
 
 
 def token_column(run: Run) -> str:
@@ -148,7 +285,9 @@ def token_column(run: Run) -> str:
         for column in source.columns:
             if normalize(column.name) in COUNTERS:
                 return column.name
-    where = run.sources[0].path if run.sources else run.name
+    where = run.name
+    if run.sources:
+        where = run.sources[0].path
     raise StabtreeError("no column counts tokens", where=where, hint="name it: --step-column NAME")
 
 
@@ -162,168 +301,111 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: A
         by: what rows are matched by. Runs that are matched by tokens were read with the tokens as their steps.
 
     Raises:
-        StabtreeError: if there is no good run, or a run without a clock is to be matched by time.
+        StabtreeError: if there is no good run.
     """
     if not good:
         raise StabtreeError("nothing to compare with", hint="name a healthy run before the bad one")
     named = tuple(names) or tuple(run.name for run in (*good, bad))
-    blank = Comparison(tuple(good), bad, named, by, settings=config_differences(good, bad))
-    if by is Axis.TIME:
-        _check_clocks((*good, bad), named)
-    rows = [side_by_side(name, good, bad, by) for name in in_common(good, bad)]
-    rows = [one for one in rows if one.size]
+    comparison = Comparison(tuple(good), bad, named, by, settings=_settings(good, bad))
+    common = [name for name in bad.series if not is_time(name) and all(name in run.series for run in good)]
+    rows = [side_by_side(name, good, bad, nearest=by is Axis.TOKENS) for name in common]
+    rows = [item for item in rows if item.size]
     if not rows:
-        return replace(blank, reason=_nothing_in_common(good, bad, by))
-    blank = replace(
-        blank,
-        rows=max(one.size for one in rows),
-        first_step=min(int(one.steps[0]) for one in rows),
-        last_step=max(int(one.steps[-1]) for one in rows),
-        notes=(*_last_of_several((*good, bad), named), *_ends(good, bad, by)),
+        what = "series"
+        if common:
+            what = {Axis.STEP: "steps", Axis.TOKENS: "tokens"}[by]
+        return replace(comparison, reason=f"they have no {what} in common")
+    several = []
+    for run, name in zip((*good, bad), named, strict=True):
+        several += [f"{name}: {note}" for note in run.notes if note.startswith(SEVERAL_RUNS)]
+    comparison = replace(
+        comparison,
+        rows=max(item.size for item in rows),
+        first_step=min(int(item.steps[0]) for item in rows),
+        last_step=max(int(item.steps[-1]) for item in rows),
+        notes=(*several, *_ends(good, bad, by)),
     )
     with np.errstate(all="ignore"):  # the largest numbers may differ by infinity, which no bar is
-        apart = [_digits_apart(run, bad, [one.only(index) for one in rows]) for index, run in enumerate(good)]
-        same = _same_seed_run(rows, apart)
-        if same is not None:
-            return _by_seed(blank, rows, same)
-        return _by_noise(replace(blank, digits_apart=apart[0]), rows)
+        why = [_digits_differ(run, bad, [item.only(index) for item in rows]) for index, run in enumerate(good)]
+        same = {index: _equal_until(index, rows) for index, text in enumerate(why) if not text}
+        if same:
+            return _by_seed(comparison, rows, max(same, key=lambda index: same[index]))
+        return _by_noise(replace(comparison, digits_differ=why[0]), rows)
 
 
-def _check_clocks(runs: Sequence[Run], names: Sequence[str]) -> None:
-    for run, name in zip(runs, names, strict=True):
-        if CLOCK not in run.series:
-            hint = "compare by step, or name the column that holds the time: --column wall_time=NAME"
-            raise StabtreeError("no clock was logged", where=name, hint=hint)
-
-
-def _nothing_in_common(good: Sequence[Run], bad: Run, by: Axis) -> str:
-    if not in_common(good, bad):
-        return "they have no series in common"
-    if by is Axis.STEP:
-        return "they have no steps in common"
-    return f"they have no {by} in common"
-
-
-def _digits_apart(good: Run, bad: Run, pairs: Sequence[Rows]) -> DigitsApart:
-    """Return why the digits of two runs differ from the start, or that they do not."""
-    for key, why in (("seed", DigitsApart.SEED), ("dtype", DigitsApart.PRECISION)):
+def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
+    """Return why the digits of two runs differ from the start; empty if they do not."""
+    for key, why in (("seed", "The seeds differ"), ("dtype", "The precisions differ")):
         values = good.setting(key), bad.setting(key)
         if None not in values and values[0] != values[1]:
             return why
     if not same_seed(pairs):
-        return DigitsApart.UNKNOWN
+        return "Their digits differ from the start"
     if only_rounded(pairs):
-        return DigitsApart.ROUNDING
-    return DigitsApart.NO
-
-
-def _same_seed_run(rows: Sequence[Rows], apart: Sequence[DigitsApart]) -> int | None:
-    """Return the index of the good run of the same seed that stays equal for longest; None if there is none."""
-    found = {}
-    for run, why in enumerate(apart):
-        if why is DigitsApart.NO:
-            differences = filter(None, (first_difference(one.only(run)) for one in rows))
-            found[run] = min((first.place for first in differences), default=np.inf)
-    return max(found, key=lambda run: found[run], default=None)
-
-
-def _by_seed(blank: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
-    """Compare with the good run of the same seed: any difference in what was printed counts."""
-    pairs = [one.only(same) for one in rows]
-    found = list(filter(None, map(first_difference, pairs)))
-    stopped = _stopped(blank, pairs)
-    partings = _ordered([*found, *stopped])
-    notes = list(blank.notes)
-    if len(blank.good) > 1:
-        notes.insert(0, f"Compared with {blank.names[same]}, which has the same seed.")
-    if not stopped and _is_rounding(pairs, found):
-        notes.insert(0, "They never differ by more than their own noise: non-deterministic arithmetic can do as much.")
-    return replace(
-        blank,
-        method=Method.SEED,
-        parted=Parted.YES if partings else Parted.NO,
-        partings=partings,
-        compared=tuple(one.metric for one in pairs),
-        notes=tuple(notes),
-    )
-
-
-def _is_rounding(pairs: Sequence[Rows], found: Sequence[Parting]) -> bool:
-    """Return whether series differ, but none by more than rounding can make of it, and none that is scheduled."""
-    by_metric = {first.metric: first for first in found}
-    if not by_metric or SCHEDULED & by_metric.keys():
-        return False
-    return all(largest(one, by_metric[one.metric]) < ROUNDING_NOISES for one in pairs if one.metric in by_metric)
-
-
-def _by_noise(blank: Comparison, rows: Sequence[Rows]) -> Comparison:
-    """Compare runs of different seeds: only differences larger than chance makes count."""
-    why = _why_left_out(rows)
-    usable = [one for one in rows if one.metric not in why]
-    measured = [one for one in usable if one.metric not in SCHEDULED]
-    left = tuple(why.items())
-    if not measured:
-        return replace(blank, reason=_incomparable(blank, left), left_out=left)
-    method, test = Method.HISTORY, by_history
-    if len(blank.good) > 1:
-        method, test = Method.ENVELOPE, by_envelope
-    found = _beyond_chance(usable, test, CHANCE / len(measured))
-    partings = _ordered([*found, *_stopped(blank, usable)])
-    return replace(
-        blank,
-        method=method,
-        parted=Parted.YES if partings else Parted.NO,
-        partings=partings,
-        compared=tuple(one.metric for one in usable),
-        left_out=left,
-        chance=CHANCE,
-    )
-
-
-def _why_left_out(rows: Sequence[Rows]) -> dict[str, str]:
-    """Return why series can't be compared, for each that can't."""
-    why = {one.metric: comparable(one) or _differs_from_start(one) for one in rows}
-    return {metric: text for metric, text in why.items() if text}
-
-
-def _beyond_chance(
-    usable: Sequence[Rows], test: Callable[[Rows, float], Parting | None], chance: float
-) -> list[Parting]:
-    """Find where series part: a scheduled one at any difference, a measured one where chance does not make it."""
-    found: list[Parting | None] = []
-    for one in usable:
-        if one.metric in SCHEDULED:
-            found.append(first_difference(one))
-        else:
-            found += lost(one), test(one, chance)
-    return list(filter(None, found))
-
-
-def _incomparable(blank: Comparison, left: Sequence[tuple[str, str]]) -> str:
-    """Return why nothing that was measured can be compared."""
-    if blank.rows < MIN_ROWS:
-        return f"too few rows in common: {blank.rows:,}, of which {MIN_ROWS} are needed"
-    measured = [item for item in left if item[0] not in SCHEDULED]
-    if measured:
-        return f"{measured[0][0]}: {measured[0][1]}"
-    return "no series in common that was measured"
-
-
-def _differs_from_start(rows: Rows) -> str:
-    """Return why a scheduled series can't show where runs part: it differs from the first row on."""
-    if rows.metric in SCHEDULED:
-        first = first_difference(rows)
-        if first and first.last_alike is None:
-            return "it differs from the first row on"
+        return "Their first rows differ by rounding"
     return ""
 
 
-def _ordered(partings: Sequence[Parting]) -> tuple[Parting, ...]:
-    """Return the first parting of each series, first to last."""
+def _equal_until(run: int, rows: Sequence[Rows]) -> float:
+    """Return the first step at which the bad run differs from a good run of the same seed."""
+    differences = filter(None, (first_difference(item.only(run)) for item in rows))
+    return min((difference.place for difference in differences), default=math.inf)
+
+
+def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
+    """Compare with the good run of the same seed: any difference in what was printed counts."""
+    pairs = {item.metric: item.only(same) for item in rows}
+    differences = {metric: found for metric, pair in pairs.items() if (found := first_difference(pair))}
+    stopped = _stopped(comparison, pairs)
+    notes = list(comparison.notes)
+    if len(comparison.good) > 1:
+        notes.insert(0, f"Compared with {comparison.names[same]}, which has the same seed.")
+    rounding = differences and not stopped and not SCHEDULED & differences.keys()
+    if rounding and all(largest(pairs[metric], found) < ROUNDING_NOISES for metric, found in differences.items()):
+        notes.insert(0, "They never differ by more than their own noise: non-deterministic arithmetic can do as much.")
+    return _decided(comparison, Method.SEED, pairs, [*differences.values(), *stopped], notes=tuple(notes))
+
+
+def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
+    """Compare runs of different seeds: what is measured parts beyond chance, what is scheduled at any difference."""
+    left = tuple((item.metric, why) for item in rows if (why := why_incomparable(item)))
+    usable = {item.metric: item for item in rows if item.metric not in dict(left)}
+    measured = usable.keys() - SCHEDULED
+    if not measured:
+        return replace(comparison, reason=_why_nothing(comparison, left), left_out=left)
+    found: list[Parting | None] = [*_stopped(comparison, usable)]
+    for metric, item in usable.items():
+        if metric in measured:
+            found += lost(item), beyond_noise(item, CHANCE / len(measured))
+        else:
+            found.append(first_difference(item))
+    method = Method.HISTORY
+    if len(comparison.good) > 1:
+        method = Method.ENVELOPE
+    return _decided(comparison, method, usable, filter(None, found), left_out=left, chance=CHANCE)
+
+
+def _why_nothing(comparison: Comparison, left: Iterable[tuple[str, str]]) -> str:
+    """Return why nothing that was measured can be compared."""
+    if comparison.rows < MIN_ROWS:
+        return f"too few rows in common: {comparison.rows:,}, of which {MIN_ROWS} are needed"
+    reasons = (f"{name}: {why}" for name, why in left if name not in SCHEDULED)
+    return next(reasons, "no series in common that was measured")
+
+
+def _decided(
+    comparison: Comparison, method: Method, rows: dict[str, Rows], partings: Iterable[Parting], **more: Any
+) -> Comparison:
+    """Return the comparison with the first parting of each series, first to last."""
     firsts: dict[str, Parting] = {}
-    for one in sorted(partings, key=_rank):
-        firsts.setdefault(one.metric, one)
-    return tuple(firsts.values())
+    for item in sorted(partings, key=_rank):
+        firsts.setdefault(item.metric, item)
+    parted = Parted.NO
+    if firsts:
+        parted = Parted.YES
+    return replace(
+        comparison, method=method, parted=parted, partings=tuple(firsts.values()), compared=tuple(rows), **more
+    )
 
 
 def _rank(item: Parting) -> tuple[float, ...]:
@@ -331,9 +413,9 @@ def _rank(item: Parting) -> tuple[float, ...]:
 
     A series within its noise comes last: it follows from another one, or from nothing.
     """
-    noises = item.noises
-    if noises is None:
-        noises = math.inf
+    noises = math.inf
+    if item.noises is not None:
+        noises = item.noises
     return (
         item.place,
         item.metric not in SCHEDULED,
@@ -344,49 +426,37 @@ def _rank(item: Parting) -> tuple[float, ...]:
     )
 
 
-def _stopped(blank: Comparison, rows: Sequence[Rows]) -> list[Parting]:
+def _stopped(comparison: Comparison, rows: dict[str, Rows]) -> list[Parting]:
     """Find series that stop only in the bad run while it goes on: often a NaN that was written as an empty cell."""
-    if blank.by is Axis.TIME:
-        return []
-    usual = {gap.metric for gap in chain.from_iterable(run.gaps for run in blank.good)}
-    known = {one.metric: one for one in rows}
+    usual = {gap.metric for gap in chain.from_iterable(run.gaps for run in comparison.good)}
     found = []
-    for gap in blank.bad.gaps:
-        if gap.metric in known and gap.metric not in usual:
-            one = known[gap.metric]
-            last = max(int(np.searchsorted(one.steps, gap.first_step)) - 1, 0)
-            at = replace(parting(one, last, "stops"), step=gap.first_step, place=float(gap.first_step))
-            found.append(replace(at, good=None, bad=None, last_alike=int(one.steps[last]), noises=None))
+    for gap in comparison.bad.gaps:
+        if gap.metric in rows and gap.metric not in usual:
+            item = rows[gap.metric]
+            last = max(int(np.searchsorted(item.steps, gap.first_step)) - 1, 0)
+            at = replace(parting(item, last, "stops"), step=gap.first_step, place=float(gap.first_step))
+            found.append(replace(at, good=None, bad=None, last_alike=int(item.steps[last]), noises=None))
     return found
 
 
-def _last_of_several(runs: Sequence[Run], names: Sequence[str]) -> Iterator[str]:
-    """Yield a note on each run whose file holds earlier ones, which are not compared."""
-    for run, name in zip(runs, names, strict=True):
-        yield from (f"{name}: {note}" for note in run.notes if note.startswith(SEVERAL_RUNS))
-
-
-def _ends(good: Sequence[Run], bad: Run, by: Axis) -> tuple[str, ...]:
+def _ends(good: Sequence[Run], bad: Run, by: Axis) -> list[str]:
     """Return a note if the runs end at different steps."""
     last, longest = bad.last_step, max(run.last_step or 0 for run in good)
     if last is None or last == longest or by is not Axis.STEP:
-        return ()
+        return []
+    which = f"good run{' ends' if len(good) == 1 else 's end'}"
     if last < longest:
         which = "bad run ends"
-    elif len(good) > 1:
-        which = "good runs end"
-    else:
-        which = "good run ends"
-    return (f"The {which} at step {min(last, longest):,}, {abs(last - longest):,} steps earlier.",)
+    return [f"The {which} at step {min(last, longest):,}, {abs(last - longest):,} steps earlier."]
 
 
-def config_differences(good: Sequence[Run], bad: Run) -> tuple[Unlike, ...]:
+def _settings(good: Sequence[Run], bad: Run) -> tuple[Unlike, ...]:
     """Return the settings in which the bad run differs from each of the good ones."""
     first, *others = [run.unlike(bad) for run in good]
-    found = []
+    differing = []
     for key in first:
-        if all(key in one for one in others):
+        if all(key in keys for keys in others):
             values = dict.fromkeys(run.config[key].value for run in good if key in run.config)
             setting = bad.config.get(key)
-            found.append(Unlike(key, tuple(values), setting.value if setting else None))
-    return tuple(found)
+            differing.append(Unlike(key, tuple(values), setting.value if setting else None))
+    return tuple(differing)

@@ -1,8 +1,7 @@
-"""Where a series parts: with one seed at the first digit that differs, else where chance does not make it.
+"""Rows of several runs side by side, and where a series of the bad run parts from the good ones.
 
-Of runs of one seed the rows are equal to the last digit, until something differs. What is equal on every seed proves
-nothing: a series that does not move, and the first row of one that no batch is measured by. The norms of LayerNorm
-weights begin at the same value in every run.
+Of runs of one seed the rows are equal to the last printed digit, until something differs. What is equal on every seed
+proves nothing: a series that does not move, and the first row of one that no batch is measured by.
 
 Of runs of different seeds each row, and each mean over some rows, is measured in deviations from what is usual. The bar
 is the score that chance exceeds with the given probability, estimated from the tail of healthy scores: with one good
@@ -12,111 +11,239 @@ run from the differences before, with several from how much each good run differ
 from __future__ import annotations
 
 import math
+from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import NOISE_TIMES, ROWS_LONG, SHARE_HALF
-from stabtree.common.stats import change_noise, median, quantiles, span
+from stabtree.common.stats import LARGEST, change_noise, median, quantiles, span
 from stabtree.facts.scores import Tail, Windows, upper_tail
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
-from stabtree.tools.compare.result import Parting
-from stabtree.tools.compare.rows import SCHEDULED, alike, scaled, unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
-    from stabtree.tools.compare.rows import Rows
+    from stabtree.run import Run
 
-# What a batch is measured by, so that already its first row differs from seed to seed.
-_OF_A_BATCH = (Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD, Role.GRADIENT)
+SCHEDULED = frozenset({"lr", "batch_id"})  # set before the run, whatever it learns: the same on all seeds
+MIN_SHARE = 1e-6  # share of the good run's lowest value: on a scale of ratios, lower values are raised to it
+SAMPLE = 200  # values that show how many digits were printed
+FLOAT32, BF16 = 2.0**-23, 2.0**-8  # relative distances of neighbouring numbers of these types
+HALF = 0.501  # of the last digit
+
+# How well a run learns is much the same on all seeds; these and the gradient are measured by a batch, so that already
+# the first row differs from seed to seed.
+_LEARNING = (Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD)
+_OF_A_BATCH = (*_LEARNING, Role.GRADIENT)
 _AT_START = (0.0, math.log(2))  # the first loss of on-policy RL and of DPO, on every seed
-BF16 = 2.0**-8  # relative distance of neighbouring numbers of the coarsest precision that losses are computed in
 CHANCE_OF_DIGITS = 1e-3  # that runs of two seeds begin with the same digits
-MAX_DIGIT_ROWS = ROWS_LONG  # rows of a series that count towards that
 NOISE_ROWS = 50  # first rows that show how much a series moves by itself
 MIN_NOISE_ROWS = 3  # rows needed to measure that
 
-# How well a run learns is much the same on all seeds.
-_LEARNING = (Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD)
 CHANCE = 0.01  # that two healthy runs are reported to part, over all series and both tests
 OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in many
-MIN_ROWS = 40  # common rows needed to measure noise
+MIN_ROWS = 40  # common rows needed to measure noise, and healthy scores needed to estimate their tail
 MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
-QUARTER = 4
-MIN_TAIL_SCORES = MIN_ROWS  # healthy scores needed to estimate their tail
 MIN_SCORE = 7.0  # deviations of a parting, however thin the tail looks
 LEVEL = SHARE_HALF  # share of the good run's range: a mean so far off is not noise
 LEVEL_NOISES = 8.0  # times the noise of a mean that it must be off as well
-LEVEL_ROWS = 32
-LEVEL_MEANS = 2  # consecutive means that must be off
-CALM = NOISE_TIMES  # times the noise of a mean within which two runs are alike
+LEVEL_ROWS, LEVEL_MEANS = 32, 2  # rows in such a mean, and how many consecutive ones must be off
 FLOOR = 0.3  # times the good run's own noise: the smallest deviation of the differences
 REFIT_GROWTH = 1.1  # factor by which the rows grow before the tail is estimated again
 STRETCH = 3  # longest stretch of non-finite values that does not count if the good run has some too
 
 
-def same_seed(rows: Iterable[Rows]) -> bool:
-    """Return whether the first rows of two runs agree in more digits than those of two seeds would."""
-    return math.prod(_by_chance(one) for one in rows if one.metric not in SCHEDULED) < CHANCE_OF_DIGITS
+class Parting(Struct, frozen=True):
+    """The point at which one series of the bad run leaves the good ones.
+
+    Attributes:
+        metric: the series.
+        step: the first step of the bad run at which it differs.
+        place: the same as a number.
+        how: `differs`, `jumps`, `shifts`, `not finite` or `stops`.
+        good: the value of the first good run there; None if it is not finite.
+        bad: the value of the bad run; None if it is not finite or missing.
+        last_alike: the last step before at which the two were alike; None if there is none.
+        noises: the difference in multiples of the usual noise; None if that is unknown.
+        over_rows: over how many rows the difference was averaged.
+    """
+
+    metric: str
+    step: int
+    place: float
+    how: str
+    good: float | None
+    bad: float | None
+    last_alike: int | None = None
+    noises: float | None = None
+    over_rows: int = 1
 
 
-def _by_chance(rows: Rows) -> float:
-    """Return the chance that a series of two seeds begins with as many equal rows."""
-    good = rows.good[0]
-    finite = good[np.isfinite(good)][:NOISE_ROWS]
-    noise = _noise(finite)
-    equal = int(np.count_nonzero(_proves(rows)[: _equal_rows(rows)]))
-    if not equal or not noise > 0:
-        return 1.0
-    one = min(1.0, 2 * float(unit(finite).max()) / noise)
-    return float(one ** min(equal, MAX_DIGIT_ROWS))
+class Rows(NamedTuple):
+    """One metric of several runs where all of them logged it.
+
+    Attributes:
+        metric: the series.
+        steps: int64 (n,), the steps of the bad run.
+        good: float64 (runs, n), the values of the good runs.
+        bad: float64 (n,), those of the bad run.
+    """
+
+    metric: str
+    steps: Ints
+    good: Floats
+    bad: Floats
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.steps)
+
+    @property
+    def noise(self) -> float:
+        """The noise of the first good run; 0 if it has too few finite values."""
+        return _noise(self.good[0])
+
+    @property
+    def equal(self) -> int:
+        """How many of the first rows are equal as far as they were printed."""
+        different = np.flatnonzero(~_alike(self.good[0], self.bad))
+        if len(different):
+            return int(different[0])
+        return self.size
+
+    def only(self, run: int) -> Rows:
+        """Return the same rows with only one of the good runs."""
+        return self._replace(good=self.good[run : run + 1])
 
 
-def _proves(rows: Rows) -> Bools:
-    """Return the rows that another seed would make another value of, bool (n,)."""
-    good = rows.good[0]
-    proves = np.append(True, good[1:] != good[:-1])
-    start = good[:1]
-    by_nature = any(alike(start, np.full(1, value))[0] for value in _AT_START)
-    if by_nature or rows.metric not in with_role(*_OF_A_BATCH):
-        proves[0] = False
-    return proves
+def side_by_side(metric: str, good: Sequence[Run], bad: Run, *, nearest: bool = False) -> Rows:
+    """Return the rows of a metric that all runs have at one step.
+
+    Tokens rarely agree exactly: with `nearest` a row is matched with the nearest one of the other run, at most half a
+    logging interval apart.
+    """
+    series = bad.series[metric]
+    matches = []
+    for run in good:
+        other = run.series[metric]
+        if nearest:
+            here, there = _nearest(other.steps, series.steps)
+        else:
+            _, here, there = np.intersect1d(other.steps, series.steps, assume_unique=True, return_indices=True)
+        matches.append((other.values[here], there))
+    at = reduce(partial(np.intersect1d, assume_unique=True), [there for _, there in matches])
+    values = np.array([matched[np.searchsorted(there, at)] for matched, there in matches])
+    return Rows(metric, series.steps[at], values, series.values[at])
 
 
-def only_rounded(rows: Iterable[Rows]) -> bool:
-    """Return whether what the first batch is measured by differs by no more than a lower precision makes of it."""
-    return any(_is_rounded(one) for one in rows if one.metric in with_role(*_OF_A_BATCH))
+def _nearest(one: Ints, other: Ints) -> tuple[Ints, Ints]:
+    """Return the indexes in each of two arrays that are the nearest to each other, at most half an interval apart."""
+    if not len(one) or not len(other):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    here, there = _closest(one, other), np.arange(len(other))
+    apart = max(median(np.diff(steps).astype(float)) if len(steps) > 1 else 0.0 for steps in (one, other)) / 2
+    keep = (_closest(other, one)[here] == there) & (np.abs(one[here] - other) <= apart)
+    return here[keep], there[keep]
 
 
-def _is_rounded(rows: Rows) -> bool:
-    good, bad = float(rows.good[0][0]), float(rows.bad[0])
-    apart = abs(bad - good)
-    return bool(0 < apart <= BF16 * abs(good) and apart < _noise(rows.good[0]) and not _equal_rows(rows))
+def _closest(values: Ints, wanted: Ints) -> Ints:
+    """Return the index of the nearest of increasing values for each wanted one, (n,)."""
+    after = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest: Ints = np.where(np.abs(values[before] - wanted) <= np.abs(values[after] - wanted), before, after)
+    return nearest
+
+
+def _scaled(good: Floats, bad: Floats) -> tuple[Floats, Floats]:
+    """Return values (runs, n) and (n,) on a scale of even noise: logarithms if all good ones are above 0."""
+    finite = good[np.isfinite(good)]
+    if not len(finite) or finite.min() <= 0:
+        return np.clip(good, -LARGEST, LARGEST), np.clip(bad, -LARGEST, LARGEST)
+    minimum = float(finite.min()) * MIN_SHARE
+    return np.log(good), np.log(np.where(bad < minimum, minimum, bad))
+
+
+def _unit(values: Floats) -> Floats:
+    """Return the unit of the last printed digit of each value, float64 (n,).
+
+    A series is printed with a fixed number of decimals or of digits, or holds float32; which one is estimated from a
+    sample of its values.
+    """
+    finite = values[np.isfinite(values)]
+    forms = [_digits(value) for value in finite[:: 1 + len(finite) // SAMPLE].tolist()]
+    digits, decimals = (17, 17)
+    if forms:
+        digits, decimals = (max(counts) for counts in zip(*forms, strict=True))
+    sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        exponents = np.where(sizes > 0, np.floor(np.log10(sizes)), -300.0)
+        units: Floats = np.maximum(10.0**-decimals, 10.0 ** (exponents - digits + 1))
+        if len(finite) and digits > 9 and (finite.astype(np.float32) == finite).all():
+            units = np.maximum(units, sizes * FLOAT32)
+    return units
+
+
+def _digits(value: float) -> tuple[int, int]:
+    """Return the significant digits and the decimals of the shortest text of a number."""
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    before, _, after = mantissa.lstrip("-").partition(".")
+    after = "" if after == "0" else after
+    return max(1, len(f"{before}{after}".lstrip("0"))), max(0, len(after) - int(exponent or 0))
+
+
+def _alike(one: Floats, other: Floats) -> Bools:
+    """Return whether values are equal as far as both were printed, bool (n,); NaN equals NaN."""
+    apart = HALF * np.maximum(_unit(one), _unit(other))
+    both = np.isfinite(one) & np.isfinite(other)
+    with np.errstate(invalid="ignore"):
+        same: Bools = (both & (np.abs(one - other) <= apart)) | (one == other) | (np.isnan(one) & np.isnan(other))
+    return same
 
 
 def _noise(values: Floats) -> float:
-    """Return the noise of the finite values; 0 if there are too few."""
     finite = values[np.isfinite(values)]
-    if len(finite) < MIN_NOISE_ROWS:
-        return 0.0
-    return change_noise(finite)
+    if len(finite) >= MIN_NOISE_ROWS:
+        return change_noise(finite)
+    return 0.0
 
 
-def _equal_rows(rows: Rows) -> int:
-    """Count the first rows that are equal as far as they were printed."""
-    different = np.flatnonzero(~alike(rows.good[0], rows.bad))
-    if len(different):
-        return int(different[0])
-    return rows.size
+def same_seed(pairs: Iterable[Rows]) -> bool:
+    """Return whether the first rows of two runs agree in more digits than those of two seeds would."""
+    chance = 1.0
+    for rows in pairs:
+        good = rows.good[0]
+        finite = good[np.isfinite(good)][:NOISE_ROWS]
+        noise = _noise(finite)
+        if rows.metric in SCHEDULED or not noise > 0:
+            continue
+        moves = np.append(True, good[1:] != good[:-1])  # a value that another seed would make another one
+        by_nature = any(_alike(good[:1], np.full(1, value))[0] for value in _AT_START)
+        moves[0] = rows.metric in with_role(*_OF_A_BATCH) and not by_nature
+        equal = int(np.count_nonzero(moves[: rows.equal]))
+        chance *= float(min(1.0, 2 * float(_unit(finite).max()) / noise) ** min(equal, ROWS_LONG))
+    return chance < CHANCE_OF_DIGITS
+
+
+def only_rounded(pairs: Iterable[Rows]) -> bool:
+    """Return whether what the first batch is measured by differs by no more than a lower precision makes of it."""
+    for rows in pairs:
+        if rows.metric in with_role(*_OF_A_BATCH):
+            good = float(rows.good[0][0])
+            apart = abs(float(rows.bad[0]) - good)
+            if 0 < apart <= BF16 * abs(good) and apart < rows.noise and not rows.equal:
+                return True
+    return False
 
 
 def first_difference(rows: Rows) -> Parting | None:
     """Return the parting at the first row in which what was printed differs; None if there is none."""
-    at = _equal_rows(rows)
+    at = rows.equal
     if at < rows.size:
         return parting(rows, at, "differs")
     return None
@@ -128,14 +255,12 @@ def parting(rows: Rows, at: int, how: str) -> Parting:
     if math.isfinite(good) and not math.isfinite(bad):
         how = "not finite"
     noises = None
-    if rows.metric not in SCHEDULED and math.isfinite(bad - good):
-        noise = _noise(rows.good[0])
-        if noise > 0:
-            noises = abs(bad - good) / noise
+    if rows.metric not in SCHEDULED and math.isfinite(bad - good) and rows.noise > 0:
+        noises = abs(bad - good) / rows.noise
     return Parting(
         metric=rows.metric,
         step=int(rows.steps[at]),
-        place=float(rows.positions[at]),
+        place=float(rows.steps[at]),
         how=how,
         good=good if math.isfinite(good) else None,
         bad=bad if math.isfinite(bad) else None,
@@ -146,34 +271,19 @@ def parting(rows: Rows, at: int, how: str) -> Parting:
 
 def largest(rows: Rows, after: Parting) -> float:
     """Return how many times its own noise a series moves away after it parted; infinite if that is unknown."""
-    later = rows.positions >= after.place
-    noise = _noise(rows.good[0])
+    later = rows.steps >= after.step
     apart = np.abs(rows.bad[later] - rows.good[0][later])
-    if not noise > 0 or not np.isfinite(apart).all():
+    if not rows.noise > 0 or not np.isfinite(apart).all():
         return math.inf
-    return quantiles(apart, 0.95)[0] / noise
-
-
-class Scored(NamedTuple):
-    """A series in deviations, averaged over some rows.
-
-    Attributes:
-        scores: float64 (n,), how far each mean is from what is usual; NaN where that can't be measured.
-        rows: int64 (n,), the first row of each mean.
-        over: the number of rows in a mean.
-        window: the number of means that the deviation was measured by.
-    """
-
-    scores: Floats
-    rows: Ints
-    over: int
-    window: int
+    return quantiles(apart, 0.95)[0] / rows.noise
 
 
 def lost(rows: Rows) -> Parting | None:
     """Find where values stop being finite; if the good runs have such values too, only a long stretch counts."""
-    longest = max(int(_lengths(~np.isfinite(one)).max(initial=0)) for one in rows.good)
-    bar = STRETCH + 2 * longest if longest else 1
+    longest = max(int(_lengths(~np.isfinite(values)).max(initial=0)) for values in rows.good)
+    bar = 1
+    if longest:
+        bar = STRETCH + 2 * longest
     at = np.flatnonzero(_lengths(~np.isfinite(rows.bad)) == bar)
     if len(at):
         return parting(rows, int(at[0]) - bar + 1, "not finite")
@@ -187,76 +297,113 @@ def _lengths(flags: Bools) -> Ints:
     return lengths
 
 
-def by_history(rows: Rows, chance: float) -> Parting | None:
-    """Find where a series parts from the one good run, by more than they differed before.
+def beyond_noise(rows: Rows, chance: float) -> Parting | None:
+    """Find where a series leaves the good runs by more than noise; with one good run, by more than before.
 
     Args:
         rows: the series.
         chance: the probability that noise alone is reported.
     """
-    good, bad = scaled(rows.good, rows.bad)
-    keep = np.isfinite(good[0]) & np.isfinite(bad)
+    good, bad = _scaled(rows.good, rows.bad)
+    keep = np.isfinite(good).all(axis=0) & np.isfinite(bad)
     kept = np.flatnonzero(keep)
     if len(kept) < MIN_ROWS:
         return None
-    apart = bad[keep] - good[0][keep]
-    floor = FLOOR * change_noise(good[0][keep])
-    found = []
+    good, bad = good[:, keep], bad[keep]
+    apart = bad - _middle(good)
+    partings = []
     for over in OVER:
-        scored = _against_before(apart, over, floor / over**0.5)
-        if scored:
-            index = _beyond_before(scored, chance / len(OVER))
-            if index is not None:
-                found.append(_parting_at(rows, kept, apart, scored, index))
-    if rows.metric in with_role(*_LEARNING) and not found:
-        level = _level_change(good[0][keep], apart)
-        if level is not None:
-            found.append(replace(parting(rows, int(kept[level]), "shifts"), noises=None, over_rows=LEVEL_ROWS))
-    return min(found, key=lambda one: one.place, default=None)
+        first = (_off_before if len(good) == 1 else _off_envelope)(good, bad, over, chance / len(OVER))
+        if first is not None:
+            row, score = first
+            at = int(kept[row if over == 1 else _turn(apart, row, over)])
+            found = parting(rows, at, "jumps" if over == 1 else "shifts")
+            partings.append(replace(found, noises=score, over_rows=over))
+    if len(good) == 1 and not partings:
+        return _level_parting(rows, kept, good[0], apart)
+    return min(partings, key=lambda item: item.step, default=None)
 
 
-def _parting_at(rows: Rows, kept: Ints, apart: Floats, scored: Scored, index: int) -> Parting:
-    """Return the parting of a series at the first row that is off around a mean that is off.
+def _off_before(good: Floats, bad: Floats, over: int, chance: float) -> tuple[int, float] | None:
+    """Return the first row whose mean differs by more than the means before it, and its score in deviations."""
+    means = _means(bad - good[0], over)
+    window = min(MAX_WINDOW, len(means) // 4)
+    if window < MIN_WINDOW:
+        return None
+    center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
+    scores = _in_spreads(means[window:], center, np.maximum(spread, FLOOR * change_noise(good[0]) / over**0.5))
+    size = len(scores)
+    bar = min_bar = max(MIN_SCORE, Tail(size, 0.0, 1e-9, window).height(chance))
+    fitted = 0
+    for at in np.flatnonzero(scores > min_bar).tolist():
+        if at >= MIN_ROWS and at >= REFIT_GROWTH * fitted:
+            tail = upper_tail(scores[:at], window)
+            bar, fitted = max(min_bar, tail._replace(size=size).height(chance)), at
+        if scores[at] > bar:
+            return over * (window + at), float(scores[at])
+    return None
 
-    Args:
-        rows: the series.
-        kept: int64 (n,), the rows that were compared.
-        apart: float64 (n,), the differences in these rows.
-        scored: the means.
-        index: which mean is off.
+
+def _off_envelope(good: Floats, bad: Floats, over: int, chance: float) -> tuple[int, float] | None:
+    """Return the first row whose mean leaves the envelope of several good runs, and its score in spreads.
+
+    The bar is set by the good runs themselves, each measured against the others.
     """
-    at = int(scored.rows[index])
-    how = "jumps"
-    if scored.over > 1:
-        at = _turn(apart, at, scored.over)
-        how = "shifts"
-    return replace(parting(rows, int(kept[at]), how), noises=float(scored.scores[index]), over_rows=scored.over)
+    means = np.array([_means(values, over) for values in good])
+    runs, count = means.shape
+    window = max(1, min(MAX_WINDOW, count // 4))
+    center = _middle(means)
+    spread = _smoothed(((means - center) ** 2).sum(axis=0) / (runs - 1), window) ** 0.5
+    spread = np.maximum(spread, median(spread) / 2)
+    healthy = np.concatenate(
+        [_in_spreads(values, _middle(np.delete(means, run, axis=0)), spread) for run, values in enumerate(means)]
+    )
+    free = (runs - 1) * max(1.0, window * _independent(means - center))
+    tail = Tail(count, 0.0, 1e-9, int(free) + 2)
+    if len(healthy) > 2:
+        tail = upper_tail(healthy, int(free) + 2)
+    bar = max(tail._replace(size=count).height(chance), float(healthy.max()))
+    scores = _in_spreads(_means(bad, over), center, spread)
+    above = np.flatnonzero(scores > bar)
+    if len(above):
+        return (over * int(above[0]), float(scores[above[0]]))
+    return None
 
 
 def _turn(apart: Floats, first: int, over: int) -> int:
     """Return the row at which the level of differences changes, in a mean that is off or the one before it."""
     start = max(0, first - over)
-    usual = median(apart[max(0, start - MAX_WINDOW) : start]) if start else 0.0
+    usual = 0.0
+    if start:
+        usual = median(apart[max(0, start - MAX_WINDOW) : start])
     change = float(apart[first : first + over].mean()) - usual
     part = (apart[start : first + over] - usual) * np.sign(change) - abs(change) / 2
-    sums = np.concatenate(([0.0], np.cumsum(part)))
-    return start + int(np.argmin(sums[:-1]))
+    return start + int(np.argmin(np.concatenate(([0.0], np.cumsum(part)))[:-1]))
+
+
+def _level_parting(rows: Rows, kept: Ints, good: Floats, apart: Floats) -> Parting | None:
+    """Find where a series that shows how well a run learns moves away for good."""
+    level = None
+    if rows.metric in with_role(*_LEARNING):
+        level = _level_change(good, apart)
+    if level is None:
+        return None
+    return replace(parting(rows, int(kept[level]), "shifts"), noises=None, over_rows=LEVEL_ROWS)
 
 
 def _level_change(good: Floats, apart: Floats) -> int | None:
     """Find where a run moves away for good: the first row after the last at which both were alike."""
-    means, own = _means(apart, LEVEL_ROWS), _means(good, LEVEL_ROWS)
+    means = _means(apart, LEVEL_ROWS)
     if len(means) <= LEVEL_MEANS:
         return None
     noise = change_noise(good)
-    off = np.abs(means) > max(LEVEL * span(own), LEVEL_NOISES * noise / LEVEL_ROWS**0.5)
+    off = np.abs(means) > max(LEVEL * span(_means(good, LEVEL_ROWS)), LEVEL_NOISES * noise / LEVEL_ROWS**0.5)
     at = np.flatnonzero(_lengths(off) == LEVEL_MEANS)
     if not len(at):
         return None
-    first = (int(at[0]) - LEVEL_MEANS + 1) * LEVEL_ROWS
     few = OVER[1]
-    until = first + LEVEL_ROWS  # the first mean that is off may begin with rows that are alike
-    calm = np.flatnonzero(np.abs(_means(apart[:until], few)) <= CALM * noise / few**0.5)
+    until = (int(at[0]) - LEVEL_MEANS + 2) * LEVEL_ROWS  # the first mean that is off may begin with rows that are alike
+    calm = np.flatnonzero(np.abs(_means(apart[:until], few)) <= NOISE_TIMES * noise / few**0.5)
     if len(calm):
         return int(calm[-1] + 1) * few
     return 0
@@ -264,89 +411,8 @@ def _level_change(good: Floats, apart: Floats) -> int | None:
 
 def _means(values: Floats, over: int) -> Floats:
     """Return the mean of each block of `over` values, (n // over,)."""
-    whole = values[: len(values) // over * over]
-    means: Floats = whole.reshape(-1, over).mean(axis=1)
+    means: Floats = values[: len(values) // over * over].reshape(-1, over).mean(axis=1)
     return means
-
-
-def _against_before(apart: Floats, over: int, floor: float) -> Scored | None:
-    """Return means in deviations from those in a window before each; None if there are too few."""
-    means = _means(apart, over)
-    window = min(MAX_WINDOW, len(means) // QUARTER)
-    if window < MIN_WINDOW:
-        return None
-    center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
-    size = np.maximum(spread, floor)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores = np.abs(means[window:] - center) / size
-    scores[~(size > 0)] = 0.0
-    return Scored(scores, over * np.arange(window, len(means)), over, window)
-
-
-def _beyond_before(scored: Scored, chance: float) -> int | None:
-    """Return the index of the first score above the bar that the scores before it set."""
-    size = len(scored.scores)
-    min_bar = max(MIN_SCORE, Tail(size, 0.0, 1e-9, scored.window).height(chance))
-    bar, fitted = min_bar, 0
-    for at in np.flatnonzero(scored.scores > min_bar).tolist():
-        if at >= MIN_TAIL_SCORES and at >= REFIT_GROWTH * fitted:
-            tail = upper_tail(scored.scores[:at], scored.window)
-            bar, fitted = max(min_bar, tail._replace(size=size).height(chance)), at
-        if scored.scores[at] > bar:
-            return int(at)
-    return None
-
-
-def by_envelope(rows: Rows, chance: float) -> Parting | None:
-    """Find where a series leaves the envelope of several good runs: their median and spread at each position.
-
-    The bar is set by the good runs themselves, each measured against the others.
-
-    Args:
-        rows: the series.
-        chance: the probability that noise alone is reported.
-    """
-    good, bad = scaled(rows.good, rows.bad)
-    keep = np.isfinite(good).all(axis=0) & np.isfinite(bad)
-    kept = np.flatnonzero(keep)
-    if len(kept) < MIN_ROWS:
-        return None
-    found = []
-    for over in OVER:
-        scored, bar = _against_envelope(good[:, keep], bad[keep], over, chance / len(OVER))
-        above = np.flatnonzero(scored.scores > bar)
-        if len(above):
-            apart = bad[keep] - _middle(good[:, keep])
-            found.append(_parting_at(rows, kept, apart, scored, int(above[0])))
-    return min(found, key=lambda one: one.place, default=None)
-
-
-def _against_envelope(good: Floats, bad: Floats, over: int, chance: float) -> tuple[Scored, float]:
-    """Return the bad run in spreads of the good ones, and the bar that the good ones set.
-
-    Args:
-        good: float64 (runs, n).
-        bad: float64 (n,).
-        over: the number of rows in a mean.
-        chance: the probability that noise alone exceeds the bar.
-    """
-    means = np.array([_means(one, over) for one in good])
-    runs, count = means.shape
-    window = max(1, min(MAX_WINDOW, count // QUARTER))
-    center = _middle(means)
-    variance = ((means - center) ** 2).sum(axis=0) / (runs - 1)
-    spread = _smoothed(variance, window) ** 0.5
-    spread = np.maximum(spread, median(spread) / 2)
-    scores = _in_spreads(_means(bad, over), center, spread)
-    healthy = np.concatenate(
-        [_in_spreads(one, _middle(np.delete(means, run, axis=0)), spread) for run, one in enumerate(means)]
-    )
-    free = (runs - 1) * max(1.0, window * _independent(means - center))
-    tail = Tail(count, 0.0, 1e-9, int(free) + 2)
-    if len(healthy) > 2:
-        tail = upper_tail(healthy, int(free) + 2)
-    bar = max(tail._replace(size=count).height(chance), float(healthy.max()))
-    return Scored(scores, over * np.arange(count), over, window), bar
 
 
 def _in_spreads(values: Floats, center: Floats, spread: Floats) -> Floats:
@@ -357,12 +423,11 @@ def _in_spreads(values: Floats, center: Floats, spread: Floats) -> Floats:
 
 
 def _middle(values: Floats) -> Floats:
-    """Return the median of the runs at each position, (n,)."""
+    """Return the median of the runs at each position, (n,); by hand, as numpy's is slow to import."""
     ordered = np.sort(values, axis=0)
     half = len(values) // 2
-    if len(values) % 2:
-        return np.asarray(ordered[half])
-    return np.asarray((ordered[half - 1] + ordered[half]) / 2)
+    middle: Floats = ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    return middle
 
 
 def _smoothed(values: Floats, window: int) -> Floats:
@@ -380,14 +445,15 @@ def _independent(residuals: Floats) -> float:
     power = float((centered * centered).sum())
     if not power > 0:
         return 1.0
-    correlation = float((centered[:, 1:] * centered[:, :-1]).sum()) / power
-    correlation = min(max(correlation, 0.0), 1.0)
+    correlation = min(max(float((centered[:, 1:] * centered[:, :-1]).sum()) / power, 0.0), 1.0)
     return (1 - correlation) / (1 + correlation)
 
 
-def comparable(rows: Rows) -> str:
+def why_incomparable(rows: Rows) -> str:
     """Return why a series of different seeds can't be compared; empty if it can."""
     if rows.metric in SCHEDULED:
+        if not rows.equal:
+            return "it differs from the first row on"
         return ""
     finite = rows.good[0][np.isfinite(rows.good[0])]
     if rows.size < MIN_ROWS:

@@ -1,168 +1,301 @@
-"""A comparison on one screen, in a line, as JSON and in Markdown; and its figure, the bad run over the good ones."""
+"""A comparison on one screen, in a line, as JSON, in Markdown and as a page: the same parts in the same words."""
 
 from __future__ import annotations
 
 import json
+import shlex
+from collections import Counter
 from functools import reduce
-from itertools import product
-from typing import TYPE_CHECKING
+from itertools import product, takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, to_ascii
-from stabtree.report.markdown import code, escape, listed, paged, table
+from stabtree.report import html, tags
+from stabtree.report import markdown as md
 from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
 from stabtree.report.page import new_page
-from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, strips
+from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, short, strips
+from stabtree.report.svg import COLUMNS, style
 from stabtree.report.verdicts import BADGES
-from stabtree.tools.compare import report as words
-from stabtree.tools.compare.result import Axis, Parted
+from stabtree.report.words import badge
+from stabtree.report.words import headline as diagnosis_headline
+from stabtree.tools.compare.compare import Axis, Method, Parted
+from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from stabtree.report.page import Page
     from stabtree.report.plot import Strip
-    from stabtree.tools.compare.result import Comparison
+    from stabtree.run import ConfigScalar
+    from stabtree.tools.compare.compare import Comparison
+    from stabtree.tools.compare.noise import Parting
 
-MAX_PARTINGS = 6
-MAX_SETTINGS = 8
-MAX_LEFT_OUT = 3
-MAX_NAME = 32
-INDENT = 2
+WORDS = {
+    Parted.YES: ("THEY PART", Severity.CRITICAL),
+    Parted.NO: ("THEY DON'T PART", Severity.OK),
+    Parted.UNKNOWN: ("CAN'T TELL", UNKNOWN),
+}
+CLOSING_STYLES = {Parted.YES: "critical word", Parted.NO: "", Parted.UNKNOWN: ""}
+LONGEST_NAME = 60
+MAX_DIGITS = 12
+MAX_RUNS = 3  # good runs that are listed one by one
+MAX_WIDTH = 32  # of a column on the screen
+MAX_ROWS = 20  # of a part in Markdown, and above the fold on the page
 MAX_LINE = 400
-MAX_STRIPS = 3
-MAX_ROWS = 20  # partings in Markdown
+INDENT = 2
+
+
+class ComparisonPart(NamedTuple):
+    """A part of every output: a headed table.
+
+    Attributes:
+        head: its heading.
+        name: what style sheets call it.
+        columns: the heading of each column, each with its style on the screen.
+        rows: the cells; of verdicts the first one is the name of a badge.
+        most: how many rows the screen shows.
+        note: a sentence below the table.
+    """
+
+    head: str
+    name: str
+    columns: dict[str, str]
+    rows: Sequence[tuple[str, ...]]
+    most: int
+    note: str = ""
+
+
+def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
+    """Return the parts that have rows, in the order in which they are read."""
+    at = {"where": "number", "series": "", "good": "behind", "bad": "mark", "": "dim"}
+    settings = [
+        (clean(item.key, LONGEST_NAME), ", ".join(map(_value, item.good)) or "–", _value(item.bad))
+        for item in comparison.settings
+    ]
+    left_out = [(clean(metric), why) for metric, why in comparison.left_out]
+    verdicts = {"verdict": "", "run": "", "what was found": "dim"}
+    parts = (
+        ComparisonPart("Who parted first", "partings", at, [_row(comparison, item) for item in comparison.partings], 6),
+        ComparisonPart(
+            "Settings that differ", "settings", {"setting": "", "good": "behind", "bad": "mark"}, settings, 8
+        ),
+        ComparisonPart(
+            "Verdict of each run", "verdicts", verdicts, _verdicts(comparison), 9, _findings_apart(comparison)
+        ),
+        ComparisonPart("Not compared", "left-out", {"series": "dim", "why": "dim"}, left_out, 3),
+    )
+    return tuple(part for part in parts if part.rows)
+
+
+def title(comparison: Comparison) -> str:
+    """Return where they part and by what, or that they do not, or why that is unknown."""
+    if comparison.parted is Parted.UNKNOWN:
+        return comparison.reason
+    if comparison.first is None:
+        if comparison.method is Method.SEED:
+            return "to the last digit"
+        return "beyond noise"
+    at, metric, good, bad, how = _row(comparison, comparison.first)
+    text = f"at {at}, {metric} first"
+    if bad and good:
+        return f"{text}: {bad} instead of {good}"
+    if how:
+        return f"{text}: {how}"
+    return text
+
+
+def _unit(comparison: Comparison) -> str:
+    if comparison.by is Axis.TOKENS:
+        return "token"
+    return comparison.bad.unit
+
+
+def basis(comparison: Comparison) -> str:
+    """Return what counted as noise, and over which rows."""
+    if comparison.parted is Parted.UNKNOWN:
+        return ""
+    span = f"{_unit(comparison)}s {comparison.first_step:,} to {comparison.last_step:,}"
+    over = f"{comparison.rows:,} common rows, {span}"
+    if comparison.method is Method.SEED:
+        return f"Both have the same seed: every printed digit counts, in {over}."
+    noise = f"{comparison.digits_differ}: noise is how far the two were apart before"
+    if comparison.method is Method.ENVELOPE:
+        noise = f"Noise is what the {len(comparison.good)} good runs differ by"
+    return f"{noise}, in {over}. Of healthy runs {comparison.chance:.0%} part by chance."
+
+
+def _row(comparison: Comparison, item: Parting) -> tuple[str, ...]:
+    """Return a parting in words: where, the series, the values of the good run and of the bad one, and how."""
+    at = f"{_unit(comparison)} {item.step:,}"
+    if item.metric == "batch_id":
+        return at, item.metric, "", "", "another batch"
+    name = clean(item.metric, LONGEST_NAME)
+    how = {"not finite": "NaN or inf", "stops": "no longer logged"}.get(item.how, "")
+    if item.good is None or item.bad is None:
+        missing = "NaN or inf"
+        if how:
+            missing = ""
+        good, bad = (missing if value is None else short(value) for value in (item.good, item.bad))
+        return at, name, good, bad, how
+    digits = 3
+    while digits < MAX_DIGITS and short(item.good, digits) == short(item.bad, digits):
+        digits += 1
+    good, bad = short(item.good, digits), short(item.bad, digits)
+    if good == bad:
+        good, bad = repr(item.good), repr(item.bad)
+    return at, name, good, bad, how or _how_far(item)
+
+
+def _how_far(item: Parting) -> str:
+    parts = []
+    if item.how == "shifts":
+        parts.append(f"over {item.over_rows} rows")
+    if item.noises is not None:
+        if item.how == "differs" and item.noises < 1:
+            return "within its noise"
+        parts.append(f"{short(item.noises, 2)}× its noise")
+    return ", ".join(parts)
+
+
+def _value(value: ConfigScalar | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return clean(value, LONGEST_NAME)
+
+
+def _verdicts(comparison: Comparison) -> list[tuple[str, ...]]:
+    """Return the diagnosis of each run; of many good runs only how many have each verdict."""
+    if not comparison.diagnoses:
+        return []
+    names = _short_names(comparison.names)
+    *good, bad = [
+        (badge(item), name, diagnosis_headline(item)) for name, item in zip(names, comparison.diagnoses, strict=True)
+    ]
+    if len(good) > MAX_RUNS:
+        good = [(verdict, f"{count} good runs", "") for verdict, count in Counter(row[0] for row in good).items()]
+    return [*good, bad]
+
+
+def _short_names(names: Sequence[str]) -> list[str]:
+    """Return the names without the folder that all of them are in."""
+    parents = zip(*(name.split("/")[:-1] for name in names), strict=False)
+    shared = sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, parents))
+    return [clean("/".join(name.split("/")[shared:]), LONGEST_NAME) for name in names]
+
+
+def _findings_apart(comparison: Comparison) -> str:
+    """Return the findings that only the bad run has, and those that all good runs have and it does not."""
+    if not comparison.diagnoses:
+        return ""
+    *good, bad = [dict.fromkeys(item.leaf.id for item in diagnosis.findings) for diagnosis in comparison.diagnoses]
+    in_any, in_all = set[str]().union(*good), set(good[0]).intersection(*good)
+    extra = [leaf for leaf in bad if leaf not in in_any]
+    missing = [leaf for leaf in good[0] if leaf in in_all.difference(bad)]
+    parts = []
+    if extra:
+        parts = [f"found only in the bad run: {', '.join(extra)}"]
+    if missing:
+        parts.append(f"only in the good run{'s' * (len(good) > 1)}: {', '.join(missing)}")
+    return _sentence("; ".join(parts))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def closing(comparison: Comparison) -> str:
+    """Return the summary in one sentence."""
+    if comparison.parted is Parted.UNKNOWN:
+        return f"not known: {comparison.reason}"
+    count = len(comparison.settings)
+    settings = {0: "no known setting differs", 1: "1 setting differs"}.get(count, f"{count} settings differ")
+    if comparison.first is None:
+        return f"no parting beyond noise, {settings}"
+    series = f"{len(comparison.partings)} of {len(comparison.compared)} series part"
+    return f"{clean(comparison.first.metric, LONGEST_NAME)} parted first, {series}, {settings}"
+
+
+def next_command(comparison: Comparison) -> str:
+    """Return what to type next."""
+    name = comparison.names[-1]
+    command = "diagnose"
+    if comparison.parted is Parted.UNKNOWN:
+        command = "inspect"
+    return f"stabtree {command} {name if shlex.quote(name) == name else 'BAD'}"
 
 
 def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a comparison for a terminal."""
     page = new_page(look)
-    word, style = words.WORDS[comparison.parted]
-    page.line((f" {word} ", style), ("  ", ""), (words.title(comparison), "heading"))
-    for text in filter(None, (words.basis(comparison), *comparison.notes)):
+    word, verdict_style = WORDS[comparison.parted]
+    page.line((f" {word} ", verdict_style), ("  ", ""), (title(comparison), "heading"))
+    for text in filter(None, (basis(comparison), *comparison.notes)):
         page.line((text, "dim"))
-    _partings(page, comparison, _limit(MAX_PARTINGS, look))
-    _strips(page, comparison, look)
-    _settings(page, comparison, _limit(MAX_SETTINGS, look))
-    _verdicts(page, comparison)
-    _left_out(page, comparison, _limit(MAX_LEFT_OUT, look))
+    figure = overlay(comparison, columns_for(look.width)) if look.plots else None
+    for part in _parts(comparison):
+        if part.name != "partings":
+            _draw(page, figure, comparison, look)
+            figure = None
+        _draw_part(page, part, None if look.length is Length.FULL else part.most)
+    _draw(page, figure, comparison, look)
     page.blank()
-    page.line((words.closing(comparison), "critical word" if comparison.parted is Parted.YES else ""))
-    page.lines([[(f"next: {words.next_command(comparison)}", "dim")]])
+    page.line((closing(comparison), CLOSING_STYLES[comparison.parted]))
+    page.lines([[(f"next: {next_command(comparison)}", "dim")]])
     return page.text()
 
 
-def _limit(max_rows: int, look: RenderOptions) -> int | None:
-    """Return how many rows to show; None for all of them."""
-    if look.length is Length.FULL:
-        return None
-    return max_rows
+def _draw_part(page: Page, part: ComparisonPart, most: int | None) -> None:
+    page.heading(part.head)
+    shown = [tuple(part.columns), *part.rows[:most]]
+    if part.name == "verdicts":
+        shown = [(f" {BADGES[row[0]].word} " if row[0] in BADGES else row[0], *row[1:]) for row in shown]
+    count = len(part.columns) - 1
+    widths = [min(max(len(page.plain(row[column])) for row in shown), MAX_WIDTH) for column in range(count)]
+    cells = []
+    for index, row in enumerate(shown):
+        styles = ["dim"] * (count + 1)
+        if index:
+            styles = list(part.columns.values())
+        if index and part.name == "verdicts":
+            styles[0] = part.rows[index - 1][0]
+        if index == 1 and part.name == "partings":
+            styles[1] = "first"
+        line = []
+        for text, width, column_style in zip(row, widths, styles, strict=False):
+            cut = f"{text[: width - 1]}…"
+            if len(text) <= width:
+                cut = text
+            line.append((cut, column_style))
+        cells.append([*line, (row[-1], styles[-1])])
+    page.rows(cells, indent=INDENT, widths=tuple(width + 2 for width in widths))
+    hidden = len(part.rows) - len(shown) + 1
+    if hidden:
+        page.line((f"and {hidden} more: --full", "dim"), indent=INDENT)
+    if part.note:
+        page.line((part.note, "dim"), indent=INDENT)
 
 
-def _partings(page: Page, comparison: Comparison, limit: int | None) -> None:
-    rows = words.partings(comparison)
-    if not rows:
-        return
-    page.heading("Who parted first")
-    shown = rows[:limit]
-    at, metric, good, bad = _widths(page, (*shown, ("", "", "good", "bad")), 4)
-    metric = min(metric, MAX_NAME)
-    head = f"{'':<{at}}  {'':<{metric}}  {'good':>{good}}  {'bad':>{bad}}"
-    page.lines([[(head, "dim")]], indent=INDENT)
-    for row in shown:
-        name = row.metric
-        if len(name) > metric:
-            name = f"{name[: metric - 1]}…"
-        cells = [
-            (f"{row.at:<{at}}  ", "number"),
-            (f"{name:<{metric}}  ", "first" if row is rows[0] else ""),
-            (f"{row.good:>{good}}  ", "behind"),
-            (f"{row.bad:>{bad}}  ", "mark"),
-            (row.how, "dim"),
-        ]
-        page.lines([cells], indent=INDENT)
-    _more(page, len(rows) - len(shown), f", the last at {rows[-1].at}")
-
-
-def _widths(page: Page, rows: Sequence[Sequence[str]], columns: int) -> list[int]:
-    """Return the width of the widest cell of each column."""
-    return [max(len(page.plain(row[column])) for row in rows) for column in range(columns)]
-
-
-def _more(page: Page, count: int, detail: str = "") -> None:
-    """Show how many rows are left out, if any."""
-    if count:
-        page.line((f"and {count} more{detail}: --full", "dim"), indent=INDENT)
-
-
-def _strips(page: Page, comparison: Comparison, look: RenderOptions) -> None:
-    if not look.plots:
-        return
-    drawn = overlay(comparison, columns_for(look.width))
-    if drawn is None:
+def _draw(page: Page, figure: Figure | None, comparison: Comparison, look: RenderOptions) -> None:
+    if figure is None:
         return
     page.blank()
-    page.lines(strips(drawn, look.width - INDENT, ascii=look.ascii), indent=INDENT)
-    good = "the good run"
-    if len(comparison.good) > 1:
-        good = f"the {len(comparison.good)} good runs"
+    page.lines(strips(figure, look.width - INDENT, ascii=look.ascii), indent=INDENT)
+    good = f"the {len(comparison.good)} good runs"
+    if len(comparison.good) == 1:
+        good = "the good run"
     page.line(("solid: the bad run", "curve"), (" · ", "dim"), (f"dotted: {good}", "behind"), indent=INDENT)
-
-
-def _settings(page: Page, comparison: Comparison, limit: int | None) -> None:
-    if not comparison.settings:
-        return
-    page.heading("Settings that differ")
-    rows = [words.setting(item) for item in comparison.settings]
-    key_width, good_width = _widths(page, (*rows, ("", "good")), 2)
-    widths = min(key_width + 2, MAX_NAME), min(good_width + 2, page.width // 3)
-    cells = [[("", ""), ("good", "dim"), ("bad", "dim")]]
-    shown = rows[:limit]
-    cells += [[(key, ""), (good, "behind"), (bad, "mark")] for key, good, bad in shown]
-    page.rows(cells, indent=INDENT, widths=widths)
-    _more(page, len(rows) - len(shown))
-
-
-def _verdicts(page: Page, comparison: Comparison) -> None:
-    rows = words.verdicts(comparison)
-    if not rows:
-        return
-    page.heading("Verdict of each run")
-    badges = max(len(BADGES[row.badge].word) for row in rows) + 4
-    name = min(max(len(page.plain(row.name)) for row in rows), MAX_NAME) + 2
-    for row in rows:
-        word = f" {BADGES[row.badge].word} "
-        shown = row.name
-        if len(shown) >= name - 1:
-            shown = f"…{shown[3 - name :]}"
-        lead = [(word, row.badge), (" " * (badges - len(word)), ""), (f"{shown:<{name}}", "")]
-        beside = page.width - INDENT - badges - name
-        if len(page.plain(row.text)) <= beside:
-            page.lines([[*lead, (row.text, "dim")]], indent=INDENT)
-        else:
-            page.lines([lead], indent=INDENT)
-            page.line((row.text, "dim"), indent=INDENT + badges)
-    apart = words.findings_apart(comparison)
-    if apart:
-        page.line((apart[:1].upper() + apart[1:], "dim"), indent=INDENT)
-
-
-def _left_out(page: Page, comparison: Comparison, limit: int | None) -> None:
-    if not comparison.left_out:
-        return
-    page.heading("Not compared")
-    shown = comparison.left_out[:limit]
-    for metric, why in shown:
-        page.line((f"{clean(metric)}: {why}", "dim"), indent=INDENT)
-    _more(page, len(comparison.left_out) - len(shown))
 
 
 def headline(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison in one line, with the name of the bad run."""
-    word, _ = words.WORDS[comparison.parted]
-    text = clean(f"{word}  {comparison.names[-1]}: {words.title(comparison)}", MAX_LINE)
+    text = clean(f"{WORDS[comparison.parted][0]}  {comparison.names[-1]}: {title(comparison)}", MAX_LINE)
     if look.ascii:
         return to_ascii(text)
     return text
@@ -175,32 +308,54 @@ def to_json(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> s
 
 def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison in Markdown."""
-    word, _ = words.WORDS[comparison.parted]
-    rows = words.partings(comparison)
-    verdicts = ((BADGES[row.badge].word, row.name, row.text) for row in words.verdicts(comparison))
-    return paged(
-        f"### {word}: {escape(words.title(comparison))}",
-        escape(words.basis(comparison)),
-        listed(map(escape, comparison.notes)),
-        _part("Who parted first", ("where", "series", "good", "bad", ""), rows[:MAX_ROWS]),
-        f"And {len(rows) - MAX_ROWS} more." if len(rows) > MAX_ROWS else "",
-        _part("Settings that differ", ("setting", "good", "bad"), map(words.setting, comparison.settings)),
-        _part("Verdict of each run", ("verdict", "run", "what was found"), verdicts),
-        escape(words.findings_apart(comparison)),
-        _part("Not compared", ("series", "why"), comparison.left_out),
-        f"**{escape(words.closing(comparison))}**",
-        code(words.next_command(comparison)),
-    )
+    texts = [f"### {WORDS[comparison.parted][0]}: {md.escape(title(comparison))}", md.escape(basis(comparison))]
+    texts.append(md.listed(map(md.escape, comparison.notes)))
+    for part in _parts(comparison):
+        rows = [[BADGES[row[0]].word, *row[1:]] if part.name == "verdicts" else row for row in part.rows[:MAX_ROWS]]
+        table = md.table(tuple(part.columns), [list(map(md.escape, row)) for row in rows])
+        rest = ""
+        if len(part.rows) > MAX_ROWS:
+            rest = f"And {len(part.rows) - MAX_ROWS} more."
+        texts += f"#### {part.head}\n\n{table}", rest, md.escape(part.note)
+    return md.paged(*texts, f"**{md.escape(closing(comparison))}**", md.code(next_command(comparison)))
 
 
-def _part(head: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cells = [list(map(escape, row)) for row in rows]
-    if cells:
-        return f"#### {head}\n\n{table(heads, cells)}"
-    return ""
+def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return the comparison as one page in one file."""
+    word, kind = WORDS[comparison.parted]
+    heading = title(comparison)
+    heading = f"They don't part {heading}" if comparison.parted is Parted.NO else _sentence(heading)
+    facts = [tags.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
+    sections = [tags.tag("header", tags.tag("span", word, class_=f"badge {kind}"), tags.tag("h1", heading), *facts)]
+    for part in _parts(comparison):
+        rows = [(html.badge(row[0]), *row[1:]) if part.name == "verdicts" else row for row in part.rows]
+        tables = [tags.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
+        if rest := rows[MAX_ROWS:]:
+            tables.append(tags.folded(f"and {len(rest):,} more", tags.table(part.columns, rest, class_=part.name)))
+        note = tags.NOTHING
+        if part.note:
+            note = tags.tag("p", part.note, class_="quiet")
+        sections.append(html.headed(part.head, *tables, note, name=part.name))
+    if look.plots:
+        sections.insert(1 + bool(comparison.partings), _charts(comparison))
+    command = tags.tag("code", next_command(comparison))
+    sections.append(tags.tag("p", tags.tag("span", closing(comparison)), command, class_=f"closing {kind}"))
+    skip = tags.tag("a", "Skip to the comparison", href="#report", class_="skip")
+    sheet = tags.Markup(html.asset("style.css") + html.asset("page.css", "stabtree.tools.compare"))
+    opens = html.opening(headline(comparison), sheet, others=(style(),))
+    return f"{opens}{tags.joined([skip, tags.tag('main', *sections, id='report')])}{html.CLOSING}"
 
 
-def overlay(comparison: Comparison, columns: int, max_strips: int = MAX_STRIPS) -> Figure | None:
+def _charts(comparison: Comparison) -> tags.Markup:
+    *good, bad = _short_names(comparison.names)
+    behind = f"good: {good[0]}"
+    if len(good) > 1:
+        behind = f"the {len(good)} good runs, from the lowest to the highest"
+    keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
+    return html.charts(overlay(comparison, COLUMNS, 5), "One over the other", keys)
+
+
+def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure | None:
     """Return the figure of the loss and the series that part first; None if there is nothing to draw.
 
     Args:
@@ -208,49 +363,45 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = MAX_STRIPS) 
         columns: how many points wide.
         max_strips: how many series.
     """
-    names = _chosen(comparison)[:max_strips]
+    names = _drawn_metrics(comparison)[:max_strips]
     runs = (comparison.bad, *comparison.good)
     series = [run.series[name] for name, run in product(names, runs)]
-    first = min((int(one.steps[0]) for one in series), default=0)
-    last = max((int(one.steps[-1]) for one in series), default=0)
-    if first == last or comparison.by is Axis.TIME:  # no two runs have the same clock
+    first = min((int(item.steps[0]) for item in series), default=0)
+    last = max((int(item.steps[-1]) for item in series), default=0)
+    if first == last:
         return None
     frame = Frame(first, last, columns)
-    strips = []
+    drawn = []
     for name in names:
-        bad, *good = (drawn_strip(run.series[name], frame) for run in runs)
-        leads = comparison.first is not None and comparison.first.metric == name
-        strips.append(replace(_over(bad, _band(good)), first=leads))
+        all_runs = [drawn_strip(run.series[name], frame) for run in runs]
+        bad, *good = [_widest(strip, all_runs) for strip in all_runs]
+        drawn.append(
+            replace(bad, behind=_band(good), first=comparison.first is not None and comparison.first.metric == name)
+        )
     marks = tuple(Mark(item.step, "parting", f"{item.step:,}") for item in comparison.partings[:1])
-    return Figure(first, last, columns, tuple(strips), marks, comparison.bad.unit)
+    return Figure(first, last, columns, tuple(drawn), marks, comparison.bad.unit)
 
 
-def _chosen(comparison: Comparison) -> list[str]:
-    names = ["loss", *(item.metric for item in comparison.partings), "grad_norm"]
-    known = {*comparison.compared, *(item.metric for item in comparison.partings)} - {"batch_id"}
-    return [name for name in dict.fromkeys(names) if name in known]
+def _drawn_metrics(comparison: Comparison) -> list[str]:
+    parted = [item.metric for item in comparison.partings]
+    drawable = {*comparison.compared, *parted} - {"batch_id"}
+    return [name for name in dict.fromkeys(("loss", *parted, "grad_norm")) if name in drawable]
 
 
-def _band(strips: Sequence[Strip]) -> Strip:
+def _band(good: Sequence[Strip]) -> Strip:
     """Return all good runs as one strip, from the lowest to the highest in each column."""
     return replace(
-        _widest(strips[0], strips),
-        lows=reduce(np.fmin, [strip.lows for strip in strips]),
-        highs=reduce(np.fmax, [strip.highs for strip in strips]),
-        joined=reduce(np.logical_and, [strip.joined for strip in strips]),
+        good[0],
+        lows=reduce(np.fmin, [strip.lows for strip in good]),
+        highs=reduce(np.fmax, [strip.highs for strip in good]),
+        joined=reduce(np.logical_and, [strip.joined for strip in good]),
     )
-
-
-def _over(bad: Strip, good: Strip) -> Strip:
-    """Return the bad run with the good ones behind it, on one axis that fits both."""
-    both = _widest(bad, (bad, good))
-    return replace(both, behind=_widest(good, (bad, good)))
 
 
 def _widest(strip: Strip, strips: Sequence[Strip]) -> Strip:
     """Return a strip on an axis that fits all of them."""
-    low, high = min(one.low for one in strips), max(one.high for one in strips)
-    log = low > 0 and any(one.log for one in strips)
+    low, high = min(other.low for other in strips), max(other.high for other in strips)
+    log = low > 0 and any(other.log for other in strips)
     clipped, clipped_low = strip.clipped, strip.clipped_low
     if clipped is not None and clipped <= high:
         clipped = None

@@ -11,7 +11,7 @@ import weakref
 from contextlib import suppress
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
@@ -50,7 +50,6 @@ class Recorder:
         judging: how the log is judged; as the settings of the working directory say, where not given.
         hold_rows: how many rows a finding must last before it is reported; 0 reports it at once.
         monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
-        on_error: `raise` to end the training where the log can't be written.
         resume: whether the last run of a file that is there goes on; False for another run in the same file, of which
             the last is read. Where not given it is another run if its first step is not after the first one of that
             run, or if it counts from 1 and that run from 0.
@@ -70,10 +69,9 @@ class Recorder:
         judging: Judging | None = None,
         hold_rows: int | None = None,
         monitor: NaNMonitor | None = None,
-        on_error: Literal["warn", "raise"] = "warn",
         resume: bool | None = None,
     ) -> None:
-        _refuse(rank=rank, stats_every=stats_every, hold_rows=hold_rows, on_error=on_error)
+        _refuse(rank=rank, stats_every=stats_every, hold_rows=hold_rows)
         file = self.path = Path(path)
         self.rank = _rank_here() if rank is None else rank
         if self.rank:
@@ -81,7 +79,7 @@ class Recorder:
         self.stats_every = stats_every
         self.monitor = monitor or NaNMonitor("count")
         self._process = os.getpid()
-        self._problems = Problems(self.path, raises=on_error == "raise")
+        self._problems = Problems(self.path)
         log = LogFile(self.path.absolute())  # the loop may change its working directory
         self._rows = RowWriter(log, self._problems, rank=self.rank, resume=resume)
         self._stats: ModelStats | None = None
@@ -260,21 +258,16 @@ def _rank_here() -> int:
     return int(distributed.get_rank())
 
 
-def _refuse(*, on_error: object, **counts: object) -> None:
+def _refuse(**counts: object) -> None:
     """Refuse what would be found wrong only when it is used.
 
     Raises:
         StabtreeError: for the first such argument.
     """
-    wrong = {}
     for name, value in counts.items():
         if value is not None and not (isinstance(value, SupportsIndex) and index(value) >= 0):
-            wrong[name] = "a whole number from 0 on"
-    if on_error not in ("warn", "raise"):
-        wrong["on_error"] = "'warn' or 'raise'"
-    for name, wanted in wrong.items():
-        value = {**counts, "on_error": on_error}[name]
-        raise StabtreeError(f"{shown(value)} is not {wanted}", where=f"Recorder: {name}", hint=f"give {wanted}")
+            problem, where = f"{shown(value)} is not a whole number from 0 on", f"Recorder: {name}"
+            raise StabtreeError(problem, where=where, hint="give a whole number from 0 on")
 
 
 def _end(rows: RowWriter, process: int) -> None:

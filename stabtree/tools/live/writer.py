@@ -50,25 +50,14 @@ _encode = json.JSONEncoder(default=str).encode
 
 
 class Problems:
-    """Reports once what is wrong with a log, which ends no training unless it is asked to.
+    """Reports once what is wrong with a log, which ends no training."""
 
-    Args:
-        path: the log.
-        raises: whether it ends the training.
-    """
-
-    def __init__(self, path: Path, *, raises: bool) -> None:
-        self._path, self._raises = path, raises
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._reported: set[str] = set()
 
     def report(self, kind: str, problem: str) -> None:
-        """Report a problem, unless one of its kind was.
-
-        Raises:
-            StabtreeError: where it is to end the training.
-        """
-        if self._raises:
-            raise StabtreeError(problem, where=str(self._path), hint="leave on_error out to go on all the same")
+        """Report a problem, unless one of its kind was."""
         if kind not in self._reported:
             self._reported.add(kind)
             _log.warning("%s: %s (reported once; the training goes on)", self._path, problem)

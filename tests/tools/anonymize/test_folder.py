@@ -166,18 +166,3 @@ def test_no_file_is_written_over_another(tmp_path: Path) -> None:
     assert {path.read_text()[-4:-1] for path in out.iterdir()} == {"0.5", "1.5", "2.5"}
     assert sum(path.name.endswith(".log.gz") for path in out.iterdir()) == 1
     assert not any("b2c3" in path.name.lower() for path in out.iterdir())
-
-
-def test_event_files_of_training_and_validation_are_one_run(tmp_path: Path) -> None:
-    """As Keras writes them; those of another run beside them stay apart."""
-    for number, place in enumerate(("a/train", "a/validation", "b")):
-        (tmp_path / "runs" / place).mkdir(parents=True)
-        points_ = ((row, {"epoch_loss": 3 - row / 16 + number}) for row in range(12))
-        (tmp_path / "runs" / place / "events.out.tfevents.1.gerda").write_bytes(make_binary.events(points_))
-    out = tmp_path / "out"
-    done = run("anonymize", str(tmp_path / "runs"), "-o", str(out))
-    assert done.returncode == 0
-    assert sorted(str(path.relative_to(out).parent) for path in out.rglob("*.jsonl")) == ["a", "b"]
-    found, there = points(load_run(str(out / "a"))), points(load_run(str(tmp_path / "runs" / "a")))
-    assert {*found} >= {"loss", "eval_loss"}
-    assert (found["loss"], found["eval_loss"]) == (there["loss"], there["eval_loss"])

@@ -84,7 +84,7 @@ def test_a_run_of_every_format(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_a_broken_file_stays_broken(name: str, encoding: str, tmp_path: Path) -> None:
     """What can't be read can't be read of the copy either, in the same lines; and no name is left in it."""
     file = tmp_path / name
@@ -95,7 +95,7 @@ def test_a_broken_file_stays_broken(name: str, encoding: str, tmp_path: Path) ->
     assert name == "keys.json" or not any(who in held for who in ("jane", "eva", "uwe", "j\u00e4ne"))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16-le", "latin-1"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize(
     "log", ["step,loss\n1,2.5\n\n2, 2.4 \n3,nan", '{"step": 1,  "loss": NaN}\n{"step": 2}', "step 1 loss: 2.5\n" * 9]
@@ -104,7 +104,7 @@ def test_what_holds_no_name_stays_to_the_byte(log: str, end: str, encoding: str,
     """Marks, line ends, blanks, and bytes that are no text."""
     file = tmp_path / "run.log"
     data = log.replace("\n", end).encode(encoding)
-    for whole in (data, data + b"\xff\xfe7\xe4" if encoding.startswith("utf-8") else data):
+    for whole in (data, data + b"\xff\xfe7\xe4" if encoding == "utf-8-sig" else data):
         file.write_bytes(whole)
         assert b"".join(anonymized(file).pieces) == whole
 

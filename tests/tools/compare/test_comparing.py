@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from stabtree.common.errors import StabtreeError
 from stabtree.run import Gap, Run, Setting
-from stabtree.tools.compare.compare import compare_runs
-from stabtree.tools.compare.report import basis, partings
-from stabtree.tools.compare.result import Axis, Comparison, DigitsApart, Method, Parted, Unlike
+from stabtree.tools.compare.compare import Axis, Comparison, Method, Parted, Unlike, compare_runs
+from stabtree.tools.compare.outputs import basis, markdown
 from tests.conftest import falling, make_run, series
 
 ROWS = 400
@@ -163,19 +161,16 @@ def test_runs_of_different_lengths_are_compared_as_far_as_both_go() -> None:
     assert found.notes == (f"The bad run ends at step {AT - 1:,}, {ROWS - AT} steps earlier.",)
 
 
-def test_by_the_clock_the_nearest_rows_are_matched() -> None:
-    """Each row once, at most half an interval apart; a run without a clock is refused."""
+def test_by_tokens_the_nearest_rows_are_matched() -> None:
+    """Each row once, at most half an interval apart, as token counts rarely agree exactly."""
     good, bad = healthy(1), changed(healthy(2), "grad_norm", AT, 4.0)
-    clocks = (10.0 * np.arange(ROWS) + 7, 10.0 * np.arange(ROWS) + 1000 + np.random.default_rng(0).uniform(0, 3, ROWS))
-    timed = [
-        replace(run, series={**run.series, "wall_time": series("wall_time", clock)})
-        for run, clock in zip((good, bad), clocks, strict=True)
-    ]
-    found = compare_runs(timed[:1], timed[1], by=Axis.TIME)
-    assert where(found) == ("grad_norm", AT)
-    assert "wall_time" not in found.compared
-    with pytest.raises(StabtreeError, match="no clock was logged"):
-        compare_runs([good], timed[1], by=Axis.TIME)
+    counted = []
+    for run, offset in ((good, 7), (bad, 40)):
+        steps = 1000 * np.arange(ROWS) + offset
+        rows = {name: series(name, item.values, steps) for name, item in run.series.items()}
+        counted.append(replace(run, series=rows))
+    assert where(compare_runs(counted[:1], counted[1], by=Axis.TOKENS)) == ("grad_norm", 1000 * AT + 40)
+    assert compare_runs(counted[:1], counted[1]).reason == "they have no steps in common"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +257,7 @@ def test_digits_of_a_lower_precision_are_no_parting() -> None:
     """A fault in such a run is found where it begins, also where no setting names the precision."""
     good, low = probed(1), in_fp16(probed(1))
     found = compare_runs([good], low)
-    assert (found.parted, found.digits_apart) == (Parted.NO, DigitsApart.ROUNDING)
+    assert (found.parted, found.digits_differ) == (Parted.NO, "Their first rows differ by rounding")
     assert where(compare_runs([good], changed(low, "loss", 250, 1.5))) == ("loss", 250)
 
 
@@ -280,8 +275,9 @@ def test_at_one_step_the_reward_leads_and_then_what_moved_furthest() -> None:
     bad = changed(changed(changed(good, "loss", 26, 1 + 1e-5), "grad_norm", 26, 40.0), "reward", 26, 0.0)
     found = compare_runs([good], bad)
     assert [item.metric for item in found.partings] == ["reward", "grad_norm", "loss"]
-    row = partings(found)[-1]
-    assert row.good != row.bad
+    assert all(row.good != row.bad for row in found.partings)
+    good_cell, bad_cell = [cell.strip() for cell in markdown(found).split("| loss |")[1].split("|")[:2]]
+    assert good_cell != bad_cell
     assert where(compare_runs([good], changed(bad, "reward", 26, np.nan))) == ("reward", 26)
 
 

@@ -9,15 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from stabtree.run import Setting
-from stabtree.tools.compare import report as words
+from stabtree.tools.compare import outputs as words
 from stabtree.tools.compare.compare import compare_runs
-from stabtree.tools.compare.page import page
+from stabtree.tools.compare.outputs import page
 from tests.conftest import falling, make_run, series
 from tests.report.test_html import HOSTILE, LOADS, Parts
 
 if TYPE_CHECKING:
     from stabtree.run import Run
-    from stabtree.tools.compare.result import Comparison
+    from stabtree.tools.compare.compare import Comparison
 
 ROWS, AT = 300, 200
 HEADS = ("Who parted first", "One over the other", "Settings that differ")
@@ -50,8 +50,7 @@ def test_the_page_says_what_the_screen_says_in_its_order(count: int) -> None:
     found = compared(tuple(healthy(seed) for seed in range(1, count + 1)), jumping(7))
     parts = Parts(page(found))
     texts = [words.basis(found), words.closing(found), words.next_command(found), words.title(found)[1:]]
-    texts += [text for row in words.partings(found) for text in row]
-    texts += [text for item in found.settings for text in words.setting(item)]
+    texts += [item.metric for item in found.partings] + [item.key for item in found.settings]
     for text in texts:
         assert text in parts.text
     places = [parts.text.index(head) for head in HEADS]

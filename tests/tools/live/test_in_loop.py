@@ -161,7 +161,6 @@ def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.M
         {"rank": "1"},
         {"stats_every": 0.5},
         {"hold_rows": -1},
-        {"on_error": "ignore"},
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, wrong: dict[str, Any]) -> None:
