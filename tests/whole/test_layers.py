@@ -62,8 +62,8 @@ REPORT_ORDER = (
     ("words",),
     ("model", "plot", "json", "trees"),
     ("explain", "why", "svg", "inspect", "config"),
-    ("full", "markdown", "html"),
-    ("screen",),
+    ("sections",),
+    ("screen", "markdown", "html"),
     ("outputs", "__init__"),
 )
 # Inside cli: the terminal, the options, how words become a call, where results go, the commands.

@@ -19,7 +19,7 @@ from stabtree.cli.terminal import VIRTUAL_TERMINAL, notify, switched
 from tests.cli.command import COMMAND, environment, run
 from tests.conftest import FIXTURES
 
-RUNS = sorted(str(path.parent) for path in FIXTURES.glob("*/*/metrics.*"))
+RUNS = sorted(str(path.parent) for path in FIXTURES.glob("*/*/metrics.*"))[::8]
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 INFO = ("formats", "config", "schema")
 TREE = ("list", "show", "schema", "predicates", "check", "test")
