@@ -19,8 +19,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, fields
 
 from stabtree.common import extensions
-from stabtree.report.options import Length
-from stabtree.report.outputs import RUN, SCREEN, names
+from stabtree.report.outputs import RUN, SCREEN, Length, names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

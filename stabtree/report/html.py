@@ -12,12 +12,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from stabtree.report.model import Report
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import BADGES
 from stabtree.report.plot import figure
 from stabtree.report.sections import NUMBER, PARAGRAPH, sections
 from stabtree.report.svg import COLUMNS, style, svg
 from stabtree.report.tags import NOTHING, Markup, folded, joined, prose, table, tag
-from stabtree.report.verdicts import BADGES
 from stabtree.report.words import accepted_notes
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stabtree.loaders.paths.load import Contents
-    from stabtree.report.text import Piece
+    from stabtree.report.page import Piece
     from stabtree.run import ColumnUse, FileUse, Run, Series
 
 IGNORED_SHOWN = 10

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from stabtree.common.text import clean, inert
 from stabtree.diagnosis.result import STRONG
 from stabtree.report.model import Report
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import BADGES
 from stabtree.report.sections import BULLET, cause_entry, path, sections, to_do
-from stabtree.report.verdicts import BADGES
 from stabtree.report.words import accepted_notes, logged_at
 
 if TYPE_CHECKING:

@@ -20,11 +20,9 @@ from stabtree.loaders.assemble.choice import ENOUGH
 from stabtree.report import words
 from stabtree.report.advice import add_actions
 from stabtree.report.model import Report
-from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
-from stabtree.report.page import Pane, fitted, new_page
+from stabtree.report.outputs import DEFAULT_OPTIONS, Length, RenderOptions
+from stabtree.report.page import BADGES, Pane, clipped, counted, fitted, new_page, uncut
 from stabtree.report.plot import columns_for, figure, strips
-from stabtree.report.text import clipped, counted, uncut
-from stabtree.report.verdicts import BADGES
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -32,9 +30,8 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model import CauseRow, Turn
-    from stabtree.report.page import Page
+    from stabtree.report.page import Line, Page, Piece
     from stabtree.report.rows import Quoted
-    from stabtree.report.text import Line, Piece
     from stabtree.run import Run
 
 LONGEST_LINE = 400

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stabtree.report.explain import reference_to
-from stabtree.report.verdicts import BADGES, CAUSE_SIGNS, TICK_SIGNS
+from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_SIGNS
 from stabtree.report.words import FURTHER, because, in_order, step_prefix
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.plot import column_of, levels, linear_ticks, log_ticks, short, step_ticks
 from stabtree.report.plot import figure as figure_of
 from stabtree.report.words import headline, main_finding

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 

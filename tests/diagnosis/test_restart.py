@@ -13,7 +13,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.advice import restart_line
 from stabtree.report.json import to_dict
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.screen import full
 from stabtree.run import FileUse, Setting
 from stabtree.tree.load import load_trees

@@ -14,7 +14,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.facts.batches import replay
 from stabtree.loaders import load_run
 from stabtree.report.json import to_dict, to_json
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.screen import full
 from stabtree.tools.live.monitor import NaNMonitor
 from tests.conftest import FIXTURES, falling, make_run, series

@@ -20,8 +20,7 @@ from stabtree.loaders.paths import stored
 from stabtree.loaders.paths.stored import hashed, with_inputs
 from stabtree.report.contract import schema
 from stabtree.report.json import error, fingerprint, to_dict, to_json
-from stabtree.report.options import RenderOptions
-from stabtree.report.outputs import RUNS, output
+from stabtree.report.outputs import RUNS, RenderOptions, output
 from stabtree.tree.load import load_trees
 from tests.cli.command import run as command
 from tests.conftest import FIXTURES, ROOT, falling, make_run, series

@@ -15,7 +15,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.html import html
 from stabtree.report.model import Report
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.run import LogLine, Run, Setting
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES

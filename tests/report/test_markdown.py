@@ -16,7 +16,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.markdown import _entries, escape, listed, markdown, postmortem, table
 from stabtree.report.model import Report
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.sections import Item
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES, series

@@ -13,7 +13,7 @@ from stabtree.common.figures import against, as_factor, as_share, deviations, fi
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.markdown import markdown, postmortem
-from stabtree.report.options import Length, RenderOptions
+from stabtree.report.outputs import Length, RenderOptions
 from stabtree.report.screen import screen
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES

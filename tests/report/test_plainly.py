@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.model import Report
-from stabtree.report.plainly import plainly
+from stabtree.report.words import plainly
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 from tests.leaves.make import AT, healthy, noisy

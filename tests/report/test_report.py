@@ -11,9 +11,9 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.advice import MAX_TO_DO
 from stabtree.report.model import Report
+from stabtree.report.page import Tick
 from stabtree.report.plot import figure
 from stabtree.report.rows import quoted
-from stabtree.report.verdicts import Tick
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 

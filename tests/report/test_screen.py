@@ -14,7 +14,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.model import Report
-from stabtree.report.options import Length, RenderOptions
+from stabtree.report.outputs import Length, RenderOptions
 from stabtree.report.screen import MAX_LINES, NARROW_LINES, ROWS_OF_PLOT, full, headline, screen
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity

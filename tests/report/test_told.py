@@ -11,7 +11,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.tools.live.events import News
 from stabtree.tools.live.messages import closing, duration, finding_line, finding_text, status_line
 from stabtree.tools.live.watch import Status

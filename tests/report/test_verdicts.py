@@ -9,7 +9,7 @@ import pytest
 from stabtree.common.answer import UNKNOWN
 from stabtree.judging.verdict import UNREAD, fails, levels_of
 from stabtree.loaders.config import _DTYPE_SPELLINGS
-from stabtree.report.verdicts import BADGES
+from stabtree.report.page import BADGES
 from stabtree.run import PRECISIONS, REDUCED, UNSCALED, WIDE
 from stabtree.tree.model import Severity
 from tests.cli.command import run

@@ -14,8 +14,7 @@ from stabtree.loaders import load_run
 from stabtree.report.html import html
 from stabtree.report.json import to_json
 from stabtree.report.markdown import markdown, postmortem
-from stabtree.report.options import Length, RenderOptions
-from stabtree.report.outputs import RUNS, output
+from stabtree.report.outputs import RUNS, Length, RenderOptions, output
 from stabtree.report.screen import headline as quiet
 from stabtree.report.screen import screen
 from stabtree.report.words import earlier, headline

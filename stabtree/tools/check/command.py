@@ -83,7 +83,7 @@ def check(
     What it does not mention has the default of its trainer; where that is not known, it is not judged.
     """
     from stabtree.judging.verdict import exit_code
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
 
     effective = effective_settings(read, judge)
     targets = wanted(out, CHECK)

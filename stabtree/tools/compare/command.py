@@ -75,7 +75,7 @@ def compare(
 ) -> None:
     """Show where a run departs from healthy ones beyond noise, which series was first, and what else differs."""
     from stabtree.judging.judge import Judging
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
     from stabtree.tools.compare.compare import axis_of, compared
     from stabtree.tools.compare.result import Parted
 

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, to_ascii
 from stabtree.report.markdown import code, escape, listed, paged, table
-from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
-from stabtree.report.page import new_page
+from stabtree.report.outputs import DEFAULT_OPTIONS, Length, RenderOptions
+from stabtree.report.page import BADGES, new_page
 from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, strips
-from stabtree.report.verdicts import BADGES
 from stabtree.tools.compare import report as words
 from stabtree.tools.compare.result import Axis, Parted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.report.html import CLOSING, asset, badge, charts, headed, key, opening
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.svg import COLUMNS, style
 from stabtree.report.tags import NOTHING, Markup, folded, joined, table, tag
 from stabtree.tools.compare import report as words

@@ -19,9 +19,20 @@ from stabtree.report.contract import SCHEMA
 from stabtree.report.json import inert as inert_json
 from stabtree.report.json import written
 from stabtree.report.markdown import code, escape, folded, paged, table
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.outputs import CSV, HEADLINE, HTML, JSON, JSONL, MARKDOWN, RECORDS, SCREEN, output
-from stabtree.report.verdicts import BADGES
+from stabtree.report.outputs import (
+    CSV,
+    DEFAULT_OPTIONS,
+    HEADLINE,
+    HTML,
+    JSON,
+    JSONL,
+    MARKDOWN,
+    RECORDS,
+    SCREEN,
+    RenderOptions,
+    output,
+)
+from stabtree.report.page import BADGES
 from stabtree.tools.fleet.record import record_of, worst_first
 from stabtree.tools.fleet.table import FEW, Summary, next_command, screen, word
 from stabtree.tree.model import Severity
