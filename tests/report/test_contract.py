@@ -139,11 +139,6 @@ def test_real_logs_keep_the_contract(folder: Path) -> None:
         assert wrong(json.loads(output(RUNS, "json")(outcomes, RenderOptions()))) == [], path
 
 
-def test_the_command_prints_the_schema() -> None:
-    """`stabtree info schema` prints it, and nothing else."""
-    assert json.loads(command("info", "schema").stdout) == schema()
-
-
 def test_the_hash_of_the_rules_is_that_of_their_words() -> None:
     """One tree has one hash; a number or a word that differs gives another, its version alone does not."""
     tree = load_trees()

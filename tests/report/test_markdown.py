@@ -107,14 +107,6 @@ def test_the_page_says_what_the_report_says(path: Path) -> None:
     assert text.count("\n", 0, text.index("<details>")) < 50
 
 
-def test_a_reason_for_several_things_to_do_is_told_once() -> None:
-    """Fixes that rest on one number have it below the first of them alone."""
-    found = judged(FIXTURES / "phase19" / "fp16-overflow")
-    reasons = {item.reason for item in Report(found).do_now if item.reason}
-    assert reasons
-    assert postmortem(found).count("because") == len(reasons)
-
-
 def test_the_page_of_a_hostile_log_holds_nothing_but_ours() -> None:
     """Names and notes of a run bring no markup of theirs into either page."""
     found = judged(FIXTURES / "phase19" / "nan-forward")

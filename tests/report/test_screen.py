@@ -179,18 +179,6 @@ def test_a_run_that_is_not_judged_says_which_kind_it_is(columns: dict[str, objec
     assert screen(found, OPTIONS).startswith(f" NOT JUDGED  {kind}")
 
 
-def test_no_colour_that_a_palette_hides_is_used() -> None:
-    """No bright black, which Solarized Dark makes its background, and no ANSI white on a badge."""
-    for name in ("fp16-overflow", "healthy", "plateau", "spike-unexplained"):
-        run = load_run(FIXTURES / "phase19" / name)
-        for length in Length:
-            text = screen(diagnose(run, load_trees(run)), replace(OPTIONS, color=True, length=length))
-            codes = {
-                code for found in re.findall(r"\x1b\[([\d;]*)m", text) for code in re.findall(r"38;5;\d+|\d+", found)
-            }
-            assert not codes & {"90", "37", "97", "2"}
-
-
 def test_questions_for_a_person_take_one_line_of_the_report() -> None:
     """O1=yes asks what else is wrong; what is not answered is listed together."""
     still = make_run({"loss": 2.3 + np.random.default_rng(0).normal(0, 0.01, 600), "lr": np.full(600, 1e-3)})
