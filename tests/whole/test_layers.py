@@ -61,7 +61,7 @@ REPORT_ORDER = (
     ("advice", "rows", "contract"),
     ("words",),
     ("model", "plot", "json", "trees"),
-    ("explain", "why", "svg", "inspect", "config"),
+    ("explain", "why", "svg", "inspect"),
     ("sections",),
     ("screen", "markdown", "html"),
     ("__init__",),
