@@ -97,7 +97,7 @@ def diagnose(
     outcomes = _judged(loaded, judging, targets, busy, interactive=judge.interactive)
     code = effective.exit_code(outcomes)
     look = RenderOptions(
-        length=out.length,
+        full=out.full,
         plots=not out.no_plots,
         exit_code=code,
         fail_on=effective.levels,

@@ -5,7 +5,6 @@ A new output is a function, and a line here or in a tool.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -57,20 +56,13 @@ def output(kind: str, name: str) -> Output:
     return found
 
 
-class Length(StrEnum):
-    """How much a report says."""
-
-    SCREEN = "screen"  # what it takes to act, on one screen
-    FULL = "full"  # all of it
-
-
 class RenderOptions(Struct, frozen=True):
     """How a report is rendered.
 
     Attributes:
         width: columns of a screen.
         color: whether it may be coloured.
-        length: how much it says.
+        full: whether it says all there is, rather than what it takes to act.
         plots: whether figures are drawn.
         ascii: whether only ASCII can be shown.
         exit_code: the exit code that the command will end with; None where there is none.
@@ -80,7 +72,7 @@ class RenderOptions(Struct, frozen=True):
 
     width: int = 100
     color: bool = False
-    length: Length = Length.SCREEN
+    full: bool = False
     plots: bool = True
     ascii: bool = False
     exit_code: int | None = None

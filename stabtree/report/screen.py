@@ -20,7 +20,7 @@ from stabtree.loaders.assemble.choice import ENOUGH
 from stabtree.report import words
 from stabtree.report.advice import add_actions
 from stabtree.report.model import Report
-from stabtree.report.outputs import DEFAULT_OPTIONS, Length, RenderOptions
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, Pane, clipped, counted, fitted, new_page, uncut
 from stabtree.report.plot import columns_for, figure, strips
 from stabtree.tree.model import Severity
@@ -83,7 +83,7 @@ def one_line(diagnosis: Diagnosis, name: str, options: RenderOptions = DEFAULT_O
 
 def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a diagnosis for a terminal: on one screen, or all of it."""
-    if options.length is Length.FULL:
+    if options.full:
         return full(diagnosis, options)
     report = Report(diagnosis, options.exit_code)
     if report.badge == Severity.OK:

@@ -12,7 +12,7 @@ from stabtree.common.figures import against, as_factor, as_share, deviations, fi
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.markdown import markdown, postmortem
-from stabtree.report.outputs import Length, RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.screen import screen
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
@@ -47,7 +47,7 @@ def sentences(found: Diagnosis) -> list[str]:
 
 def printed(found: Diagnosis) -> list[str]:
     """What a person reads of a diagnosis, a line each."""
-    texts = (screen(found, OPTIONS), screen(found, replace(OPTIONS, length=Length.FULL)))
+    texts = (screen(found, OPTIONS), screen(found, replace(OPTIONS, full=True)))
     return [
         line for text in (*texts, markdown(found, OPTIONS), postmortem(found, OPTIONS)) for line in text.splitlines()
     ]

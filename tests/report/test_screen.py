@@ -14,7 +14,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.model import Report
-from stabtree.report.outputs import Length, RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.screen import MAX_LINES, NARROW_LINES, ROWS_OF_PLOT, full, headline, screen
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
@@ -148,8 +148,8 @@ def test_no_plots_draws_none_and_ascii_says_all_of_it() -> None:
     found = diagnose(run, load_trees(run))
     assert BRAILLE.search(screen(found, OPTIONS))
     assert not BRAILLE.search(screen(found, replace(OPTIONS, plots=False)))
-    for length in Length:
-        plain = screen(found, replace(OPTIONS, ascii=True, length=length))
+    for full_ in (False, True):
+        plain = screen(found, replace(OPTIONS, ascii=True, full=full_))
         assert plain.isascii()
         assert all(len(line) <= 80 for line in plain.splitlines())
     assert headline(found, replace(OPTIONS, ascii=True)).isascii()

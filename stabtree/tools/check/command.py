@@ -101,7 +101,7 @@ def check(
     if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError):
         raise outcomes[0].found
     code = exit_code([outcome.verdict for outcome in outcomes], effective.levels)
-    look = RenderOptions(length=out.length, exit_code=code, fail_on=effective.levels)
+    look = RenderOptions(full=out.full, exit_code=code, fail_on=effective.levels)
     deliver(CHECK, outcomes, targets, look)
     summarize(outcomes, targets, look)
     if code:

@@ -97,7 +97,7 @@ def compare(
     with busy.doing("comparing"):
         found = compared(runs, names, axis, by_tokens, judging.diagnosed)
     code = {Parted.YES: PART, Parted.NO: 0, Parted.UNKNOWN: UNKNOWN}[found.parted]
-    deliver(COMPARISON, found, targets, RenderOptions(length=out.length, plots=not out.no_plots, exit_code=code))
+    deliver(COMPARISON, found, targets, RenderOptions(full=out.full, plots=not out.no_plots, exit_code=code))
     if code:
         raise typer.Exit(code)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, to_ascii
 from stabtree.report.markdown import code, escape, listed, paged, table
-from stabtree.report.outputs import DEFAULT_OPTIONS, Length, RenderOptions
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, new_page
 from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, strips
 from stabtree.tools.compare import report as words
@@ -55,7 +55,7 @@ def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str
 
 def _limit(max_rows: int, look: RenderOptions) -> int | None:
     """Return how many rows to show; None for all of them."""
-    if look.length is Length.FULL:
+    if look.full:
         return None
     return max_rows
 
