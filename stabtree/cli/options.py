@@ -224,7 +224,7 @@ class EffectiveSettings(Struct, frozen=True):
     accept_partial: bool
 
     def exit_code(self, judged: Iterable[Any]) -> int:
-        """Return the exit code of a command for the runs it judged: whatever has a `verdict` and is `partial` or not."""
+        """Return the exit code for runs that were judged: whatever has a `verdict`, and is `partial` or not."""
         from stabtree.judging.verdict import exit_code
         from stabtree.tree.model import Severity
 
