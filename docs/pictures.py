@@ -14,7 +14,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 import stabtree
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.screen import screen
 
 ROOT = Path(__file__).resolve().parents[1]

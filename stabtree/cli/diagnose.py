@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from stabtree.judging.settings import Settings
     from stabtree.judging.verdict import Outcome
     from stabtree.loaders import Loaded
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
 
@@ -82,7 +82,7 @@ def diagnose(
     out: OutputOptions = OutputOptions(),  # noqa: B008
 ) -> None:
     """Find what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint to restart from."""
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
 
     effective = effective_settings(read, judge)
     targets = wanted(out)
@@ -97,7 +97,7 @@ def diagnose(
     outcomes = _judged(loaded, judging, targets, busy, interactive=judge.interactive)
     code = effective.exit_code(outcomes)
     look = RenderOptions(
-        length=out.length,
+        full=out.full,
         plots=not out.no_plots,
         exit_code=code,
         fail_on=effective.levels,

@@ -96,44 +96,33 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
     from stabtree.report.trees import about_column, about_metric, metric_of
 
     width, color = screen()
+
+    def whole(named: list[Node]) -> str:
+        if full:
+            return nodes.explain(tree, named, width=width, color=color)
+        return nodes.one_screen(tree, named, named=word, width=width, color=color)
+
+    def listed(named: list[Node]) -> str:
+        most = len(named) if full else nodes.LISTED
+        return nodes.listing(named, width=width, color=color, most=most)
+
     found, by_id = nodes.find(tree, word)
     metric = metric_of(word)
     if by_id and found and metric != word:
-        return _whole(tree, found, word, full=full)
+        return whole(found)
     if metric:
         mentioned, _ = nodes.find(tree, metric)
         about = about_metric(tree, metric, named=word, width=width, color=color)
-        return about + (_listed(mentioned, after_metric=True, full=full) if mentioned else "")
+        if not mentioned:
+            return about
+        return about + (f"\n{listed(mentioned)}" if full else nodes.by_kind(mentioned, width=width, color=color))
     column = about_column(word, width=width, color=color)
     if found and (not column or (WORD.fullmatch(word) and any(nodes.mentions(node, word) for node in found))):
-        return _listed(found, full=full) if len(found) > MAX_WHOLE else _whole(tree, found, word, full=full)
+        return listed(found) if len(found) > MAX_WHOLE else whole(found)
     if not column or near(word, by_name(), MISTYPED):
         hint = _meant(tree, word) or f"`stabtree tree show {tree.name}` lists the nodes"
         raise StabtreeError(f"nothing is called {clean(word, 60)!r} or mentions it", where="explain", hint=hint)
     return column
-
-
-def _whole(tree: Tree, found: list[Node], word: str, *, full: bool) -> str:
-    """Return the nodes in words."""
-    from stabtree.report import explain as nodes
-
-    width, color = screen()
-    if full:
-        return nodes.explain(tree, found, width=width, color=color)
-    return nodes.one_screen(tree, found, named=word, width=width, color=color)
-
-
-def _listed(found: list[Node], *, after_metric: bool = False, full: bool) -> str:
-    """Return many nodes in short: below what is known of a metric by their ids alone."""
-    from stabtree.report import explain as nodes
-
-    width, color = screen()
-    if full:
-        whole = nodes.listing(found, width=width, color=color, most=len(found))
-        return f"\n{whole}" if after_metric else whole
-    if after_metric:
-        return nodes.by_kind(found, width=width, color=color)
-    return nodes.listing(found, width=width, color=color)
 
 
 def _meant(tree: Tree, word: str) -> str:
@@ -144,14 +133,9 @@ def _meant(tree: Tree, word: str) -> str:
 
     if SECTION.fullmatch(word.strip()):
         numbers = [section.id for section in tree.sections if section.id.isdigit()]
-        if numbers:
-            return f"the sections are §{', §'.join(numbers)}; type `stabtree explain {numbers[0]}`"
-        return ""
-    known: dict[str, str] = {}
+        return f"the sections are §{', §'.join(numbers)}; type `stabtree explain {numbers[0]}`" if numbers else ""
     ids = [*tree.questions, *tree.leaves, *tree.entries, *tree.groups, *by_name()]
-    for id_ in ids:
-        parts = id_.lower().replace("_", "-").split("-")
-        known.update((part, part) for part in parts if len(part) >= MIN_LETTERS)
-    known.update((id_.lower(), id_) for id_ in ids)
+    parts = {part for id_ in ids for part in id_.lower().replace("_", "-").split("-") if len(part) >= MIN_LETTERS}
+    known = {part: part for part in parts} | {id_.lower(): id_ for id_ in ids}
     close = difflib.get_close_matches(word.strip().lower(), known, 1)
     return f"did you mean `stabtree explain {known[close[0]]}`?" if close else ""

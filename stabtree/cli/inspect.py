@@ -74,7 +74,7 @@ def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOp
     from stabtree.diagnosis.result import check_ignored
     from stabtree.judging.judge import accepted_by, of_tree, overrides
     from stabtree.judging.settings import read_settings
-    from stabtree.report.config import config_text, effective_settings
+    from stabtree.report.inspect import config_text, effective_settings
     from stabtree.tree.load import load_preflight, load_tree, load_trees
 
     settings = read_settings(read.config)

@@ -12,14 +12,13 @@ from __future__ import annotations
 import inspect
 from functools import wraps
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from msgspec import Struct
 from msgspec.structs import asdict, fields
 
 from stabtree.common import extensions
-from stabtree.report.options import Length
 from stabtree.report.outputs import RUN, SCREEN, names
 
 if TYPE_CHECKING:
@@ -177,11 +176,6 @@ class OutputOptions(Struct, frozen=True):
     full: Annotated[bool, full_option("Print everything: all numbers, and the log's rows around the onset.")] = False
     no_plots: Annotated[bool, option(OUTPUT, "--no-plots", "Draw no figures.")] = False
 
-    @property
-    def length(self) -> Length:
-        """How much a report says."""
-        return Length.FULL if self.full else Length.SCREEN
-
 
 def reading(read: ReadOptions, settings: Settings) -> dict[str, Any]:
     """Return how a log is read, as `stabtree.loaders.load_run` takes it: as typed, else as the project's settings say.
@@ -216,18 +210,6 @@ def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> 
     return [cut(item, ends) for item in load(*paths, ranks=read.ranks, **how)]
 
 
-class WithVerdict(Protocol):
-    """A run that was judged, as far as the exit code is concerned."""
-
-    @property
-    def verdict(self) -> str:
-        """The verdict, `unread` for a log that can't be read."""
-
-    @property
-    def partial(self) -> bool:
-        """Whether every check that could run passed."""
-
-
 class EffectiveSettings(Struct, frozen=True):
     """What the command line and the project's settings say together.
 
@@ -241,8 +223,8 @@ class EffectiveSettings(Struct, frozen=True):
     levels: frozenset[str]
     accept_partial: bool
 
-    def exit_code(self, judged: Iterable[WithVerdict]) -> int:
-        """Return the exit code of a command for the runs it judged."""
+    def exit_code(self, judged: Iterable[Any]) -> int:
+        """Return the exit code for runs that were judged: whatever has a `verdict`, and is `partial` or not."""
         from stabtree.judging.verdict import exit_code
         from stabtree.tree.model import Severity
 

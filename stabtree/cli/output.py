@@ -14,8 +14,18 @@ from msgspec.structs import replace
 from stabtree.cli.terminal import emit, emit_bytes, notify, screen
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.outputs import GITHUB, HEADLINE, JSON, RUN, SCREEN, SERVICES, SVG, names
+from stabtree.report.outputs import (
+    DEFAULT_OPTIONS,
+    GITHUB,
+    HEADLINE,
+    JSON,
+    RUN,
+    SCREEN,
+    SERVICES,
+    SVG,
+    RenderOptions,
+    names,
+)
 from stabtree.report.outputs import output as output_of
 
 if TYPE_CHECKING:
@@ -27,11 +37,6 @@ if TYPE_CHECKING:
 
     Targets = dict[Path | None, str]
     """Outputs by the file that each goes to; None is standard output."""
-
-MIN_VTE_VERSION = 5000  # the first version of the library that shows links
-TERMINALS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper")
-"""Values of TERM_PROGRAM of terminals that show links; others set a variable of their own."""
-TERMINAL_VARIABLES = ("WT_SESSION", "KITTY_WINDOW_ID", "FORCE_HYPERLINK")
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 MAX_SUMMARY_BYTES = 1 << 20  # of a step: GitHub shows nothing of a larger one
@@ -229,15 +234,7 @@ def on_the_terminal(look: RenderOptions) -> RenderOptions:
     width, color = screen()
     encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
     plain = codecs.lookup(encoding).name not in ("utf-8", "utf-16", "utf-32")
-    return replace(look, width=width, color=color, ascii=plain, links=color and _shows_links())
-
-
-def _shows_links() -> bool:
-    """Return whether the terminal shows links, as far as its variables say."""
-    version = os.environ.get("VTE_VERSION", "")
-    if version.isdecimal() and int(version) >= MIN_VTE_VERSION:
-        return True
-    return os.environ.get("TERM_PROGRAM") in TERMINALS or any(name in os.environ for name in TERMINAL_VARIABLES)
+    return replace(look, width=width, color=color, ascii=plain)
 
 
 def with_lines(outcome: Outcome, targets: Mapping[Path | None, str]) -> Outcome:

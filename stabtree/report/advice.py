@@ -12,7 +12,7 @@ from stabtree.common.figures import figure
 from stabtree.common.text import clean
 from stabtree.diagnosis.result import SILENT
 from stabtree.facts.checkpoints import CheckpointSource
-from stabtree.report.text import counted, uncut
+from stabtree.report.page import counted, uncut
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.restart import Restart
     from stabtree.diagnosis.result import Decision, Fix, Incident
-    from stabtree.report.page import Page
-    from stabtree.report.text import Piece
+    from stabtree.report.page import Page, Piece
     from stabtree.tree.model import Cause
 
 MAX_TO_DO = 3

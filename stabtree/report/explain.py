@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from stabtree.common.text import docstring, in_words
 from stabtree.predicates import predicate_named
-from stabtree.report.page import Page
-from stabtree.report.text import clipped, counted, in_lines
+from stabtree.report.page import Page, clipped, counted, in_lines
 from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
 from stabtree.run import CONFIG
 from stabtree.tree.calibration import calibrations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.predicates import Predicate
-    from stabtree.report.text import Line, Piece
+    from stabtree.report.page import Line, Piece
     from stabtree.tree.params import Asking
 
 MAX_LINES = 24  # of a terminal

@@ -1,9 +1,12 @@
-"""How a run was read: which column became which metric, what was skipped, and what can't be checked."""
+"""How a run was read: its columns, what was skipped, what can't be checked; and the settings of a project."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
@@ -12,18 +15,24 @@ from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.diagnosis.account import AccountEntry, Fate, account, broken_values
+from stabtree.facts import FACTS
+from stabtree.judging.accepted import Acceptance, KnownFindings
+from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
 from stabtree.loaders.assemble.run import replaced_rows
 from stabtree.report.contract import SCHEMA
-from stabtree.report.json import picked
+from stabtree.report.json import fingerprint, picked
 from stabtree.report.page import QUIET, Page, styled
 from stabtree.report.words import identity, missing, unknown_parts
+from stabtree.tree.model import Severity
+from stabtree.tree.params import asking, fact_params, known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stabtree.loaders.paths.load import Contents
-    from stabtree.report.text import Piece
+    from stabtree.report.page import Piece
     from stabtree.run import ColumnUse, FileUse, Run, Series
+    from stabtree.tree.model import Tree
 
 IGNORED_SHOWN = 10
 USED_SHOWN = 60
@@ -35,6 +44,7 @@ GAPS = "Gaps (an empty cell is often a NaN)"
 LOSSES = "What could be the training loss (--column loss=NAME takes another one)"
 MISSING = "Not checkable in this run; to change that, log"
 ENTRY = ("kind", "name", "fate", "count", "reason", "first", "path")
+UNSET: dict[str, Any] = {"fail_on": [str(Severity.WARNING)], "accept_partial": False}  # others have none
 COLUMN = ("name", "metric", "role", "why", "logged", "first", "last", "nonfinite", "misread")
 
 
@@ -223,11 +233,11 @@ def _config(page: Page, run: Run) -> None:
         page.heading("Configuration")
     for source in dict.fromkeys(setting.source for setting in run.config.values()):
         settings = [(key, value.value) for key, value in run.config.items() if value.source == source]
-        text = " · ".join(f"{key}={_value(value)}" for key, value in settings)
+        text = " · ".join(f"{key}={_setting(value)}" for key, value in settings)
         page.line((text, ""), (f"  from {source}", "dim"), indent=1, hanging=2)
 
 
-def _value(value: object) -> str:
+def _setting(value: object) -> str:
     if isinstance(value, tuple):
         more = f" and {len(value) - LIST_SHOWN} more" if len(value) > LIST_SHOWN else ""
         return ", ".join(map(str, value[:LIST_SHOWN])) + more
@@ -285,3 +295,82 @@ def _fact(page: Page, key: str, pieces: Sequence[Piece]) -> None:
 
 def _layout(source: FileUse) -> tuple[tuple[str, str | None], ...]:
     return tuple((use.name, use.metric) for use in source.columns)
+
+
+def effective_settings(
+    settings: Settings, trees: Sequence[tuple[str, Tree]], baseline: KnownFindings | None
+) -> dict[str, Any]:
+    """Return the effective settings as plain values.
+
+    Args:
+        settings: the settings.
+        trees: the trees, each with the file that it is from, empty for one that is shipped.
+        baseline: the findings that the settings accept.
+    """
+    keys: dict[str, Any] = {}
+    for key in (key for key in KEYS if key != "set"):
+        value = getattr(settings, key)
+        if isinstance(value, tuple):
+            value = [asdict(item) if isinstance(item, Acceptance) else item for item in value]
+        elif isinstance(value, Mapping):
+            value = dict(value)
+        keys[key] = {"value": value or UNSET.get(key), "from": settings.source if value else "default"}
+    return {
+        "schema": 1,
+        "file": settings.source or None,
+        "keys": keys,
+        "set": {
+            key: {"value": value, "shipped": _shipped([tree for _, tree in trees], key), "from": settings.source}
+            for key, value in settings.set.items()
+        },
+        "accepted": baseline.count if baseline else 0,
+        "trees": [
+            {"name": tree.name, "file": file or None, "version": tree.version, "sha256": fingerprint(tree)}
+            for file, tree in trees
+        ],
+    }
+
+
+def _shipped(trees: Sequence[Tree], key: str) -> Any:
+    """Return the value of a parameter in the trees, as `Q2.1.sigma`; None where none of them has it."""
+    id_, _, name = key.rpartition(".")
+    if id_ in FACTS:
+        return fact_params(trees[0]).get(id_, {}).get(name)
+    found = (known(tree, node).get(name) for tree in trees for node in asking(tree) if node.id == id_)
+    return next(found, None)
+
+
+def config_text(effective: Mapping[str, Any], *, width: int = 100, color: bool = False) -> str:
+    """Return the effective settings, a line a key with where it is from, then the trees with their hashes."""
+    page = Page(width=width, color=color)
+    title = f"No settings: neither {FILE} nor [tool.stabtree] of {SHARED} is in the working directory"
+    page.line((f"Settings of {effective['file']}" if effective["file"] else title, "heading"))
+    page.blank()
+    rows = [(key, item["from"], _value(key, item["value"])) for key, item in effective["keys"].items()]
+    for key, item in effective["set"].items():
+        rows.append(
+            (f"set.{key}", item["from"], f"{_value('', item['value'])} (shipped: {_value('', item['shipped'])})")
+        )
+    _table(page, rows)
+    page.heading("Trees, and the hash of what each says")
+    trees = effective["trees"]
+    _table(page, [(tree["name"], tree["sha256"][:12], tree["file"] or f"shipped, {tree['version']}") for tree in trees])
+    return page.text()
+
+
+def _table(page: Page, rows: Sequence[tuple[str, str, str]]) -> None:
+    widths = tuple(max(len(page.plain(row[column])) for row in rows) + 2 for column in (0, 1))
+    page.rows([list(zip(row, ("id", "dim", ""), strict=True)) for row in rows], indent=2, widths=widths)
+
+
+def _value(key: str, value: Any) -> str:
+    """Return a value as a person reads it."""
+    if value is None:
+        return "-"
+    if key == "accept" and value:
+        return "; ".join(f"{Acceptance(**item)}: {item['reason']}" for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {item}" for name, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else clean(value)

@@ -25,7 +25,7 @@ from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.diagnosis.account import account, unexplained
 from stabtree.report import contract
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.words import logged_at
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from stabtree.common.text import clean, inert
 from stabtree.diagnosis.result import STRONG
 from stabtree.report.model import Report
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.verdicts import BADGES, TICK_SIGNS
-from stabtree.report.words import accepted_notes, because, logged_at, step_prefix
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import BADGES
+from stabtree.report.sections import BULLET, cause_entry, path, sections, to_do
+from stabtree.report.words import accepted_notes, logged_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Happening, Incident
-    from stabtree.report.advice import Action
-    from stabtree.report.model import CauseRow, Open, Walk
+    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.report.sections import Item
 
 LONGEST = 1000
 GAP = "&#8203;"  # of no width: what would call a person or an issue by name is two words then, and looks the same
@@ -78,23 +78,16 @@ def paged(*parts: str) -> str:
 def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the report as GitHub and GitLab show it."""
     report = Report(diagnosis, options.exit_code)
+    parts = sections(report)
+    page = report.finding.leaf.page if report.finding else ""
     return paged(
         f"### {BADGES[report.badge].word}: {escape(report.title)}",
         escape(report.facts),
         *_beside_the_title(report),
         _quoted(report),
-        escape(report.meaning),
-        escape(report.also_seen),
-        _part("Do now", listed(_actions(report.do_now), "1.")),
-        _part("Causes", _causes(report.shown_causes)),
-        _part("Log next", escape(report.log_next)),
-        _part("Also found", listed(map(_other, report.also))),
-        " · ".join(
-            f"§{escape(id_)} {TICK_SIGNS[tick]} {escape(diagnosis.tree.section(id_).title)}"
-            for id_, tick in report.ticks
-        ),
-        *_folded(report),
-        " · ".join(filter(None, [f"**{escape(report.closing)}**", _about(report)])),
+        *(f"**{part.title}**\n\n{_entries(part.entries, part.mark)}" for part in parts if not part.background),
+        *(folded(part.title, _entries(part.entries, part.mark)) for part in parts if part.background),
+        " · ".join([f"**{escape(report.closing)}**", *([f"[about this failure]({page})"] if page else [])]),
     )
 
 
@@ -116,95 +109,20 @@ def _quoted(report: Report) -> str:
     return table((found.unit, *map(escape, found.metrics), ""), rows)
 
 
-def _actions(items: Sequence[Action]) -> Iterator[str]:
-    """Yield what to do in order, each with its reason; below a question what may come out of it."""
-    for item, reason in zip(items, because(items), strict=True):
-        yield f"{_action(item)}<br>{escape(reason)}" if reason else _action(item)
+def _entries(entries: Iterable[Item], mark: str = BULLET) -> str:
+    """Return the entries of a section as a list, or as paragraphs."""
+    shown = map(_entry, entries)
+    return listed(shown, mark) if mark else "\n\n".join(shown)
 
 
-def _action(item: Action) -> str:
-    if item.branches:
-        branches = [f"{escape(answer)} → {escape(do)}" for answer, do in item.branches]
-        return "<br>".join([f"**{escape(item.text)}**", *branches])
-    before, strong, after = item.parts()
-    if not strong:
-        return escape(before)
-    # What was escaped at its end loses the blank that the next words need.
-    gap, next_gap = " " * before.endswith(" "), " " * after.startswith(" ")
-    return f"{escape(before)}{gap}**{escape(strong)}**{next_gap}{escape(after)}"
-
-
-def _event(item: Happening) -> str:
-    """Return one thing that happened, and whether it was the first."""
-    text = f"{item.unit} {item.step:,}: {escape(item.sentence)}"
-    return f"{text} (**first**)" if item.first else text
-
-
-def _causes(rows: Sequence[CauseRow]) -> str:
-    """Return the causes beside their fixes; empty where there are none."""
-    if not rows:
-        return ""
-    cells = [(row.word, row.judged.cause.text, row.why, " ".join(row.fixes)) for row in rows]
-    return table(("state", "cause", "what the log says", "what fixes it"), [[*map(escape, row)] for row in cells])
-
-
-def _walk(item: Walk) -> str:
-    """Return the questions of a walk with what decided each, and where it ended."""
-    rows = [
-        (escape(turn.id), escape(turn.ask), escape(turn.answer + turn.source), "<br>".join(map(escape, turn.evidence)))
-        for turn in item.turns
-    ]
-    questions = table(("", "question", "answer", "what decided it"), rows)
-    return f"{questions}\n\n→ {escape(item.ends)} ({escape(item.leaf)})"
-
-
-def _other(finding: Incident) -> str:
-    """Return a further finding in a line."""
-    severity = BADGES[finding.leaf.severity].word.lower()
-    text = f"{severity}: {step_prefix(finding)}{finding.leaf.title} ({finding.leaf.id})"
-    if finding.evidence:
-        text += f": {finding.evidence[0].text}"
-    return escape(text)
-
-
-def _unchecked(item: Open) -> str:
-    """Return something that was not checked, and how to have it checked next time."""
-    text = f"{item.text} → {', '.join(item.unlocks)}"
-    if item.how:
-        text += f"; {item.how}"
-    if item.decides:
-        text += f"; decides {'; '.join(item.decides)}"
-    return escape(text)
-
-
-def _about(report: Report) -> str:
-    if report.finding and report.finding.leaf.page:
-        return f"[about this failure]({report.finding.leaf.page})"
-    return ""
-
-
-def _part(head: str, inner: str) -> str:
-    return f"**{head}**\n\n{inner}" if inner else ""
-
-
-def _folded(report: Report) -> Iterator[str]:
-    """Yield what is not needed to act."""
-    fixes: tuple[str, ...] = ()
-    if report.finding:
-        fixes = report.finding.fixes
-    notes = (*report.diagnosis.answer_notes, *report.log_notes)
-    turns = sum(len(item.turns) for item in report.walks)
-    rest = [row for row in report.causes if row not in report.shown_causes]
-    parts = (
-        (f"The path: {turns} questions", "\n\n".join(map(_walk, report.walks))),
-        ("What happened, in order", listed(map(_event, report.events))),
-        (f"Further causes: {len(rest)}", _causes(rest)),
-        (f"All fixes: {len(fixes)}", listed(map(escape, fixes), "1.")),
-        ("What the NaN monitor would have done", listed(map(escape, report.monitor))),
-        (f"Not checked, and what to log next time: {len(report.open)}", listed(map(_unchecked, report.open))),
-        (f"Notes on the log: {len(notes)}", listed(map(escape, notes))),
-    )
-    yield from (folded(head, inner) for head, inner in parts if inner)
+def _entry(entry: Item) -> str:
+    before, strong, after = entry.parts()
+    text = f"{escape(entry.head)}: " if entry.head else ""
+    # What is escaped loses the blanks at its ends, which the strong part needs.
+    text += escape(before) + " " * before.endswith(" ")
+    if strong:
+        text += f"**{escape(strong)}**" + " " * after.startswith(" ") + escape(after)
+    return "<br>".join([text, *map(escape, entry.below)])
 
 
 POSTMORTEM = """# Post-mortem: {title}
@@ -263,38 +181,34 @@ def postmortem(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -
     report = Report(diagnosis, options.exit_code)
     finding, run = report.finding, diagnosis.run
     rows = [("Run", escape(report.facts)), ("Verdict", f"{BADGES[report.badge].word}: {escape(report.title)}")]
-    happened = [(item.step, _event(item)) for item in report.events]
+    happened = [(item.step, item.sentence + " (first)" * item.first) for item in report.events]
     seen = [item.text for item in (*finding.evidence, *finding.precursors)] if finding else []
     if finding and finding.onset_step is not None:
         time = logged_at(run, finding.onset_step)
-        rows.append(
-            ("Onset", f"{finding.unit} {finding.onset_step:,}" + (f", {time:%Y-%m-%d %H:%M:%S} UTC" if time else ""))
-        )
-        onset = f"{finding.unit} {finding.onset_step:,}: onset: {escape(finding.leaf.title)}"
-        happened.append((finding.onset_step, onset))
+        at = f"{finding.unit} {finding.onset_step:,}" + (f", {time:%Y-%m-%d %H:%M:%S} UTC" if time else "")
+        rows.append(("Onset", at))
+        happened.append((finding.onset_step, f"onset: {finding.leaf.title}"))
     if finding and finding.restart:
         rows.append((f"{finding.unit.capitalize()}s to run again", f"{finding.restart.lost_steps:,}"))
     if run.last_step is not None:
-        happened.append((run.last_step, f"{run.unit} {run.last_step:,}: the log ends"))
+        happened.append((run.last_step, "the log ends"))
     rows += [("Author, date", f"{MARK} who wrote this, and when"), ("Status", f"{MARK} open, fixed or closed")]
     first = report.causes[0].judged if report.causes else None
     files = [f"read from {source.path} ({source.format}, {source.rows:,} rows)" for source in run.sources]
-    evidence = [listed(map(escape, [*dict.fromkeys(seen), *files])), *map(_walk, report.walks)]
-    logs = [_unchecked(item) for item in report.open if item.how]
+    logs = [f"Log {item.text}: {item.how}" for item in report.open if item.how]
+    others = [f"Look at {item.leaf.id}: {item.leaf.title}" for item in report.also]
+    happened.sort(key=lambda item: item[0])
     text = POSTMORTEM.format(
         title=escape(report.title),
         mark=MARK,
         summary=table(("", ""), rows),
         meaning="\n\n".join(filter(None, [*_beside_the_title(report), escape(report.meaning)])),
-        timeline=listed(text for _, text in sorted(happened, key=lambda item: item[0])),
-        evidence="\n\n".join(filter(None, evidence)),
+        timeline=listed(f"{run.unit} {step:,}: {escape(text)}" for step, text in happened),
+        evidence=f"{listed(map(escape, [*dict.fromkeys(seen), *files]))}\n\n{_entries(path(report))}",
         state=f"{escape(first.state)}: {escape(first.cause.text)}" if first and first.state in STRONG else "not known",
-        causes=_causes(report.causes),
-        do_now=listed(_actions(report.do_now), "- [ ]"),
+        causes=_entries(map(cause_entry, report.causes)),
+        do_now=_entries(to_do(report), "- [ ]"),
         prevention=listed(escape(f"The NaN monitor {sentence}.") for sentence in report.monitor[:1]),
-        follow_ups=listed(
-            [*(f"Look at {_other(item)}" for item in report.also), *(f"Log {log}" for log in logs[:MAX_FOLLOW_UPS])],
-            "- [ ]",
-        ),
+        follow_ups=listed(map(escape, [*others, *logs[:MAX_FOLLOW_UPS]]), "- [ ]"),
     )
     return re.sub("\n{3,}", "\n\n", text)

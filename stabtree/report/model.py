@@ -15,13 +15,13 @@ from stabtree.diagnosis.missing import RERUN
 from stabtree.diagnosis.result import SILENT, CauseState
 from stabtree.facts.registry import any_floats
 from stabtree.report.advice import MAX_TO_DO, Action, changes_of, do_now, repeats
-from stabtree.report.plainly import doubts, monitor_sentences, plainly
+from stabtree.report.page import BADGES, Tick
 from stabtree.report.rows import quoted
-from stabtree.report.verdicts import BADGES, Tick
 from stabtree.report.words import (
     answer_word,
     at_step,
     badge,
+    doubts,
     earlier,
     facts,
     headline,
@@ -29,6 +29,8 @@ from stabtree.report.words import (
     ignored_problems,
     is_unasked,
     main_finding,
+    monitor_sentences,
+    plainly,
     ticks,
     unchecked,
 )

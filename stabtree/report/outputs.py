@@ -1,8 +1,13 @@
-"""The outputs, in one table: of what kind of result, by name. A new one is a function and a line here or in a tool."""
+"""The outputs, in one table: of what kind of result, by name; and how all of them are drawn.
+
+A new output is a function, and a line here or in a tool.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from stabtree.common import extensions
 
@@ -49,3 +54,30 @@ def output(kind: str, name: str) -> Output:
     address = OUTPUTS.get(kind, {}).get(name) or extensions.table("OUTPUTS")[kind][name]
     found: Output = extensions.load(address)
     return found
+
+
+class RenderOptions(Struct, frozen=True):
+    """How a report is rendered.
+
+    Attributes:
+        width: columns of a screen.
+        color: whether it may be coloured.
+        full: whether it says all there is, rather than what it takes to act.
+        plots: whether figures are drawn.
+        ascii: whether only ASCII can be shown.
+        exit_code: the exit code that the command will end with; None where there is none.
+        fail_on: the verdicts that count as a failure.
+        accept_partial: whether a run passes if every check that could run passed.
+    """
+
+    width: int = 100
+    color: bool = False
+    full: bool = False
+    plots: bool = True
+    ascii: bool = False
+    exit_code: int | None = None
+    fail_on: frozenset[str] = frozenset({"warning"})
+    accept_partial: bool = False
+
+
+DEFAULT_OPTIONS = RenderOptions()

@@ -1,17 +1,23 @@
-"""A page of styled text for the terminal, built on rich, and blocks that fold until all of them fit on a screen.
+"""What a report is drawn with: badges, text cut to its room, and a page of styled text for the terminal.
 
-Everything goes through `Text`, never through markup, so nothing that a file holds can style the page.
+Everything goes through `Text` of rich, never through markup, so nothing that a file holds can style the page.
 """
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+import re
+import textwrap
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean, inert, to_ascii
-from stabtree.report.verdicts import BADGES
+from stabtree.diagnosis.result import CauseState
+from stabtree.judging.verdict import UNREAD
+from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,8 +25,98 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from stabtree.report.options import RenderOptions
-    from stabtree.report.text import Line, Piece
+    from stabtree.report.outputs import RenderOptions
+
+
+class Badge(NamedTuple):
+    """How a verdict is shown: what a report calls it, and how rich writes the word."""
+
+    word: str
+    style: str
+
+
+BADGES: dict[str, Badge] = {
+    Severity.OK: Badge("OK", "bold color(231) on color(28)"),
+    Severity.NOTE: Badge("NOTE", "bold color(231) on color(25)"),
+    Severity.WARNING: Badge("WARNING", "bold color(16) on color(178)"),
+    Severity.CRITICAL: Badge("CRITICAL", "bold color(231) on color(160)"),
+    UNKNOWN: Badge("NOT JUDGED", "bold color(231) on color(240)"),
+    UNREAD: Badge("NOT READ", "bold color(231) on color(90)"),
+}
+
+CAUSE_SIGNS = {
+    CauseState.CONFIRMED: "●",
+    CauseState.LIKELY: "◐",
+    CauseState.POSSIBLE: "○",
+    CauseState.NOT_CONFIRMED: "·",
+    CauseState.NOT_CHECKABLE: "?",
+    CauseState.RULED_OUT: "–",
+}
+
+
+class Tick(StrEnum):
+    """What became of a section of the tree."""
+
+    PASSED = "passed"
+    FOUND = "found"
+    OPEN = "open"  # it applies, and its entry question has no answer
+    SKIPPED = "skipped"  # it does not apply to this run
+
+
+TICK_SIGNS = {Tick.PASSED: "✓", Tick.FOUND: "✗", Tick.OPEN: "?", Tick.SKIPPED: "–"}
+
+Piece = tuple[str, str]
+"""A text and its style: one of `page.STYLES`, or what rich understands."""
+Line = list[Piece]
+
+MIN_SHARE = 0.4  # of the room that a clause must fill to be shown alone
+_CLAUSE = re.compile(r"; | \(")
+_PART = re.compile(r"; | \(|(?<=[.!?]) (?=[A-Z0-9`])")
+_ENDS = re.compile(r"[\s,;:(]+$")
+
+
+def clipped(text: str, width: int) -> str:
+    """Cut a text to `width` characters: to its first clauses where they fill the room, else behind a word."""
+    if len(text) <= width:
+        return text
+    ends = [found.start() for found in _CLAUSE.finditer(text) if MIN_SHARE * width <= found.start() <= width]
+    if ends:
+        return text[: ends[-1]]
+    words = text[: max(width - 1, 1)].rsplit(" ", 1)[0]
+    return f"{_ENDS.sub('', words)}…"
+
+
+def in_lines(text: str, width: int, max_lines: int) -> list[str]:
+    """Wrap a text to at most `max_lines` lines; a longer one is cut to its first clauses."""
+    lines = textwrap.wrap(text, width, break_long_words=True)
+    if len(lines) <= max_lines:
+        return lines
+    if max_lines == 1:
+        return [clipped(text, width)]
+    return textwrap.wrap(clipped(text, width * max_lines), width, max_lines=max_lines, placeholder="…")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "note"), counted(2, "note")
+    ('1 note', '2 notes')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun}s"
+
+
+def uncut(text: str, width: int, max_lines: int, *, needed: bool = False) -> list[str]:
+    """Wrap a text to at most so many lines: all of it, else its first sentences or clauses.
+
+    Where not even the first clause fits it is left out, or, where it is `needed`, takes more lines.
+    """
+    ends = [len(text), *(found.start() for found in reversed([*_PART.finditer(text)]))]
+    wrapped = [textwrap.wrap(text[:end], width) for end in ends]
+    shortest = wrapped[-1] if needed else []
+    return next((lines for lines in wrapped if len(lines) <= max_lines), shortest)
+
 
 QUIET = "color(244)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
 # Of medium lightness: at least 4 : 1 against black and against white, where ANSI cyan, yellow and green have 3 : 1.
@@ -61,12 +157,11 @@ none that one of them makes its background, and badges in colours that it may no
 class Page:
     """Collects renderables and turns them into a string of a given width."""
 
-    def __init__(self, *, width: int, color: bool, ascii: bool = False, links: bool = False) -> None:  # noqa: A002 - as in `RenderOptions`
+    def __init__(self, *, width: int, color: bool, ascii: bool = False) -> None:  # noqa: A002 - as in `RenderOptions`
         from rich.console import Console
 
         self.width = width
         self._ascii = ascii
-        self._links = links and color
         self._out = io.StringIO()
         self._console = Console(
             file=self._out,
@@ -162,11 +257,6 @@ class Page:
         shown = text if text.isprintable() else clean(text, limit=2000)
         return to_ascii(shown) if self._ascii else shown
 
-    def link(self, text: str, target: str) -> Piece:
-        """Return a piece that leads to an address where the terminal can follow it."""
-        web = self._links and target.startswith(("https://", "http://")) and target.isprintable() and " " not in target
-        return text, f"link {target}" if web else ""
-
     def _styled(self, pieces: Iterable[Piece]) -> Text:
         if self._ascii:
             pieces = [(to_ascii(text), style) for text, style in pieces]
@@ -179,7 +269,7 @@ class Page:
 
 def new_page(options: RenderOptions) -> Page:
     """Return an empty page."""
-    return Page(width=options.width, color=options.color, ascii=options.ascii, links=options.links)
+    return Page(width=options.width, color=options.color, ascii=options.ascii)
 
 
 def styled(pieces: Iterable[Piece]) -> Text:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.report.text import Line, Piece
+    from stabtree.report.page import Line, Piece
     from stabtree.run import Gap, Run, Series
 
     Ink = list[list[int]]

@@ -18,7 +18,6 @@ from stabtree.tree.model import Take
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stabtree.common.lazy import Ints
     from stabtree.diagnosis.result import Incident
     from stabtree.run import Run, Series
 
@@ -213,19 +212,3 @@ def _alone(shown: Sequence[Series], onset: int) -> Iterable[tuple[int, str]]:
 def _cell(series: Series, step: int) -> str:
     at = int(series.steps.searchsorted(step))
     return "" if at == len(series) or int(series.steps[at]) != step else figure(float(series.values[at]), DIGITS)
-
-
-def value_at(series: Series, step: int, absent: str) -> str:
-    """Return the value that was logged at a step; `absent` where none was."""
-    at = int(series.steps.searchsorted(step))
-    if at == len(series) or series.steps[at] != step:
-        return absent
-    value = float(series.values[at])
-    shown = f"{value:.6g}"
-    return figure(value, DIGITS) if "e" in shown else shown
-
-
-def steps_around(series: Series, step: int, before: int, after: int) -> Ints:
-    """Return the logged steps before and after a step, itself included: int64 (at most before + 1 + after,)."""
-    at = int(series.steps.searchsorted(step))
-    return series.steps[max(at - before, 0) : at + after + 1]

@@ -20,11 +20,9 @@ from stabtree.loaders.assemble.choice import ENOUGH
 from stabtree.report import words
 from stabtree.report.advice import add_actions
 from stabtree.report.model import Report
-from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
-from stabtree.report.page import Pane, fitted, new_page
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import BADGES, Pane, clipped, counted, fitted, new_page, uncut
 from stabtree.report.plot import columns_for, figure, strips
-from stabtree.report.text import clipped, counted, uncut
-from stabtree.report.verdicts import BADGES
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -32,15 +30,15 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model import CauseRow, Turn
-    from stabtree.report.page import Page
+    from stabtree.report.page import Line, Page, Piece
     from stabtree.report.rows import Quoted
-    from stabtree.report.text import Line, Piece
     from stabtree.run import Run
 
 LONGEST_LINE = 400
 MAX_LINES, NARROW_LINES = 25, 33  # without the plot
 MIN_WIDTH = 72  # columns for which the former holds
 STRIPS, ROWS_OF_PLOT = 2, 4
+MAX_PLOT = 100  # columns of the plot of `--full`
 INDENT = 2
 MORE = "more"  # the group of the lines below what to do
 CAUSES = ((3, 3), (3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
@@ -85,9 +83,7 @@ def one_line(diagnosis: Diagnosis, name: str, options: RenderOptions = DEFAULT_O
 
 def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a diagnosis for a terminal: on one screen, or all of it."""
-    if options.length is Length.FULL:
-        from stabtree.report.full import full
-
+    if options.full:
         return full(diagnosis, options)
     report = Report(diagnosis, options.exit_code)
     if report.badge == Severity.OK:
@@ -96,6 +92,36 @@ def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> st
         return page.text()
     most = MAX_LINES if options.width >= MIN_WIDTH else NARROW_LINES
     return fitted(_panes(report, options), FOLDS, most, partial(new_page, options))
+
+
+def full(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return all of it: the head, the rows, the plot, and every section."""
+    from stabtree.report.sections import NUMBER, PARAGRAPH, sections
+
+    page, report = new_page(options), Report(diagnosis)
+    width = min(options.width, MAX_PLOT)
+    _head(page, report)
+    if report.quoted:
+        page.heading("The rows")
+        _quoted(page, report.quoted, len(report.quoted.lines))
+    if options.plots and (plot := figure(diagnosis, report.finding, columns_for(width))):
+        page.blank()
+        page.lines(strips(plot, width - INDENT, ascii=options.ascii), indent=INDENT)
+    for section in sections(report):
+        page.heading(section.title)
+        heads = [entry.head or ("" if entry.strong else "·") for entry in section.entries]
+        if section.mark == NUMBER:
+            heads = [f"{place}." for place in range(1, len(heads) + 1)]
+        elif section.mark == PARAGRAPH:
+            heads = [""] * len(heads)
+        column = max(len(page.plain(head)) for head in heads) + 2
+        for head, entry in zip(heads, section.entries, strict=True):
+            before, strong, after = entry.parts()
+            pieces = [(before, ""), (strong, "number"), (after, "")]
+            page.item((head, entry.style or "dim"), pieces, indent=1, head_width=column)
+            for text in entry.below:
+                page.line((text, "dim"), indent=column + 1)
+    return page.text()
 
 
 def _panes(report: Report, options: RenderOptions) -> list[Pane]:

@@ -65,14 +65,6 @@ def items(name: str, texts: Iterable[str], **attributes: str | bool) -> Markup:
     return NOTHING
 
 
-def fields(pairs: Iterable[tuple[str, str]]) -> Markup:
-    """Return names with what belongs to each; those with nothing are left out."""
-    rows = [joined([tag("dt", name), tag("dd", held)]) for name, held in pairs if held]
-    if rows:
-        return tag("dl", *rows)
-    return NOTHING
-
-
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]], **attributes: str | bool) -> Markup:
     """Return a table that scrolls sideways where it is too wide."""
     head = tag("thead", tag("tr", *(tag("th", item, scope="col") for item in heads)))

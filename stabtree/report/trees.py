@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stabtree.facts.registry import Fact
     from stabtree.predicates import Predicate
-    from stabtree.report.text import Line
+    from stabtree.report.page import Line
     from stabtree.tree.model import Section, Tree
 
 HEAD = 11  # columns of the name of a field

@@ -107,8 +107,7 @@ def _why(found: Diagnosis, result: Tried) -> list[tuple[str, str]]:
 
 def _text(tree: Tree, results: Sequence[Tried]) -> str:
     """Return a line for each test, what each failed one shows, and the leaves that no test expects."""
-    from stabtree.report.page import Page
-    from stabtree.report.text import counted
+    from stabtree.report.page import Page, counted
 
     width, color = screen()
     page = Page(width=width, color=color)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import json
 import os
 import re
 import shutil
-import subprocess
-import sys
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.cli import main
-from stabtree.report.outputs import OUTPUTS, RUN, names
-from tests.cli.command import COMMAND, environment, failed, process, run
+from stabtree.report.outputs import OUTPUTS, RUN
+from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 
@@ -111,66 +105,6 @@ def test_a_new_output_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, 
     assert "did you mean --output shout?" in failed("diagnose", NAN, "--output", "shoutt")
 
 
-class Sluggish(io.RawIOBase):
-    """A stream that takes a few bytes at a time, as a full pipe does, and fails once it holds `room` bytes."""
-
-    def __init__(self, room: int) -> None:
-        super().__init__()
-        self.held = b""
-        self.room = room
-
-    def writable(self) -> bool:
-        """It takes bytes."""
-        return True
-
-    def write(self, data: Any, /) -> int:
-        """Take up to ten bytes."""
-        if len(self.held) >= self.room:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        part = bytes(data)[:10]
-        self.held += part
-        return len(part)
-
-
-@pytest.mark.parametrize("output", names(RUN))
-def test_an_unbuffered_stream_gets_all_of_it(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a write takes a part only, the rest is written too."""
-    whole = run("diagnose", NAN, "--output", output).stdout
-    stream = Sluggish(1 << 30)
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(stream, "utf-8", write_through=True))  # type: ignore[type-var]
-    monkeypatch.setenv("COLUMNS", "100")
-    main(["diagnose", NAN, "--output", output])
-    assert stream.held.decode(errors="replace") == whole
-
-
-def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """An output that is cut ends in an error and exit code 2, however much of it was written."""
-    for room in (1, 200, 1000):
-        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Sluggish(room), "utf-8"))  # type: ignore[type-var]
-        assert main(["diagnose", NAN, "--json"]) == 2
-        assert "can't be written: No space left on device" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_pipe_that_does_not_block_gets_all_of_it(unbuffered: str) -> None:
-    """A reader that is slower than we are still reads everything."""
-    if sys.platform != "linux":
-        pytest.skip("makes a pipe smaller than what goes through it")
-    import fcntl
-
-    reading, writing = os.pipe()
-    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
-    os.set_blocking(writing, False)
-    env = environment(PYTHONUNBUFFERED=unbuffered)
-    with subprocess.Popen([*COMMAND, "tree", "schema"], stdout=writing, env=env) as done:
-        os.close(writing)
-        time.sleep(0.1)
-        with os.fdopen(reading, "rb") as pipe:
-            text = pipe.read().decode()
-    assert done.returncode == 0
-    assert text == process("tree", "schema").stdout
-
-
 def test_the_report_has_three_lengths() -> None:
     """A line that names the file, a screen, and all of it; `--no-plots` takes the figures out of both."""
     line, screen, full = (run("diagnose", NAN, *options, COLUMNS="80").stdout for options in (["-q"], [], ["--full"]))
@@ -180,13 +114,3 @@ def test_the_report_has_three_lengths() -> None:
     assert screen.splitlines()[-2].endswith("exit 1")
     for options in ([], ["--full"]):
         assert not re.search("[\u2801-\u28ff]", run("diagnose", NAN, *options, "--no-plots").stdout)
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
-def test_what_is_no_utf_8_is_told_in_ascii(encoding: str) -> None:
-    """Signs are spelled out and nothing becomes a question mark, on the screen as in a table or an explanation."""
-    for command in (["diagnose", NAN], ["diagnose", NAN, "--full"], ["explain", "Q2.1"], ["diagnose", NAN, NAN, "-q"]):
-        done = process(*command, PYTHONIOENCODING=encoding, PYTHONUTF8="0", COLUMNS="80")
-        usual = run(*command, COLUMNS="80").stdout
-        assert done.stdout.count("?") == usual.count("?")
-        assert encoding != "ascii" or done.stdout.isascii()

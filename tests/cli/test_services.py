@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.report.outputs import GITHUB, GITLAB, JUNIT, RUN, SARIF, SERVICES, names
+from stabtree.report.outputs import GITHUB, GITLAB, JUNIT, SARIF, SERVICES
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 from tests.tools.ci import reading
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 NAN, HEALTHY = (str(FIXTURES / "phase19" / name) for name in ("nan-forward", "healthy"))
 SUMMARY = "GITHUB_STEP_SUMMARY"
-HOSTILE = "x ::error::p ##[add-mask]s %0A::set-output name=a::b ]]> </script><b> \x1b[31m \u202ey"
 
 
 def test_findings_are_told_with_the_line_in_which_they_begin() -> None:
@@ -102,23 +101,3 @@ def test_a_log_that_can_not_be_read_is_not_written_over(tmp_path: Path, others: 
     log.write_text("no log at all", encoding="utf-8")
     assert "is a file of the run itself" in failed("diagnose", str(log), *others, "--output", f"{JUNIT}={log}")
     assert log.read_text(encoding="utf-8") == "no log at all"
-
-
-def test_a_hostile_log_injects_nothing_whichever_output_is_asked_for(tmp_path: Path) -> None:
-    """Through the names of file, run and columns, cells, the lines of a log, and an error on standard error."""
-    table, log, broken = (tmp_path / f"{HOSTILE.replace('/', '')}{end}" for end in (".csv", ".log", ".bin"))
-    rows = [f'{step},{4 - step / 100 if step < 80 else "nan"},{step % 3},"{HOSTILE}"' for step in range(100)]
-    table.write_text("\n".join([f'step,loss,"weight_norm/{HOSTILE}","{HOSTILE}"', *rows, ""]), encoding="utf-8")
-    lines = [f"step {step}: loss {4 - step / 100}" for step in range(100)]
-    log.write_text(
-        "\n".join([*lines, "Traceback (most recent call last):", f"RuntimeError: {HOSTILE}", ""]), encoding="utf-8"
-    )
-    broken.write_text(HOSTILE, encoding="utf-8")
-    for name in names(RUN):
-        for path in (table, log, broken):
-            done = run("diagnose", str(path), "--output", name)
-            told = done.stderr if name == GITHUB else done.stdout + done.stderr
-            assert not reading.commands(told)
-            assert not reading.ANYWHERE.search(done.stdout), (name, path)
-            assert "\x1b" not in told
-            assert "\u202e" not in told

@@ -26,16 +26,9 @@ NAN, GOOD = (str(FIXTURES / name) for name in ("phase19/nan-forward", "healthy/n
 COMMANDS = (
     ["diagnose", NAN],
     ["diagnose", NAN, "--json"],
-    ["diagnose", NAN, "-q"],
-    ["diagnose", NAN, GOOD],
     ["diagnose", NAN, GOOD, "--json"],
-    ["diagnose", NAN, GOOD, "-q"],
-    ["inspect", NAN],
     ["inspect", NAN, "--json"],
     ["explain", "Q2.1"],
-    ["tree", "show"],
-    ["tree", "show", "--thresholds"],
-    ["tree", "list"],
     ["tree", "schema"],
 )
 WRITES = 2  # that an output takes

@@ -9,11 +9,12 @@ import pytest
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
+from stabtree.common.text import in_words
 from stabtree.diagnosis.missing import PER_GROUP, how_to_log
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run, load_runs
-from stabtree.report.full import full
+from stabtree.report.screen import full
 from stabtree.run import Run
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES, ROOT, falling, make_run, series
@@ -135,7 +136,7 @@ def test_the_full_report_names_all_that_could_be_logged() -> None:
     assert empty.log_next[0].names == ("loss",)
     found = diagnose(make_run({"loss": falling(400)}), TREES)
     told = full(found).partition("what to log next time")[2]
-    assert f" {len(found.log_next)}. " in told
+    assert all(f"{in_words(item.names)} →" in " ".join(told.split()) for item in found.log_next)
     spike = diagnose(load_run(FIXTURES / "phase19" / "spike-unexplained"), TREES)
     assert all(item.decides for item in spike.log_next[:3])
 

@@ -10,9 +10,8 @@ import pytest
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.report.full import full
 from stabtree.report.json import to_dict
-from stabtree.report.screen import headline
+from stabtree.report.screen import full, headline
 from stabtree.tree.load import load_tree, load_trees
 from tests.conftest import falling, make_run
 from tests.predicates.judged import loss as judged_loss

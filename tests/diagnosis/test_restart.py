@@ -12,9 +12,9 @@ from stabtree.diagnosis.restart import advise, seen_by
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.advice import restart_line
-from stabtree.report.full import full
 from stabtree.report.json import to_dict
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
+from stabtree.report.screen import full
 from stabtree.run import FileUse, Setting
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Take

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from stabtree.diagnosis.walk import diagnose
 from stabtree.facts.batches import Replay, monitor
 from stabtree.loaders import load_run
-from stabtree.report.full import full
 from stabtree.report.json import to_dict
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
+from stabtree.report.screen import full
 from stabtree.tools.live.monitor import NaNMonitor
 from tests.conftest import FIXTURES, falling, make_run, series
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from stabtree.report.options import RenderOptions
-from stabtree.report.page import Pane, fitted, new_page
-from stabtree.report.text import clipped, in_lines, uncut
+from stabtree.report.outputs import RenderOptions
+from stabtree.report.page import Pane, clipped, fitted, in_lines, new_page, uncut
 
 if TYPE_CHECKING:
     from stabtree.report.page import Page

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from stabtree.common.errors import StabtreeError
 from stabtree.common.figures import against, as_factor, as_share, deviations, figure
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.markdown import markdown, postmortem
-from stabtree.report.options import Length, RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.screen import screen
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
 
 OPTIONS = RenderOptions(width=100, exit_code=0)
-RUNS = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())
-SHARED = FIXTURES.parent.parent / "shared"
-CORPORA = [*sorted(SHARED.glob("wild/*/*"))[::40], *sorted(SHARED.glob("trainers/*/*"))[::40]]
+RUNS = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())[::8]
 NOBODY_WRITES = (
     re.compile(r"\de\+\d\d"),
     re.compile(r"(?<![\d,.])\d{4,}%"),
@@ -50,7 +47,7 @@ def sentences(found: Diagnosis) -> list[str]:
 
 def printed(found: Diagnosis) -> list[str]:
     """What a person reads of a diagnosis, a line each."""
-    texts = (screen(found, OPTIONS), screen(found, replace(OPTIONS, length=Length.FULL)))
+    texts = (screen(found, OPTIONS), screen(found, replace(OPTIONS, full=True)))
     return [
         line for text in (*texts, markdown(found, OPTIONS), postmortem(found, OPTIONS)) for line in text.splitlines()
     ]
@@ -69,18 +66,7 @@ def test_no_output_has_a_number_that_nobody_writes(path: Path) -> None:
     check(diagnose(run, load_trees(run)), quoted=False)
 
 
-@pytest.mark.skipif(not CORPORA, reason="the shared logs are not on this machine")
-@pytest.mark.parametrize("path", CORPORA, ids=str)
-def test_no_evidence_of_a_public_log_has_one(path: Path) -> None:
-    """The same of runs whose numbers run away; the rows that are quoted from them are their own."""
-    try:
-        run = load_run(path)
-    except StabtreeError:
-        pytest.skip("not readable as one run")
-    check(diagnose(run, load_trees(run)), quoted=True)
-
-
-@pytest.mark.parametrize("exponent", range(-12, 40))
+@pytest.mark.parametrize("exponent", range(-12, 40, 4))
 @pytest.mark.parametrize("mantissa", [1.0, 1.0648, 9.9996, -3.35])
 def test_every_size_has_a_plain_form(exponent: int, mantissa: float) -> None:
     """Of each function: what it writes reads as the number, to the digits that it keeps."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.model import Report
-from stabtree.report.plainly import plainly
+from stabtree.report.words import plainly
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
 from tests.leaves.make import AT, healthy, noisy
@@ -66,14 +66,6 @@ def test_the_lowest_eval_loss_is_doubted_where_it_says_little(evals: np.ndarray,
     assert bool(said) is bool(found.plainly)
     assert not found.do_now[-1].fix
     assert (", where the run was at its best" in found.do_now[-1].text) is not bool(said)
-
-
-def test_what_was_not_logged_is_not_said_to_explain_nothing() -> None:
-    """A rise beside which nothing was logged is told so; a logged rate is not named."""
-    rising = healthy()["loss"] + np.maximum(AT - 300, 0) / 100
-    assert told(rising).plainly == "lr, weight norm and gradient are not logged."
-    run = make_run({"loss": rising, "lr": np.full(600, 1e-3)})
-    assert Report(diagnose(run, TREES)).plainly == "weight norm and gradient are not logged."
 
 
 def test_a_rise_that_is_over_is_no_rise_to_the_end() -> None:

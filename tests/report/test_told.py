@@ -11,9 +11,9 @@ from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.tools.live.events import News
-from stabtree.tools.live.messages import closing, duration, finding_line, finding_text, status_line
+from stabtree.tools.live.messages import closing, finding_line, finding_text, status_line
 from stabtree.tools.live.watch import Status
 from tests.conftest import FIXTURES
 
@@ -58,14 +58,6 @@ def test_the_line_fits(pulse: Status, found: Outcome, width: int, ascii_: bool) 
     assert "3 runs: 2 critical, 1 not read".startswith(status_line(several, "", RenderOptions(width=width))[:20])
 
 
-def test_the_last_lines_are_wrapped_unless_each_is_for_a_program(found: Outcome) -> None:
-    """Beside why the watch ended a long verdict takes two lines of a narrow terminal; alone it is one."""
-    look = RenderOptions(width=60, exit_code=1)
-    outcomes = [found._replace(name="runs/" * 10 + "run.csv")] * 2
-    assert max(map(len, closing(outcomes, "stopped", look).splitlines())) <= 60
-    assert len(closing(outcomes, "", look).splitlines()) == 2
-
-
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_a_finding_fits_and_says_what_to_do(found: Outcome, width: int) -> None:
     """A finding as it is told holds time, step, title, leaf, the first thing to do and the checkpoint, in the width."""
@@ -99,11 +91,3 @@ def test_nothing_of_a_name_reaches_the_screen_raw(found: Outcome) -> None:
         assert "\r" not in text
         assert not any(line.lstrip().startswith("::") for line in text.splitlines())
     assert "\n" not in finding_line(hostile, TIME, RenderOptions())
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (60, "1m 0s"), (3725, "1h 2m"), (90_000, "1d 1h"), (-1, "0s")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    """A time is told in its two largest units."""
-    assert duration(seconds) == text

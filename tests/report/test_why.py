@@ -93,9 +93,3 @@ def test_the_command_says_it_on_the_screen_and_in_json() -> None:
         assert "reached" in run("explain", node, "--why", healthy).stdout
     assert "did you mean 'spike-minor'" in failed("explain", "spike-minr", "--why", healthy)
     assert "--why" in failed("explain", "spike-minor", "--json")
-
-
-@pytest.mark.parametrize("node", ["Q2.1", "spike-minor"])
-def test_explain_says_how_to_ask_it_of_a_run(node: str) -> None:
-    """The page of a question and that of a leaf name the command."""
-    assert f"stabtree explain {node} --why RUN" in run("explain", node).stdout

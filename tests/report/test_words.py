@@ -14,8 +14,7 @@ from stabtree.loaders import load_run
 from stabtree.report.html import html
 from stabtree.report.json import to_json
 from stabtree.report.markdown import markdown, postmortem
-from stabtree.report.options import Length, RenderOptions
-from stabtree.report.outputs import RUNS, output
+from stabtree.report.outputs import RUNS, RenderOptions, output
 from stabtree.report.screen import headline as quiet
 from stabtree.report.screen import screen
 from stabtree.report.words import earlier, headline
@@ -39,7 +38,7 @@ def outputs(found: Diagnosis) -> dict[str, str]:
     """A diagnosis in all forms that a person reads, each in one line."""
     forms = {
         "screen": screen(found, OPTIONS),
-        "full": screen(found, replace(OPTIONS, length=Length.FULL)),
+        "full": screen(found, replace(OPTIONS, full=True)),
         "quiet": quiet(found, OPTIONS),
         "markdown": markdown(found, OPTIONS),
         "post-mortem": postmortem(found, OPTIONS),

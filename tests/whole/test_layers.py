@@ -56,15 +56,15 @@ LOADERS_ORDER = (
 )
 # Inside report: styles and words, what a report says, what draws it, and the outputs.
 REPORT_ORDER = (
-    ("options", "text", "verdicts"),
+    ("outputs",),
     ("page", "tags"),
-    ("advice", "plainly", "rows", "contract"),
+    ("advice", "rows", "contract"),
     ("words",),
     ("model", "plot", "json", "trees"),
-    ("explain", "why", "svg", "inspect", "config"),
-    ("full", "markdown", "html"),
-    ("screen",),
-    ("outputs", "__init__"),
+    ("explain", "why", "svg", "inspect"),
+    ("sections",),
+    ("screen", "markdown", "html"),
+    ("__init__",),
 )
 # Inside cli: the terminal, the options, how words become a call, where results go, the commands.
 CLI_ORDER = (

@@ -12,8 +12,8 @@ from docs.site.markup import FAILURES, PREDICATE_PAGES, has_page
 from docs.site.markup import known as tree
 from stabtree.common.answer import UNKNOWN
 from stabtree.predicates import PREDICATES
+from stabtree.report.page import BADGES
 from stabtree.report.tags import Markup, joined, prose, tag
-from stabtree.report.verdicts import BADGES
 from stabtree.run import CONFIG
 from stabtree.tree.build import file_of
 from stabtree.tree.model import NOTHING

@@ -12,8 +12,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from stabtree.judging.verdict import Outcome, exit_code, levels_of
-from stabtree.report.options import RenderOptions
-from stabtree.report.outputs import CHECK, SCREEN, output
+from stabtree.report.outputs import CHECK, SCREEN, RenderOptions, output
 from stabtree.report.page import STYLES
 from stabtree.report.screen import screen
 

@@ -24,10 +24,8 @@ from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run
 from stabtree.cli.terminal import Busy
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.outputs import CALIBRATION, SCREEN
-from stabtree.report.page import new_page
-from stabtree.report.text import counted
+from stabtree.report.outputs import CALIBRATION, DEFAULT_OPTIONS, SCREEN, RenderOptions
+from stabtree.report.page import counted, new_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -83,7 +83,7 @@ def check(
     What it does not mention has the default of its trainer; where that is not known, it is not judged.
     """
     from stabtree.judging.verdict import exit_code
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
 
     effective = effective_settings(read, judge)
     targets = wanted(out, CHECK)
@@ -101,7 +101,7 @@ def check(
     if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError):
         raise outcomes[0].found
     code = exit_code([outcome.verdict for outcome in outcomes], effective.levels)
-    look = RenderOptions(length=out.length, exit_code=code, fail_on=effective.levels)
+    look = RenderOptions(full=out.full, exit_code=code, fail_on=effective.levels)
     deliver(CHECK, outcomes, targets, look)
     summarize(outcomes, targets, look)
     if code:

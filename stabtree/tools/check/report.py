@@ -14,12 +14,9 @@ from stabtree.common.text import clean, in_words
 from stabtree.frameworks.load import framework
 from stabtree.judging.verdict import UNREAD
 from stabtree.report.markdown import escape, folded, listed, paged, table
-from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
-from stabtree.report.outputs import HEADLINE, JSON, JSONL, RUN, RUNS, output
-from stabtree.report.page import Page, new_page
+from stabtree.report.outputs import DEFAULT_OPTIONS, HEADLINE, JSON, JSONL, RUN, RUNS, RenderOptions, output
+from stabtree.report.page import BADGES, Page, clipped, counted, in_lines, new_page
 from stabtree.report.screen import one_line
-from stabtree.report.text import clipped, counted, in_lines
-from stabtree.report.verdicts import BADGES
 from stabtree.report.words import accepted_notes, badge, finding_title, ignored_counts
 from stabtree.report.words import headline as headline_of
 from stabtree.tree.model import Severity
@@ -47,7 +44,7 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
     name, found = outcomes[0]
     if len(outcomes) > 1 or isinstance(found, StabtreeError):
         return _several(outcomes, look)
-    if look.length is Length.FULL:
+    if look.full:
         return _full(found, name, look)
     loud = [finding for finding in found.findings if finding.leaf.severity in LOUD][:MAX_FINDINGS]
     # From the longest form to the shortest: the worst are shortened last, the notes first.

@@ -19,9 +19,8 @@ from stabtree.judging.verdict import ORDER, UNREAD, Outcome, fails
 from stabtree.report.advice import do_now
 from stabtree.report.json import written
 from stabtree.report.markdown import escape, markdown, paged, table
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.text import counted
-from stabtree.report.verdicts import BADGES
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import BADGES, counted
 from stabtree.report.words import all_clear, badge, finding_title, headline, sections_found, step_prefix, title
 from stabtree.tools.check import report as preflight
 from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint

@@ -61,7 +61,7 @@ def compare(
 ) -> None:
     """Show where a run departs from healthy ones beyond noise, which series was first, and what else differs."""
     from stabtree.judging.judge import Judging
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
     from stabtree.tools.compare.compare import Parted, axis_of, compared
 
     axis = axis_of(by)
@@ -89,7 +89,7 @@ def compare(
     with busy.doing("comparing"):
         comparison = compared(runs, names, axis, by_tokens, judging.diagnosed)
     code = {Parted.YES: 1, Parted.NO: 0, Parted.UNKNOWN: 3}[comparison.parted]
-    deliver(COMPARISON, comparison, targets, RenderOptions(length=out.length, plots=not out.no_plots, exit_code=code))
+    deliver(COMPARISON, comparison, targets, RenderOptions(full=out.full, plots=not out.no_plots, exit_code=code))
     if code:
         raise typer.Exit(code)
 

@@ -16,11 +16,10 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean, to_ascii
 from stabtree.report import html, tags
 from stabtree.report import markdown as md
-from stabtree.report.options import DEFAULT_OPTIONS, Length, RenderOptions
-from stabtree.report.page import new_page
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import BADGES, new_page
 from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, short, strips
 from stabtree.report.svg import COLUMNS, style
-from stabtree.report.verdicts import BADGES
 from stabtree.report.words import badge
 from stabtree.report.words import headline as diagnosis_headline
 from stabtree.tools.compare.compare import Axis, Method, Parted
@@ -243,7 +242,7 @@ def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str
         if part.name != "partings":
             _draw(page, figure, comparison, look)
             figure = None
-        _draw_part(page, part, None if look.length is Length.FULL else part.most)
+        _draw_part(page, part, None if look.full else part.most)
     _draw(page, figure, comparison, look)
     page.blank()
     page.line((closing(comparison), CLOSING_STYLES[comparison.parted]))

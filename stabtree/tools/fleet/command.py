@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterator
 
-    from stabtree.report.options import RenderOptions
+    from stabtree.report.outputs import RenderOptions
 
 PATIENCE_SECONDS, EACH_SECONDS = 1.0, 0.1
 Folders = Annotated[

@@ -15,13 +15,13 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.verdict import ORDER, UNREAD, Outcome
+from stabtree.report import outputs
 from stabtree.report.contract import SCHEMA
 from stabtree.report.json import inert as inert_json
 from stabtree.report.json import written
 from stabtree.report.markdown import code, escape, folded, paged, table
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.outputs import CSV, HEADLINE, HTML, JSON, JSONL, MARKDOWN, RECORDS, SCREEN, output
-from stabtree.report.verdicts import BADGES
+from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, HTML, JSON, JSONL, MARKDOWN, SCREEN, RenderOptions, output
+from stabtree.report.page import BADGES
 from stabtree.tools.fleet.record import record_of, worst_first
 from stabtree.tools.fleet.table import FEW, Summary, next_command, screen, word
 from stabtree.tree.model import Severity
@@ -157,7 +157,7 @@ def several(outcomes: Sequence[Outcome], look: RenderOptions, *, name: str) -> s
         rows.append(record_of(outcome, path, documents=name in (JSON, JSONL)))
     if name in (SCREEN, MARKDOWN, HTML):
         rows = worst_first(rows)
-    write = partial(screen, worst=sys.maxsize) if name == SCREEN else output(RECORDS, name)
+    write = partial(screen, worst=sys.maxsize) if name == SCREEN else output(outputs.RECORDS, name)
     return "".join(write(rows, look))
 
 
@@ -168,6 +168,6 @@ def one(diagnosis: Diagnosis, look: RenderOptions, *, name: str) -> str:
 
 
 several_screen, several_html, several_markdown, several_headline, several_json, several_jsonl, several_csv = (
-    partial(several, name=name) for name in (SCREEN, HTML, MARKDOWN, HEADLINE, JSON, JSONL, CSV)
+    partial(several, name=name) for name in (SCREEN, HTML, MARKDOWN, outputs.HEADLINE, JSON, JSONL, CSV)
 )
 one_jsonl, one_csv = partial(one, name=JSONL), partial(one, name=CSV)

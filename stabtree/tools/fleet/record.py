@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.verdict import Outcome
-    from stabtree.report.text import Line
+    from stabtree.report.page import Line
     from stabtree.run import Run
 
 STRETCHES = 16  # of a small line, each with its lowest and its highest value

@@ -14,18 +14,15 @@ from msgspec import Struct
 
 from stabtree.common.text import clean, in_words, inert, to_ascii
 from stabtree.judging.verdict import ORDER, UNREAD
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.page import new_page, styled
-from stabtree.report.text import counted
-from stabtree.report.verdicts import BADGES
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import BADGES, counted, new_page, styled
 from stabtree.tools.fleet.record import CELLS, spark
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stabtree.report.page import Page
-    from stabtree.report.text import Line
+    from stabtree.report.page import Line, Page
     from stabtree.tools.fleet.record import Record
 
 FEW = 40  # runs that are all listed, healthy ones too

@@ -41,8 +41,7 @@ from stabtree.cli.output import on_the_terminal, parsed
 from stabtree.cli.terminal import emit, notify, takes_escapes
 from stabtree.common.errors import FOUND, StabtreeError
 from stabtree.common.text import clean, in_words, masked
-from stabtree.report.options import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.outputs import HEADLINE, JSONL, SCREEN, WATCH, names
+from stabtree.report.outputs import DEFAULT_OPTIONS, HEADLINE, JSONL, SCREEN, WATCH, RenderOptions, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,9 +11,8 @@ from stabtree.judging.verdict import ORDER, worst
 from stabtree.report.advice import do_now, restart_line
 from stabtree.report.contract import SCHEMA, FindingPart, JsonPart, Verdict, Version
 from stabtree.report.json import finding_dict, written
-from stabtree.report.page import new_page
+from stabtree.report.page import BADGES, new_page
 from stabtree.report.screen import LONGEST_LINE, one_line
-from stabtree.report.verdicts import BADGES
 from stabtree.report.words import step_prefix
 from stabtree.tools.live.events import EventChange
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from stabtree.judging.verdict import Outcome
-    from stabtree.report.options import RenderOptions
-    from stabtree.report.text import Line
+    from stabtree.report.outputs import RenderOptions
+    from stabtree.report.page import Line
     from stabtree.tools.live.events import News
     from stabtree.tools.live.watch import Status
 

@@ -80,22 +80,6 @@ def test_an_option_has_the_type_it_was_declared_with() -> None:
     }
 
 
-def test_what_is_not_given_is_the_default() -> None:
-    """None for what has none, never an empty list or the text of a default."""
-    assert received("7") == {
-        "place": 7,
-        "more": None,
-        "text": None,
-        "whole": None,
-        "number": 0.5,
-        "path": None,
-        "colour": Colour.RED,
-        "several": None,
-        "flag": False,
-        "pair": (1, 2),
-    }
-
-
 @pytest.mark.parametrize(
     ("words", "where", "problem"),
     [
@@ -112,9 +96,3 @@ def test_what_does_not_fit_is_refused(words: list[str], where: str, problem: str
         received(*words)
     assert (refused.value.where, refused.value.problem) == (where, problem)
     assert refused.value.hint
-
-
-def test_what_is_missing_is_told_by_typer() -> None:
-    """A required argument that is not given is an error of use."""
-    with pytest.raises(typer.TyperException, match="place"):
-        received()

@@ -11,10 +11,7 @@ import os
 import pkgutil
 import signal
 import sys
-from contextlib import redirect_stderr, redirect_stdout, suppress
-from unittest import SkipTest
-
-import pytest
+from contextlib import redirect_stderr, redirect_stdout
 
 MODULES = ("fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty")
 FUNCTIONS = (
@@ -37,13 +34,6 @@ def all_of(package: str) -> list[str]:
     ]
 
 
-def imported(names: list[str]) -> None:
-    """Import modules; one may say that it is skipped here."""
-    for name in names:
-        with suppress(pytest.skip.Exception, SkipTest):
-            importlib.import_module(name)
-
-
 def forget(*packages: str) -> None:
     """Drop the modules of packages, so that they are imported anew."""
     for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
@@ -63,19 +53,20 @@ def without_posix() -> None:
 
 
 def main(words: list[str]) -> int:
-    """Import all of stabtree, with `tests` all tests too, or run a command."""
+    """Import all of stabtree, or run a command."""
     # Each once as it is: what it needs of others is there by then.
-    if words not in ([], ["tests"]):
+    if words:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             importlib.import_module("stabtree.cli").main(words)
-        forget("stabtree")
-        without_posix()
-        return int(importlib.import_module("stabtree.cli").main(words))
-    own = [*all_of("stabtree"), *(all_of("tests") if words == ["tests"] else [])]
-    imported(own)
-    forget("stabtree", *(["tests"] if words == ["tests"] else []))
+    own = all_of("stabtree")
+    for name in own:
+        importlib.import_module(name)
+    forget("stabtree")
     without_posix()
-    imported(own)
+    if words:
+        return int(importlib.import_module("stabtree.cli").main(words))
+    for name in own:
+        importlib.import_module(name)
     return 0
 
 

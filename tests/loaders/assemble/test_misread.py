@@ -12,9 +12,8 @@ from stabtree import diagnose, load_run
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.assemble.columns import _misread
 from stabtree.loaders.table import Column
-from stabtree.report.full import full
 from stabtree.report.json import to_dict
-from stabtree.report.screen import headline
+from stabtree.report.screen import full, headline
 from stabtree.tree.load import load_trees
 from tests.conftest import falling
 from tests.loaders.make import write

@@ -22,8 +22,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
-from stabtree.report.options import RenderOptions
-from stabtree.report.outputs import GITHUB, GITLAB, JUNIT, RUN, RUNS, SARIF, names, output
+from stabtree.report.outputs import GITHUB, GITLAB, JUNIT, RUN, RUNS, SARIF, RenderOptions, names, output
 from stabtree.run import ColumnUse, FileUse, LogLine, Setting
 from tests.conftest import make_run, series
 from tests.tools.ci import reading

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.tools.ci.services import junit
 from tests.conftest import FIXTURES
 from tests.tools.ci.reading import suites

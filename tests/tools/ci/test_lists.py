@@ -8,7 +8,7 @@ import pytest
 
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.verdict import Outcome
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint
 from stabtree.tools.ci.services import gitlab, sarif
 from tests.conftest import FIXTURES

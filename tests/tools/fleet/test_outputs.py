@@ -16,7 +16,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_run
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.tools.fleet.outputs import COLUMNS, csv_lines, frame, headlines, jsonl, markdown, to_json
 from stabtree.tools.fleet.page import page
 from stabtree.tools.fleet.record import CELLS, levels, loss_line, record_of, spark, worst_first

@@ -12,8 +12,7 @@ import pytest
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs
-from stabtree.report.options import DEFAULT_OPTIONS
-from stabtree.report.outputs import RUN, output
+from stabtree.report.outputs import DEFAULT_OPTIONS, RUN, output
 from stabtree.tools.live.events import Announcer
 from stabtree.tools.live.session import GROWTH, LOOKS, MAX_READS, LogJudge, Signs, Watching
 from tests.tools.live.growing import TestClock, broken, falling, lines, watching

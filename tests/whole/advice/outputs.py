@@ -13,7 +13,7 @@ from stabtree.report.html import html
 from stabtree.report.json import to_dict
 from stabtree.report.markdown import markdown, postmortem
 from stabtree.report.model import Report
-from stabtree.report.options import RenderOptions
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.screen import screen
 from stabtree.tools.ci.services import junit
 

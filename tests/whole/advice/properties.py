@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from stabtree.diagnosis.result import SILENT, WEAK, CauseState
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
+from stabtree.report.page import TICK_SIGNS, Tick
 from stabtree.report.rows import quoted
-from stabtree.report.verdicts import TICK_SIGNS, Tick
 from stabtree.tree.model import Severity, Take
 from tests.whole.advice import labels, words
 

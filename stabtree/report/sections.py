@@ -1,0 +1,170 @@
+"""The whole of a report as sections of plain text: what `--full`, Markdown and the page print, in one order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from stabtree.report.explain import reference_to
+from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_SIGNS
+from stabtree.report.words import FURTHER, because, in_order, step_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from stabtree.diagnosis.result import Diagnosis, Fix, Incident
+    from stabtree.report.model import CauseRow, Open, Report, Walk
+
+BULLET, NUMBER, PARAGRAPH = "-", "1.", ""
+
+
+class Item(Struct, frozen=True):
+    """One thing of a section.
+
+    Attributes:
+        text: what is said; commands stand in backticks.
+        head: what stands before it, such as an id, a state or a step; may be empty.
+        style: the style of the head, one of `page.STYLES`.
+        strong: the part of the text that matters most; may be empty.
+        below: what is said below it, a line each.
+    """
+
+    text: str
+    head: str = ""
+    style: str = ""
+    strong: str = ""
+    below: tuple[str, ...] = ()
+
+    def parts(self) -> tuple[str, str, str]:
+        """Return the text before, in and after its strong part."""
+        return self.text.partition(self.strong) if self.strong else (self.text, "", "")
+
+
+class Topic(Struct, frozen=True):
+    """A part of a report under a heading.
+
+    Attributes:
+        title: its heading.
+        entries: what it holds.
+        mark: how its entries are listed: `BULLET`, `NUMBER` or `PARAGRAPH`.
+        background: whether nobody needs it to act: Markdown and the page fold it.
+    """
+
+    title: str
+    entries: tuple[Item, ...]
+    mark: str = BULLET
+    background: bool = True
+
+
+def sections(report: Report) -> list[Topic]:
+    """Return what a report says below its head; sections with nothing in them are left out."""
+    diagnosis, shown = report.diagnosis, report.shown_causes
+    rest = [row for row in report.causes if row not in shown]
+    advice = report.finding.advice if report.finding else ()
+    unjudged = report.finding is None
+    answers, others = diagnosis.answer_notes, report.log_notes[len(report.unexplained) :]
+    found = [
+        Topic("What it means", tuple(meaning(report)), PARAGRAPH, background=False),
+        Topic("Do now", tuple(to_do(report)), NUMBER, background=False),
+        Topic("Causes", tuple(map(cause_entry, shown)), background=False),
+        Topic("Log next", _texts(report.log_next), PARAGRAPH, background=False),
+        Topic("Also found", tuple(map(other_entry, report.also)), background=False),
+        Topic("Not checked, and what to log next time", tuple(map(open_entry, report.open)), background=not unjudged),
+        Topic("Path", tuple(path(report))),
+        Topic("What happened, in order", tuple(_events(report))),
+        Topic("Further causes", tuple(map(cause_entry, rest))),
+        Topic("All fixes, in the order in which to try them", tuple(_fixes(diagnosis, report.finding, advice)), NUMBER),
+        Topic("NaN monitor", _texts(*report.monitor)),
+        Topic("Trees", tuple(_trees(diagnosis))),
+        Topic("Your answers", _texts(*answers)),
+        Topic("Unexplained", _texts(*report.unexplained)),
+        Topic("Notes on the log", _texts(*others)),
+    ]
+    return [section for section in found if section.entries]
+
+
+def _texts(*texts: str) -> tuple[Item, ...]:
+    return tuple(Item(text) for text in texts if text)
+
+
+def meaning(report: Report) -> Iterator[Item]:
+    """Yield what the finding means, how else it shows, and what became of each numbered section."""
+    tree = report.diagnosis.tree
+    ticks = " · ".join(f"§{id_} {TICK_SIGNS[tick]} {tree.section(id_).title}" for id_, tick in report.ticks)
+    yield from _texts(report.meaning, report.also_seen, ticks)
+
+
+def to_do(report: Report) -> Iterator[Item]:
+    """Yield what to do in order, each with its reason; below a question what may come out of it."""
+    for action, reason in zip(report.do_now, because(report.do_now), strict=True):
+        branches = [f"{answer} → {do}" for answer, do in action.branches]
+        strong = action.text if branches else action.strong
+        yield Item(action.text, strong=strong, below=tuple(filter(None, (*branches, reason))))
+
+
+def cause_entry(row: CauseRow) -> Item:
+    """Return a cause with all that was seen of it, and what fixes it."""
+    seen = [item.text for item in row.judged.evidence] or [row.why]
+    fixes = (f"fix: {fix}" for fix in row.fixes)
+    head = f"{CAUSE_SIGNS[row.state]} {row.word}"
+    return Item(row.judged.cause.text, head, str(row.state), below=(*filter(None, seen), *fixes))
+
+
+def other_entry(finding: Incident) -> Item:
+    """Return a further finding: what was seen, what it means, and what fixes it."""
+    leaf = finding.leaf
+    seen, fixes = (item.text for item in finding.evidence), (f"fix: {fix.text}" for fix in finding.advice)
+    text = f"{step_prefix(finding)}{leaf.title} ({leaf.id})"
+    return Item(text, BADGES[leaf.severity].word, str(leaf.severity), below=(*seen, leaf.why, *fixes))
+
+
+def open_entry(item: Open) -> Item:
+    """Return something that was not checked, how to log it, and what that would decide."""
+    decides = f"decides {'; '.join(item.decides)}" if item.decides else ""
+    unlocks = ", ".join(item.unlocks)
+    text = f"{item.text} → {unlocks}" if item.how else f"{unlocks}: {item.text}"
+    return Item(text, below=tuple(filter(None, (item.how, decides))))
+
+
+def path(report: Report) -> Iterator[Item]:
+    """Yield the questions of the path, and of the walk that the verdict rests on where that is another."""
+    first, *others = report.walks
+    yield from walk_entries(first)
+    for walk in others:
+        yield Item(FURTHER)
+        yield from walk_entries(walk)
+
+
+def walk_entries(walk: Walk) -> Iterator[Item]:
+    """Yield the questions of a walk, each with its answer and what decided it, and where the walk ended."""
+    for turn, *others in walk.groups:
+        if others:
+            ids = ", ".join([turn.id, *(other.id for other in others)])
+            yield Item(f"{len(others) + 1} questions for a person ({ids}): --interactive asks them", "not asked", "dim")
+        else:
+            yield Item(turn.ask + turn.source, f"{turn.id} {turn.answer}", "id", below=turn.evidence)
+    yield Item(f"→ {walk.ends} ({walk.node} · {walk.leaf})", strong=walk.ends)
+
+
+def _events(report: Report) -> Iterator[Item]:
+    for event, text in in_order(report.events):
+        first = "◀ first" if event.first else ""
+        yield Item(f"{text} {first}".rstrip(), f"{event.unit} {event.step:,}", "id", strong=first)
+
+
+def _fixes(diagnosis: Diagnosis, finding: Incident | None, advice: Sequence[Fix]) -> Iterator[Item]:
+    for fix, reason in zip(advice, because(advice), strict=True):
+        yield Item(fix.text, below=(reason,) if reason else ())
+    links: Iterable[str] = finding.leaf.see if finding and advice else ()
+    yield from (Item(f"See {reference_to(diagnosis.tree, link)}") for link in links)
+
+
+def _trees(diagnosis: Diagnosis) -> Iterator[Item]:
+    """Yield which trees were walked, and which were not and why; nothing where there is only one."""
+    first, *others = diagnosis.trees
+    walked = [first.name, *(f"{tree.name} ({tree.why})" for tree in others if tree.walked)]
+    passed = [f"{tree.name} ({tree.why})" for tree in others if not tree.walked]
+    for head, names in (("walked", walked), ("not walked", passed)):
+        if names and others:
+            yield Item("; ".join(names), head, "dim")
