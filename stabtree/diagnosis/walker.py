@@ -23,16 +23,14 @@ from stabtree.diagnosis.result import Visit, check_ignored
 from stabtree.facts import facts_of
 from stabtree.predicates import predicate_named
 from stabtree.tree.model import Question
-from stabtree.tree.overrides import apply_overrides
-from stabtree.tree.params import find_node, plain_params, resolved
+from stabtree.tree.params import apply_overrides, find_node, plain_params, resolved
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Walked
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Tree
-    from stabtree.tree.overrides import Values
-    from stabtree.tree.params import Asking
+    from stabtree.tree.params import Asking, Values
 
 Ask = Callable[[Question], str | None]
 Overrides = Mapping[str, Mapping[str, "Param"]]
