@@ -104,7 +104,9 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     Raises:
         StabtreeError: if a tree of the folder is no tree, or has an id that another one has.
     """
-    idle = _idle(run)
+    idle: Mapping[str, Part] = {}
+    if run is not None:
+        idle = {name: head for name, head in heads().items() if head.when and not any(map(run.has, head.when))}
     if folder is None:
         return _composed_shipped(tuple(without(heads(), idle)), configured=run is None or bool(run.config))
     own = [tree for tree in _in_folder(folder) if CONFIG not in tree.when]
@@ -113,13 +115,6 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     trees += [beside(tree, trees[0], map(load_tree, tree.uses)) for tree in own]
     trees[0] = _with_setting_causes(trees[0])
     return _composed(trees, folder, tuple(idle.values()))
-
-
-def _idle(run: Run | None) -> dict[str, Part]:
-    """Return the default trees that have nothing to ask of a run."""
-    if run is None:
-        return {}
-    return {name: head for name, head in heads().items() if head.when and not any(map(run.has, head.when))}
 
 
 def load_preflight(folder: str | Path | None = None) -> Tree:

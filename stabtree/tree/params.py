@@ -18,7 +18,7 @@ from stabtree.tree import patterns
 from stabtree.tree.model import Cause, FactParams, Question, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
+    from collections.abc import Callable, Iterator
 
     from stabtree.facts.registry import Fact, Param, Parameter
     from stabtree.predicates import Predicate
@@ -233,17 +233,12 @@ def merge_facts(owner: Mapping[str, FactParams], other: Mapping[str, FactParams]
     for name in owner.keys() & other.keys():
         own, rest = owner[name], other[name]
         taken = own.params.keys() | own.advanced.keys()
-        found[name] = FactParams(
-            name,
-            {**_without(rest.params, taken), **own.params},
-            {**_without(rest.advanced, taken), **own.advanced},
-            {**_without(rest.literal, taken), **own.literal},
-        )
+        left = {}
+        for part in ("params", "advanced", "literal"):
+            kept = {key: value for key, value in getattr(rest, part).items() if key not in taken}
+            left[part] = {**kept, **getattr(own, part)}
+        found[name] = FactParams(name, **left)
     return found
-
-
-def _without(params: Mapping[str, Param], names: Set[str]) -> dict[str, Param]:
-    return {key: value for key, value in params.items() if key not in names}
 
 
 def declared(tree: Tree, id_: str) -> dict[str, tuple[str, Parameter]]:
