@@ -35,7 +35,6 @@ CACHES = (
     load.all_trainers,
     load.frameworks,
     recognise._in_order,
-    recognise._by_config,
     recognise._prefixed,
     recognise._by_columns,
     conditions.known_words,
