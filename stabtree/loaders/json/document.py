@@ -13,7 +13,7 @@ from stabtree.common.text import clean
 from stabtree.loaders.json.lines import is_wrapped, parse, parse_object, repeated_keys
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
-from stabtree.loaders.table import Column, Table, check_width
+from stabtree.loaders.table import MAX_COLUMNS, Column, Table, check_width
 from stabtree.loaders.tables.cells import builder_of
 from stabtree.metrics.role import describe_name
 
@@ -219,7 +219,9 @@ def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> I
     if len(splits) > 1:
         for split, inner in splits.items():
             lists |= {f"{split}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
-    if judged := {key for key in lists if _is_judged(key, names)}:
+    if len(lists) > MAX_COLUMNS:  # refused where it is read, before time is spent on each name
+        yield _Course(path, [], lists)
+    elif judged := {key for key in lists if _is_judged(key, names)}:
         yield _Course(path, [], without_settings(lists, judged))
     elif len(value) >= MIN_VALUES and all(_ROW.fullmatch(str(k)) and isinstance(row, dict) for k, row in value.items()):
         rows = [value[key] for key in sorted(value, key=int)]

@@ -12,11 +12,9 @@ import pytest
 
 import stabtree
 from stabtree.common.errors import StabtreeError
-from tests.conftest import FIXTURES, falling
+from tests.conftest import falling
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 ROWS = 300
@@ -104,50 +102,6 @@ def test_a_run_as_a_frame_is_the_same_run() -> None:
     assert {name: series.values.tolist() for name, series in again.series.items()} == {
         name: series.values.tolist() for name, series in run.series.items()
     }
-
-
-FRAMED = sorted(path.parent for path in FIXTURES.rglob("manifest.json"))
-
-
-def told(found: stabtree.Diagnosis) -> list[Any]:
-    """The verdict, and of each finding what it is, where it begins, and from where to restart."""
-    restarts = [(item.restart.checkpoint_step, item.restart.source) for item in found.findings if item.restart]
-    return [found.verdict, found.end.id, [(item.leaf.id, item.onset_step) for item in found.findings], restarts]
-
-
-@pytest.mark.parametrize("folder", FRAMED[::3], ids=lambda path: path.name)
-def test_a_frame_of_a_run_gets_the_verdict_of_the_run(folder: Path) -> None:
-    """Its configuration goes along, and what was not logged is no NaN."""
-    run = stabtree.load_run(folder)
-    frame = run.to_frame()
-    json.dumps(frame.attrs)  # as whoever writes it to a file does
-    again = stabtree.diagnose(frame)
-    assert told(again) == told(stabtree.diagnose(run))
-    assert again.run.config.keys() == run.config.keys()
-
-
-def test_a_nan_in_a_frame_of_a_run_is_one_only_where_it_was_logged() -> None:
-    """A metric of every other row has no NaN between them, and one that was logged stays in it, however rare."""
-    odd = [None if step % 2 else float("nan") if step > 250 else 1.0 for step in STEPS]
-    run = stabtree.load_run({"step": STEPS, "loss": falling(ROWS), "grad_norm": odd, "eval_loss": odd})
-    frame = run.to_frame()
-    for again in (stabtree.load_run(frame), stabtree.load_run(frame.loc[:280])):
-        for name in ("grad_norm", "eval_loss"):
-            found, kept = again.series[name], run.series[name].steps <= (again.last_step or 0)
-            assert found.steps.tolist() == run.series[name].steps[kept].tolist()
-            assert np.array_equal(found.values, run.series[name].values[kept], equal_nan=True)
-    frame.loc[260:, "loss"] = math.nan
-    assert np.flatnonzero(np.isnan(stabtree.load_run(frame).series["loss"].values))[0] == 260
-
-
-@pytest.mark.parametrize(
-    "attrs", [{"config": 3}, [], {"config": {"dtype": [{}, "x"]}}, {"config": {}, "not_logged": {"loss": "a-b"}}]
-)
-def test_what_others_keep_in_a_frame_is_not_believed(attrs: Any) -> None:
-    """A frame whose `attrs` are not ours is read as any other."""
-    frame = pd.DataFrame({"step": STEPS, "loss": broken()})
-    frame.attrs["stabtree"] = attrs
-    assert stabtree.diagnose(frame).findings[0].onset_step == 200
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])

@@ -10,8 +10,8 @@ import pytest
 from stabtree import diagnose
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.loaders.paths import checkpoints
-from stabtree.loaders.paths.checkpoints import named_checkpoints
+from stabtree.loaders.paths import stored
+from stabtree.loaders.paths.stored import named_checkpoints
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,12 +144,12 @@ def test_a_folder_of_many_logs_is_listed_once(tmp_path: Path) -> None:
     """For as long as nothing was saved in it; one that has just changed may change again unseen."""
 
     def found() -> list[int]:
-        return list(checkpoints.checkpoints_beside([str(tmp_path / "run.csv")], by_epoch=False, last_step=900))
+        return list(stored.checkpoints_beside([str(tmp_path / "run.csv")], by_epoch=False, last_step=900))
 
     for at in (10, 20):
         (tmp_path / f"checkpoint-{at}00").mkdir()
         assert found() == [100 * step for step in (10, 20) if step <= at]
     os.utime(tmp_path, (1e9, 1e9))
-    before = checkpoints._names.cache_info().misses
+    before = stored._names.cache_info().misses
     assert [found() for _ in range(5)] == [[1000, 2000]] * 5
-    assert checkpoints._names.cache_info().misses == before + 1
+    assert stored._names.cache_info().misses == before + 1
