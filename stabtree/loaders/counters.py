@@ -351,11 +351,12 @@ def classify(evidence: Counted) -> Runs:
     why = "the loss goes on" if on >= fresh else "the loss is back at its first level"
     if not fresh + on:
         why = "they differ in length"
+    decided = votes
     if regular and 2 * fresh < len(votes):  # stretches of one length are epochs, but for what is beyond doubt
-        votes = {row: vote if vote > 1 else min(vote, 0) for row, vote in votes.items()}
+        decided = {row: vote if vote > 1 else min(vote, 0) for row, vote in votes.items()}
         other, why = -1, "the loss goes on" if any(votes.values()) else "all are of one length"
-    runs = (0, *(row for row, vote in votes.items() if (vote or other) > 0))
-    epochs = tuple(row for row, vote in votes.items() if (vote or other) < 0)
+    runs = (0, *(row for row, vote in decided.items() if (vote or other) > 0))
+    epochs = tuple(row for row, vote in decided.items() if (vote or other) < 0)
     return Runs(runs, epochs, meaning=_meaning(len(runs) - 1, len(epochs), votes, why))
 
 

@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
-from stabtree.common.stats import blocks, kendall_z
+from stabtree.common.stats import SOME, blocks, kendall_z
 from stabtree.common.text import clean, first_few
-from stabtree.loaders.assemble.evidence import is_constant, readings
 from stabtree.loaders.table import Column
 from stabtree.metrics import vocabulary as of
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import NAMELESS, SHOWN, part_of
 from stabtree.metrics.ranking import Ranking, Sighting, can_be_loss, core, rank
-from stabtree.metrics.role import ADVERSARIAL, HIGHER, NO_OUTCOME, PLAIN, POLICY, VALUE, ColumnRole, describe_name
+from stabtree.metrics.role import (
+    ADVERSARIAL,
+    AUXILIARY,
+    HIGHER,
+    LOWER,
+    NO_OUTCOME,
+    PART,
+    PLAIN,
+    POLICY,
+    UNKNOWN,
+    VALUE,
+    ColumnRole,
+    describe_name,
+)
 from stabtree.metrics.table import normalize, words
+from stabtree.metrics.vocabulary import BITS, BOXES, DISTANCES, EPISODES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
+
+    Readings = dict[str, ColumnRole]
 
 LISTED = 4
 # By these alone some of the questions can be answered.
@@ -43,6 +58,7 @@ MAX_NORMS = 3
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
 # What a series without any name may be instead, and the course by which it was chosen.
 OTHERWISE = {"loss": ("reward", "it falls"), "reward": ("loss", "it rises from below 0 to above")}
+MIN_COUNTED = 3  # values that rise by themselves in fewer rows prove no counter
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
 _TAG = re.compile(r"[-_]tag[-_](.+)")
 
@@ -78,10 +94,9 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
     `alone` says whether the table is the whole run; in one of several files held-out data prove no training.
     """
     choice = Choice(names, readings=readings(table, names))
-    one = one_series(table, names)
-    if one:
-        choice = choice.reading_as(one.metric, one.column, one.note)
-        return replace(choice, kind=one.kind, enough=one.metric in ("loss", *ENOUGH))
+    if one := one_series(table, names):
+        column, metric, note, kind = one
+        return replace(choice.reading_as(metric, column, note), kind=kind, enough=metric in ("loss", *ENOUGH))
     choice = _with_reward(table, choice)
     asked = names.asked.get("loss")
     if asked is not None:
@@ -300,73 +315,43 @@ def _option(metric: str, column: str) -> str:
     return f"--column {shlex.quote(f'{metric}={clean(column, 60)}')}"
 
 
-class OneSeries(NamedTuple):
-    """What the series of an export was taken for.
+def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
+    """Return the one series of an export that does not say what it is: its column, metric, the note, and its kind.
 
-    Attributes:
-        column: its column.
-        metric: what it was read as.
-        note: why.
-        kind: how a loss moves by nature; else nothing.
+    The names of its file and folder tell, else its course.
     """
-
-    column: str
-    metric: str
-    note: str
-    kind: str = ""
-
-
-def one_series(table: Table, names: Names) -> OneSeries | None:
-    """Return what the one series of an export is, by the names of its file and folder, else by its course."""
-    only = _only_series(table)
-    if only is None or only in names.asked.values():
+    only = next((name for name in table.columns if normalize(name) == NAMELESS), "")
+    column = table.columns.get(only)
+    if not column or not column.count or not _EXPORT.issuperset(map(normalize, table.columns)):
         return None
-    for title, plain in _titles(table.path):
-        metric, kind = _by_title(title, names, plain=plain)
+    if only in names.asked.values():
+        return None
+    *folders, file = re.split(r"[\\/]", table.path)
+    stem = file.removesuffix(".gz").removesuffix(".csv")
+    # A tag in the file's name, the file, its folder; of a folder only a plain name counts.
+    for title in (*_TAG.findall(stem)[:1], stem, *folders[-1:]):
+        reading = describe_name(title)
+        outcome = reading.loss or reading.role is Role.REWARD
+        if outcome and title in folders[-1:] and reading.order > PLAIN:
+            continue
+        metric, kind = names.metric(title), ""
+        if not metric and reading.loss:
+            metric, kind = "eval_loss" if reading.held_out else "loss", reading.kind
+        elif not metric and outcome:
+            metric = "reward"
         if metric:
-            note = f"Its one series is called {clean(title, 60)}: read as the {metric}."
-            return OneSeries(only, metric, note, kind)
-    metric = _by_course(table.columns[only])
+            return only, metric, f"Its one series is called {clean(title, 60)}: read as the {metric}.", kind
+    metric = _by_course(column)
     if not metric:
         return None
     other, shape = OTHERWISE[metric]
     text = f"Nothing says what its one series is: read as the {metric}, since {shape}. "
-    return OneSeries(only, metric, f"{text}If it is no {metric}: --column {other}={only}.")
+    return only, metric, f"{text}If it is no {metric}: --column {other}={only}.", ""
 
 
-def _by_title(title: str, names: Names, *, plain: bool) -> tuple[str, str]:
-    """Return the metric that a title names, and how a loss of that name moves by nature."""
-    reading = describe_name(title)
-    if (reading.loss or reading.role is Role.REWARD) and plain and reading.order > PLAIN:
-        return "", ""
-    if metric := names.metric(title):
-        return metric, ""
-    if reading.loss:
-        return "eval_loss" if reading.held_out else "loss", reading.kind
-    return ("reward", "") if reading.role is Role.REWARD else ("", "")
-
-
-def _only_series(table: Table) -> str | None:
-    """Return the column of an export that holds one series and does not say which."""
-    found = [name for name in table.columns if normalize(name) == NAMELESS]
-    column = table.columns[found[0]] if found else None
-    if not column or not column.count or not _EXPORT.issuperset(map(normalize, table.columns)):
-        return None
-    return found[0]
-
-
-def _titles(path: str) -> list[tuple[str, bool]]:
-    """Return what an export may be called after (tag, file, folder), and whether only a plain name counts there."""
-    *folders, file = re.split(r"[\\/]", path)
-    stem = file.removesuffix(".gz").removesuffix(".csv")
-    titles = [(tag, False) for tag in _TAG.findall(stem)[:1]]
-    titles.append((stem, False))
-    return [*titles, *((folder, True) for folder in folders[-1:])]
-
-
-def _by_course(column: Column | None) -> str:
+def _by_course(column: Column) -> str:
     """Return what a series can be: a loss falls and is positive; only a reward rises from below 0 to above."""
-    values = column.held[np.isfinite(column.held)] if column else np.empty(0)
+    values = column.held[np.isfinite(column.held)]
     if len(values) < MIN_ROWS:
         return ""
     levels = blocks(values, min(LEVELS, len(values) // 2))[0]
@@ -394,7 +379,12 @@ def with_total(table: Table, names: Names) -> tuple[Table, Names, frozenset[str]
         asked = clean(total, SHOWN) in names.asked.values()
         if len(held) < 2 or (metric in known and not asked):
             continue
-        table = replace(table, columns={**table.columns, total: _sum(held)})
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.sum([part.values for part in held], axis=0)
+        masks = [part.logged for part in held if part.logged is not None]  # not logged where any part is not
+        example = next((part.bad_example for part in held if part.bad), "")
+        sums = Column(values, np.all(masks, axis=0) if masks else None, sum(part.bad for part in held), example)
+        table = replace(table, columns={**table.columns, total: sums})
         if asked:
             names = names.spelled_as_in(table.columns)
             continue
@@ -404,10 +394,124 @@ def with_total(table: Table, names: Names) -> tuple[Table, Names, frozenset[str]
     return table, names, frozenset(summed), tuple(notes)
 
 
-def _sum(parts: list[Column]) -> Column:
-    """Add up columns cell by cell; not logged where any part is not."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.sum([part.values for part in parts], axis=0)
-    logged = [part.logged for part in parts if part.logged is not None]
-    example = next((part.bad_example for part in parts if part.bad), "")
-    return Column(values, np.all(logged, axis=0) if logged else None, sum(part.bad for part in parts), example)
+def readings(table: Table, names: Names) -> Readings:
+    """Return what each column holds; a column that the user named is what the user says."""
+    asked = {column: metric for metric, column in names.asked.items()}
+    found = {}
+    for name, column in table.columns.items():
+        if name in asked:
+            found[name] = describe_name(asked[name])
+        else:
+            found[name] = _by_values(describe_name(name), name, column)
+    for place in (_second_letter, _unconfirmed, _parts, _evaluated):
+        found |= place(found, table)
+    return found
+
+
+def is_constant(column: Column) -> bool:
+    """Return whether all values of a column are the same."""
+    held = column.held
+    # The first few show it of nearly every column.
+    return bool((held[:SOME] == held[0]).all() and (held == held[0]).all())
+
+
+def _by_values(reading: ColumnRole, name: str, column: Column | None) -> ColumnRole:
+    """Return the reading of a name, corrected by what its column holds."""
+    if not column or column.coded or not column.count:
+        return reading
+    if reading is UNKNOWN:
+        return reading._replace(role=Role.COUNTER) if _counts(column) else reading
+    if reading.loss and not reading.metric and _is_printed_setting(name, column):
+        return reading._replace(role=Role.SETTING, loss=False)
+    return reading
+
+
+def _is_printed_setting(name: str, column: Column) -> bool:
+    """Whether a column is what a printed configuration calls its loss: `RPN_LOSS_TYPE`, once or the same each time."""
+    return name.isupper() and "_" in name and is_constant(column)
+
+
+def _counts(column: Column) -> bool:
+    """Whether a column holds whole numbers that only rise."""
+    held = column.held
+    if len(held) < MIN_COUNTED or not np.isfinite(held).all() or (held != np.floor(held)).any():
+        return False
+    rises = np.diff(held)
+    return bool((rises >= 0).all()) and 2 * int(np.count_nonzero(rises)) > len(rises)
+
+
+def _second_letter(found: Mapping[str, ColumnRole], _: Table) -> Readings:
+    """Settle `v_loss`: of the value function beside a policy or a reward, of validation beside a training loss."""
+    letters = {name: one for name, one in found.items() if one.loss and set(words(name)) == {"v", "loss"}}
+    others = [found[name] for name in found.keys() - letters.keys()]
+    trained = any(one.loss and not one.held_out for one in others)
+    if not trained or not {one.role for one in others}.isdisjoint((Role.POLICY, Role.REWARD)):
+        return {}
+    return {
+        name: one._replace(role=Role.HELD_OUT_LOSS, held_out=True, kind="", order=PLAIN)
+        for name, one in letters.items()
+    }
+
+
+def _unconfirmed(found: Mapping[str, ColumnRole], table: Table) -> Readings:
+    """Settle names that mean something only beside others: `D_A`, `total`, `score`, `r`."""
+    keys = {normalize(name) for name in table.columns}
+    settled: Readings = {}
+    for name, reading in found.items():
+        if reading.loss and not reading.named and not _is_confirmed(name, reading, found):
+            settled[name] = UNKNOWN
+        elif _is_score(reading) and not keys & EPISODES:
+            quality = reading._replace(role=Role.QUALITY, better=HIGHER)
+            settled[name] = UNKNOWN if name == "r" else quality
+    return settled
+
+
+def _is_score(reading: ColumnRole) -> bool:
+    """Whether a column is called a score, which is a reward beside episodes and a measure of quality elsewhere."""
+    return reading.role is Role.REWARD and not (reading.named or reading.metric) and reading.order < NO_OUTCOME
+
+
+def _is_confirmed(name: str, reading: ColumnRole, found: Mapping[str, ColumnRole]) -> bool:
+    """Whether `D_A` has its `G_A` or `G` beside it, and `total` what it is the total of."""
+    if name.lower() == "total":
+        return any(other != name and (found[other].loss or normalize(other) in BOXES) for other in found)
+    return not reading.term or any(other.term not in ("", reading.term) for other in found.values())
+
+
+def _parts(found: Mapping[str, ColumnRole], _: Table) -> Readings:
+    """Settle which losses are parts, and which errors are measures: those beside a whole loss of the same side."""
+    whole = {reading.held_out for reading in found.values() if reading.loss and reading.order <= PLAIN}
+    settled: Readings = {}
+    for name, reading in found.items():
+        if reading.loss and not reading.metric and reading.held_out in whole:
+            settled[name] = _beside_whole(reading, set(words(name)))
+    return settled
+
+
+def _beside_whole(reading: ColumnRole, spelled: set[str]) -> ColumnRole:
+    """Return what a loss of these words is beside a whole one."""
+    if spelled & DISTANCES and "loss" not in spelled:
+        return reading._replace(role=Role.QUALITY, better=LOWER, loss=False)
+    if reading.order in (PART, AUXILIARY) and not reading.kind and not spelled & BITS:
+        return reading._replace(role=Role.PART)
+    return reading
+
+
+def _evaluated(found: Mapping[str, ColumnRole], table: Table) -> Readings:
+    """Settle which measures of quality are of held-out data: those that are never logged together with the loss."""
+    qualities = [name for name, reading in found.items() if reading.role is Role.QUALITY and not reading.held_out]
+    if not qualities:
+        return {}
+    rows = _rows([name for name, reading in found.items() if reading.role is Role.LOSS], table)
+    settled: Readings = {}
+    for name in qualities:
+        column = table.columns[name]
+        if column and column.count and rows is not None and not (rows & column.mask).any():
+            settled[name] = found[name]._replace(held_out=True)
+    return settled
+
+
+def _rows(names: Iterable[str], table: Table) -> np.ndarray | None:
+    """Return the rows in which one of these columns has a value, bool (n,); None if there is no such column."""
+    masks = [column.mask for name in names if (column := table.columns[name])]
+    return np.any(masks, axis=0) if masks else None

@@ -15,7 +15,7 @@ from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean
 from stabtree.frameworks.model_config import of_model
-from stabtree.loaders.assemble.several_runs import split
+from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import MODEL, settings_file, settings_in
 from stabtree.loaders.formats import choose

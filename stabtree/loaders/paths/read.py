@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.run import run_of
-from stabtree.loaders.assemble.several_runs import split
+from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.folder import Settings, is_file, settings_in
 from stabtree.loaders.formats import by_name, choose

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.loaders.assemble.history import history
+from stabtree.loaders.assemble.course import history
 from stabtree.report.markdown import markdown
 from stabtree.report.screen import screen
 from stabtree.run import Resume, Run
