@@ -36,7 +36,7 @@ from stabtree.metrics.table import normalize, words
 from stabtree.metrics.vocabulary import BITS, BOXES, DISTANCES, EPISODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -158,16 +158,11 @@ def _losses(table: Table, choice: Choice) -> list[Sighting]:
         role = choice.names.role(name)
         if not can_be_loss(reading) or not column or not column.count:
             continue
-        if role == "loss" or (not role and _is_offered(column, reading, course=course)):
+        if role == "loss" or (not role and not column.coded and (course or reading.named)):
             held[name] = column
     total = _total(held)
     summed = dict.fromkeys(held, -1 if total else 0) | ({total: 1} if total else {})
     return [_sighting(name, column, choice, summed[name]) for name, column in held.items()]
-
-
-def _is_offered(column: Column, reading: ColumnRole, *, course: bool) -> bool:
-    """Return whether a column without a known name is offered as the loss, in a table that has a course or none."""
-    return not column.coded and (course or reading.named)
 
 
 def _sighting(name: str, column: Column, choice: Choice, summed: int = 0) -> Sighting:
@@ -421,14 +416,10 @@ def _by_values(reading: ColumnRole, name: str, column: Column | None) -> ColumnR
         return reading
     if reading is UNKNOWN:
         return reading._replace(role=Role.COUNTER) if _counts(column) else reading
-    if reading.loss and not reading.metric and _is_printed_setting(name, column):
+    # What a printed configuration calls its loss: `RPN_LOSS_TYPE`, once or the same each time.
+    if reading.loss and not reading.metric and name.isupper() and "_" in name and is_constant(column):
         return reading._replace(role=Role.SETTING, loss=False)
     return reading
-
-
-def _is_printed_setting(name: str, column: Column) -> bool:
-    """Whether a column is what a printed configuration calls its loss: `RPN_LOSS_TYPE`, once or the same each time."""
-    return name.isupper() and "_" in name and is_constant(column)
 
 
 def _counts(column: Column) -> bool:
@@ -484,34 +475,21 @@ def _parts(found: Mapping[str, ColumnRole], _: Table) -> Readings:
     settled: Readings = {}
     for name, reading in found.items():
         if reading.loss and not reading.metric and reading.held_out in whole:
-            settled[name] = _beside_whole(reading, set(words(name)))
+            spelled = set(words(name))
+            if spelled & DISTANCES and "loss" not in spelled:
+                settled[name] = reading._replace(role=Role.QUALITY, better=LOWER, loss=False)
+            elif reading.order in (PART, AUXILIARY) and not reading.kind and not spelled & BITS:
+                settled[name] = reading._replace(role=Role.PART)
     return settled
-
-
-def _beside_whole(reading: ColumnRole, spelled: set[str]) -> ColumnRole:
-    """Return what a loss of these words is beside a whole one."""
-    if spelled & DISTANCES and "loss" not in spelled:
-        return reading._replace(role=Role.QUALITY, better=LOWER, loss=False)
-    if reading.order in (PART, AUXILIARY) and not reading.kind and not spelled & BITS:
-        return reading._replace(role=Role.PART)
-    return reading
 
 
 def _evaluated(found: Mapping[str, ColumnRole], table: Table) -> Readings:
     """Settle which measures of quality are of held-out data: those that are never logged together with the loss."""
     qualities = [name for name, reading in found.items() if reading.role is Role.QUALITY and not reading.held_out]
-    if not qualities:
+    losses = [column for name, one in found.items() if one.role is Role.LOSS and (column := table.columns[name])]
+    if not qualities or not losses:
         return {}
-    rows = _rows([name for name, reading in found.items() if reading.role is Role.LOSS], table)
-    settled: Readings = {}
-    for name in qualities:
-        column = table.columns[name]
-        if column and column.count and rows is not None and not (rows & column.mask).any():
-            settled[name] = found[name]._replace(held_out=True)
-    return settled
-
-
-def _rows(names: Iterable[str], table: Table) -> np.ndarray | None:
-    """Return the rows in which one of these columns has a value, bool (n,); None if there is no such column."""
-    masks = [column.mask for name in names if (column := table.columns[name])]
-    return np.any(masks, axis=0) if masks else None
+    rows = np.any([column.mask for column in losses], axis=0)
+    columns = {name: table.columns[name] for name in qualities}
+    apart = [name for name, column in columns.items() if column and column.count and not (rows & column.mask).any()]
+    return {name: found[name]._replace(held_out=True) for name in apart}
