@@ -343,7 +343,7 @@ def classify(evidence: Counted) -> Runs:
     regular = alone and _is_regular(axis, stretches)
     if len(starts) > MAX_RUNS and not regular:
         return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
-    votes = _votes(evidence, stretches)
+    votes = _votes(evidence, stretches, regular=regular)
     if not votes:
         return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
@@ -368,7 +368,7 @@ def _is_regular(axis: Floats, stretches: list[int]) -> bool:
     return bool((firsts == firsts[0]).all() and (lasts[:-1] == lasts[0]).all() and lasts[-1] <= lasts[0])
 
 
-def _votes(evidence: Counted, stretches: list[int]) -> dict[int, int]:
+def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[int, int]:
     """Return the vote on each restart; none on a last row alone that is not back at the first level."""
     axis = evidence.axis
     lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
@@ -383,7 +383,7 @@ def _votes(evidence: Counted, stretches: list[int]) -> dict[int, int]:
             vote = 0
         if vote > 0 or row + 1 < len(axis):
             votes[row] = vote
-        if vote >= 0:
+        if vote > 0 or (not vote and not regular):
             begin = row
     return votes
 

@@ -81,11 +81,12 @@ def cost(make: Callable[[int], str | bytes], size: int, folder: Path) -> float:
     + [pytest.param(make, 2500, id=name) for name, make in {**FILES, **BINARIES}.items()],
 )
 def test_time_grows_with_size_and_no_faster(make: Callable[[int], str | bytes], size: int, tmp_path: Path) -> None:
-    """Eight times as much of anything costs at most 8^1.3 times as much CPU."""
-    larger = cost(make, TIMES * size, tmp_path)
-    if larger > LARGE:
-        smaller = cost(make, size, tmp_path)
-        assert math.log(larger / smaller, TIMES) < STEEPEST
+    """Eight times as much of anything costs at most 8^1.3 times as much CPU, in one of three tries."""
+    for _ in range(3):
+        larger = cost(make, TIMES * size, tmp_path)
+        if larger <= LARGE or math.log(larger / cost(make, size, tmp_path), TIMES) < STEEPEST:
+            return
+    pytest.fail(f"{larger:.2f} s grow faster than that")
 
 
 def test_a_long_name_of_a_column_costs_no_more_than_a_short_one() -> None:
@@ -125,7 +126,7 @@ def test_more_columns_than_any_logger_writes_are_refused(kind: str, tmp_path: Pa
     begin = process_time()
     with pytest.raises(StabtreeError, match=r"has more than 20,000 columns"):
         load_run(file)
-    assert process_time() - begin < 6.0
+    assert process_time() - begin < 4.0
 
 
 def test_a_file_that_a_manifest_names_often_is_read_once(tmp_path: Path) -> None:
