@@ -48,6 +48,7 @@ RANKS: tuple[tuple[str, Sure], ...] = (
 PLAIN = RANKS.index(("tfevents", Sure.MAYBE))
 PICKED = RANKS.index(("jsonl", Sure.HARDLY))
 NOBODY = len(RANKS)
+FIRST = {name: rank for rank, (name, _) in reversed([*enumerate(RANKS)])}  # the best rank that each can have
 SEE_FORMATS = "`stabtree info formats` lists what it reads"
 SHOWN = 60  # characters of a first line that nobody knows
 
@@ -114,8 +115,8 @@ def surest(source: Source, names: Names) -> tuple[int, Loader]:
     """Return the rank in `RANKS` of the loader that reads a source, `NOBODY` where none does, and that loader."""
     best = NOBODY, LOADERS[0]
     for loader in LOADERS:
-        if loader.late and best[0] < PLAIN:
-            break
+        if (loader.late and best[0] < PLAIN) or best[0] < FIRST[loader.name]:
+            continue  # however sure it is, another one comes before
         sure = loader.sniff(source, names)
         rank = RANKS.index((loader.name, sure)) if sure else NOBODY
         if rank < best[0]:

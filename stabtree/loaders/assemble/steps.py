@@ -363,49 +363,26 @@ def split(table: Table, names: Names) -> tuple[Table, ...]:
     """Return the tables of the runs in a table; the table itself where it holds one."""
     if table.run:
         return (table,)
-    table = _only_run(table, names)
-    return _by_columns(table, names) or _by_name(table, names) or _by_restart(table, names)
-
-
-def _run_columns(table: Table, names: Names) -> dict[str, dict[str, str]]:
-    """Return by run its columns by their names without the run's; nothing where this is no such export."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, str]] = {}  # by run, in an export of W&B, its columns by their names without the run's
     for name in table.columns:
         metric, run = in_export(name), name.rpartition(" - ")[0]
         whole = names.metric(name)
         if metric and run and (not whole or "/" in whole):
             found.setdefault(run, {})[metric] = name
-    shared = any(" - " not in name and names.metric(name) for name in table.columns)
-    if shared or not any(map(names.metric, chain.from_iterable(found.values()))):
-        return {}
-    return found
-
-
-def _only_run(table: Table, names: Names) -> Table:
-    """Return the table of an export that holds one run with its columns named as the run logged them."""
-    found = _run_columns(table, names)
-    if len(found) != 1:
-        return table
-    ((_, columns),) = found.items()
-    short = {full: metric for metric, full in columns.items()}
-    return replace(table, columns={short.get(name, name): column for name, column in table.columns.items()})
-
-
-def _by_columns(table: Table, names: Names) -> tuple[Table, ...]:
-    """Return a table for each run of a W&B export, of the rows that hold something of it."""
-    found = _run_columns(table, names)
-    if len(found) < 2:
-        return ()
     shared = {name: column for name, column in table.columns.items() if " - " not in name}
+    if any(map(names.metric, shared)) or not any(map(names.metric, chain.from_iterable(found.values()))):
+        found = {}
     tables = []
     for run, series in found.items():
+        if len(found) == 1:  # its columns are named as the run logged them
+            short = {full: metric for metric, full in series.items()}
+            table = replace(table, columns={short.get(name, name): column for name, column in table.columns.items()})
+            break
         own = {metric: table.columns[name] for metric, name in series.items()}
-        keep = np.zeros(table.rows, np.bool_)
-        for column in filter(None, own.values()):
-            keep |= column.mask
+        keep = np.any([np.zeros(table.rows, np.bool_), *(column.mask for column in own.values() if column)], axis=0)
         if keep.any():
             tables.append(_rows_of(replace(table, columns={**shared, **own}), keep, run))
-    return tuple(tables) if len(tables) > 1 else ()
+    return tuple(tables) if len(tables) > 1 else _by_name(table, names) or _by_restart(table, names)
 
 
 def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
@@ -420,12 +397,9 @@ def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
             continue
         ordered = distinct[np.argsort(first)].tolist()
         rest = replace(table, columns={**table.columns, name: None})
-        return tuple(_rows_of(rest, values == value, _label(column, value)) for value in ordered)
+        labels = {value: column.labels.get(value) or f"{value:.15g}" for value in ordered}
+        return tuple(_rows_of(rest, values == value, label) for value, label in labels.items())
     return ()
-
-
-def _label(column: Column, value: float) -> str:
-    return column.labels.get(value) or f"{value:.15g}"
 
 
 def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
@@ -445,23 +419,15 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     if table.restarts:
         meaning = f"{table.restarts}; {meaning}" if len(runs.starts) > 1 or runs.epochs else table.restarts
     table = replace(table, restarts=meaning)
-    if runs.epochs:
-        table = _counted_on(table, runs)
-    return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
-
-
-def _counted_on(table: Table, runs: Runs) -> Table:
-    """Return the table with its counter counted on from each of the epochs."""
     name = table.counter or ""
     column = table.columns[name]
-    if column is None:
-        return table
-    found = from_column(name, column)
-    steps = np.asarray(column.values if isinstance(found, str) else found.values, np.float64)
-    counted = counted_on(Count(steps, np.ones(table.rows, dtype=np.bool_)), runs)
-    columns = {**table.columns, name: replace(column, values=counted)}
-    note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
-    return replace(table, columns=columns, notes=(*table.notes, note))
+    if runs.epochs and column:  # the steps are counted on from each of the epochs
+        steps = from_column(name, column)
+        values = np.asarray(column.values if isinstance(steps, str) else steps.values, np.float64)
+        note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
+        columns = {**table.columns, name: replace(column, values=counted_on(Count(values, every), runs))}
+        table = replace(table, columns=columns, notes=(*table.notes, note))
+    return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
 
 
 def _attempts(table: Table, axis: Floats, runs: Runs, names: Names) -> tuple[Table, ...]:
@@ -497,7 +463,9 @@ def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
     Steps far beyond the planned ones count something else. How much of it makes an optimizer step follows from the
     interval at which the log was to be written, if that is configured, else from the planned steps themselves.
     """
-    loss, planned, every = series.get("loss"), _count("max_steps", config), _count("log_interval", config)
+    counts = (config[key].value if key in config else 0 for key in ("max_steps", "log_interval"))
+    planned, every = (value if isinstance(value, int) else 0 for value in counts)
+    loss = series.get("loss")
     if loss is None or not planned or not len(loss) or int(loss.steps[-1]) < BEYOND * planned:
         return 1, ()
     last, between = int(loss.steps[-1]), interval(loss.steps)
@@ -506,10 +474,3 @@ def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
         return 1, ()
     text = f"The steps go to {last:,} where {planned:,} are planned: they count samples or tokens, about {size:,}"
     return size, (f"{text} to an optimizer step.",)
-
-
-def _count(key: str, config: Mapping[str, Setting]) -> int:
-    value = config[key].value if key in config else 0
-    if isinstance(value, int):
-        return value
-    return 0

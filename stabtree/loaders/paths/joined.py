@@ -111,6 +111,8 @@ def joined(found: Sequence[Loaded], read: Callable[[tuple[str, ...]], Run]) -> l
         found: runs and logs that can't be read.
         read: reads the ranks or parts of one run.
     """
+    if len(found) < 2:
+        return list(found)
     items = dict(enumerate(found))
     _read_together(items, _named_ranks, read)
     _merge_copies(items)
@@ -258,17 +260,22 @@ def _aligned(one: Run, other: Run) -> Alignment | None:
         here, there = one.get(metric), other.get(metric)
         if here is None or there is None or not (len(here) and len(there)):
             continue
-        (mine, off), (theirs, other_off) = _first_rows(here), _first_rows(there)
-        rows = min(len(mine), len(theirs))  # more rows may show more digits, never fewer
-        begins = _within(mine[:rows], theirs[:rows], off[:rows] + other_off[:rows])
+        (first, off), (other_first, other_off) = _first_rows(here), _first_rows(there)
+        rows = min(len(first), len(other_first))  # more rows may show more digits, never fewer
+        begins = _within(first[:rows], other_first[:rows], off[:rows] + other_off[:rows])
         if not begins and np.array_equal(here.steps, there.steps):
             return None
         found, count = _by_step(one, other, here, there), min(len(here), len(there))
         if not found and begins and _prove(here.values[:count], there.values[:count], PROVING_ROWS):
             found = Alignment(here.steps[:count], there.steps[:count])
         shared = (one.series.keys() & other.series.keys()) - CLOCKS
-        if found is None or not all(_agree(found, one.series[name], other.series[name]) for name in shared):
+        if found is None:
             return None
+        for name in shared:  # the same value wherever both logs hold one
+            mine, theirs = one.series[name], other.series[name]
+            _, at, there_at = np.intersect1d(mine.steps, found.moved(theirs.steps), return_indices=True)
+            if len(at) and not alike(mine.values[at], theirs.values[there_at]):
+                return None
         return found
     return None
 
@@ -285,12 +292,6 @@ def _by_step(one: Run, other: Run, here: Series, there: Series) -> Alignment | N
 def _prove(here: Floats, there: Floats, count: int) -> bool:
     """Whether values are alike, and so many of them different."""
     return len(here) >= count and alike(here, there) and min(_distinct(here), _distinct(there)) >= count
-
-
-def _agree(found: Alignment, here: Series, there: Series) -> bool:
-    """Whether a metric has the same value wherever both logs hold it."""
-    _, mine, theirs = np.intersect1d(here.steps, found.moved(there.steps), return_indices=True)
-    return not len(mine) or alike(here.values[mine], there.values[theirs])
 
 
 def _distinct(values: Floats) -> int:
@@ -423,8 +424,14 @@ def _note_single_rows(items: dict[int, Loaded]) -> None:
 
     A progress bar that writes over itself leaves its last state alone. Error lines are of the run if there is one.
     """
-    single = [index for index, item in items.items() if _is_single_row(item)]
-    runs = [index for index, item in items.items() if item.has_rows and index not in single]
+    runs = [index for index, item in items.items() if item.has_rows]
+    printed = [index for index in runs if items[index].files and items[index].format == "text"]
+    single = [
+        index
+        for index in printed
+        if all(len(one) == 1 and np.isfinite(one.values).all() for one in items[index].own.series.values())
+    ]
+    runs = [index for index in runs if index not in single]
     for index in single:
         beside = next((run for run in runs if _are_near(items[run], items[index])), None)
         lines = items[index].own.lines
@@ -432,13 +439,6 @@ def _note_single_rows(items: dict[int, Loaded]) -> None:
             run = items[beside].own
             notes = (*run.notes, f"Not judged: {clean(items.pop(index).path)} holds a single row.")
             items[beside] = replace(items[beside], run=replace(run, lines=(*run.lines, *lines), notes=notes))
-
-
-def _is_single_row(item: Loaded) -> bool:
-    """Whether a printed log holds one row, of finite values."""
-    if not (item.files and item.has_rows) or item.format != "text":
-        return False
-    return all(len(one) == 1 and np.isfinite(one.values).all() for one in item.own.series.values())
 
 
 def _are_near(run: Loaded, end: Loaded) -> bool:

@@ -109,12 +109,6 @@ class Claims(Struct):
             return error
         return replace(found, settings={**settings, **found.settings}, notes=notes)
 
-    def _read(self, path: str) -> Found | StabtreeError:
-        try:
-            return read_files([path], self.names, None, None, {})
-        except StabtreeError as error:
-            return error
-
     def _manifest(self, folder: str, listing: Listing) -> Claim | None:
         """Claim a manifest and the files that it names; one that names none, and holds none, is mere settings."""
         name = next((one for one in manifest.NAMES if one in listing.files), None)
@@ -122,15 +116,15 @@ class Claims(Struct):
             return None
         path = place(folder, name)
         files: tuple[Path, ...] = ()
-        if name == manifest.NAMES[0]:
-            try:
+        try:
+            if name == manifest.NAMES[0]:
                 content = manifest.parse(open_source(path))
-            except StabtreeError as error:
-                return Claim(path, error, frozenset((path,)))
-            files = content.files
-            if not files and not manifest.holds_metrics(content):
-                return None
-        return Claim(path, self._read(path), frozenset((path, *map(str, files))))
+                files = content.files
+                if not files and not manifest.holds_metrics(content):
+                    return None
+            return Claim(path, read_files([path], self.names, None, None, {}), frozenset((path, *map(str, files))))
+        except StabtreeError as error:
+            return Claim(path, error, frozenset((path, *map(str, files))))
 
     def _trainer(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the state of a Hugging Face trainer, its copies in checkpoints, and the events of the same run."""
@@ -141,17 +135,18 @@ class Claims(Struct):
         newest = trainer_state.newest_in(home, self.names)
         if newest is None:
             states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
-            # None can be read: each is a copy of the last one, which is reported.
-            return Claim(states[0], self._read(states[0]), frozenset(states)) if states else None
+            if not states:
+                return None
+            try:  # none can be read: each is a copy of the last one, which is reported
+                return Claim(states[0], read_files(states[:1], self.names, None, None, {}), frozenset(states))
+            except StabtreeError as error:
+                return Claim(states[0], error, frozenset(states))
         table, files = newest
         runs = Path(folder, RUNS)
-        events = (
-            place(inner, name)
-            for inner, listed in self.tree.listings.items()
-            if runs in (Path(inner), *Path(inner).parents)
-            for name in listed.files
-            if EVENTS in name
+        inside = (
+            (inner, files.files) for inner, files in self.tree.listings.items() if Path(inner).is_relative_to(runs)
         )
+        events = (place(inner, name) for inner, names in inside for name in names if EVENTS in name)
         found = self._found(home, partial(_trainer_output, home, table, self.names))
         return Claim(folder, found, frozenset((*map(str, files), *events)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,19 +63,6 @@ def test_rows_of_an_evaluation_hold_no_loss() -> None:
     assert found.verdict == stabtree.diagnose(records()).verdict == "ok"
 
 
-def test_of_several_runs_none_is_dropped() -> None:
-    """Two runs in one DataFrame are refused until one is named."""
-    both = pd.concat(
-        [
-            pd.DataFrame({"run": name, "step": STEPS, "loss": loss})
-            for name, loss in (("a", broken()), ("b", falling(ROWS)))
-        ]
-    )
-    with pytest.raises(StabtreeError, match="holds 2 runs: a, b"):
-        stabtree.diagnose(both)
-    assert stabtree.diagnose(stabtree.load_run(both, run="a")).verdict == "critical"
-
-
 def test_what_is_nothing_in_pandas_is_nothing() -> None:
     """`NA` in a column or a record is no value, and an index of steps counts without a name."""
     values = [pd.NA if step % 9 == 4 else loss for step, loss in zip(STEPS, falling(ROWS), strict=True)]
@@ -84,13 +70,6 @@ def test_what_is_nothing_in_pandas_is_nothing() -> None:
     assert stabtree.load_run([{"loss": value} for value in values]).series["loss"].values[-1] > 0
     run = stabtree.load_run(pd.DataFrame({"loss": falling(ROWS)}, index=STEPS * 10))
     assert run.last_step == 10 * (ROWS - 1)
-
-
-def test_options_count_for_values_too() -> None:
-    """A column may be named, and the precision told."""
-    run = stabtree.load_run({"it": STEPS, "nll": broken()}, columns={"loss": "nll"}, step_column="it", dtype="fp16")
-    assert run.setting("dtype") == "fp16"
-    assert stabtree.diagnose(run).findings[0].onset_step == 200
 
 
 def test_a_run_as_a_frame_is_the_same_run() -> None:
@@ -152,16 +131,6 @@ def test_what_is_no_run_is_refused(data: Any, problem: str) -> None:
     """A sentence says what to give."""
     with pytest.raises(StabtreeError, match=problem):
         stabtree.diagnose(data)
-
-
-def test_what_is_shown_is_short() -> None:
-    """A run and a diagnosis are a line each, and the plain values are those of the JSON."""
-    found = stabtree.diagnose({"step": STEPS, "loss": broken()})
-    assert len(repr(found.run)) < 200
-    assert len(repr(found)) < 200
-    told = found.to_dict()
-    assert (told["schema"], told["verdict"]) == (1, "critical")
-    assert not any(isinstance(value, float) and math.isnan(value) for value in told.values())
 
 
 def test_the_public_names_are_what_an_editor_completes() -> None:

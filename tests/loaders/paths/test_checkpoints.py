@@ -106,19 +106,6 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert not load_run(log).checkpoints
 
 
-def test_what_the_user_says_goes_before_what_lies_about(tmp_path: Path) -> None:
-    """An option or a manifest names the run's own; a checkpoint in the folder may be another run's."""
-    log = log_in(tmp_path)
-    (tmp_path / "checkpoint-300").mkdir()
-    (tmp_path / "mine" / "checkpoint-100").mkdir(parents=True)
-    assert list(load_run(log, checkpoints=tmp_path / "mine").checkpoints) == [100]
-    assert not load_run(log, checkpoint_every=50).checkpoints
-    (tmp_path / "manifest.json").write_text('{"checkpoints": [50], "metrics": "metrics.csv"}', encoding="utf-8")
-    run = load_run(log)
-    assert not run.checkpoints
-    assert run.setting("checkpoints") == (50,)
-
-
 def test_a_log_of_epochs_has_checkpoints_by_epoch(tmp_path: Path) -> None:
     """A name with both is read by its epoch; one of steps alone can't be placed in it."""
     log = log_in(tmp_path, 30, 20, "epoch")
