@@ -181,7 +181,11 @@ class Level(Struct, frozen=True):
     def of(cls, values: Floats, logged: Bools) -> Level:
         """Return the evidence of a metric, values float64 (n,), in the rows that hold it, bool (n,)."""
         held = values[logged]
-        return cls(np.flatnonzero(logged), held, _noise(held))
+        finite = held[np.isfinite(held)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            bends = np.abs(finite[2:] - 2 * finite[1:-1] + finite[:-2])
+        noise = median(bends) / SECOND_DIFFERENCE if len(finite) >= LEVEL_ROWS else 0.0
+        return cls(np.flatnonzero(logged), held, noise)
 
     def is_finite(self, begin: int, end: int) -> bool:
         """Return whether every value between two rows is finite."""
@@ -230,16 +234,6 @@ class Level(Struct, frozen=True):
         if abs(moved) <= max(apart, min(usual, (1 - SURELY_BACK) * abs(gap)), GOES_ON * abs(gap)):
             return -certain
         return -1 if moved / gap > -BACK else 0  # elsewhere than both
-
-
-def _noise(values: Floats) -> float:
-    """Return the scatter of values around their trend."""
-    finite = values[np.isfinite(values)]
-    if len(finite) < LEVEL_ROWS:
-        return 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        bends = np.abs(finite[2:] - 2 * finite[1:-1] + finite[:-2])
-    return median(bends) / SECOND_DIFFERENCE
 
 
 class Counted(Struct, frozen=True):

@@ -377,16 +377,6 @@ def glimpse(file: Path, max_bytes: int) -> Source:
     return _sniffed(Source(shown, file, data, len(data), data=data))
 
 
-def in_memory(path: str | Path, text: str) -> Source:
-    """Return a text as if it were all that a file holds.
-
-    Raises:
-        StabtreeError: where it is empty.
-    """
-    data = text.encode("utf-8", "replace")
-    return _sniffed(Source(clean(path), None, data, len(data), data=data[:HEAD_BYTES]))
-
-
 def _sniffed(bare: Source) -> Source:
     """Return the source with all that its first bytes show."""
     if not bare.data:

@@ -200,25 +200,25 @@ def _with_reward(table: Table, choice: Choice) -> Choice:
 
 def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
     """Add what is logged beside the training loss under unknown names: held-out data and the gradient's norm."""
-    known = {*_known(table, choice.names), *choice.names.asked}
-    if mean := _mean_of_evaluations(table, choice.names):
-        choice = choice.reading_as("eval_loss", mean)
-    if "eval_loss" not in known and (beside := _eval_loss(table, choice, loss)):
-        choice = choice.reading_as("eval_loss", beside)
-    if "eval_quality" not in known and (quality := _quality(table, choice)):
-        choice = choice.reading_as("eval_quality", quality)
-    if "grad_norm" not in known and (norm := _grad_norm(table, choice)):
-        choice = choice.reading_as("grad_norm", norm)
-    return choice
-
-
-def _mean_of_evaluations(table: Table, names: Names) -> str:
-    """Return the mean over an evaluation where the losses of its batches are logged as well; else nothing."""
-    found = [
+    known, names, readings_ = {*_known(table, choice.names), *choice.names.asked}, choice.names, choice.readings
+    evals = [
         name for name in table.columns if names.match(name).role == "eval_loss" and names.match(name).priority >= 0
     ]
-    batches = {core(name) for name in found if of.BATCHES & set(words(name))}
-    return next((name for name in found if core(name) in batches and of.MEANS & set(words(name))), "")
+    batches = {core(name) for name in evals if of.BATCHES & set(words(name))}
+    means = [name for name in evals if core(name) in batches and of.MEANS & set(words(name))]
+    if means:  # over an evaluation, where the losses of its batches are logged as well
+        choice = choice.reading_as("eval_loss", means[0])
+    if "eval_loss" not in known and (beside := _eval_loss(table, choice, loss)):
+        choice = choice.reading_as("eval_loss", beside)
+    qualities = [name for name in _unknown(table, choice, Role.QUALITY) if readings_[name].held_out]
+    qualities = [name for name in qualities if readings_[name].better == HIGHER]
+    if "eval_quality" not in known and qualities:
+        choice = choice.reading_as("eval_quality", min(qualities, key=lambda name: readings_[name].order))
+    gradients = _unknown(table, choice, Role.GRADIENT)
+    norms = [name for name, column in gradients.items() if readings_[name].named and not is_constant(column)]
+    if "grad_norm" not in known and 0 < len(norms) <= MAX_NORMS:  # more are those of layers
+        choice = choice.reading_as("grad_norm", min(norms, key=lambda name: len(words(name))))
+    return choice
 
 
 def _eval_loss(table: Table, choice: Choice, loss: str) -> str:
@@ -230,26 +230,6 @@ def _eval_loss(table: Table, choice: Choice, loss: str) -> str:
     same = [name for name in found if loss and core(name) == core(loss)]
     plain = [name for name in found if choice.readings[name].order <= PLAIN or not loss]
     return next(iter([*same, *plain]), "")
-
-
-def _quality(table: Table, choice: Choice) -> str:
-    """Return the measure of quality on held-out data that says most; nothing if there is none."""
-    found = [
-        name
-        for name in _unknown(table, choice, Role.QUALITY)
-        if choice.readings[name].held_out and choice.readings[name].better == HIGHER
-    ]
-    return min(found, key=lambda name: choice.readings[name].order, default="")
-
-
-def _grad_norm(table: Table, choice: Choice) -> str:
-    """Return the norm of the whole gradient; nothing where there are those of layers only."""
-    found = [
-        name
-        for name, column in _unknown(table, choice, Role.GRADIENT).items()
-        if choice.readings[name].named and not is_constant(column)
-    ]
-    return min(found, key=lambda name: len(words(name))) if 0 < len(found) <= MAX_NORMS else ""
 
 
 def _unknown(table: Table, choice: Choice, role: Role) -> dict[str, Column]:

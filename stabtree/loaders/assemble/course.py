@@ -75,7 +75,9 @@ def history(steps: Ints, loss_logged: Bools | None, broken: Bools | None = None)
     if not len(back):
         return History(None)
     if len(back) > MAX_RESUMES or _is_disordered(seen, back):
-        return History(None, notes=(_order_note(len(back)),))
+        times = f"{len(back):,} time{'s' * (len(back) != 1)}"
+        note = f"The log is out of order: its steps go back {times}. Its rows were put in the order of their steps."
+        return History(None, notes=(note,))
     return _resumes(steps, loss_logged, back.tolist(), np.zeros(len(steps), bool) if broken is None else broken)
 
 
@@ -156,11 +158,6 @@ def _are_parts(seen: Ints, back: Ints, ordered: Ints) -> bool:
     spans = sorted((int(seen[begin]), int(seen[end - 1])) for begin, end in pairwise(edges))
     usual = 2 * np.median(np.diff(ordered))
     return all(0 < later - end <= usual for (_, end), (later, _) in pairwise(spans))
-
-
-def _order_note(count: int) -> str:
-    times = f"{count:,} time{'s' if count != 1 else ''}"
-    return f"The log is out of order: its steps go back {times}. Its rows were put in the order of their steps."
 
 
 def _fills(again: Ints, left: Ints, distinct: Ints) -> bool:
@@ -319,7 +316,9 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
     last = busy[busy > own[-1]]
     intervals = np.diff(own).astype(np.float64)
     share = _missing_share(intervals)
-    if metric == "loss" and 0 < len(last) <= MIN_ROWS and _always_there(own, busy):
+    # Each of the last rows of training holds the metric, so that one without it is an event.
+    always = len(own) >= ALWAYS and not ((busy > own[-ALWAYS]) & (busy < own[-1])).any()
+    if metric == "loss" and 0 < len(last) <= MIN_ROWS and always:
         # A trainer that stops at its first NaN leaves one row without a loss, or two.
         if share ** len(last) < AT_END_BY_CHANCE:
             return [Gap(metric, int(last[0]), int(last[-1]), len(last), at_end=True)]
@@ -337,11 +336,6 @@ def _gaps(metric: str, own: Ints, busy: Ints, quiet: Ints) -> list[Gap]:
             span = quiet[first[index] : first[index] + rows[index]]
             found.append(Gap(metric, int(span[0]), int(span[-1]), len(span), at_end=index == len(intervals)))
     return found
-
-
-def _always_there(own: Ints, busy: Ints) -> bool:
-    """Whether each of the last rows of training holds the metric, so that one without it is an event."""
-    return len(own) >= ALWAYS and not ((busy > own[-ALWAYS]) & (busy < own[-1])).any()
 
 
 def _between(steps: Ints, edges: Ints) -> tuple[Ints, Ints]:
@@ -426,13 +420,14 @@ def _masked_nan(found: SeriesByName) -> str:
     gives.
     """
     loss, norm = found.get("loss"), found.get("grad_norm")
-    if loss is None or norm is None or not len(loss) or "reward" in found:
+    if loss is None or norm is None or not len(loss) or not len(norm) or "reward" in found:
         return ""
     if loss.values[-1] != 0 and not (loss.values[-2:-1] == loss.values[-1]).any():
         return ""
     zero = loss.values == 0
     repeated = np.append([False], loss.values[1:] == loss.values[:-1])
-    beside = _norm_beside(loss, norm)
+    at = np.minimum(np.searchsorted(norm.steps, loss.steps), len(norm) - 1)
+    beside = np.where(norm.steps[at] == loss.steps, norm.values[at], np.inf)
     rows = true_at_end((zero | repeated) & np.isnan(beside))
     still = true_at_end(zero & (np.isnan(beside) | (beside == 0)))
     if still >= MASKED_ROWS and (loss.values[: len(loss) - still] > 0).any():
@@ -448,14 +443,6 @@ def _masked_nan(found: SeriesByName) -> str:
         f"From step {int(loss.steps[first]):,} on the loss is written as {float(loss.values[-1]):g} while grad_norm is "
         "NaN or 0, as trainers do that filter NaN out of their logs (logging_nan_inf_filter): read as NaN."
     )
-
-
-def _norm_beside(loss: Series, norm: Series) -> Floats:
-    """Return the gradient norm at each step of the loss, infinity where there is none; float64 (n,)."""
-    at = np.minimum(np.searchsorted(norm.steps, loss.steps), len(norm) - 1)
-    if not len(norm):
-        return np.full(len(loss), np.inf)
-    return np.where(norm.steps[at] == loss.steps, norm.values[at], np.inf)
 
 
 def _scaled_norm(found: SeriesByName) -> str:

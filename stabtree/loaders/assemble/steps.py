@@ -233,7 +233,9 @@ def settle(table: Table, names: Names) -> Table:
         return table
     epochs = of_role(table, EPOCH, names)
     notes: list[str] = []
-    candidates = _by_density(of_role(table, STEP, names))
+    candidates = of_role(table, STEP, names)
+    most = max((column.count for _, column in candidates), default=0)
+    candidates.sort(key=lambda item: item[1].count * STEP_DENSER < most)  # those that many rows lack come last
     for name, column in candidates:
         found = from_column(name, column)
         if isinstance(found, str):
@@ -246,18 +248,16 @@ def settle(table: Table, names: Names) -> Table:
         if within:
             return within
         others = [column for other, column in (*epochs, *candidates) if other != name]
-        if not _is_length(table, steps, others, names):
+        loss = _loss(table, names)
+        rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
+        # Goes up and down in the rows with the loss, while another one counts or by itself.
+        length = any(_is_full(column) and is_length(steps[rows], column.values[rows]) for column in others)
+        if not (length or is_no_count(steps[rows])):
             return replace(table, counter=name)
         shown = clean(name, 40)
         notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
     counter = next((name for name, column in epochs if _is_full(column)), "")
     return replace(table, counter=counter, notes=(*table.notes, *notes))
-
-
-def _by_density(columns: list[tuple[str, Column]]) -> list[tuple[str, Column]]:
-    """Return columns, best first: those that many rows lack come last."""
-    most = max((column.count for _, column in columns), default=0)
-    return sorted(columns, key=lambda item: item[1].count * STEP_DENSER < most)
 
 
 def _within(table: Table, name: str, steps: Floats, epochs: list[tuple[str, Column]], names: Names) -> Table | None:
@@ -280,15 +280,6 @@ def _within(table: Table, name: str, steps: Floats, epochs: list[tuple[str, Colu
             notes=(*table.notes, text),
         )
     return None
-
-
-def _is_length(table: Table, steps: Floats, others: list[Column], names: Names) -> bool:
-    """Return whether a column goes up and down in the rows with the loss, while another one counts or by itself."""
-    loss = _loss(table, names)
-    rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
-    if any(_is_full(column) and is_length(steps[rows], column.values[rows]) for column in others):
-        return True
-    return is_no_count(steps[rows])
 
 
 def axis_of(table: Table, names: Names) -> Floats | None:
@@ -319,7 +310,11 @@ def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted
     passes = names.role(table.counter or "") == EPOCH
     epochs = _full_epochs(table, names)
     rate = next((column for _, column in of_role(table, "lr", names)), None)
-    levels = [Level.of(column.values[rows], column.mask[rows]) for column in _outcomes(table, names)]
+    outcomes = [] if loss is None else [loss]  # which show how far training has come
+    for name, column in table.columns.items():
+        if column and column is not loss and not column.coded and describe_name(name).role in _OUTCOMES:
+            outcomes.append(column)
+    levels = [Level.of(column.values[rows], column.mask[rows]) for column in outcomes]
     return rows, Counted(
         axis=axis[rows],
         outcomes=levels[:MAX_OUTCOMES],
@@ -327,16 +322,6 @@ def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted
         epochs=None if passes or epochs is None else epochs[rows],
         passes=passes,
     )
-
-
-def _outcomes(table: Table, names: Names) -> list[Column]:
-    """Return the columns that show how far training has come, the loss first."""
-    loss = _loss(table, names)
-    found = [] if loss is None else [loss]
-    for name, column in table.columns.items():
-        if column and column is not loss and not column.coded and describe_name(name).role in _OUTCOMES:
-            found.append(column)
-    return found
 
 
 def _loss(table: Table, names: Names) -> Column | None:
