@@ -10,7 +10,7 @@ import pytest
 
 from stabtree.context import conditions
 from stabtree.frameworks import load, recognise
-from stabtree.loaders.paths import checkpoints
+from stabtree.loaders.paths import stored
 from stabtree.loaders.text import messages, settings
 from stabtree.tools.check.load import load_config
 from stabtree.tools.live import watch
@@ -41,7 +41,7 @@ CACHES = (
     settings._printed,
     messages.error_words,
     watch.last_line,
-    checkpoints._step,
+    stored._step,
 )
 
 
