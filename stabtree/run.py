@@ -6,14 +6,13 @@ Everything is frozen and the arrays are read-only: nothing downstream can alter 
 from __future__ import annotations
 
 import math
-from operator import itemgetter, methodcaller
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.files import ColumnUse, FileUse, LogLine
-from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
 from stabtree.metrics.ranking import Ranking
 
@@ -45,7 +44,6 @@ LOGGING = frozenset(  # settings that don't change what is trained
         *("seed", "overlap_comm"),
     )
 )
-FRAME_KEY = "stabtree"  # of what a frame keeps of its run in `attrs`, because cells can't hold it
 ConfigScalar = str | int | float | bool | tuple[int, ...]
 
 
@@ -208,25 +206,12 @@ class Run(Struct, frozen=True, eq=False, weakref=True):
     def to_frame(self) -> pd.DataFrame:
         """Return all series as a pandas DataFrame by step, (steps, metrics); NaN also where a metric was not logged.
 
-        Its `attrs` keep which these are, and the configuration, so that `stabtree.diagnose` gives the verdict of the
-        run. It holds the mean of several ranks, and no lines of a text log.
+        It holds the mean of several ranks, and neither the configuration nor the lines of a text log.
         """
         import pandas as pd
 
         frame = pd.DataFrame({name: pd.Series(one.values, index=one.steps) for name, one in self.series.items()})
         frame.index.name = "step"
-        steps = frame.index.to_numpy(dtype="int64")
-        not_logged = ((name, _not_logged(one, steps)) for name, one in self.series.items())
-        # Plain values alone, as whoever writes the frame to a file needs, and no more: pandas copies them often.
-        frame.attrs[FRAME_KEY] = {
-            "config": {"name": [self.name, "name"]}
-            | {key: [_plain(one.value), one.source] for key, one in self.config.items()},
-            "not_logged": dict(filter(itemgetter(1), not_logged)),
-            "steps_from": next((source.steps_from for source in self.sources), ""),
-            "resumes": [[item.from_step, item.to_step, item.replaced_rows, item.broken_rows] for item in self.resumes],
-            "epoch_ends": [list(item) for item in self.epoch_ends.items()],
-            "saved": [list(item) for item in self.saved.items()],
-        }
         return frame
 
     def __repr__(self) -> str:
@@ -282,14 +267,3 @@ def unit_of(sources: Iterable[FileUse]) -> str:
     if ROW_NUMBER in columns:
         return "row"
     return "epoch" if any(column.lower().startswith("epoch") for column in columns) else "step"
-
-
-def _plain(value: ConfigScalar) -> str | float | bool | list[int]:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _not_logged(series: Series, steps: Ints) -> str:
-    """Return the steps at which a series was not logged as `3-99 101-199`: one text, which is cheap to copy."""
-    edges = np.diff(np.isin(steps, series.steps, invert=True).astype(np.int8), prepend=0, append=0)
-    first, last = steps[np.flatnonzero(edges == 1)], steps[np.flatnonzero(edges == -1) - 1]
-    return " ".join(f"{begin}-{end}" for begin, end in zip(first.tolist(), last.tolist(), strict=True))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.metrics.table import by_name
 from stabtree.predicates import PREDICATES
-from stabtree.tree.build import file_of
-from stabtree.tree.load import load_known
+from stabtree.tree.load import file_of, load_known
 from stabtree.tree.model import NOTHING
 
 if TYPE_CHECKING:

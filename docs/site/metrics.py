@@ -10,7 +10,7 @@ from docs.site.prose import badge, console, listed, page, part, prose, table
 from docs.site.reading import asking, read_by, told
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.metrics.table import all_metrics
-from stabtree.tree.build import file_of
+from stabtree.tree.load import file_of
 from stabtree.tree.model import NOTHING, Question
 
 if TYPE_CHECKING:

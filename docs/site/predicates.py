@@ -15,8 +15,7 @@ from stabtree.common.text import docstring
 from stabtree.facts import FACTS
 from stabtree.predicates import PREDICATES
 from stabtree.report.trees import metrics_of
-from stabtree.tree.build import file_of
-from stabtree.tree.load import stated_for
+from stabtree.tree.load import file_of, stated_for
 from stabtree.tree.params import facts_behind, settable
 
 if TYPE_CHECKING:

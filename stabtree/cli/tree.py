@@ -60,7 +60,7 @@ def schema() -> None:
     import json
 
     from stabtree.predicates import predicate_names
-    from stabtree.tree.build import schema as tree_schema
+    from stabtree.tree.load import schema as tree_schema
 
     emit(json.dumps(tree_schema(predicate_names()), indent=1, ensure_ascii=False))
 

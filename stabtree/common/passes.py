@@ -132,7 +132,13 @@ _EXTREMES: WeakKeyDictionary[Valued, Extremes] = WeakKeyDictionary()
 def extremes(of: Valued) -> Extremes:
     """Return the range of the finite values of a series or a column."""
     if of not in _EXTREMES:
-        _EXTREMES[of] = _extremes(of.values)
+        values = of.values
+        lowest, highest = _range(values)
+        finite = not len(values) or (-math.inf < lowest and highest < math.inf)  # not so where one is NaN
+        if not finite:
+            found = [_range(part[np.isfinite(part)]) for part in parts(values)]
+            lowest, highest = min(low for low, _ in found), max(high for _, high in found)
+        _EXTREMES[of] = Extremes(lowest, highest, finite)
     return _EXTREMES[of]
 
 
@@ -142,25 +148,8 @@ def hand_on(of: Valued, to: Valued) -> None:
         _EXTREMES[to] = extremes(of)
 
 
-def _extremes(values: Floats) -> Extremes:
-    lowest, highest = _range(values)
-    if -math.inf < lowest and highest < math.inf:  # not so where one is NaN
-        return Extremes(lowest, highest, finite=True)
-    if not len(values):
-        return Extremes(math.inf, -math.inf, finite=True)
-    lows, highs = zip(*map(_finite_range, parts(values)), strict=True)
-    return Extremes(min(lows), max(highs), finite=False)
-
-
 def _range(values: Floats) -> tuple[float, float]:
     return float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))
-
-
-def _finite_range(values: Floats) -> tuple[float, float]:
-    lowest, highest = _range(values)
-    if -math.inf < lowest and highest < math.inf:
-        return lowest, highest
-    return _range(values[np.isfinite(values)])
 
 
 def rows_at_end(rows: Ints, size: int) -> int:

@@ -8,22 +8,17 @@ but strings, numbers, booleans, null, lists and mappings can come out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from enum import StrEnum
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import near
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path as FilePath
 
 T = TypeVar("T")
-Node = TypeVar("Node", bound=msgspec.Struct)
 Path = tuple[str | int, ...]
 
 MAX_NODES = 50_000  # aliases are expanded; this bounds what nested ones can blow up to
@@ -201,81 +196,3 @@ def _from_text(kind: type[Words | WordSet], value: Any) -> Words | WordSet:
     if not isinstance(value, str):
         raise TypeError(f"Expected words, got `{type(value).__name__}`")
     return kind(value.split(kind.between))
-
-
-def checked(
-    value: Any, kind: type[Node], path: Path, report: Callable[[Path, str], None], name: str = ""
-) -> Node | None:
-    """Return a mapping of a file as an object of a class, what is missing or wrong filled in; None for no mapping.
-
-    Args:
-        value: what the file holds.
-        kind: a `msgspec.Struct`.
-        path: where in the file it is.
-        report: is called with each mistake and its path.
-        name: what messages call it; by default as its class.
-    """
-    name = name or kind.__name__.lower()
-    if not isinstance(value, dict):
-        report(path, f"a {name} is a mapping")
-        return None
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    what = f"{name} {value.get('id', '')}".strip()
-    found: dict[str, Any] = {}
-    for key, given in value.items():
-        if key not in fields:
-            report((*path, key), f"{what} has no key {key!r}{near(key, fields)}")
-            continue
-        type_, here = fields[key].type, (*path, key)
-        inner = _struct_in(type_)
-        is_list = get_origin(type_) is tuple
-        if inner and is_list and isinstance(given, list):
-            made = [checked(item, inner, (*here, index), report) for index, item in enumerate(given)]
-            found[key] = tuple(item for item in made if item is not None)
-        elif inner and not is_list and isinstance(given, dict):
-            found[key] = checked(given, inner, here, report)
-        else:
-            try:
-                found[key] = msgspec.convert(given, type_)
-            except msgspec.ValidationError:
-                report(here, f"{key!r} of {what} must be {expected(type_)}")
-    for key, field in fields.items():
-        if field.required and key not in value:
-            report((*path, key), f"{what} lacks the key {key!r}")
-        if field.required:
-            found.setdefault(key, _filler(field.type))
-    if "id" in fields and not isinstance(value.get("id"), str):
-        return None
-    return kind(**found)
-
-
-def _struct_in(type_: Any) -> Any:
-    """Return the class of ours that a value or its items are of; None where they are plain."""
-    for part in (type_, *get_args(type_)):
-        if isinstance(part, type) and issubclass(part, msgspec.Struct):
-            return part
-    return None
-
-
-def expected(type_: Any) -> str:
-    """Return what a value of a type is, in words."""
-    origin, args = get_origin(type_), get_args(type_)
-    if origin is tuple:
-        return "a list" if _struct_in(type_) else "a list of texts"
-    if origin is Mapping:
-        inner = "values" if type(args[1]) is not type and get_origin(args[1]) is None else expected(args[1])
-        return f"a mapping of words to {inner.removeprefix('a ')}"
-    if isinstance(type_, type) and issubclass(type_, StrEnum):
-        return f"one of {', '.join(type_)}"
-    bounds = [item for item in args if isinstance(item, msgspec.Meta)]
-    if bounds:
-        return f"text of at most {bounds[0].max_length} characters"
-    return {str: "text", bool: "true or false", float: "a number"}.get(type_, "a mapping")
-
-
-def _filler(type_: Any) -> Any:
-    """Return a value of a type, for one that is missing or wrong."""
-    origin = get_origin(type_) or type_
-    if isinstance(origin, type) and issubclass(origin, StrEnum):
-        return next(iter(origin))
-    return {tuple: (), Mapping: {}, float: 1.0}.get(origin, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,7 +16,7 @@ from stabtree.predicates.nonfinite import ASKED, broken_as
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stabtree.run import ColumnUse, FileUse, Run
+    from stabtree.run import ColumnUse, Run
 
 _HARMLESS = frozenset((Role.CLOCK, Role.COUNTER, Role.SETTING, Role.LABEL))
 _MAX_NAMED = 3
@@ -60,13 +59,34 @@ def account(run: Run) -> tuple[AccountEntry, ...]:
     Args:
         run: the run.
     """
-    return tuple(chain.from_iterable(_of_file(source, run) for source in run.sources))
+    found: list[AccountEntry] = []
+    for source in run.sources:
+        path = source.path
+        for use in source.columns:
+            found += _of_column(use, path, run)
+        if source.skipped_count:
+            reason, line = "", None
+            if source.skipped:
+                reason, line = source.skipped[0].reason, source.skipped[0].line
+            what = (source.skipped_count, "could not be read", line, path)
+            found.append(AccountEntry("lines", reason, Fate.UNEXPLAINED, *what))
+        for kind in source.unread:
+            fate, reason = Fate.UNEXPLAINED, "hold numbers that were not read"
+            if kind.harmless:
+                fate, reason = Fate.HARMLESS, "a time, a speed or a size"
+            found.append(AccountEntry("lines", kind.example, fate, kind.count, reason, kind.line or None, path))
+    return tuple(found)
 
 
 def unexplained(run: Run) -> tuple[str, ...]:
     """Return in sentences what no verdict may pass over: values that are not finite, cells and lines not read."""
     entries = account(run)
-    return (*broken_values(entries, run.unit), *_replaced(run), *_lines(_unexplained(entries, "lines")))
+    broken = [*broken_values(entries, run.unit)]
+    for resume in run.resumes:  # the run broke, and was resumed
+        if resume.broken_rows:
+            lost = f"of the {resume.replaced_rows:,} rows that were replaced, {resume.broken_rows:,} are not finite"
+            broken.append(f"The run broke and was resumed at {run.unit} {resume.to_step:,}: {lost}.")
+    return (*broken, *_lines(_unexplained(entries, "lines")))
 
 
 def not_read(run: Run) -> tuple[str, ...]:
@@ -90,23 +110,16 @@ def _unexplained(entries: Iterable[AccountEntry], kind: str) -> list[AccountEntr
     return [entry for entry in entries if entry.kind == kind and entry.fate is Fate.UNEXPLAINED]
 
 
-def _of_file(source: FileUse, run: Run) -> Iterator[AccountEntry]:
-    for use in source.columns:
-        yield from _of_column(use, source.path, run)
-    if source.skipped_count:
-        yield _skipped(source)
-    for kind in source.unread:
-        fate, reason = Fate.UNEXPLAINED, "hold numbers that were not read"
-        if kind.harmless:
-            fate, reason = Fate.HARMLESS, "a time, a speed or a size"
-        yield AccountEntry("lines", kind.example, fate, kind.count, reason, kind.line or None, source.path)
-
-
 def _of_column(use: ColumnUse, path: str, run: Run) -> Iterator[AccountEntry]:
     fate, reason = _fate(use)
     yield AccountEntry("series", use.name, fate, use.logged or 0, reason, None, path)
-    if use.nonfinite and use.role != Role.LABEL and not _is_judged(use, run):
-        first = _first_nonfinite(use, run)
+    name = use.metric or use.name
+    series = run.find(name) if use.nonfinite and use.role != Role.LABEL else None
+    # A question asks whether such a column is finite, and does not leave it at that.
+    judged = name in (*ASKED, "step") or (series is not None and broken_as(name, series) != NO)
+    if use.nonfinite and use.role != Role.LABEL and not judged:
+        rows = () if series is None else series.steps[~np.isfinite(series.values)].tolist()
+        first = next(iter(rows), None)
         yield AccountEntry("values", use.name, Fate.UNEXPLAINED, use.nonfinite, "not finite", first, path)
     if use.misread:
         yield AccountEntry("cells", use.name, Fate.UNEXPLAINED, use.misread, "could not be read as numbers", None, path)
@@ -122,30 +135,6 @@ def _fate(use: ColumnUse) -> tuple[Fate, str]:
     return Fate.UNEXPLAINED, use.why
 
 
-def _is_judged(use: ColumnUse, run: Run) -> bool:
-    """Return whether a question asks whether a column is finite, and does not leave it at that."""
-    name = use.metric or use.name
-    series = run.find(name)
-    return name in (*ASKED, "step") or (series is not None and broken_as(name, series) != NO)
-
-
-def _skipped(source: FileUse) -> AccountEntry:
-    reason, line = "", None
-    if source.skipped:
-        reason, line = source.skipped[0].reason, source.skipped[0].line
-    return AccountEntry("lines", reason, Fate.UNEXPLAINED, source.skipped_count, "could not be read", line, source.path)
-
-
-def _first_nonfinite(use: ColumnUse, run: Run) -> int | None:
-    series = run.find(use.metric or use.name)
-    if series is None:
-        return None
-    rows = np.flatnonzero(~np.isfinite(series.values))
-    if not len(rows):
-        return None
-    return int(series.steps[rows[0]])
-
-
 def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
     """Yield a sentence on the series that hold values which are not finite, the one that breaks first at the front."""
     ordered = sorted(entries, key=lambda entry: (entry.first is None, entry.first))
@@ -158,14 +147,6 @@ def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
     if len(names) == 1:
         verb = "holds"
     yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}; no question judges that."
-
-
-def _replaced(run: Run) -> Iterator[str]:
-    """Yield that rows which later ones replace hold values that are not finite: the run broke, and was resumed."""
-    for resume in run.resumes:
-        if resume.broken_rows:
-            lost = f"of the {resume.replaced_rows:,} rows that were replaced, {resume.broken_rows:,} are not finite"
-            yield f"The run broke and was resumed at {run.unit} {resume.to_step:,}: {lost}."
 
 
 def _cells(entries: list[AccountEntry]) -> Iterator[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.diagnosis.causes import FixFormatter
     from stabtree.diagnosis.result import JudgedCause
-    from stabtree.tree.model import Cause, Leaf
+    from stabtree.tree.model import Leaf
 
 MIN_BRANCHES = 2
 LONG_CAUSE = 110
@@ -29,16 +29,15 @@ _CHANGE = re.compile(r"\(([^()]* → [^()]*)\)")
 
 def with_run_values(causes: Sequence[JudgedCause], formatter: FixFormatter) -> tuple[JudgedCause, ...]:
     """Fill this run's numbers into the fixes of causes."""
-    return tuple(replace(judged, cause=_with_run_values(judged.cause, formatter)) for judged in causes)
-
-
-def _with_run_values(cause: Cause, formatter: FixFormatter) -> Cause:
-    short = cause.short_fix
-    fixes = _open(cause.fixes, formatter)
-    # It is the short form of the first fix, and of what says the same to another kind of run.
-    if cause.fixes and formatter.is_pointless(cause.fixes[0]) and not (fixes and tags(cause.fixes[0])):
-        short = ""
-    return replace(cause, fixes=fixes, short_fix=short)
+    found = []
+    for judged in causes:
+        cause = judged.cause
+        fixes, short = _open(cause.fixes, formatter), cause.short_fix
+        # It is the short form of the first fix, and of what says the same to another kind of run.
+        if cause.fixes and formatter.is_pointless(cause.fixes[0]) and not (fixes and tags(cause.fixes[0])):
+            short = ""
+        found.append(replace(judged, cause=replace(cause, fixes=fixes, short_fix=short)))
+    return tuple(found)
 
 
 def ranked_fixes(
@@ -98,15 +97,10 @@ def _of_causes(causes: Sequence[JudgedCause], states: tuple[CauseState, ...]) ->
             if judged.state in STRONG:
                 yield Fix(fix, reason, cause=judged.cause.id)
             else:
-                text = f"If {_condition(judged.cause.text)}: {_lower_first(fix)}"
+                # A capital may begin a name, unless small letters follow.
+                lower = fix[0].lower() + fix[1:] if re.match(r"[A-Z][a-z]+ ", fix) else fix
+                text = f"If {_condition(judged.cause.text)}: {lower}"
                 yield Fix(text, conditional=True, cause=judged.cause.id)
-
-
-def _lower_first(fix: str) -> str:
-    """Lower the first letter of a fix, to go on after a colon, unless it may begin a name."""
-    if re.match(r"[A-Z][a-z]+ ", fix):
-        return fix[0].lower() + fix[1:]
-    return fix
 
 
 def _condition(text: str) -> str:
@@ -132,8 +126,12 @@ def decision(leaf: Leaf, causes: Sequence[JudgedCause], formatter: FixFormatter)
     """
     if any(item.state is CauseState.CONFIRMED for item in causes):
         return None
-    first, second = _two_open(causes)
-    if first is not None and second is not None:
+    rivals: dict[str, JudgedCause] = {}
+    for item in causes:
+        if item.state in (*STRONG, *WEAK) and item.cause.fixes:
+            rivals.setdefault(item.cause.fixes[0], item)
+    if len(rivals) >= MIN_BRANCHES:
+        first, second = [*rivals.values()][:2]
         ask = first.cause.ask or second.cause.ask
         yes, no = (first, second) if first.cause.ask else (second, first)
         if ask:
@@ -146,14 +144,3 @@ def decision(leaf: Leaf, causes: Sequence[JudgedCause], formatter: FixFormatter)
     if len(branches) < MIN_BRANCHES:
         return None
     return Decision(formatter.format(leaf.decide.ask), branches)
-
-
-def _two_open(causes: Sequence[JudgedCause]) -> tuple[JudgedCause | None, JudgedCause | None]:
-    """Return the two strongest causes that are open and have different fixes; None for what is not there."""
-    found: list[JudgedCause] = []
-    for item in causes:
-        known = {other.cause.fixes[0] for other in found}
-        if item.state in (*STRONG, *WEAK) and item.cause.fixes and item.cause.fixes[0] not in known:
-            found.append(item)
-    first, second, *_ = (*found, None, None)
-    return first, second

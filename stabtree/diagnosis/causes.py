@@ -41,13 +41,10 @@ from stabtree.tree.fixes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from stabtree.common.faults import Fault
     from stabtree.diagnosis.restart import Restart
-    from stabtree.facts.movers import Movers
     from stabtree.facts.registry import Facts, Param
     from stabtree.predicates.clues.registry import Clues, Seen
     from stabtree.run import Run
-    from stabtree.tree.fixes import Tag
     from stabtree.tree.model import Cause, Leaf
 
     Params = Callable[[Cause], Mapping[str, Param]]
@@ -64,6 +61,7 @@ MIN_ODDS = 3.0  # against the next cause, to be called likely
 TESTED = {CauseState.LIKELY: 4.0, CauseState.NOT_CONFIRMED: 0.25}
 """How many times likelier a cause is by the answer of its test."""
 MOVED_FIRST, MOVED_LATE = 4.0, 0.5
+ORDER = (*STRONG, *WEAK, *SILENT)
 LOWER_RATE = "lower_rate"  # the clue that works out a lower learning rate
 UNKNOWN_KIND = 0.5  # where it is not known whether the run is of a kind that can have the cause
 
@@ -78,31 +76,27 @@ def judged_causes(leaf: Leaf, clues: Clues, params: Params, onset_step: int | No
         onset_step: the first step of the trouble.
     """
     facts = clues.facts
-    here = _conditions(facts)
+    here = conditions_of(facts)
     fitting = [cause for cause in leaf.causes if here.fit(cause.holds) is not False and _how_usual(cause, facts) > 0]
     judged = [_judged(cause, clues, params) for cause in fitting]
-
-    def ordered() -> list[JudgedCause]:
-        return _weighed_by_movers(judged, facts, onset_step)
-
-    def unordered(_fault: Fault | None) -> list[JudgedCause]:
-        return list(filter(_is_kept, judged))
-
-    weighed = facts.faults.attempt("part", f"order of the causes of {leaf.id}", ordered, unordered)
-    return by_strength(_one_for_each_change(list(filter(_is_reported, weighed))))
-
-
-def _one_for_each_change(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]:
-    """Yield the strongest of the causes whose first fix lowers the same setting: they are one cause, not rivals."""
+    weighed = facts.faults.attempt(
+        "part",
+        f"order of the causes of {leaf.id}",
+        lambda: _weighed_by_movers(judged, facts, onset_step),
+        lambda _fault: list(filter(_is_kept, judged)),
+    )
+    reported = list(filter(_is_reported, weighed))
+    # Of the causes whose first fix lowers the same setting the strongest is left: they are one cause, not rivals.
     best: dict[str, JudgedCause] = {}
-    for item in judged:
+    for item in sorted(reported, key=lambda item: (ORDER.index(item.state), -item.odds)):
+        if item.state not in SILENT:
+            best.setdefault(_lowered(item.cause), item)
+    kept = []
+    for item in reported:
         knob = _lowered(item.cause)
-        if knob and item.state not in SILENT and (knob not in best or _strength(item) > _strength(best[knob])):
-            best[knob] = item
-    for item in judged:
-        knob = _lowered(item.cause)
-        if item.state in SILENT or best.get(knob, item) is item:
-            yield item
+        if item.state in SILENT or not knob or best[knob] is item:
+            kept.append(item)
+    return by_strength(kept)
 
 
 def _lowered(cause: Cause) -> str:
@@ -114,12 +108,7 @@ def _lowered(cause: Cause) -> str:
     return next((item.knob for item in found if item.operator == "/"), "")
 
 
-def _strength(judged: JudgedCause) -> tuple[int, float]:
-    """Return what two causes are compared by: the state, then the odds."""
-    return -list(CauseState).index(judged.state), judged.odds
-
-
-def _conditions(facts: Facts) -> Conditions:
+def conditions_of(facts: Facts) -> Conditions:
     """Return what kind of run it is; nothing is known where that could not be found out."""
     found = facts.get("conditions")
     return found if isinstance(found, Conditions) else Conditions({})
@@ -145,12 +134,7 @@ def by_strength(causes: Iterable[JudgedCause], others: Iterable[JudgedCause] = (
     known = {item.cause.id for item in own}
     more = {item.cause.id: _at_most_possible(item) for item in others if item.cause.id not in known}
     judged = _likely_by_odds([*_without_consequences([*own, *more.values()])], set(more))
-    return tuple(sorted(judged, key=lambda item: _rank(item, from_other=item.cause.id in more)))
-
-
-def _rank(judged: JudgedCause, *, from_other: bool) -> tuple[int, int, bool, float]:
-    """Return the sort key: the state, then those of other leaves last, then the odds."""
-    return _band(judged), list(CauseState).index(judged.state), from_other, -judged.odds
+    return tuple(sorted(judged, key=lambda item: (ORDER.index(item.state), item.cause.id in more, -item.odds)))
 
 
 def _likely_by_odds(judged: Sequence[JudgedCause], others: set[str]) -> list[JudgedCause]:
@@ -184,21 +168,19 @@ def weights_are_sound(causes: Sequence[JudgedCause], restart: Restart | None = N
 
 def _without_consequences(judged: Sequence[JudgedCause]) -> Iterator[JudgedCause]:
     """Downgrade each cause whose evidence begins only after that of a confirmed one, and so follows from it."""
-    confirmed = [_first_step(item) for item in judged if item.state is CauseState.CONFIRMED]
-    first = min((step for step in confirmed if step is not None), default=None)
-    for item in judged:
-        since = _first_step(item)
-        if first is not None and item.state in STRONG and since is not None and since > first:
-            reason = f"what speaks for it, at step {since:,}, comes after another cause, at step {first:,}"
+    since = [min((min(seen.steps) for seen in item.evidence if seen.steps), default=None) for item in judged]
+    confirmed = [
+        step
+        for item, step in zip(judged, since, strict=True)
+        if item.state is CauseState.CONFIRMED and step is not None
+    ]
+    first = min(confirmed, default=None)
+    for item, step in zip(judged, since, strict=True):
+        if first is not None and item.state in STRONG and step is not None and step > first:
+            reason = f"what speaks for it, at step {step:,}, comes after another cause, at step {first:,}"
             yield replace(item, state=CauseState.NOT_CONFIRMED, evidence=(), reason=reason)
         else:
             yield item
-
-
-def _first_step(judged: JudgedCause) -> int | None:
-    """Return the first step of a cause's evidence; None without a step."""
-    steps = [min(item.steps) for item in judged.evidence if item.steps]
-    return min(steps, default=None)
 
 
 def _at_most_possible(judged: JudgedCause) -> JudgedCause:
@@ -206,10 +188,6 @@ def _at_most_possible(judged: JudgedCause) -> JudgedCause:
     if judged.state is CauseState.LIKELY:
         return replace(judged, state=CauseState.POSSIBLE)
     return judged
-
-
-def _band(judged: JudgedCause) -> int:
-    return next(index for index, band in enumerate((STRONG, WEAK, SILENT)) if judged.state in band)
 
 
 def _judged(cause: Cause, clues: Clues, params: Params) -> JudgedCause:
@@ -241,10 +219,11 @@ def _evidence(seen: Seen) -> Evidence:
 
 def _tested(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
     predicate = predicate_named(cause.test)
-    open_ = _conditions(facts).unknown(cause.holds)
+    open_ = conditions_of(facts).unknown(cause.holds)
+    odds = UNKNOWN_KIND if open_ else 1.0
     lacks = f"not known: {open_}" if open_ else ""
     if predicate is None:
-        return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks, odds=_odds_of_kind(open_))
+        return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks, odds=odds)
     answer = predicate.answer(facts, params(cause), "cause", cause.id)
     state = _STATES.get(answer.verdict, CauseState.CONFIRMED)
     if answer.verdict == NO and answer.contrary:
@@ -254,58 +233,36 @@ def _tested(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
     if lacks and state in STRONG:
         state = CauseState.POSSIBLE
     missing = lacking(facts.run, answer.missing)
-    return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, missing, _odds_of_kind(open_))
-
-
-def _odds_of_kind(unknown: str) -> float:
-    return UNKNOWN_KIND if unknown else 1.0
+    return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, missing, odds)
 
 
 def _weighed_by_movers(causes: Sequence[JudgedCause], facts: Facts, onset_step: int | None) -> list[JudgedCause]:
     """Promote the causes of the series that moved first; demote those of series that moved after the onset.
 
-    A cause without a test is kept only if it explains the first mover.
+    A cause without a test is kept only if it explains the first mover; of those that do, the tested ones alone where a
+    test found something.
     """
     others = list(filter(_is_kept, causes))
     if onset_step is None or not any(item.cause.moves for item in causes):
         return others
     movers = facts.sure("movers")
     metric = first_mover(movers, onset_step)
-    leading = _explaining(causes, _group(metric))
+    group = metric.partition("/")[0]
+    leading = [item for item in causes if item.cause.moves and item.cause.moves == group]
+    leading = [item for item in leading if item.state is not CauseState.RULED_OUT]
+    if any(item.cause.test and item.state in STRONG for item in leading):
+        leading = [item for item in leading if item.cause.test]
     evidence = tuple(move.before(onset_step) for move in movers.by(onset_step) if move.metric == metric)
-    late = _late_groups(movers, onset_step)
-    promoted = [replace(_weigh(item, MOVED_FIRST), evidence=(*evidence, *item.evidence)) for item in leading]
+    moves = [(move.metric.partition("/")[0], move.step) for move in movers.around(onset_step)]
+    late = {moved for moved, _ in moves}.difference(moved for moved, step in moves if step <= onset_step)
+    found = [replace(item, odds=item.odds * MOVED_FIRST, evidence=(*evidence, *item.evidence)) for item in leading]
     rest = [item for item in others if item not in leading]
-    return promoted + [_weigh(item, MOVED_LATE) if item.cause.moves in late else item for item in rest]
-
-
-def _weigh(judged: JudgedCause, factor: float) -> JudgedCause:
-    return replace(judged, odds=judged.odds * factor)
+    return found + [replace(item, odds=item.odds * MOVED_LATE) if item.cause.moves in late else item for item in rest]
 
 
 def _is_kept(judged: JudgedCause) -> bool:
     """Return whether a cause is kept whichever series moved first."""
     return bool(judged.cause.test or judged.cause.expects) or not judged.cause.moves
-
-
-def _explaining(causes: Sequence[JudgedCause], group: str) -> list[JudgedCause]:
-    """Return the causes that move a group of series; only the tested ones where a test found something."""
-    found = [item for item in causes if item.cause.moves and item.cause.moves == group]
-    found = [item for item in found if item.state is not CauseState.RULED_OUT]
-    if any(item.cause.test and item.state in STRONG for item in found):
-        return [item for item in found if item.cause.test]
-    return found
-
-
-def _late_groups(movers: Movers, onset_step: int) -> set[str]:
-    """Return the groups of series that moved, but none of them by the onset."""
-    moves = movers.around(onset_step)
-    early = {_group(move.metric) for move in moves if move.step <= onset_step}
-    return {_group(move.metric) for move in moves} - early
-
-
-def _group(metric: str) -> str:
-    return metric.partition("/")[0]
 
 
 def _is_reported(judged: JudgedCause) -> bool:
@@ -353,38 +310,32 @@ class FixFormatter(Struct, dict=True):
         plain = untagged(fix)
         if any(self._is_still_too_high(item) for item in placeholders(fix)):
             plain = _BY_HOW_MUCH.sub(r"\1 a lower learning rate", _HALVE.sub(r"Lower the \1", plain))
-        return fill(insert(plain, self._worked_out), self._describe)
-
-    def _worked_out(self, name: str) -> str:
-        seen = self.clues.get(name)
-        return seen.short if seen else "…"
+        shown = {name: seen.short if (seen := self.clues.get(name)) else "…" for name in clues_of(plain)}
+        return fill(insert(plain, shown.__getitem__), self._describe)
 
     def is_pointless(self, fix: str) -> bool:
         """Return whether a fix is not for this run, sets what is set already, or needs what is not there or known."""
-        lost = not self.has_older and CHECKPOINT in {item.knob for item in placeholders(fix)}
-        return lost or not self.fits(fix) or self.is_done(fix) or self._lowers_a_low_rate(fix)
-
-    def _lowers_a_low_rate(self, fix: str) -> bool:
-        """Return whether a fix lowers a learning rate that is below all usual ones already."""
-        below = self.clues.get("rate_below_usual")
-        lowered = any(item.knob == "lr" and item.operator == "/" for item in placeholders(fix))
-        return lowered and below is not None and isinstance(below.value, float) and below.value > 1
+        changes = placeholders(fix)
+        if not self.fits(fix) or (not self.has_older and any(item.knob == CHECKPOINT for item in changes)):
+            return True
+        wanted = [item for item in changes if item.operator in ("=", "<") and item.value]
+        if wanted and all(map(self._is_set, wanted)):
+            return True
+        if not any(item.knob == "lr" and item.operator == "/" for item in changes):
+            return False
+        below = self.clues.get("rate_below_usual")  # the rate is lower than all usual ones already
+        return below is not None and isinstance(below.value, float) and below.value > 1
 
     def fits(self, fix: str) -> bool:
         """Return whether a fix is for this run, and the log shows what it inserts."""
-        return all(map(self._applies, tags(fix))) and all(map(self.clues.get, clues_of(fix)))
-
-    def _applies(self, tag: Tag) -> bool:
-        if tag.word in ("for", "not for"):
-            met = self.conditions.fit({tag.name: words_of(tag.text)})
-        else:
-            met = condition(tag.text).met(self.clues.get(tag.name))
-        return met is True if tag.word in ("for", "when") else met is not True
-
-    def is_done(self, fix: str) -> bool:
-        """Return whether a fix sets something, and all of it is set already."""
-        wanted = [item for item in placeholders(fix) if item.operator in ("=", "<") and item.value]
-        return bool(wanted) and all(map(self._is_set, wanted))
+        for tag in tags(fix):
+            if tag.word in ("for", "not for"):
+                met = self.conditions.fit({tag.name: words_of(tag.text)})
+            else:
+                met = condition(tag.text).met(self.clues.get(tag.name))
+            if (met is True) != (tag.word in ("for", "when")):
+                return False
+        return all(map(self.clues.get, clues_of(fix)))
 
     def _is_set(self, item: Placeholder) -> bool:
         now = self._value(item.knob)
@@ -399,6 +350,7 @@ class FixFormatter(Struct, dict=True):
         return now == wanted
 
     def _describe(self, item: Placeholder) -> str:
+        """Return a knob's name with its value now and the advised one, as far as they are known."""
         if item.knob == CHECKPOINT:
             return ""
         if item.knob == BATCHES:
@@ -406,12 +358,8 @@ class FixFormatter(Struct, dict=True):
         with_value = f"{item.knob}={item.value}"
         if item.operator == "=" and with_value in knobs():
             return spelling(with_value, self.framework) or knobs()[with_value]
-        return self._describe_change(item)
-
-    def _describe_change(self, item: Placeholder) -> str:
-        """Return a knob's name with its value now and the advised one, as far as they are known."""
-        now = self._value(item.knob)
-        name = self._spelled(item.knob)
+        now, setting = self._value(item.knob), self.run.config.get(item.knob)
+        name = (setting.spelled if setting else "") or spelling(item.knob, self.framework)
         if not isinstance(now, int | float) or (item.operator in ("/", "*") and not now):
             if name and item.operator in ("=", "<"):
                 return f"{name}: {item.value}"
@@ -428,13 +376,6 @@ class FixFormatter(Struct, dict=True):
         """Return whether a lowered rate is one that the run could not have learned at either."""
         now = self._value(item.knob) if item.knob == "lr" and item.operator == "/" else None
         return isinstance(now, int | float) and _changed(item, now) >= self.max_lr
-
-    def _spelled(self, knob: str) -> str:
-        """Return the key that the configuration uses for a knob, else the framework's; empty if neither is known."""
-        setting = self.run.config.get(knob)
-        if setting and setting.spelled:
-            return setting.spelled
-        return spelling(knob, self.framework)
 
     def _value(self, knob: str) -> object:
         """Return a knob's value: as configured, else the highest rate that was logged up to the onset.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from itertools import chain, compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
-from stabtree.context.conditions import Conditions
 from stabtree.context.find import context_of
 from stabtree.diagnosis.advice import decision, leaf_fixes, ranked_fixes, with_run_values
-from stabtree.diagnosis.causes import FixFormatter, by_strength, judged_causes, weights_are_sound
+from stabtree.diagnosis.causes import FixFormatter, by_strength, conditions_of, judged_causes, weights_are_sound
 from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
 from stabtree.diagnosis.result import Incident, worst_first
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.diagnosis.causes import Params
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Visit
+    from stabtree.diagnosis.result import Fix, JudgedCause, Visit
     from stabtree.facts.checkpoints import Checkpoints
-    from stabtree.facts.movers import Move
     from stabtree.facts.registry import Facts
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
@@ -43,11 +41,8 @@ if TYPE_CHECKING:
 HARMED = ("grad_norm", "update_ratio", "weight_norm")  # where these moved first, the weights were no longer sound
 
 
-class Beginning(NamedTuple):
-    """When an event began."""
-
-    onset_step: int | None
-    last_good_step: int | None
+Beginning = tuple[int | None, int | None]
+"""When an event began: its onset step, and the last good step."""
 
 
 def merge_events(found: Iterable[Incident], facts: Facts) -> list[Incident]:
@@ -111,55 +106,52 @@ def _begin_together(one: Incident, other: Incident, facts: Facts) -> bool:
 def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
     """Merge what was found of one event: the leaf of the first, the interval of all, and the evidence of all."""
     head, *others = group
-    begins = _beginning(group, facts)
+    onset, good = begins = _beginning(group, facts)
     if not others and begins == (head.onset_step, head.last_good_step):
         return head
     whole = replace(
         head,
-        onset_step=begins.onset_step,
-        last_good_step=begins.last_good_step,
+        onset_step=onset,
+        last_good_step=good,
         evidence=tuple(dict.fromkeys(chain.from_iterable(item.evidence for item in group))),
         storm=any(item.storm for item in group),
-        seen_as=tuple(_with_onset(item, begins) for item in group),
+        # The event's own dates replace those of a part that was dated by the coarser levels of the loss.
+        seen_as=tuple(
+            replace(item, onset_step=onset, last_good_step=good) if item.by_levels else item for item in group
+        ),
     )
-    whole = replace(whole, restart=_restart(whole, facts))
-    grave = _as_grave(head, others)
+    takes = {item.leaf.take for item in whole.seen_as if item.restart}
+    take = takes.pop() if len(takes) == 1 else Take.BEFORE
+    if any(item.restart for item in whole.seen_as):
+        whole = replace(whole, restart=restart_of(facts, whole, take))
+    else:
+        whole = replace(whole, restart=None)
+    # A note of a failure is left out: its "nothing to do" is not to be read under it.
+    min_rank = min(Severity.WARNING.rank, head.leaf.severity.rank)
+    grave = [item for item in others if item.leaf.severity.rank >= min_rank]
     causes = by_strength(head.causes, chain.from_iterable(item.causes for item in grave))
-    more = chain.from_iterable(
-        leaf_fixes(item.leaf, item.reasons, formatter_of(clues_of(facts, item), item)) for item in grave
-    )
-    formatter = formatter_of(clues_of(facts, whole), whole)
+    more = chain.from_iterable(leaf_fixes(item.leaf, item.reasons, formatter_of(facts, item)) for item in grave)
     start = whole.onset_step if any(item.leaf.restart for item in group) else None
+    return _advised(whole, facts, formatter_of(facts, whole), causes, start, more)
+
+
+def _advised(
+    item: Incident,
+    facts: Facts,
+    formatter: FixFormatter,
+    causes: tuple[JudgedCause, ...],
+    start: int | None,
+    others: Iterable[Fix] = (),
+) -> Incident:
+    """Return an incident with its causes, what to do about them, and what left its course before `start`."""
     return replace(
-        whole,
-        restart=None if weights_are_sound(causes, whole.restart) else whole.restart,
+        item,
+        restart=None if weights_are_sound(causes, item.restart) else item.restart,
         causes=causes,
-        advice=ranked_fixes(head.leaf, causes, head.reasons, formatter, more),
-        decision=decision(head.leaf, causes, formatter),
+        advice=ranked_fixes(item.leaf, causes, item.reasons, formatter, others),
+        decision=decision(item.leaf, causes, formatter),
         precursors=precursors(facts, start),
     )
-
-
-def _with_onset(item: Incident, event: Beginning) -> Incident:
-    """Return a part of an event with the event's own dates, where it was dated by the coarser levels of the loss."""
-    if not item.by_levels:
-        return item
-    return replace(item, onset_step=event.onset_step, last_good_step=event.last_good_step)
-
-
-def _as_grave(head: Incident, others: Sequence[Incident]) -> list[Incident]:
-    """Return the others but the notes of a failure: their "nothing to do" is not to be read under it."""
-    min_rank = min(Severity.WARNING.rank, head.leaf.severity.rank)
-    return [item for item in others if item.leaf.severity.rank >= min_rank]
-
-
-def _restart(whole: Incident, facts: Facts) -> Restart | None:
-    """Return the restart from before a whole event: one of its leaves asks for it, the first of all if it does."""
-    takes = {item.leaf.take for item in whole.seen_as if item.restart}
-    if not takes:
-        return None
-    take = takes.pop() if len(takes) == 1 else Take.BEFORE
-    return restart_of(facts, whole, take)
 
 
 def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
@@ -168,51 +160,39 @@ def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
     A rise is sure to be there by the first row that is known to be bad, or by its end; how far it goes back is seen in
     the loss.
     """
-    rises = [item for item in group if _rises(item)]
+    head, rises = group[0], [item for item in group if _rises(item)]
     known = [item for item in group if item.onset_step is not None]
-    sure = [item for item in known if item is group[0] or not _may_pass(item)] or known
-    dated = [_own(item) for item in sure if _dates(item, group[0])]
+    # The row that others name may be one that the rise only passes: a leaf that knows has a restart.
+    passing = [item for item in known if item is not head and "rise" in item.leaf.events and not item.leaf.restart]
+    sure = [item for item in known if item not in passing] or known
+    # A rise is dated by its level, and the best row is no onset.
+    dated = [_own(item) for item in sure if not _rises(item) and (item is head or not item.turns)]
     if rises:
         dated.append(_left(rises, sure, facts))
-    first = _earliest(dated or [_own(group[0])])
-    if first.last_good_step is None:
+    # Of the earliest the one with the latest good step.
+    first = min(dated or [_own(head)], key=lambda begins: (begins[0] or 0, -(begins[1] or 0)))
+    if first[1] is None:
         return first
     coarse = [_own(item) for item in sure if _spans(item, first, facts)]
-    goods = [item.last_good_step for item in dated if item.last_good_step is not None and item not in coarse]
-    return Beginning(first.onset_step, min(goods))
-
-
-def _earliest(dated: Sequence[Beginning]) -> Beginning:
-    """Return the earliest beginning; of equal ones the one with the latest good step."""
-    return min(dated, key=lambda item: (item.onset_step or 0, -(item.last_good_step or 0)))
-
-
-def _dates(item: Incident, head: Incident) -> bool:
-    """Return whether an incident's own dates count: a rise is dated by its level, and the best row is no onset."""
-    return not _rises(item) and (item is head or not item.turns)
+    return first[0], min(good for begins in dated if (good := begins[1]) is not None and begins not in coarse)
 
 
 def _spans(item: Incident, event: Beginning, facts: Facts) -> bool:
     """Return whether an event began between two rows of the series of an incident, which then say no more of it."""
     good, onset, series = item.last_good_step, item.onset_step, facts.run.get(item.metric)
-    if good is None or onset is None or event.onset_step is None or series is None or _own(item) == event:
+    if good is None or onset is None or event[0] is None or series is None or _own(item) == event:
         return False
     between = (series.steps > good) & (series.steps < onset)
-    return good < event.onset_step <= onset and not between.any()
+    return good < event[0] <= onset and not between.any()
 
 
 def _own(item: Incident) -> Beginning:
-    return Beginning(item.onset_step, item.last_good_step)
+    return item.onset_step, item.last_good_step
 
 
 def _rises(item: Incident) -> bool:
     """Return whether an incident is a rise of the loss that went on, whose first rows may be hidden in its noise."""
     return "rise" in item.leaf.events and item.leaf.restart and item.leaf.take in (Take.BEFORE, Take.LOW)
-
-
-def _may_pass(item: Incident) -> bool:
-    """Return whether an incident may be dated by a row that the rise only passes: a leaf that knows has a restart."""
-    return "rise" in item.leaf.events and not item.leaf.restart
 
 
 def _left(rises: Sequence[Incident], sure: Iterable[Incident], facts: Facts) -> Beginning:
@@ -229,13 +209,13 @@ def _left(rises: Sequence[Incident], sure: Iterable[Incident], facts: Facts) -> 
         return _own(first)
     if not exact:
         goods = (found.last_good_step, first.last_good_step, first.onset_step)
-        return Beginning(first.onset_step, min(good for good in goods if good is not None))
-    moved = [move.step - 1 for move in facts.sure("movers").by(found.first_bad_step) if _group(move) in HARMED]
-    return Beginning(found.first_bad_step, min([found.last_good_step, *moved]))
+        return first.onset_step, min(good for good in goods if good is not None)
+    moved = [move.step - 1 for move in facts.sure("movers").by(found.first_bad_step) if _group(move.metric) in HARMED]
+    return found.first_bad_step, min([found.last_good_step, *moved])
 
 
-def _group(move: Move) -> str:
-    return move.metric.partition("/")[0]
+def _group(metric: str) -> str:
+    return metric.partition("/")[0]
 
 
 def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
@@ -255,20 +235,14 @@ def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
     return facts.faults.attempt("part", f"restart of {found.leaf.id}", advice, lambda _fault: None)
 
 
-def formatter_of(clues: Clues, found: Incident) -> FixFormatter:
-    """Return what fills in the fixes of an incident."""
-    facts = clues.facts
-    rate, conditions = facts.get("rate"), facts.get("conditions")
-    max_lr = rate.bar if isinstance(rate, Rate) else math.inf
-    here = conditions if isinstance(conditions, Conditions) else Conditions({})
-    return FixFormatter(clues, here, max_lr, found.restart is None or found.restart.has_older)
-
-
-def clues_of(facts: Facts, found: Incident) -> Clues:
-    """Return the clues of an incident."""
+def formatter_of(facts: Facts, found: Incident) -> FixFormatter:
+    """Return what fills in the fixes of an incident, with the clues of that moment."""
     from stabtree.predicates.clues import CLUES
 
-    return Clues(facts, Moment(found.onset_step, found.last_good_step, found.metric, found.unit), CLUES)
+    clues = Clues(facts, Moment(found.onset_step, found.last_good_step, found.metric, found.unit), CLUES)
+    rate = facts.get("rate")
+    max_lr = rate.bar if isinstance(rate, Rate) else math.inf
+    return FixFormatter(clues, conditions_of(facts), max_lr, found.restart is None or found.restart.has_older)
 
 
 # These show that something is wrong, and never why.
@@ -297,17 +271,9 @@ def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf
     """
     found = _dated(facts.run, visits, leaf)
     found = replace(found, restart=restart_of(facts, found, leaf.take) if leaf.restart else None)
-    clues = clues_of(facts, found)
-    formatter = formatter_of(clues, found)
-    causes = with_run_values(judged_causes(leaf, clues, params, found.onset_step), formatter)
-    return replace(
-        found,
-        restart=None if weights_are_sound(causes, found.restart) else found.restart,
-        causes=causes,
-        advice=ranked_fixes(leaf, causes, found.reasons, formatter),
-        decision=decision(leaf, causes, formatter),
-        precursors=precursors(facts, found.onset_step if leaf.restart else None),
-    )
+    formatter = formatter_of(facts, found)
+    causes = with_run_values(judged_causes(leaf, formatter.clues, params, found.onset_step), formatter)
+    return _advised(found, facts, formatter, causes, found.onset_step if leaf.restart else None)
 
 
 def _dated(run: Run, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
@@ -323,7 +289,8 @@ def _dated(run: Run, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
     if dated:
         first, last = dated[0], dated[-1]
         onset, good = last.answer.onset_step, last.answer.last_good_step
-        by_levels, reasons = _is_by_levels(last), first.answer.evidence
+        predicate = predicate_named(last.question.test)  # a level of the loss is no row
+        by_levels, reasons = predicate is not None and "levels" in facts_behind(predicate), first.answer.evidence
     elif "end" in leaf.events and run.series:
         onset = good = run.last_step
     return Incident(
@@ -351,12 +318,6 @@ def _row_before(run: Run, evidence: Sequence[Evidence], onset: int | None, good:
     return int(before[-1]) if len(before) else None
 
 
-def _is_by_levels(visit: Visit) -> bool:
-    """Return whether a visit dates the onset by a level of the loss and not by a row."""
-    predicate = predicate_named(visit.question.test)
-    return predicate is not None and "levels" in facts_behind(predicate)
-
-
 def incidents_of(found: Iterable[Incident], facts: Facts) -> list[Incident]:
     """Return one incident for each event of a run, the one that its verdict rests on first.
 
@@ -368,18 +329,17 @@ def incidents_of(found: Iterable[Incident], facts: Facts) -> list[Incident]:
     merged = [replace(item, open=_is_open(item, known)) for item in merge_events(found, facts)]
     merged = [_before_all_harm(item, merged, known) for item in merged]
     outcome = context_of(facts.run).outcome.value
-    ordered = sorted(worst_first(merged), key=lambda item: _rank(item, outcome))
+    # Of equally bad ones first what is open at the end, and of these what the run is for.
+    ordered = sorted(
+        worst_first(merged),
+        key=lambda item: (-item.leaf.severity.rank, not item.open, item.metric != outcome or not item.is_alarm),
+    )
     return [described(item, facts) for item in _causes_first(ordered)]
 
 
 def described(item: Incident, facts: Facts) -> Incident:
     """Return an incident with what moved around its onset, and the rows that show it."""
     return replace(item, departures=timeline(facts, item), rows=quoted_rows(facts.run, item))
-
-
-def _rank(item: Incident, outcome: str | None) -> tuple[int, bool, bool]:
-    """Return the sort key: of equally bad ones first what is open at the end, and of these what the run is for."""
-    return -item.leaf.severity.rank, not item.open, item.metric != outcome or not item.is_alarm
 
 
 def _is_open(item: Incident, known: Checkpoints) -> bool:
@@ -397,7 +357,7 @@ def _causes_first(ordered: Sequence[Incident]) -> list[Incident]:
     earlier = [item for item in others if _explains(item, first)]
     if not earlier:
         return list(ordered)
-    cause = min(earlier, key=lambda item: (_incident_groups(item) in MEASURES, item.onset_step or 0))
+    cause = min(earlier, key=lambda item: (_group(item.metric) in MEASURES, item.onset_step or 0))
     follows = tuple(item for item in ordered if item is not cause and _explains(cause, item))
     return [replace(cause, consequences=follows), *(item for item in ordered if item is not cause)]
 
@@ -427,7 +387,7 @@ def _drives(cause: Incident, other: Incident) -> bool:
         return False
     stops = "nan" in cause.leaf.events and "flat" in other.leaf.events
     # The loss of a critic is what the policy learns from, so it is no mere symptom.
-    drives = "value" in cause.leaf.events or _incident_groups(cause) not in SYMPTOMS
+    drives = "value" in cause.leaf.events or _group(cause.metric) not in SYMPTOMS
     kinds = stops or (drives and "flat" not in cause.leaf.events)
     graver = cause.leaf.severity.rank >= other.leaf.severity.rank or _makes_reward_fall(cause, other)
     return kinds and "end" not in other.leaf.events and graver
@@ -435,12 +395,8 @@ def _drives(cause: Incident, other: Incident) -> bool:
 
 def _makes_reward_fall(cause: Incident, other: Incident) -> bool:
     """Return whether an incident is of what a policy learns from or chooses, and another one of its reward's fall."""
-    moves = not OF_POLICIES.isdisjoint(cause.leaf.events) or _incident_groups(cause) == "lr"
+    moves = not OF_POLICIES.isdisjoint(cause.leaf.events) or _group(cause.metric) == "lr"
     return "reward-fall" in other.leaf.events and moves
-
-
-def _incident_groups(item: Incident) -> str:
-    return item.metric.partition("/")[0]
 
 
 def _before_all_harm(item: Incident, incidents: Sequence[Incident], known: Checkpoints) -> Incident:
@@ -448,7 +404,13 @@ def _before_all_harm(item: Incident, incidents: Sequence[Incident], known: Check
     own = item.restart
     if own is None or own.nothing or own.take is Take.BEST:
         return item
-    harmful = _harmful_before(own, item, [other for other in incidents if other is not item], known)
+    goes_back_to, parts = own.before_step, item.parts
+    if own.take is Take.NEWEST:
+        goes_back_to, parts = known.last_step or own.before_step, ()
+    others = [other for other in incidents if other is not item]
+    lasting = [other for other in others if other.leaf.lasting]
+    passing = [other for other in (*others, *parts) if not known.is_back(other.onset_step or 0, goes_back_to)]
+    harmful = [other for other in (*lasting, *passing) if _harms(other, item, goes_back_to, known)]
     if not harmful:
         return item
     first = min(harmful, key=_good_until)
@@ -459,29 +421,16 @@ def _before_all_harm(item: Incident, incidents: Sequence[Incident], known: Check
     return replace(item, restart=restart)
 
 
-def _harmful_before(own: Restart, item: Incident, others: Sequence[Incident], known: Checkpoints) -> list[Incident]:
-    """Return the incidents that harmed the weights before the step that a restart goes back to, and did not heal."""
-    goes_back_to, parts = own.before_step, item.parts
-    if own.take is Take.NEWEST:
-        goes_back_to, parts = known.last_step or own.before_step, ()
-    lasting = [other for other in others if other.leaf.lasting]
-    passing = [other for other in (*others, *parts) if not known.is_back(other.onset_step or 0, goes_back_to)]
-    harmful = [other for other in (*lasting, *passing) if _harms(other, item) and _good_until(other) < goes_back_to]
-    return [other for other in harmful if not _healed(other, goes_back_to, known)]
-
-
-def _harms(other: Incident, item: Incident) -> bool:
-    """Return whether another incident may have harmed the weights, or is of the same kind of event."""
-    if not other.is_alarm or other.onset_step is None:
+def _harms(other: Incident, item: Incident, by: int, known: Checkpoints) -> bool:
+    """Return whether another incident, of the same kind of event or one that harms weights, did not heal by a step."""
+    good = _good_until(other)
+    if not other.is_alarm or other.onset_step is None or good >= by:
         return False
     harms = other.restart is not None and other.restart.take is Take.BEFORE
-    return harms or any(set(part.leaf.events) & set(other.leaf.events) for part in item.parts)
-
-
-def _healed(item: Incident, by: int, known: Checkpoints) -> bool:
-    """Return whether the outcome became better than ever between an incident and a later step."""
-    seen = seen_by(known, item.metric, item.leaf.events)
-    return seen.better_after(item.onset_step or 0, _good_until(item), until=by) is not None
+    if not harms and not any(set(part.leaf.events) & set(other.leaf.events) for part in item.parts):
+        return False
+    # The outcome became better than ever where it healed.
+    return seen_by(known, other.metric, other.leaf.events).better_after(other.onset_step, good, until=by) is None
 
 
 def _good_until(item: Incident) -> int:

@@ -23,13 +23,13 @@ from stabtree.tree.load import load_preflight
 from stabtree.tree.model import Part, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stabtree.common.faults import Fault
     from stabtree.diagnosis.result import Diagnosis, Incident, Near
     from stabtree.diagnosis.walker import Way
     from stabtree.run import Run
-    from stabtree.tree.model import Cause, Leaf, Question, Section, Tree
+    from stabtree.tree.model import Leaf, Question, Section, Tree
 
     End = tuple[tuple[Visit, ...], Leaf]
 
@@ -58,20 +58,19 @@ def unanswered(run: Run, visits: Iterable[Visit]) -> tuple[Missing, ...]:
 
 def lacking(run: Run, names: Iterable[str]) -> tuple[str, ...]:
     """Return the metrics and settings that the run does not hold, but has a use for."""
-    asked = tuple(names)
+    asked, found = tuple(names), []
     unused = _unused(run, asked)
-    return tuple(name for name in asked if not _is_held(run, name) and name not in unused)
-
-
-def _is_held(run: Run, name: str) -> bool:
-    metric = name.removesuffix(PER_GROUP)
-    if metric != name:
-        return bool(run.group(metric))
-    if name in run.series:  # one of a group, too
-        return True
-    if name in by_name() or name == RERUN:
-        return run.has(name)
-    return name in run.config
+    for name in asked:
+        metric = name.removesuffix(PER_GROUP)
+        if metric != name:
+            logged = bool(run.group(metric))
+        elif name in by_name() or name == RERUN:
+            logged = name in run.series or run.has(name)
+        else:
+            logged = name in run.series or name in run.config
+        if not logged and name not in unused:
+            found.append(name)
+    return tuple(found)
 
 
 def _unused(run: Run, names: Iterable[str]) -> frozenset[str]:
@@ -139,12 +138,16 @@ def log_next(
     """
     unlocks: dict[str, list[str]] = defaultdict(list)
     settles: dict[str, list[str]] = defaultdict(list, {name: [text] for name, text in deciding.items()})
-    unchecked = list(_unchecked(findings))
+    judged = [cause for finding in findings for cause in finding.causes]
+    open_ = [item for item in judged if item.state in (CauseState.NOT_CHECKABLE, CauseState.POSSIBLE)]
+    unchecked = [(name, item.cause) for item in open_ for name in item.missing]
     for miss in missing:
         between = _between(tree, visits[miss.id], findings)
         for name in miss.metrics:
             unlocks[name].append(miss.id)
-            if between and not _is_of_cause(name, miss.id, unchecked):
+            # Where a cause of the question lacks the metric, that says more of it than the whole question does.
+            of_cause = any(name == other and cause.id.startswith(f"{miss.id}.") for other, cause in unchecked)
+            if between and not of_cause:
                 settles[name].append(between)
     for name, cause in unchecked:
         unlocks[name].append(cause.id)
@@ -152,28 +155,13 @@ def log_next(
     names_by_ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, ids in unlocks.items():
         names_by_ids[tuple(dict.fromkeys(ids))].append(name)
-    found = [_entry(names, ids, settles) for ids, names in names_by_ids.items()]
+    found = []
+    for unlocked, names in names_by_ids.items():
+        texts = dict.fromkeys(text for name in names for text in settles.get(name, ()))
+        found.append(LogNext(tuple(names), "; ".join(map(how_to_log, names)), unlocked, tuple(texts)))
     entries = {item.id for item in lacking}
     found.sort(key=lambda item: (entries.isdisjoint(item.unlocks), not item.decides, -len(item.unlocks)))
     return tuple(found)
-
-
-def _is_of_cause(name: str, question: str, unchecked: Iterable[tuple[str, Cause]]) -> bool:
-    """Return whether a cause of a question lacks a metric; it says more of it than the whole question does."""
-    return any(name == other and cause.id.startswith(f"{question}.") for other, cause in unchecked)
-
-
-def _entry(names: list[str], unlocks: tuple[str, ...], settles: Mapping[str, list[str]]) -> LogNext:
-    texts = dict.fromkeys(text for name in names for text in settles.get(name, ()))
-    return LogNext(tuple(names), "; ".join(map(how_to_log, names)), unlocks, tuple(texts))
-
-
-def _unchecked(findings: Iterable[Incident]) -> Iterator[tuple[str, Cause]]:
-    """Yield each metric that a cause which may be lacks, with the cause."""
-    for finding in findings:
-        for judged in finding.causes:
-            if judged.state in (CauseState.NOT_CHECKABLE, CauseState.POSSIBLE):
-                yield from ((name, judged.cause) for name in judged.missing)
 
 
 def _between(tree: Tree, visit: Visit, findings: list[Incident]) -> str:
@@ -216,20 +204,16 @@ def walked(run: Run, section: Section) -> Walked:
 
 def walked_trees(tree: Tree, sections: Sequence[Walked]) -> tuple[WalkedTree, ...]:
     """Return what was walked of each of the composed trees."""
-    parts = tree.parts or (Part(tree.name, tree.title),)
-    found = [_walked_tree(part, [item for item in sections if item.section.tree in ("", part.name)]) for part in parts]
-    return tuple(item for item in found if item)
-
-
-def _walked_tree(part: Part, sections: Sequence[Walked]) -> WalkedTree | None:
-    """Return what was walked of a tree; None for one that only adds causes to the leaves of others."""
-    if not part.loaded:
-        return WalkedTree(part.name, part.title, False, _presence(part.when[0], here=False))
-    if not sections:
-        return None
-    count = sum(item.walked for item in sections)
-    why = f"{count} of {len(sections)} sections" if count else sections[0].why
-    return WalkedTree(part.name, part.title, count > 0, why)
+    found = []
+    for part in tree.parts or (Part(tree.name, tree.title),):
+        own = [item for item in sections if item.section.tree in ("", part.name)]
+        if not part.loaded:
+            found.append(WalkedTree(part.name, part.title, False, _presence(part.when[0], here=False)))
+        elif own:  # else it only adds causes to the leaves of others
+            count = sum(item.walked for item in own)
+            why = f"{count} of {len(own)} sections" if count else own[0].why
+            found.append(WalkedTree(part.name, part.title, count > 0, why))
+    return tuple(found)
 
 
 def lacking_for_ok(
@@ -253,52 +237,26 @@ def lacking_for_ok(
         visits: all questions that were asked.
         missing: those of them that could not be answered.
     """
-    needs = _needs(tree, ends[0][1])
-    if needs:
-        applying = {id_ for id_ in needs if walked(run, tree.section(tree.questions[id_].section)).walked}
-        needed = _led_by_reward(run, tree, applying) or applying or needs
-    else:
-        needed = {item.id for item in missing} if _all_unknown(visits) else set()
-    needed |= _skipped_to_ok(ends)
-    spared = "loss" if _judged_held_out(run, visits) else None
-    return tuple(item for item in missing if item.id in needed and spared not in item.metrics)
-
-
-def _judged_held_out(run: Run, visits: Iterable[Visit]) -> bool:
-    """Return whether a run without a training loss was judged by its eval loss instead."""
+    needs = {*ends[0][1].needs, *_needed_for_ok(tree)}
     answered = {visit.question.test for visit in visits if visit.answer.verdict != UNKNOWN}
-    return not run.has("loss") and answered >= HELD_OUT
-
-
-def _led_by_reward(run: Run, tree: Tree, needed: set[str]) -> set[str]:
-    """Return those questions that ask about the reward, where that is the run's outcome."""
-    if context_of(run).outcome.value != REWARD:
-        return set()
-    return {id_ for id_ in needed if REWARD in tree.section(tree.questions[id_].section).when}
-
-
-def _needs(tree: Tree, end: Leaf) -> set[str]:
-    """Return the questions that the end of the path and the leaves that say ok need."""
-    return {*end.needs, *_needed_for_ok(tree)}
+    needed = {item.id for item in missing} if not answered else set()
+    if needs:
+        sections = {id_: tree.section(tree.questions[id_].section) for id_ in needs}
+        applying = {id_ for id_, section in sections.items() if walked(run, section).walked}
+        by_reward = {id_ for id_ in applying if REWARD in sections[id_].when}
+        needed = (by_reward if context_of(run).outcome.value == REWARD else set()) or applying or needs
+    for walk, leaf in ends:
+        if leaf.severity is Severity.OK and all(visit.answer.verdict == UNKNOWN for visit in walk):
+            questions = (visit.question for visit in walk)
+            needed |= {item.id for item in questions if not item.test and UNKNOWN not in item.go}
+    # A run without a training loss may be judged by its eval loss instead.
+    spared = "loss" if not run.has("loss") and answered >= HELD_OUT else None
+    return tuple(item for item in missing if item.id in needed and spared not in item.metrics)
 
 
 @per_object
 def _needed_for_ok(tree: Tree) -> frozenset[str]:
     return frozenset().union(*(leaf.needs for leaf in tree.leaves.values() if leaf.severity is Severity.OK))
-
-
-def _skipped_to_ok(ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> set[str]:
-    """Return the questions for a person of walks that ended in ok without a single answer."""
-    found: set[str] = set()
-    for visits, leaf in ends:
-        if leaf.severity is Severity.OK and _all_unknown(visits):
-            questions = (visit.question for visit in visits)
-            found.update(item.id for item in questions if not item.test and UNKNOWN not in item.go)
-    return found
-
-
-def _all_unknown(visits: Iterable[Visit]) -> bool:
-    return all(visit.answer.verdict == UNKNOWN for visit in visits)
 
 
 def with_faults(diagnosis: Diagnosis, faults: Iterable[Fault]) -> Diagnosis:
@@ -314,12 +272,8 @@ def with_faults(diagnosis: Diagnosis, faults: Iterable[Fault]) -> Diagnosis:
         run=replace(run, notes=(*(fault.note for fault in new), *run.notes)),
         faults=(*diagnosis.faults, *new),
         lacking=(*lacking, *(item for item in diagnosis.lacking if item.id not in failed)),
-        verdict=diagnosis.verdict if _is_alarm(diagnosis) else UNKNOWN,
+        verdict=diagnosis.verdict if diagnosis.verdict in (Severity.WARNING, Severity.CRITICAL) else UNKNOWN,
     )
-
-
-def _is_alarm(diagnosis: Diagnosis) -> bool:
-    return diagnosis.verdict in (Severity.WARNING, Severity.CRITICAL)
 
 
 def _presence(name: str, *, here: bool) -> str:
@@ -346,29 +300,19 @@ def setting_notes(run: Run, findings: Iterable[Incident]) -> tuple[str, ...]:
     walk = start(run, load_preflight(), WalkOptions())
     named = {item.cause.id for finding in findings for item in finding.causes if item.state in STRONG}
     causes = {cause.like for cause in walk.tree.signatures if cause.id not in named}
-    found = [(visits[-1], leaf) for visits, leaf in _ends(walk, causes) if visits and leaf.severity.is_alarm]
-    found = [(visit, leaf) for visit, leaf in found if visit.question.id in causes]
+    wanted = {walk.tree.questions[id_].section for id_ in causes}
+    sections = tuple(walked(run, section) for section in walk.tree.sections[1:] if section.id in wanted)
+    found = []
+    for visits, leaf in (walk.walk_path(), *walk.walk_further(sections)):
+        if visits and leaf is not None and leaf.severity.is_alarm and visits[-1].question.id in causes:
+            found.append((visits[-1], leaf))
     if not found:
         return ()
-    text = _text(*found[0])
+    visit, leaf = found[0]
+    text = f"{leaf.title}: {_SOURCE.sub('', visit.answer.evidence[0].text)}"  # the values without their sources
     if len(found) > 1:
         text = f"{text}; {len(found) - 1} more: stabtree check"
     return (text,)
-
-
-def _ends(walk: Walker, causes: Collection[str]) -> Iterator[tuple[tuple[Visit, ...], Leaf]]:
-    """Yield each walk over the configuration that comes to a leaf, through the sections of some questions."""
-    yield walk.walk_path()
-    wanted = {walk.tree.questions[id_].section for id_ in causes}
-    sections = tuple(walked(walk.run, section) for section in walk.tree.sections[1:] if section.id in wanted)
-    for visits, leaf in walk.walk_further(sections):
-        if leaf is not None:
-            yield visits, leaf
-
-
-def _text(visit: Visit, leaf: Leaf) -> str:
-    """Return what is unusual, with the values and without their sources."""
-    return f"{leaf.title}: {_SOURCE.sub('', visit.answer.evidence[0].text)}"
 
 
 def earned(walk: Walker, ends: Sequence[End], near: Sequence[Near]) -> End:

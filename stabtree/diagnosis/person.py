@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from stabtree.common.answer import UNKNOWN, Answer, Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
 from stabtree.diagnosis.result import Visit
-from stabtree.predicates import predicate_named
-from stabtree.run import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
 
 
@@ -64,21 +59,3 @@ def contradiction(question: Question, word: str, ask: Callable[[Question], Answe
     if other.verdict != other_verdict:
         return ""
     return f"answered {word}; the log says otherwise: {other.evidence[0].text}"
-
-
-def setting_of(question: Question, word: str) -> str:
-    """Return the key of the setting that a person's answer is; empty where it is none."""
-    predicate = predicate_named(question.test)
-    if predicate is None or word == UNKNOWN:
-        return ""
-    return predicate.sets
-
-
-def with_setting(run: Run, key: str, question: Question, word: str) -> Run:
-    """Return the run with the setting that a person's answer is, for all questions that ask for it."""
-    return replace(run, config={**run.config, key: Setting(word, f"answered to {question.id}")})
-
-
-def person_can_answer(question: Question) -> bool:
-    """Return whether a person can answer a question without the log."""
-    return bool(question.person) or not question.test

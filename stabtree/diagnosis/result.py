@@ -489,20 +489,17 @@ def near_facts(tree: Tree, visits: Iterable[Visit]) -> tuple[Near, ...]:
         tree: the tree.
         visits: all questions that were asked.
     """
-    found = [near for visit in visits if (near := _near(tree, visit)) is not None]
+    known, found = calibrations(), []
+    for visit in visits:
+        answer, question = visit.answer, visit.question
+        if answer.strength is None or answer.strength >= 0 or not answer.evidence:
+            continue
+        leaf = tree.leaves.get(question.go.get(answer.near, ""))
+        if leaf is not None and leaf.severity.is_alarm:
+            p = known.likelihood(question.id, answer.strength)
+            if p >= known.near:
+                found.append(Near(visit, leaf, p))
     return tuple(sorted(found, key=attrgetter("p"), reverse=True))
-
-
-def _near(tree: Tree, visit: Visit) -> Near | None:
-    answer, question = visit.answer, visit.question
-    if answer.strength is None or answer.strength >= 0 or not answer.evidence:
-        return None
-    leaf = tree.leaves.get(question.go.get(answer.near, ""))
-    if leaf is None or not leaf.severity.is_alarm:
-        return None
-    known = calibrations()
-    p = known.likelihood(question.id, answer.strength)
-    return Near(visit, leaf, p) if p >= known.near else None
 
 
 def asking(leaf: Leaf, facts: Sequence[Near]) -> Leaf:

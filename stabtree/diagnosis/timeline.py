@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from stabtree.facts.movers import LOST
 from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
@@ -32,6 +33,7 @@ MAX_SERIES = 4  # of a quoted row
 JUMP = 5.0  # times the usual step from row to row: what is farther off is to be seen in the rows
 ROWS_OF_NOISE = 50
 ROWS_OF_RISE = 3  # rows before one that may already belong to what went wrong
+BY_STEP = attrgetter("step")
 FOLLOWS = frozenset({"loss_scale", "update_ratio"})  # what the gradient, the rate and the weights make of these
 
 
@@ -67,15 +69,33 @@ def timeline(facts: Facts, finding: Incident) -> Later[Happening]:
 
 
 def _timeline(movers: Movers, finding: Incident, onset: int) -> tuple[Happening, ...]:
-    events = _with_causes(_moves_around(movers, finding, onset), finding, onset)
+    moves: dict[str, Move] = {}
+    for step in dict.fromkeys((finding.own_onset_step, onset)):
+        if step is not None:
+            moves |= {move.metric: move for move in (*movers.others_around(step), *movers.around(step))}
+    events = [_date_loss(Happening(move.step, move.metric, move.text), movers, finding) for move in moves.values()]
+    events.sort(key=BY_STEP)
+    # The evidence of causes may reach back to where no course was yet known that a series could leave.
+    earliest = {event.metric: event.step for event in reversed(events)}
+    strong = [item for judged in finding.causes if judged.state in STRONG for item in judged.evidence]
+    for item in strong:
+        if item.metric and item.steps and item.steps[0] < min(earliest.get(item.metric, onset), onset):
+            earliest[item.metric] = item.steps[0]
+            events.append(_happening(item))
+    events.sort(key=BY_STEP)
     earliest = {event.metric: event.step for event in reversed(events)}
     marked = _mark_first(events)
     rate = movers.rate(onset) if RATE not in earliest and _is_by_rate(finding) else None
     if rate is not None:
         # A schedule that goes on as it did has not left its course, and so was not the first to.
-        marked = tuple(_by_step([Happening(rate.step, rate.metric, rate.text), *marked]))
+        marked = tuple(sorted([Happening(rate.step, rate.metric, rate.text), *marked], key=BY_STEP))
     shown = _onset(finding, onset, earliest)
-    return _insert(marked, shown) if shown else marked
+    if shown is None:
+        return marked
+    # Before those of the same step; none that comes after it was the first to move.
+    index = sum(event.step < onset for event in marked)
+    later = [replace(event, first=event.first and event.step == onset) for event in marked[index:]]
+    return (*marked[:index], shown, *later)
 
 
 def _onset(finding: Incident, onset: int, earliest: Mapping[str, int]) -> Happening | None:
@@ -87,32 +107,6 @@ def _onset(finding: Incident, onset: int, earliest: Mapping[str, int]) -> Happen
     if begins.metric in earliest:
         return None
     return Happening(onset, begins.metric, f"onset of: {begins.leaf.title}")
-
-
-def _with_causes(events: list[Happening], finding: Incident, onset: int) -> list[Happening]:
-    """Add the evidence of causes that reaches back to where no course was yet known that a series could leave."""
-    found = list(events)
-    earliest = {event.metric: event.step for event in reversed(events)}
-    for item in _evidence_of_causes(finding):
-        if item.metric and item.steps and item.steps[0] < min(earliest.get(item.metric, onset), onset):
-            earliest[item.metric] = item.steps[0]
-            found.append(_happening(item))
-    return _by_step(found)
-
-
-def _moves_around(movers: Movers, finding: Incident, onset: int) -> list[Happening]:
-    """Return the moves around both the onset of the event and that of the finding's own leaf, by step."""
-    moves: dict[str, Move] = {}
-    for step in dict.fromkeys((finding.own_onset_step, onset)):
-        if step is not None:
-            moves |= {move.metric: move for move in (*movers.others_around(step), *movers.around(step))}
-    return _by_step(
-        _date_loss(Happening(move.step, move.metric, move.text), movers, finding) for move in moves.values()
-    )
-
-
-def _by_step(events: Iterable[Happening]) -> list[Happening]:
-    return sorted(events, key=lambda event: event.step)
 
 
 def _date_loss(event: Happening, movers: Movers, finding: Incident) -> Happening:
@@ -133,13 +127,6 @@ def _happening(item: Evidence) -> Happening:
     return Happening(item.steps[0], item.metric, re.split(r"; | \(", item.text)[0])
 
 
-def _insert(events: Sequence[Happening], event: Happening) -> tuple[Happening, ...]:
-    """Insert an event before those of the same step; none that comes after it was the first to move."""
-    index = sum(other.step < event.step for other in events)
-    later = [replace(other, first=other.first and other.step == event.step) for other in events[index:]]
-    return (*events[:index], event, *later)
-
-
 def _is_by_rate(finding: Incident) -> bool:
     """Return whether the finding is a rate that rises, or the log shows that the rate is its cause."""
     for item in finding.evidence:
@@ -148,13 +135,6 @@ def _is_by_rate(finding: Incident) -> bool:
         if item.observed > item.threshold:
             return True
     return any("learning rate" in item.cause.text for item in finding.causes if item.state in STRONG)
-
-
-def _evidence_of_causes(finding: Incident) -> Iterator[Evidence]:
-    """Yield the evidence of the causes that the log confirms or makes likely."""
-    for judged in finding.causes:
-        if judged.state in STRONG:
-            yield from judged.evidence
 
 
 def first_mover(movers: Movers, onset_step: int) -> str:
@@ -177,33 +157,23 @@ def _mark_first(events: Sequence[Happening]) -> tuple[Happening, ...]:
 
 def quoted_rows(run: Run, item: Incident) -> tuple[QuotedRow, ...]:
     """Return the rows that show an incident, by step, each with what was logged there of the series that show it."""
-    shown = [series for name in dict.fromkeys(_names(item)) if (series := run.find(name)) is not None and len(series)]
+    names = dict.fromkeys([item.metric, *(evidence.metric for evidence in item.evidence if evidence.metric)])
+    shown = [series for name in names if (series := run.find(name)) is not None and len(series)]
     if not shown or item.onset_step is None:
         return ()
-    shown = shown[:MAX_SERIES]
-    steps = _steps(shown[0], item.onset_step, item.last_good_step)
-    return tuple(QuotedRow(step, what, _values(shown, step)) for step, what in sorted(steps.items()))
-
-
-def _names(item: Incident) -> list[str]:
-    return [item.metric, *(evidence.metric for evidence in item.evidence if evidence.metric)]
-
-
-def _steps(series: Series, onset_step: int, last_good_step: int | None) -> dict[int, str]:
-    """Return the steps of a series to quote, each with what it shows; what comes first here names a step."""
-    steps = series.steps
-    found: dict[int, str] = {}
-    at = int(steps.searchsorted(onset_step))
+    series, steps = shown[0], shown[0].steps
+    quoted: dict[int, str] = {}  # what comes first here names a step
+    at = int(steps.searchsorted(item.onset_step))
     if at < len(steps):
-        found[int(steps[at])] = "onset"
-    good = last_good_row(series, onset_step - 1 if last_good_step is None else last_good_step)
-    worst = worst_row(series, onset_step, good)
+        quoted[int(steps[at])] = "onset"
+    good = last_good_row(series, item.onset_step - 1 if item.last_good_step is None else item.last_good_step)
+    worst = worst_row(series, item.onset_step, good)
     if worst is not None:
-        found.setdefault(int(steps[worst]), "worst")
+        quoted.setdefault(int(steps[worst]), "worst")
     if good is not None:
-        found.setdefault(int(steps[good]), "last good")
-    found.setdefault(int(steps[-1]), "end")
-    return found
+        quoted.setdefault(int(steps[good]), "last good")
+    quoted.setdefault(int(steps[-1]), "end")
+    return tuple(QuotedRow(step, what, _values(shown[:MAX_SERIES], step)) for step, what in sorted(quoted.items()))
 
 
 def last_good_row(series: Series, by_step: int) -> int | None:

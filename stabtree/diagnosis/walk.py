@@ -33,8 +33,7 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from stabtree.common.faults import Fault
-    from stabtree.diagnosis.result import LogNext, Missing, Visit
+    from stabtree.diagnosis.result import Visit
     from stabtree.diagnosis.walker import Ask, Overrides
     from stabtree.facts.registry import Facts
     from stabtree.tree.model import Leaf, Question, Tree
@@ -68,8 +67,19 @@ def diagnose(
         StabtreeError: for an unknown id, verdict, parameter or type in `overrides`, `answers`, `applied` or
             `ignore`, and if the run can't be read.
     """
-    read = _loaded(run)
-    tree = _walkable(read, tree)
+    if isinstance(run, Run):
+        read = run
+    else:
+        from stabtree.loaders import load_run
+
+        read = load_run(run)
+    if tree is None:
+        from stabtree.tree.load import load_trees
+
+        tree = load_trees(read)
+    if not tree.sections:
+        hint = "it is walked with the others: leave --tree out"
+        raise StabtreeError("holds no questions to walk", where=tree.name, hint=hint)
     options = WalkOptions(literal, overrides or {}, answers or {}, frozenset(applied), frozenset(ignore))
 
     def judge(one: Run) -> Diagnosis:
@@ -104,26 +114,6 @@ def _badness(diagnosis: Diagnosis) -> int:
     return diagnosis.findings[0].severity.rank
 
 
-def _loaded(run: object) -> Run:
-    if isinstance(run, Run):
-        return run
-    from stabtree.loaders import load_run
-
-    return load_run(run)
-
-
-def _walkable(run: Run, tree: Tree | None) -> Tree:
-    if tree is None:
-        from stabtree.tree.load import load_trees
-
-        tree = load_trees(run)
-    if not tree.sections:
-        raise StabtreeError(
-            "holds no questions to walk", where=tree.name, hint="it is walked with the others: leave --tree out"
-        )
-    return tree
-
-
 def answering(diagnosis: Diagnosis) -> Callable[[Question, Overrides], Answer]:
     """Return a function that answers any question from the log of a diagnosis, with parameters of one's own."""
 
@@ -151,7 +141,8 @@ def _diagnosis(walk: Walker) -> Diagnosis:
     unknown = unanswered(run, walk.seen.values())
     lacking = lacking_for_ok(run, tree, ends, walk.seen.values(), unknown) or too_few(walk, path, end)
     near = near_facts(tree, walk.seen.values())
-    misread = _misread(facts)
+    reading, monitor = facts.get("reading"), facts.get("monitor")
+    misread = reading.misread if isinstance(reading, Reading) else ""
     if not (lacking or misread):
         ends[0] = earned(walk, ends, near)
         end = ends[0][1]
@@ -169,30 +160,23 @@ def _diagnosis(walk: Walker) -> Diagnosis:
         findings=tuple(findings),
         ignored=tuple(ignored),
         missing=missing,
-        log_next=Later(lambda: _log_next(walk, path, missing, lacking, found)),
+        # A report shows it, and walking for it takes a while.
+        log_next=Later(
+            lambda: log_next(
+                tree, walk.seen, missing, lacking, worst_first(found), deciding_settings(path, walk.leaf_after)
+            )
+        ),
         lacking=lacking,
-        verdict=_verdict(walk, end, findings, lacking),
+        verdict=_verdict(walk, end, findings, open_=bool(lacking or misread)),
         answer_notes=tuple(walk.answer_notes()),
         misread=misread,
         near=near,
         setting_notes=_setting_notes(walk, findings),
-        monitor=_replay(facts),
+        monitor=monitor if isinstance(monitor, Replay) else None,
         literal=walk.options.literal,
         overrides=walk.options.overrides,
     )
     return with_faults(diagnosis, facts.faults)
-
-
-def _log_next(
-    walk: Walker,
-    path: tuple[Visit, ...],
-    missing: tuple[Missing, ...],
-    lacking: tuple[Missing, ...],
-    found: list[Incident],
-) -> tuple[LogNext, ...]:
-    """Return what to log next time, the most useful first; a report shows it, and walking for it takes a while."""
-    settings = deciding_settings(path, walk.leaf_after)
-    return log_next(walk.tree, walk.seen, missing, lacking, worst_first(found), settings)
 
 
 def _merged(found: Sequence[Incident], facts: Facts) -> list[Incident]:
@@ -201,13 +185,12 @@ def _merged(found: Sequence[Incident], facts: Facts) -> list[Incident]:
         return []
     from stabtree.diagnosis.incidents import described, incidents_of
 
-    def merged() -> list[Incident]:
-        return incidents_of(found, facts)
-
-    def separate(_fault: Fault | None) -> list[Incident]:
-        return [described(item, facts) for item in worst_first(found)]
-
-    return facts.faults.attempt("part", "events", merged, separate)
+    return facts.faults.attempt(
+        "part",
+        "events",
+        lambda: incidents_of(found, facts),
+        lambda _fault: [described(item, facts) for item in worst_first(found)],
+    )
 
 
 def _setting_notes(walk: Walker, findings: Sequence[Incident]) -> tuple[str, ...]:
@@ -215,20 +198,6 @@ def _setting_notes(walk: Walker, findings: Sequence[Incident]) -> tuple[str, ...
     if walk.options.literal or CONFIG in walk.tree.when or any(item.is_alarm for item in findings):
         return ()
     return walk.facts.faults.attempt("part", "settings", lambda: setting_notes(walk.run, findings), lambda _: ())
-
-
-def _replay(facts: Facts) -> Replay | None:
-    """Return what the NaN monitor would have done; None where the loss is finite, or that can't be found out."""
-    monitor = facts.get("monitor")
-    return monitor if isinstance(monitor, Replay) else None
-
-
-def _misread(facts: Facts) -> str:
-    """Return why the log was not read as it was meant; empty where it was, or where that can't be found out."""
-    reading = facts.get("reading")
-    if isinstance(reading, Reading):
-        return reading.misread
-    return ""
 
 
 def _found(walk: Walker, ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> tuple[list[Incident], list[Incident]]:
@@ -243,7 +212,7 @@ def _found(walk: Walker, ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> tupl
     return list(found.values()), worst_first(ignored)
 
 
-def _verdict(walk: Walker, end: Leaf, findings: list[Incident], lacking: tuple[Missing, ...]) -> str:
+def _verdict(walk: Walker, end: Leaf, findings: list[Incident], *, open_: bool) -> str:
     """Return the severity of the worst finding, else of the path's leaf; unknown if too little could be judged."""
     worst = end.severity
     if findings:
@@ -251,6 +220,6 @@ def _verdict(walk: Walker, end: Leaf, findings: list[Incident], lacking: tuple[M
     elif end.id in walk.options.ignore:
         worst = Severity.OK
     unended = any(item.leaf.unjudged for item in findings)
-    if not worst.is_alarm and (lacking or unended or _misread(walk.facts)):
+    if not worst.is_alarm and (open_ or unended):
         return UNKNOWN
     return worst

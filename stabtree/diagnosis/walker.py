@@ -15,24 +15,20 @@ from stabtree.diagnosis.person import (
     answered_visit,
     check_answers,
     contradiction,
-    person_can_answer,
-    setting_of,
-    with_setting,
 )
 from stabtree.diagnosis.result import Visit, check_ignored
 from stabtree.facts import facts_of
 from stabtree.predicates import predicate_named
+from stabtree.run import Setting
 from stabtree.tree.model import Question
-from stabtree.tree.overrides import apply_overrides
-from stabtree.tree.params import find_node, plain_params, resolved
+from stabtree.tree.params import apply_overrides, find_node, plain_params, resolved
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Walked
     from stabtree.facts.registry import Facts, Param
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Tree
-    from stabtree.tree.overrides import Values
-    from stabtree.tree.params import Asking
+    from stabtree.tree.params import Asking, Values
 
 Ask = Callable[[Question], str | None]
 Overrides = Mapping[str, Mapping[str, "Param"]]
@@ -57,7 +53,11 @@ def start(run: Run, tree: Tree, options: WalkOptions, ask: Ask | None = None) ->
     overrides, settings = apply_overrides(tree, options.overrides, literal=options.literal)
     check_answers(tree, options.answers)
     check_ignored(tree, sorted(options.ignore))
-    _check_applied(tree, options.applied)
+    nodes = {leaf.of for leaf in tree.leaves.values() if leaf.escalate}
+    for id_ in sorted(options.applied - nodes):
+        known = ", ".join(sorted(nodes)) or "none in this tree"
+        problem = f"{id_!r} is not a node with fixes to escalate{near(id_, nodes)}"
+        raise StabtreeError(problem, where="--applied", hint=f"nodes: {known}")
     walk = Walker(run, tree, options, ask, overrides, settings, facts_of(run, settings))
     given = [(tree.questions[id_], word) for id_, word in options.answers.items()]
     for question, word in given:
@@ -65,14 +65,6 @@ def start(run: Run, tree: Tree, options: WalkOptions, ask: Ask | None = None) ->
     for question, word in given:
         walk.believe(question, word)
     return walk
-
-
-def _check_applied(tree: Tree, applied: frozenset[str]) -> None:
-    nodes = {leaf.of for leaf in tree.leaves.values() if leaf.escalate}
-    for id_ in sorted(applied - nodes):
-        known = ", ".join(sorted(nodes)) or "none in this tree"
-        problem = f"{id_!r} is not a node with fixes to escalate{near(id_, nodes)}"
-        raise StabtreeError(problem, where="--applied", hint=f"nodes: {known}")
 
 
 class Walker(Struct):
@@ -92,9 +84,10 @@ class Walker(Struct):
 
     def believe(self, question: Question, word: str) -> None:
         """Apply the setting that a person's answer is, if it is one: everything is found anew with it."""
-        key = setting_of(question, word)
-        if key:
-            self.run = with_setting(self.run, key, question, word)
+        predicate = predicate_named(question.test)
+        if predicate is not None and predicate.sets and word != UNKNOWN:
+            given = Setting(word, f"answered to {question.id}")
+            self.run = replace(self.run, config={**self.run.config, predicate.sets: given})
             self.facts = facts_of(self.run, self.settings, self.facts.faults)
             self.known = {}
 
@@ -112,13 +105,8 @@ class Walker(Struct):
                 visits, leaf = self._walk(entry, section=item.section.id)
                 if visits:
                     yield visits, leaf
-        yield from self._walk_answers()
-
-    def _walk_answers(self) -> Iterator[Way]:
-        """Walk on from a person's answers where no walk came by; yield the leaf only if an answer leads to it.
-
-        Only from questions that the log can't answer: the others are asked where they belong.
-        """
+        # Then on from a person's answers where no walk came by, but a leaf counts only if an answer leads to it.
+        # Only from questions that the log can't answer: the others are asked where they belong.
         for id_ in self.options.answers:
             question = self.tree.questions[id_]
             if id_ in self.seen or question.test:
@@ -172,7 +160,7 @@ class Walker(Struct):
         if given is not None:
             return answered_visit(question, given, self.against[question.id])
         answer = self.by_data(question)
-        if answer.verdict == UNKNOWN and self.ask is not None and person_can_answer(question):
+        if answer.verdict == UNKNOWN and self.ask is not None and (question.person or not question.test):
             word = self.ask(question)
             if word:
                 self.believe(question, word)
@@ -191,14 +179,10 @@ class Walker(Struct):
     def params(self, node: Asking) -> dict[str, Param]:
         """Return the parameters of a node's own test: those of the tree, then of `--literal`, then of `--set`."""
         # Of causes several leaves may have one of the same id, with parameters of its own.
-        if self.options.overrides or self.tree.questions.get(node.id) is not node:
-            return self._params(node)
+        usual = not self.options.overrides and self.tree.questions.get(node.id) is node
         known = plain_params(self.tree)[self.options.literal]
-        if node.id not in known:
-            known[node.id] = self._params(node)
-        return known[node.id]
-
-    def _params(self, node: Asking) -> dict[str, Param]:
+        if usual and node.id in known:
+            return known[node.id]
         found = resolved(self.tree, node, literal=self.options.literal, facts=self.facts.params)
         chain: list[str] = [node.id]
         while node.like:
@@ -206,4 +190,6 @@ class Walker(Struct):
             chain.append(node.id)
         for id_ in reversed(chain):
             found.update({k: v for k, v in self.overrides.get(id_, {}).items() if k in found})
+        if usual:
+            known[chain[0]] = found
         return found

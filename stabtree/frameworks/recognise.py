@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def of_config(values: Mapping[str, Any]) -> str:
     """Return the trainer that a configuration is for; empty where nothing shows it."""
     words = config_words(values)
-    for one in _by_config():
+    for one in sorted(frameworks().values(), key=lambda one: one.config.order):
         if any(mark <= words for mark in one.config.marks):
             return one.id
     return ""
@@ -102,11 +102,6 @@ def _in_order() -> list[Framework]:
     return sorted(frameworks().values(), key=lambda one: one.log.order)
 
 
-@cache
-def _by_config() -> list[Framework]:
-    return sorted(frameworks().values(), key=lambda one: one.config.order)
-
-
 @lru_cache(maxsize=64)
 def _prefixed(columns: tuple[str, ...]) -> Mapping[str, str]:
     """Return the first column that only one trainer writes, by trainer."""
@@ -147,18 +142,17 @@ def _by_layout(log: LoggedFile) -> Recognised | None:
     """Return the trainer whose CSV has such an order of columns, or such gaps in them."""
     if not log.columns or not log.format.startswith("csv"):
         return None
-    if _is_keras_order(log):
+    # Keras writes the epoch from 0, then metrics by alphabet, the loss among them, each with its `val_` twin.
+    first, *names = log.columns
+    own = {name for name in names if not name.startswith("val_") and name not in ("lr", "learning_rate")}
+    held_out = {name.removeprefix("val_") for name in names if name.startswith("val_")}
+    twins = "loss" in own and own == held_out and names == sorted(names)
+    if first == "epoch" and log.begins_at in (None, 0) and twins:
         return next((Recognised(one.id, "order of the columns") for one in _in_order() if one.log.csv_logger), None)
     if _is_sparse(log):
         why = "training and validation in rows of their own"
         return next((Recognised(one.id, why) for one in _in_order() if one.log.sparse_csv), None)
     return None
-
-
-def _is_keras_order(log: LoggedFile) -> bool:
-    """Return whether the epoch from 0 comes first, then metrics by alphabet, each with its `val_` twin."""
-    first, *names = log.columns
-    return first == "epoch" and log.begins_at in (None, 0) and _are_twins(names)
 
 
 def _is_sparse(log: LoggedFile) -> bool:
@@ -168,10 +162,3 @@ def _is_sparse(log: LoggedFile) -> bool:
     train = max((count for name, count in log.filled.items() if name.startswith("train")), default=0)
     held_out = max((count for name, count in log.filled.items() if name.startswith("val")), default=0)
     return bool(train and held_out) and train + held_out <= log.rows
-
-
-def _are_twins(names: list[str]) -> bool:
-    """Return whether names are those of metrics by alphabet, the loss among them, each with its `val_` twin."""
-    own = {name for name in names if not name.startswith("val_") and name not in ("lr", "learning_rate")}
-    held_out = {name.removeprefix("val_") for name in names if name.startswith("val_")}
-    return "loss" in own and own == held_out and names == sorted(names)

@@ -127,22 +127,14 @@ class Accepting(Struct, frozen=True):
         accepted: dict[str, Accepted] = {}
         while True:
             found = judge(tuple(accepted))
-            more = self._accepted_in(found)
+            why = {item.leaf.id: self.why(found, item) for item in unaccepted_findings(found)}
+            more = {id_: reason for id_, reason in why.items() if reason}
             if not more:
                 break
             accepted |= more
         ignored = tuple(replace(item, accepted=accepted.get(item.leaf.id)) for item in found.ignored)
         diagnosis = replace(found, ignored=ignored)
         return replace(diagnosis, acceptance_notes=tuple(self._outdated(diagnosis)))
-
-    def _accepted_in(self, diagnosis: Diagnosis) -> dict[str, Accepted]:
-        """Return why findings that still count are accepted, by leaf."""
-        accepted = {}
-        for finding in unaccepted_findings(diagnosis):
-            why = self.why(diagnosis, finding)
-            if why:
-                accepted[finding.leaf.id] = why
-        return accepted
 
     def why(self, diagnosis: Diagnosis, finding: Incident) -> Accepted | None:
         """Return why a finding is accepted; None if it is not."""

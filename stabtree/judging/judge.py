@@ -199,7 +199,7 @@ def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides
         StabtreeError: for a value of the wrong type, and for any mistake in the project's settings. Unknown parameters
             of the command line are left to the walk.
     """
-    from stabtree.tree.overrides import apply_overrides
+    from stabtree.tree.params import apply_overrides
 
     given = _typed(tree, items)
     taken = {_owner(tree, id_, name) for id_, params in given.items() for name in params}
@@ -222,7 +222,7 @@ def _split(key: str) -> tuple[str, str]:
 
 def _owner(tree: Tree, id_: str, name: str) -> tuple[str, str]:
     """Return what a parameter belongs to, as `spike` for `Q2.1.sigma`, and its name."""
-    from stabtree.tree.overrides import declared
+    from stabtree.tree.params import declared
 
     owner = declared(tree, id_).get(name)
     return (owner and owner[0]) or id_, name
@@ -230,7 +230,7 @@ def _owner(tree: Tree, id_: str, name: str) -> tuple[str, str]:
 
 def _typed(tree: Tree, items: Sequence[str]) -> Overrides:
     """Parse `Q2.1.sigma=4`, each value by the type of its parameter."""
-    from stabtree.tree.overrides import declared
+    from stabtree.tree.params import declared
 
     found: Overrides = {}
     for key, text in pairs(items, "--set", "Q2.1.sigma=4").items():
@@ -247,7 +247,7 @@ def _typed(tree: Tree, items: Sequence[str]) -> Overrides:
 
 def _set_hint(tree: Tree, key: str, text: str) -> str:
     """Return what to type if only a node was named, without a parameter."""
-    from stabtree.tree.overrides import declared
+    from stabtree.tree.params import declared
 
     if key not in tree.questions:
         return f"type --set {key or 'Q2.1'}.sigma={text}"

@@ -88,15 +88,12 @@ def fails(verdict: str, levels: frozenset[str]) -> bool:
 
 def exit_code(verdicts: Iterable[str], levels: frozenset[str]) -> int:
     """Return the exit code that the verdicts of all runs add up to; `unread` is a log that could not be read."""
-    codes = {_code(verdict, levels) for verdict in verdicts}
+    codes = set()
+    for verdict in verdicts:
+        if verdict == UNREAD:
+            codes.add(UNUSABLE)
+        elif fails(verdict, levels):
+            codes.add(FOUND)
+        elif verdict == UNKNOWN and NEVER not in levels:
+            codes.add(NOT_JUDGED)
     return next((code for code in PRECEDENCE if code in codes), 0)
-
-
-def _code(verdict: str, levels: frozenset[str]) -> int:
-    if verdict == UNREAD:
-        return UNUSABLE
-    if fails(verdict, levels):
-        return FOUND
-    if verdict == UNKNOWN and NEVER not in levels:
-        return NOT_JUDGED
-    return 0

@@ -210,9 +210,9 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
         except (ValueError, OverflowError) as error:
             notes.append(f"The configuration's {key} is {clean(value, 40)!r}, not {clean(error, 60)}: ignored.")
     if config.get("dtype") == "fp16":
-        mixed = _is_mixed(best["dtype"][1])
-        if mixed is not None:
-            config["mixed"] = mixed
+        words = normalize(str(best["dtype"][1])).split("_")
+        if "true" in words or "mixed" in words or "amp" in words:  # with weights in fp32, or in fp16 too
+            config["mixed"] = "true" not in words
     trainer = of_config(values)
     if trainer:
         config.setdefault("framework", trainer)
@@ -227,16 +227,6 @@ def canonical_key(spelling: str) -> str:
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of a trainer's settings that `read_config` reads, as they are spelled."""
     return {key: value for key, value in values.items() if value is not None and any(_known({key: value}))}
-
-
-def _is_mixed(precision: object) -> bool | None:
-    """Whether fp16 is that of mixed precision, with weights in fp32, or of the weights, too; None where it is open."""
-    words = normalize(str(precision)).split("_")
-    if "true" in words:
-        return False
-    if "mixed" in words or "amp" in words:
-        return True
-    return None
 
 
 def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int, Any]]:
@@ -255,7 +245,14 @@ def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int
             for name, own_rank, held in _plain(word, value):
                 yield name, own_rank + 10 * depth, held
         elif depth < 3 and (key in _NAMED or word in WRAPPERS):
-            yield from _nested(key, rank + 10 * depth, value, depth)
+            rest = {}
+            for inner, setting in value.items():
+                inside = normalize(str(inner)) if key in _NAMED else ""
+                if inside in _INSIDE:
+                    yield _INSIDE[inside] or key, rank + 10 * depth, setting
+                else:
+                    rest[inner] = setting
+            yield from _known(rest, depth + 1)
 
 
 def _plain(word: str, value: Any) -> Iterator[tuple[str, int, Any]]:
@@ -269,14 +266,3 @@ def _plain(word: str, value: Any) -> Iterator[tuple[str, int, Any]]:
         yield "dtype", 20, f"amp_{word}"
     elif word in _BETAS and isinstance(value, list | tuple):
         yield from ((f"beta{place}", 0, beta) for place, beta in enumerate(value[:2], 1))
-
-
-def _nested(key: str, rank: int, inner: Mapping[str, Any], depth: int) -> Iterator[tuple[str, int, Any]]:
-    rest = {}
-    for spelling, value in inner.items():
-        word = normalize(str(spelling))
-        if key in _NAMED and word in _INSIDE:
-            yield _INSIDE[word] or key, rank, value
-        else:
-            rest[spelling] = value
-    yield from _known(rest, depth + 1)

@@ -46,8 +46,6 @@ NEVER_BACK = f"never goes back, {SURE}"
 MAX_RUNS = 1000
 # So many stretches of one length are epochs; two may as well be two runs.
 MIN_EPOCHS = 3
-# So many restarts show whether stretches of one length are epochs.
-MAX_ASKED = 200
 # No question is answered for a run with fewer rows.
 MIN_JUDGED = 8
 # An attempt that was given up is followed by a run of so many times its rows; two of about one length both ended.
@@ -183,7 +181,11 @@ class Level(Struct, frozen=True):
     def of(cls, values: Floats, logged: Bools) -> Level:
         """Return the evidence of a metric, values float64 (n,), in the rows that hold it, bool (n,)."""
         held = values[logged]
-        return cls(np.flatnonzero(logged), held, _noise(held))
+        finite = held[np.isfinite(held)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            bends = np.abs(finite[2:] - 2 * finite[1:-1] + finite[:-2])
+        noise = median(bends) / SECOND_DIFFERENCE if len(finite) >= LEVEL_ROWS else 0.0
+        return cls(np.flatnonzero(logged), held, noise)
 
     def is_finite(self, begin: int, end: int) -> bool:
         """Return whether every value between two rows is finite."""
@@ -232,16 +234,6 @@ class Level(Struct, frozen=True):
         if abs(moved) <= max(apart, min(usual, (1 - SURELY_BACK) * abs(gap)), GOES_ON * abs(gap)):
             return -certain
         return -1 if moved / gap > -BACK else 0  # elsewhere than both
-
-
-def _noise(values: Floats) -> float:
-    """Return the scatter of values around their trend."""
-    finite = values[np.isfinite(values)]
-    if len(finite) < LEVEL_ROWS:
-        return 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        bends = np.abs(finite[2:] - 2 * finite[1:-1] + finite[:-2])
-    return median(bends) / SECOND_DIFFERENCE
 
 
 class Counted(Struct, frozen=True):
@@ -341,25 +333,25 @@ def classify(evidence: Counted) -> Runs:
     if not starts:
         return Runs(meaning=f"goes back {len(back):,}×, never to its start = resumes or rows out of order, {LIKELY}")
     stretches = [0, *starts, len(axis)]
-    if len(starts) == len(back) and not evidence.passes and not any(_both(evidence, row) for row in starts):
-        begun = _attempts_before(axis, stretches)
-        found = _epochs(evidence, stretches[begun:]) if _is_regular(axis, stretches[begun:]) else None
-        if found:
-            return replace(found, starts=(*stretches[:begun], *found.starts))
-    if len(starts) > MAX_RUNS:
+    alone = len(starts) == len(back) and not evidence.passes and not any(_both(evidence, row) for row in starts)
+    regular = alone and _is_regular(axis, stretches)
+    if len(starts) > MAX_RUNS and not regular:
         return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
-    return _each(evidence, stretches)
-
-
-def _attempts_before(axis: Floats, stretches: list[int]) -> int:
-    """Return how many stretches at the start are attempts of a few rows, shorter than the next one."""
-    count = 0
-    while count + MIN_EPOCHS < len(stretches) - 1:
-        begin, end, after = stretches[count : count + 3]
-        if end - begin >= MIN_JUDGED or axis[end - 1] >= axis[after - 1]:
-            break
-        count += 1
-    return count
+    votes = _votes(evidence, stretches, regular=regular)
+    if not votes:
+        return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
+    fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
+    other = 1 if fresh >= on else -1
+    why = "the loss goes on" if on >= fresh else "the loss is back at its first level"
+    if not fresh + on:
+        why = "they differ in length"
+    decided = votes
+    if regular and 2 * fresh < len(votes):  # stretches of one length are epochs, but for what is beyond doubt
+        decided = {row: vote if vote > 1 else min(vote, 0) for row, vote in votes.items()}
+        other, why = -1, "the loss goes on" if any(votes.values()) else "all are of one length"
+    runs = (0, *(row for row, vote in decided.items() if (vote or other) > 0))
+    epochs = tuple(row for row, vote in decided.items() if (vote or other) < 0)
+    return Runs(runs, epochs, meaning=_meaning(len(runs) - 1, len(epochs), votes, why))
 
 
 def _is_regular(axis: Floats, stretches: list[int]) -> bool:
@@ -370,77 +362,7 @@ def _is_regular(axis: Floats, stretches: list[int]) -> bool:
     return bool((firsts == firsts[0]).all() and (lasts[:-1] == lasts[0]).all() and lasts[-1] <= lasts[0])
 
 
-def _epochs(evidence: Counted, stretches: list[int]) -> Runs | None:
-    """Return the epochs of stretches of one length, and the runs among them; None where they are all runs."""
-    triples = list(zip(stretches, stretches[1:], stretches[2:], strict=False))
-    asked = triples[:: 1 + len(triples) // MAX_ASKED]
-    votes = [_outcome(evidence, stretches[0], *triple) for triple in asked]
-    if votes and 2 * sum(vote > 0 for vote in votes) >= len(votes):
-        return None
-    runs = _runs_of_epochs(evidence, triples) if len(triples) <= MAX_RUNS else [stretches[0]]
-    epochs = tuple(row for row in stretches[1:-1] if row not in set(runs))
-    sure = GUESS
-    if any(votes):
-        sure = SURE if all(votes) else LIKELY
-    why = "the loss goes on" if any(votes) else "all are of one length"
-    return Runs(tuple(runs), epochs, meaning=_meaning(len(runs) - 1, len(epochs), sure, why))
-
-
-def _runs_of_epochs(evidence: Counted, triples: list[tuple[int, int, int]]) -> list[int]:
-    """Return the rows at which runs begin that have the same number of epochs, but the last one, which may be cut."""
-    first = triples[0][0]
-    runs, epochs = [first], [0]
-    for index, (stretch, row, end) in enumerate(triples, 1):
-        if _outcome(evidence, runs[-1], stretch, row, end) > 1:
-            runs.append(row)
-            epochs.append(index)
-    counts = np.diff([*epochs, len(triples) + 1])
-    if len(runs) == 1 or (counts[:-1] != counts[0]).any() or counts[-1] > counts[0] or counts[0] == 1:
-        return [first]
-    # Two may be one that jumped by chance; what is back by the scatter from epoch to epoch is none.
-    usual = _by_stretch(evidence, triples) if len(runs) == 2 else None
-    if usual and usual.vote(0, 0, epochs[1], len(triples) + 1) <= 0:
-        return [first]
-    return runs
-
-
-def _by_stretch(evidence: Counted, triples: list[tuple[int, int, int]]) -> Level | None:
-    """Return the level of each stretch, whose scatter is that from epoch to epoch; None for too few."""
-    if len(triples) < MIN_JUDGED or not evidence.outcomes:
-        return None
-    edges = [triples[0][0], *(row for _, row, _ in triples), len(evidence.axis)]
-    level = evidence.outcomes[0]
-    bounds = np.searchsorted(level.rows, edges).tolist()
-    parts = [level.values[begin:end] for begin, end in pairwise(bounds)]
-    medians = np.array([median(part) if len(part) else np.nan for part in parts])
-    return Level.of(medians, np.isfinite(medians))
-
-
-def _outcome(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> int:
-    """Return the first vote of the outcomes, else that of the learning rate."""
-    for level in (*evidence.outcomes, *filter(None, [evidence.rate])):
-        vote = level.vote(begin, stretch, row, end)
-        if vote:
-            return vote
-    return 0
-
-
-def _each(evidence: Counted, stretches: list[int]) -> Runs:
-    """Decide for each restart by itself; those that can't be decided are like the others."""
-    votes = _votes(evidence, stretches)
-    if not votes:
-        return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
-    fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
-    other = 1 if fresh >= on else -1
-    runs = (0, *(row for row, vote in votes.items() if (vote or other) > 0))
-    epochs = tuple(row for row, vote in votes.items() if (vote or other) < 0)
-    why = "the loss goes on" if on >= fresh else "the loss is back at its first level"
-    if not fresh + on:
-        why = "they differ in length"
-    return Runs(runs, epochs, meaning=_meaning(len(runs) - 1, len(epochs), _certainty(votes), why))
-
-
-def _votes(evidence: Counted, stretches: list[int]) -> dict[int, int]:
+def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[int, int]:
     """Return the vote on each restart; none on a last row alone that is not back at the first level."""
     axis = evidence.axis
     lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
@@ -455,18 +377,9 @@ def _votes(evidence: Counted, stretches: list[int]) -> dict[int, int]:
             vote = 0
         if vote > 0 or row + 1 < len(axis):
             votes[row] = vote
-        if vote >= 0:
+        if vote > 0 or (not vote and not regular):
             begin = row
     return votes
-
-
-def _certainty(votes: Mapping[int, int]) -> str:
-    """Return how sure the decision about some restarts is: sure where all votes agree beyond doubt."""
-    if not any(votes.values()):
-        return GUESS
-    if min(map(abs, votes.values())) > 1 and len({vote > 0 for vote in votes.values()}) == 1:
-        return SURE
-    return LIKELY
 
 
 def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> int:
@@ -489,12 +402,15 @@ def _both(evidence: Counted, row: int) -> bool:
     return evidence.epochs is not None and bool(evidence.epochs[row] < evidence.epochs[row - 1])
 
 
-def _meaning(runs: int, epochs: int, sure: str, why: str) -> str:
-    parts = [f"starts again {runs + epochs:,}× ="]
-    named = [f"{count:,} {what}" for count, what in ((runs, "new run"), (epochs, "epoch")) if count]
-    parts.append(" and ".join(name if name.startswith("1 ") else f"{name}s" for name in named))
+def _meaning(runs: int, epochs: int, votes: Mapping[int, int], why: str) -> str:
+    """Return what was decided, how sure it is (where all votes agree beyond doubt), and what was rejected."""
+    sure = GUESS
+    if any(votes.values()):
+        agree = min(map(abs, votes.values())) > 1 and len({vote > 0 for vote in votes.values()}) == 1
+        sure = SURE if agree else LIKELY
+    named = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in ((runs, "new run"), (epochs, "epoch")) if count]
     rejected = "epochs" if runs >= epochs else "runs"
-    return f"{' '.join(parts)}, {sure}; not {rejected}: {why}"
+    return f"starts again {runs + epochs:,}× = {' and '.join(named)}, {sure}; not {rejected}: {why}"
 
 
 def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Runs:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common import yaml12
@@ -80,26 +82,15 @@ def entries(folder: Path) -> tuple[list[str], list[str]]:
     A folder that can't be read is empty.
     """
     folders, files = [], []
-    try:
-        with os.scandir(folder) as listing:
-            for entry in listing:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.name)
-                elif _is_there(entry):
+    with suppress(OSError), os.scandir(folder) as listing:
+        for entry in islice(listing, MAX_ENTRIES):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+                continue
+            with suppress(OSError):  # a link in a loop
+                if entry.is_file():
                     files.append(entry.name)
-                if len(folders) + len(files) >= MAX_ENTRIES:
-                    break
-    except OSError:
-        return [], []
     return sorted(folders), sorted(files)
-
-
-def _is_there(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a file; a link in a loop is none."""
-    try:
-        return entry.is_file()
-    except OSError:
-        return False
 
 
 def find(folder: Path, mark: str) -> tuple[dict[tuple[str, ...], list[str]], tuple[str, ...]]:
@@ -135,50 +126,34 @@ def settings_in(folder: Path) -> tuple[Settings, tuple[str, ...]]:
     for name in SETTINGS:
         found, unread = settings_file(folder / name)
         if name == MODEL and not MODEL_KEYS.isdisjoint(found):
-            found = _of_training(found)
+            # What a model's configuration says of the run that trains it: its classes, and weights of 16 bits. Weights
+            # of 32 bits are those of mixed precision too; a vocabulary may be one that the loss is not over.
+            model = {key: value for key, value in of_model(found).items() if key != "vocab_size"}
+            reduced = read_config(model)[0].get("dtype") in REDUCED
+            found = {key: value for key, value in model.items() if reduced or key == "n_classes"}
         config, wrong = read_config(found) if found else ({}, [])
         settings = {**{key: Setting(value, name) for key, value in config.items()}, **settings}
         notes += (*unread, *wrong)
     return settings, tuple(notes)
 
 
-def _of_training(model: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a model's configuration says of the run that trains it: its classes, and weights of 16 bits.
-
-    Weights of 32 bits are those of mixed precision too; a vocabulary may be one that the loss is not over.
-    """
-    found = {key: value for key, value in of_model(model).items() if key != "vocab_size"}
-    if read_config(found)[0].get("dtype") in REDUCED:
-        return found
-    return {key: value for key, value in found.items() if key == "n_classes"}
-
-
 def settings_file(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the settings that a file holds, W&B's `{value: ...}` unwrapped; and a note where it can't be read."""
     try:
-        return (_content(path) if path.is_file() else {}), ()
+        if not path.is_file():
+            return {}, ()
+        if path.stat().st_size > MAX_SETTINGS:
+            raise ValueError("larger than 1 MiB")
+        text = path.read_text(encoding="utf-8", errors="replace")
+        yaml = path.suffix in (".yaml", ".yml")
+        content = yaml12.parse(text, path.name).value if yaml else json.loads(text)
+        if not isinstance(content, Mapping):
+            raise ValueError("it holds no settings")
     except (StabtreeError, OSError, ValueError, RecursionError) as error:
         problem = error.problem if isinstance(error, StabtreeError) else error
         return {}, (f"{clean(path.name)} beside the metrics was not used: {clean(problem, 160)}.",)
-
-
-def _content(path: Path) -> Mapping[str, Any]:
-    """Return the settings of a file.
-
-    Raises:
-        StabtreeError, OSError, ValueError, RecursionError: where it can't be read.
-    """
-    if path.stat().st_size > MAX_SETTINGS:
-        raise ValueError("larger than 1 MiB")
-    text = path.read_text(encoding="utf-8", errors="replace")
-    yaml = path.suffix in (".yaml", ".yml")
-    value = yaml12.parse(text, path.name).value if yaml else json.loads(text)
-    if not isinstance(value, Mapping):
-        raise ValueError("it holds no settings")
-    return {str(key): _opened(inner) for key, inner in value.items() if key not in ("_wandb", "wandb_version")}
-
-
-def _opened(value: Any) -> Any:
-    if isinstance(value, Mapping) and "value" in value and set(value) <= {"value", "desc"}:
-        return value["value"]
-    return value
+    found = {str(key): inner for key, inner in content.items() if key not in ("_wandb", "wandb_version")}
+    for key, inner in found.items():
+        if isinstance(inner, Mapping) and "value" in inner and set(inner) <= {"value", "desc"}:
+            found[key] = inner["value"]
+    return found, ()

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import difflib
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.json import document, lines, manifest, trainer_state
 from stabtree.loaders.source import NAME_METRICS, Source, Sure
-from stabtree.loaders.tables import delimited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
@@ -52,57 +48,48 @@ RANKS: tuple[tuple[str, Sure], ...] = (
 PLAIN = RANKS.index(("tfevents", Sure.MAYBE))
 PICKED = RANKS.index(("jsonl", Sure.HARDLY))
 NOBODY = len(RANKS)
+FIRST = {name: rank for rank, (name, _) in reversed([*enumerate(RANKS)])}  # the best rank that each can have
 SEE_FORMATS = "`stabtree info formats` lists what it reads"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
 class Loader(Struct, frozen=True):
-    """One format.
+    """One format, whose module has `sniff` (how surely a source is of it) and `read` (its table; several for runs).
 
     Attributes:
         name: what `--format` calls it.
-        sniff: how surely a source is of this format.
-        tables: the table of a source, with the columns that are wanted; several for several runs.
+        module: imported when it is first asked, which what is plainly a table or JSON never needs of a late one.
         about: for `stabtree info formats`.
-        late: whether its module is imported when it is first asked, which what is plainly a table or JSON never needs.
+        late: whether it is asked after what reads plain tables and JSON.
     """
 
     name: str
-    sniff: Callable[[Source, Names], Sure]
-    tables: Callable[[Source, Names], Table | tuple[Table, ...]]
+    module: str
     about: str
     late: bool = False
 
+    def sniff(self, source: Source, names: Names) -> Sure:
+        """Return how surely a source is of this format."""
+        sure: Sure = import_module(f"stabtree.loaders.{self.module}").sniff(source, names)
+        return sure
+
     def read(self, source: Source, names: Names) -> tuple[Table, ...]:
-        """Return the tables of a source."""
-        tables = self.tables(source, names)
+        """Return the tables of a source, with the columns that are wanted."""
+        tables = import_module(f"stabtree.loaders.{self.module}").read(source, names)
         return tables if isinstance(tables, tuple) else (tables,)
 
 
-def _in(module: str, function: str) -> Callable[..., Any]:
-    """Return a function of a loader that is imported when it is first called: most files are tables."""
-
-    def call(*arguments: Any) -> Any:
-        return getattr(import_module(f"stabtree.loaders.{module}"), function)(*arguments)
-
-    return call
-
-
-def _late(name: str, module: str, about: str) -> Loader:
-    return Loader(name, _in(module, "sniff"), _in(module, "read"), about, late=True)
-
-
 LOADERS: tuple[Loader, ...] = (
-    Loader("manifest", manifest.sniff, manifest.read, "manifest.json with metrics inside or beside it"),
-    Loader("trainer_state", trainer_state.sniff, trainer_state.read, "trainer_state.json"),
-    Loader("json", document.sniff, document.read, "JSON arrays of records and objects of columns"),
-    Loader("jsonl", lines.sniff, lines.read, "JSON lines"),
-    Loader("csv", delimited.sniff, delimited.read, "CSV, TSV and the like"),
-    _late("parquet", "tables.parquet", "Parquet and Feather"),
-    _late("tfevents", "tensorboard.loader", "TensorBoard event files"),
-    _late("wandb", "wandb.loader", "Weights & Biases run folders and .wandb files"),
-    _late("mlflow", "mlflow.loader", "MLflow run folders and SQLite databases"),
-    _late("text", "text.loader", "the text that a trainer prints"),
+    Loader("manifest", "json.manifest", "manifest.json with metrics inside or beside it"),
+    Loader("trainer_state", "json.trainer_state", "trainer_state.json"),
+    Loader("json", "json.document", "JSON arrays of records and objects of columns"),
+    Loader("jsonl", "json.lines", "JSON lines"),
+    Loader("csv", "tables.delimited", "CSV, TSV and the like"),
+    Loader("parquet", "tables.parquet", "Parquet and Feather", late=True),
+    Loader("tfevents", "tensorboard.loader", "TensorBoard event files", late=True),
+    Loader("wandb", "wandb.loader", "Weights & Biases run folders and .wandb files", late=True),
+    Loader("mlflow", "mlflow.loader", "MLflow run folders and SQLite databases", late=True),
+    Loader("text", "text.loader", "the text that a trainer prints", late=True),
 )
 
 
@@ -128,8 +115,8 @@ def surest(source: Source, names: Names) -> tuple[int, Loader]:
     """Return the rank in `RANKS` of the loader that reads a source, `NOBODY` where none does, and that loader."""
     best = NOBODY, LOADERS[0]
     for loader in LOADERS:
-        if loader.late and best[0] < PLAIN:
-            break
+        if (loader.late and best[0] < PLAIN) or best[0] < FIRST[loader.name]:
+            continue  # however sure it is, another one comes before
         sure = loader.sniff(source, names)
         rank = RANKS.index((loader.name, sure)) if sure else NOBODY
         if rank < best[0]:
@@ -162,21 +149,15 @@ def choose(source: Source, names: Names) -> Loader:
 def _unknown(source: Source, names: Names) -> StabtreeError:
     """Return the error of a source that no loader knows."""
     if source.cut:
-        return StabtreeError(
-            f"is cut: the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows",
-            where=source.path,
-            hint="copy it again from where it was written",
+        problem = (
+            f"is cut: the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows"
         )
+        return StabtreeError(problem, where=source.path, hint="copy it again from where it was written")
     if source.binary:
         problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
         return StabtreeError(problem, where=source.path, hint=hint)
-    return StabtreeError(
-        f"is in no format that stabtree knows; it begins with {_first_line(source)!r}",
-        where=source.path,
-        # Only a text log is known by the names in it.
-        hint=_in("text.loader", "hint")(source, names) or f"{NAME_METRICS}; {SEE_FORMATS}",
-    )
+    from stabtree.loaders.text.loader import hint as hint_of  # only a text log is known by the names in it
 
-
-def _first_line(source: Source) -> str:
-    return clean(next((line for line in source.lines() if line.strip()), ""), SHOWN)
+    first = clean(next((line for line in source.lines() if line.strip()), ""), SHOWN)
+    problem = f"is in no format that stabtree knows; it begins with {first!r}"
+    return StabtreeError(problem, where=source.path, hint=hint_of(source, names) or f"{NAME_METRICS}; {SEE_FORMATS}")

@@ -117,18 +117,12 @@ class Source(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The file's own name, safe to print."""
-        if self.file:
-            return clean(self.file.name)
-        return "standard input"
+        return clean(self.file.name) if self.file else "standard input"
 
     def describe(self, name: str) -> str:
         """Return the loader's `name` with compression and encoding, where they are out of the ordinary."""
-        parts = [name]
-        if self.encoding != "utf-8":
-            parts.append(self.encoding)
-        if self.packed:
-            parts.append(self.packed)
-        return ", ".join(parts)
+        encoding = self.encoding if self.encoding != "utf-8" else ""
+        return ", ".join(filter(None, (name, encoding, self.packed)))
 
     def lines(self) -> Lines:
         """Return a reader of the whole input."""
@@ -229,14 +223,12 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
                 hint = "decompress it yourself, and name the result"
                 raise StabtreeError("takes more memory to unpack than there is", where=source.path, hint=hint) from None
             except broken as error:
+                cut = isinstance(error, EOFError)
                 if not total:
-                    cut = isinstance(error, EOFError)
                     problem = "it is cut before anything of it can be decompressed" if cut else clean(error)
                     hint = "copy it again from where it was written" if cut else "check the file"
                     raise StabtreeError(f"can't be read: {problem}", where=source.path, hint=hint) from None
-                damage = f"is damaged before byte {raw.tell():,}"
-                if isinstance(error, EOFError):
-                    damage = "ends inside its compressed data"
+                damage = "ends inside its compressed data" if cut else f"is damaged before byte {raw.tell():,}"
                 notes.append(f"The file {damage} (of {source.size:,} bytes): what comes before was read.")
                 chunk = b""
             total += len(chunk)
@@ -281,11 +273,7 @@ def _unpacked(raw: Any, source: Source) -> Iterator[bytes]:
 
 
 def _decompressor(source: Source) -> Callable[[], Any]:
-    """Return what makes a decompressor for one part of a packed file.
-
-    Raises:
-        StabtreeError: if it is not installed.
-    """
+    """Return what makes a decompressor for one part of a packed file."""
     if source.packed == "gzip":
         return lambda: zlib.decompressobj(wbits=31)
     if source.packed == "bzip2":
@@ -297,8 +285,7 @@ def _decompressor(source: Source) -> Callable[[], Any]:
     try:
         import zstandard
     except ImportError:
-        hint = "pip install 'stabtree[zstd]'"
-        problem = "is compressed with zstd, which needs an extra package"
+        problem, hint = "is compressed with zstd, which needs an extra package", "pip install 'stabtree[zstd]'"
         raise StabtreeError(problem, where=source.path, hint=hint) from None
     return lambda: zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW).decompressobj()
 
@@ -331,20 +318,14 @@ def encoding_of(data: bytes) -> tuple[str, int]:
 
 def binary_kind(data: bytes, text: str) -> str:
     """Return what kind of binary file begins like this; empty for text."""
-    for magic, kind in _BINARY:
-        if data.startswith(magic):
-            return kind
     head = text[:4096]
-    if len(_ODD.findall(head)) > MAX_ODD * len(head):
-        return "a binary file"
-    return ""
+    odd = "a binary file" if len(_ODD.findall(head)) > MAX_ODD * len(head) else ""
+    return next((kind for magic, kind in _BINARY if data.startswith(magic)), odd)
 
 
 def without_escapes(text: str) -> str:
     """Return a text without the codes that colour it or move the cursor."""
-    if "\x1b" not in text:
-        return text
-    return _ESCAPES.sub("", text)
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def open_source(path: str | Path) -> Source:
@@ -428,31 +409,18 @@ def _sniffed(bare: Source) -> Source:
     )
 
 
-# A `Path` drops the second slash of an address.
-_REMOTE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+-]+):[/\\]{1,2}(?P<rest>.*)")
-_FETCH = {
-    "s3": "aws s3 cp {url} -",
-    "gs": "gcloud storage cat {url}",
-    "http": "curl -sL {url}",
-    "https": "curl -sL {url}",
-}
-
-
 def _missing(file: Path, shown: str) -> StabtreeError:
-    remote = _REMOTE.match(shown)
+    remote = re.match(r"([A-Za-z][A-Za-z0-9+-]+):[/\\]{1,2}(.*)", shown)  # a `Path` drops the second slash
     if remote:
-        scheme = remote["scheme"].lower()
-        fetch = _FETCH.get(scheme, "").format(url=f"{scheme}://{remote['rest']}")
         hint = "copy it to this machine, and name the copy"
-        if fetch:
-            hint = f"type `{fetch} | stabtree -`"
+        command = {"s3": "aws s3 cp {} -", "gs": "gcloud storage cat {}"}.get(remote[1].lower(), "curl -sL {}")
+        if remote[1].lower() in ("s3", "gs", "http", "https"):
+            hint = f"type `{command.format(f'{remote[1].lower()}://{remote[2]}')} | stabtree -`"
         return StabtreeError("stabtree reads files of this machine, not addresses", where=shown, hint=hint)
-    hint = "check the path"
     try:
         names = [entry.name for entry in file.parent.iterdir() if entry.name != file.name]  # not a link to nothing
     except OSError:
         names = []
     close = difflib.get_close_matches(file.name, names, n=1, cutoff=0.5)
-    if close:
-        hint = f"did you mean {clean(file.parent / close[0])}?"
+    hint = f"did you mean {clean(file.parent / close[0])}?" if close else "check the path"
     return StabtreeError("there is no such file", where=shown, hint=hint)

@@ -201,8 +201,3 @@ class Skips(Struct):
         self.count += 1
         if len(self.first) < SKIPS_KEPT:
             self.first.append(Skipped(line, reason))
-
-    def add_comment(self, line: int) -> None:
-        """Count a comment line."""
-        self.comments += 1
-        self.first_comment = self.first_comment or line

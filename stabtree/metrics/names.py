@@ -138,29 +138,21 @@ def named(columns: Mapping[str, str], step_column: str | None = None) -> Names:
     Raises:
         StabtreeError: if `columns` names an unknown metric.
     """
+    known = by_name()
     for metric in columns:
-        _check_metric(metric)
+        base = metric.partition("/")[0]
+        if base in known and (known[base].grouped or base == metric):
+            continue
+        close = difflib.get_close_matches(base, list(known), n=1, cutoff=0.4)
+        raise StabtreeError(
+            f"{clean(metric, 40)!r} is not a metric",
+            where="--column",
+            hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
+        )
     return _same(tuple(columns.items()), step_column)
 
 
-@lru_cache(maxsize=64)
-def _same(columns: tuple[tuple[str, str], ...], step_column: str | None) -> Names:
-    """Return the names that are the same for all logs read alike: what they mean is found out once."""
-    return Names(columns, step_column)
-
-
-def _check_metric(metric: str) -> None:
-    base = metric.partition("/")[0]
-    known = by_name().get(base)
-    if known and (known.grouped or base == metric):
-        return
-    names = list(by_name())
-    close = difflib.get_close_matches(base, names, n=1, cutoff=0.4)
-    raise StabtreeError(
-        f"{clean(metric, 40)!r} is not a metric",
-        where="--column",
-        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
-    )
+_same = lru_cache(maxsize=64)(Names)  # the same for all logs read alike: what they mean is found out once
 
 
 def _meaning(names: Names, column: str) -> Meaning:

@@ -96,14 +96,6 @@ class Sighting(NamedTuple):
     summed: int = 0
 
 
-class _Peers(NamedTuple):
-    """What the candidates of one group, those with known names or the others, have among them."""
-
-    max_logged: int
-    any_moves: bool
-    means: Mapping[frozenset[str], int]
-
-
 def rank(found: Sequence[Sighting]) -> Ranking:
     """Rank candidates for one role, best first; equal ones keep the order of the file."""
     groups = {known: _peers([one for one in found if (one.alias is not None) == known]) for known in (False, True)}
@@ -112,22 +104,31 @@ def rank(found: Sequence[Sighting]) -> Ranking:
     return Ranking(tuple(sorted(scored, key=lambda one: -one.points)))
 
 
-def _peers(group: Sequence[Sighting]) -> _Peers:
+Peers = tuple[int, bool, "Mapping[frozenset[str], int]"]
+"""Of the candidates of one group, known names or others: most values, whether any moves, values of each mean."""
+
+
+def _peers(group: Sequence[Sighting]) -> Peers:
     means: dict[frozenset[str], int] = {}
     for one in group:
         if of.MEANS & set(words(one.name)):
             means[core(one.name)] = max(one.logged, means.get(core(one.name), 0))
-    return _Peers(max((one.logged for one in group), default=0), any(one.moves for one in group), means)
+    return max((one.logged for one in group), default=0), any(one.moves for one in group), means
 
 
-def _score(one: Sighting, peers: _Peers, *, players: bool) -> Candidate:
+def _score(one: Sighting, peers: Peers, *, players: bool) -> Candidate:
+    max_logged, any_moves, means = peers
     points, why = _by_name(one), ""
+    spelled = set(words(one.name))
+    # The value of one batch, where the mean of the same over more is logged often enough.
+    of_batch = bool(of.BATCHES & spelled) and not of.MEANS & spelled
+    has_mean = of_batch and means.get(core(one.name), 0) * DENSER >= one.logged
     for lost, reason, applies in (
         (HELD_OUT, "measured on held-out data", one.reading.held_out),
         (BESIDE_PLAYERS, "beside a generator and a discriminator", players and _is_bystander(one)),
-        (BATCH, "of one batch", _has_mean(one, peers)),
-        (STILL, "constant", one.alias is None and not one.moves and peers.any_moves),
-        (RARE, FAR_MORE, one.logged * DENSER < peers.max_logged),
+        (BATCH, "of one batch", has_mean),
+        (STILL, "constant", one.alias is None and not one.moves and any_moves),
+        (RARE, FAR_MORE, one.logged * DENSER < max_logged),
         (SUMMED, "a part of the total", one.summed < 0),
     ):
         if applies:
@@ -151,14 +152,6 @@ def _is_bystander(one: Sighting) -> bool:
     if one.alias is not None or one.reading.kind == ADVERSARIAL or one.reading.order != PART:
         return False
     return not of.MIRRORED & set(words(one.name))
-
-
-def _has_mean(one: Sighting, peers: _Peers) -> bool:
-    """Whether this is the value of one batch, and the mean of the same over more is logged often enough."""
-    spelled = set(words(one.name))
-    if not of.BATCHES & spelled or of.MEANS & spelled:
-        return False
-    return peers.means.get(core(one.name), 0) * DENSER >= one.logged
 
 
 def core(name: str) -> frozenset[str]:

@@ -19,7 +19,7 @@ from stabtree.tree.model import Param  # noqa: TC001 - read when a file is conve
 from stabtree.tree.shipped import calibration_file
 
 if TYPE_CHECKING:
-    from stabtree.tree.model import Question, Tree
+    from stabtree.tree.model import Tree
 
 
 class Fit(Struct, frozen=True):
@@ -85,33 +85,20 @@ def use(other: Calibrations) -> None:
     _USED[:] = [other]
 
 
-class _Family(Struct, frozen=True):
-    slope: float
-
-
-class _CalibrationFile(Struct, frozen=True):
-    levels: Mapping[str, float]
-    families: Mapping[str, _Family]
-    questions: Mapping[str, Fit]
-
-
 @cache
 def _shipped() -> Calibrations:
     path = calibration_file()
-    file = typed(read(path), _CalibrationFile, path.name)
-    return Calibrations(file.levels["alarm"], file.levels["near"], file.families["default"].slope, file.questions)
+    raw = read(path)
+    levels, slope = raw["levels"], raw["families"]["default"]["slope"]
+    return typed({**levels, "slope": slope, "questions": raw["questions"]}, Calibrations, path.name)
 
 
 def with_limits(tree: Tree) -> Tree:
     """Return a shipped tree with the fitted limits in place of those that its questions state."""
-    known = calibrations().questions
-    questions = {
-        id_: _with(question, known[id_].limit) if id_ in known else question for id_, question in tree.questions.items()
-    }
+    known, questions = calibrations().questions, dict(tree.questions)
+    for id_ in known.keys() & questions.keys():
+        question, limit = questions[id_], known[id_].limit
+        advanced = {name: limit.get(name, value) for name, value in question.advanced.items()}
+        own = {name: value for name, value in limit.items() if name not in advanced}
+        questions[id_] = replace(question, params={**question.params, **own}, advanced=advanced)
     return replace(tree, questions=questions)
-
-
-def _with(question: Question, limit: Mapping[str, Param]) -> Question:
-    advanced = {name: limit.get(name, value) for name, value in question.advanced.items()}
-    own = {name: value for name, value in limit.items() if name not in advanced}
-    return replace(question, params={**question.params, **own}, advanced=advanced)

@@ -30,27 +30,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.predicates import Predicate
-    from stabtree.tree.build import Mistake
     from stabtree.tree.model import Case, Cause
+
+Mistake = tuple[str, str, str]
+"""The name of a node, as `§1`, `fact spike`, `test 0` or its id; the key that it is about, if any; the text."""
 
 MIN_BRANCHES = 2
 ADDRESS = re.compile(r"https?://[^\s\"'<>()\[\]\\`]+")  # it is written into pages and into Markdown
 
 
-def check(tree: Tree, *, whole: bool = True) -> list[Mistake]:
-    """Return all mistakes in a tree.
-
-    Args:
-        tree: the tree.
-        whole: whether all nodes could be read: else what leads where is not checked.
-    """
+def check(tree: Tree) -> list[Mistake]:
+    """Return the mistakes in the nodes of a tree; what leads where is for `check_reach`, where there are none."""
     found = [*_nodes(tree), *_others(tree), *_sections(tree)]
     is_walked = tree.sections and tree.questions and tree.leaves
     is_read_only = (tree.entries or tree.signatures) and not tree.questions
     if not is_walked and not is_read_only:
         found.append(("", "", "a tree needs at least one section, one question and one leaf"))
-    if whole and not found:
-        found += check_reach(tree)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import reduce
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -14,7 +13,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.predicates import predicate_named
 from stabtree.predicates.lines import SURVIVED
-from stabtree.tree.model import NOTHING, Leaf, Part, Question, Section, Severity, Signature, Tree
+from stabtree.tree.model import NOTHING, Leaf, Part, Question, Section, Severity, Tree
 from stabtree.tree.params import fact_params, merge_facts
 
 if TYPE_CHECKING:
@@ -39,14 +38,24 @@ def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
     Raises:
         ValueError: if two of them use an id twice, or a signature names a leaf that none has.
     """
-    counts = Counter(chain.from_iterable(map(_ids, trees)))
-    twice = sorted(id_ for id_, count in counts.items() if count > 1)
+    ids: Counter[str] = Counter()
+    for tree in trees:
+        sections = {section.id for section in tree.sections}
+        ids.update(sections.union(tree.questions, tree.leaves, tree.groups, tree.entries))
+    twice = sorted(id_ for id_, count in ids.items() if count > 1)
     if twice:
         raise ValueError(f"{', '.join(twice[:3])}: used by more than one of {', '.join(tree.name for tree in trees)}")
-    whole = replace(reduce(_join, trees), sections=tuple(chain.from_iterable(map(_named_sections, trees))))
+    named = [replace(section, tree=tree.name) for tree in trees for section in tree.sections]
+    whole = replace(reduce(_join, trees), sections=tuple(named))
     leaves = dict(whole.leaves)
     for signature in whole.signatures:
-        _attach(signature, leaves, complete=not left_out)
+        for id_ in signature.of:
+            if id_ in leaves:
+                causes = leaves[id_].causes
+                if all(cause.id != signature.id for cause in causes):
+                    leaves[id_] = replace(leaves[id_], causes=(*causes, signature))
+            elif not left_out:
+                raise ValueError(f"the cause {signature.id} is of {id_!r}, which is not a leaf of the composed trees")
     parts = [Part(tree.name, tree.title, tree.when) for tree in trees]
     return replace(whole, leaves=leaves, parts=(*parts, *left_out))
 
@@ -62,26 +71,6 @@ def _join(tree: Tree, other: Tree) -> Tree:
         facts=merge_facts(tree.facts, other.facts),
         signatures=(*tree.signatures, *other.signatures),
     )
-
-
-def _named_sections(tree: Tree) -> list[Section]:
-    """Return the sections of a tree, each with the tree's name."""
-    return [replace(section, tree=tree.name) for section in tree.sections]
-
-
-def _ids(tree: Tree) -> set[str]:
-    return {section.id for section in tree.sections}.union(tree.questions, tree.leaves, tree.groups, tree.entries)
-
-
-def _attach(signature: Signature, leaves: dict[str, Leaf], *, complete: bool) -> None:
-    """Add a signature to the causes of the leaves that it names."""
-    for id_ in signature.of:
-        if id_ in leaves:
-            causes = leaves[id_].causes
-            if all(cause.id != signature.id for cause in causes):
-                leaves[id_] = replace(leaves[id_], causes=(*causes, signature))
-        elif complete:
-            raise ValueError(f"the cause {signature.id} is of {id_!r}, which is not a leaf of the composed trees")
 
 
 def ok_leaf(tree: str) -> str:
@@ -104,7 +93,7 @@ def expand_checks(tree: str, checks: Sequence[Check]) -> tuple[list[Section], li
         checks: its checks.
     """
     sections = [Section(check.id, check.title, check.id, check.when) for check in checks if not check.section]
-    leaves = list(chain.from_iterable(map(_leaves, checks)))
+    leaves = [leaf for check in checks for leaf in _leaves(check)]
     ending = [check for check in checks if not check.then]
     if ending:
         leaves.append(
@@ -126,7 +115,7 @@ def _question(tree: str, check: Check) -> Question:
     predicate = predicate_named(check.test)
     verdicts = predicate.verdicts if predicate else (YES, NO)
     go = {verdict: check.leaf for verdict in verdicts if verdict not in (NO, UNKNOWN)}
-    go |= {verdict: _milder(check, verdict) for verdict in check.severities}
+    go |= {verdict: f"{check.leaf}-{verdict}" for verdict in check.severities}
     go[NO if NO in verdicts else UNKNOWN] = check.then or ok_leaf(tree)
     return Question(
         **{name: getattr(check, name) for name in _ASKED},
@@ -142,17 +131,13 @@ def _leaves(check: Check) -> Iterator[Leaf]:
     leaf = Leaf(id=check.leaf, of=check.id, why=check.means, **{name: getattr(check, name) for name in _ENDED})
     yield leaf
     for verdict, severity in check.severities.items():
-        id_ = _milder(check, verdict)
-        milder = replace(leaf, id=id_, severity=severity, headline="", restart=False, unjudged=False)
+        milder = replace(
+            leaf, id=f"{check.leaf}-{verdict}", severity=severity, headline="", restart=False, unjudged=False
+        )
         if verdict == SURVIVED:  # what the run survived ended nothing
             title, why = f"{leaf.title}, and the run survived it", f"{NOT_ENDED} {leaf.why}"
             milder = replace(milder, title=title, why=why, events=(), lasting=False)
         yield milder
-
-
-def _milder(check: Check, verdict: str) -> str:
-    """Return the id of the leaf of a verdict that has a severity of its own."""
-    return f"{check.leaf}-{verdict}"
 
 
 def beside(tree: Tree, owner: Tree, used: Iterable[Tree]) -> Tree:
@@ -178,12 +163,10 @@ def beside(tree: Tree, owner: Tree, used: Iterable[Tree]) -> Tree:
     if tree.uses:
         tree = replace(tree, sections=tuple(section for section in tree.sections if section.tree == tree.name))
     for other in used:
+        taken = {*other.questions, *other.leaves, *other.groups, *other.entries}
         tree = replace(
             tree,
-            questions=without(tree.questions, other.questions),
-            leaves=without(tree.leaves, other.leaves),
-            groups=without(tree.groups, other.groups),
-            entries=without(tree.entries, other.entries),
+            **{key: without(getattr(tree, key), taken) for key in ("questions", "leaves", "groups", "entries")},
             signatures=tuple(item for item in tree.signatures if item not in other.signatures),
         )
     return tree

@@ -80,7 +80,7 @@ def fill(fix: str, describe: Callable[[Placeholder], str]) -> str:
     """Replace each placeholder of a fix by its description in parentheses; an empty description is left out."""
 
     def described(found: re.Match[str]) -> str:
-        text = describe(_placeholder(found))
+        text = describe(Placeholder(*found.groups("")))
         return f" ({text})" if text else ""
 
     return _PLACEHOLDER.sub(described, fix)
@@ -88,11 +88,7 @@ def fill(fix: str, describe: Callable[[Placeholder], str]) -> str:
 
 def placeholders(fix: str) -> tuple[Placeholder, ...]:
     """Return the placeholders of a fix, in order."""
-    return tuple(map(_placeholder, _PLACEHOLDER.finditer(fix)))
-
-
-def _placeholder(found: re.Match[str]) -> Placeholder:
-    return Placeholder(found[1], found[2] or "", found[3] or "")
+    return tuple(Placeholder(*found.groups("")) for found in _PLACEHOLDER.finditer(fix))
 
 
 def plain(fix: str) -> str:

@@ -10,11 +10,14 @@ number: what it leaves out is what the shipped trees state of the same fact or p
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from stabtree._version import __version__
@@ -23,25 +26,72 @@ from stabtree.common.text import clean, near
 from stabtree.common.yaml12 import parse, read, typed
 from stabtree.predicates import predicate_named
 from stabtree.run import CONFIG
-from stabtree.tree.build import TreeReader, tree_of
 from stabtree.tree.calibration import with_limits
-from stabtree.tree.compose import beside, compose, without
-from stabtree.tree.model import Cause, Part, Question, TreeFile
-from stabtree.tree.overrides import lift_fact_params
-from stabtree.tree.params import asking, merge_facts, resolved
+from stabtree.tree.compose import beside, compose, expand_checks, without
+from stabtree.tree.model import (
+    LEAF,
+    NOTHING,
+    Case,
+    Cause,
+    Check,
+    Decide,
+    Entry,
+    Expectation,
+    FactParams,
+    Group,
+    Leaf,
+    Part,
+    Question,
+    Quick,
+    Section,
+    Severity,
+    Signature,
+    Take,
+    Tree,
+    TreeFile,
+)
+from stabtree.tree.params import asking, each_asking, lift_fact_params, merge_facts, resolved
 from stabtree.tree.shipped import KNOWN, MAIN, PREFLIGHT, heads, names_asking, names_defining, shipped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from stabtree.common.yaml12 import Document
+    from stabtree.common.yaml12 import Path as Path_
     from stabtree.facts.registry import Param
     from stabtree.run import Run
-    from stabtree.tree.model import Tree
+    from stabtree.tree.check import Mistake
 
 Node = TypeVar("Node", bound=Question | Cause)
 
 LARGEST_BYTES = 1_000_000
 MISTAKES_SHOWN = 20
+NODES: dict[str, Any] = {
+    "sections": Section,
+    "questions": Question,
+    "leaves": Leaf,
+    "groups": Group,
+    "entries": Entry,
+    "facts": FactParams,
+    "checks": Check,
+    "causes": Signature,
+    "tests": Case,
+}
+_INNER = {"expects": Expectation, "quick": Quick, "decide": Decide}
+_FIELDS = {name: kind.__struct_fields__ for name, kind in {**NODES, **_INNER}.items()}
+_SINGULAR = {"leaves": "leaf", "entries": "entry"}
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")  # of where msgspec says that something is, `$.questions[0].go`
+_WORDS = {
+    r"`str` of length <= (\d+)": r"text of at most \1 characters",
+    r"`int \| float \| bool \| str`|`.*\|.*`": "a number, a text, true or false",
+    "`str`": "text",
+    "`array`": "a list",
+    "`object`": "a mapping",
+    "`bool`": "true or false",
+    "`(?:float|int)`": "a number",
+    "`null`": "nothing",
+}
+"""The types that msgspec names, as a person calls them."""
 
 
 def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree:
@@ -54,7 +104,9 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     Raises:
         StabtreeError: if a tree of the folder is no tree, or has an id that another one has.
     """
-    idle = _idle(run)
+    idle: Mapping[str, Part] = {}
+    if run is not None:
+        idle = {name: head for name, head in heads().items() if head.when and not any(map(run.has, head.when))}
     if folder is None:
         return _composed_shipped(tuple(without(heads(), idle)), configured=run is None or bool(run.config))
     own = [tree for tree in _in_folder(folder) if CONFIG not in tree.when]
@@ -63,13 +115,6 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     trees += [beside(tree, trees[0], map(load_tree, tree.uses)) for tree in own]
     trees[0] = _with_setting_causes(trees[0])
     return _composed(trees, folder, tuple(idle.values()))
-
-
-def _idle(run: Run | None) -> dict[str, Part]:
-    """Return the default trees that have nothing to ask of a run."""
-    if run is None:
-        return {}
-    return {name: head for name, head in heads().items() if head.when and not any(map(run.has, head.when))}
 
 
 def load_preflight(folder: str | Path | None = None) -> Tree:
@@ -201,31 +246,141 @@ def build(text: str, where: str) -> Tree:
         where: what messages name it by.
 
     Raises:
-        StabtreeError: with the mistakes, the first ones and how many more there are.
+        StabtreeError: with the mistakes, the first ones and how many more there are: those of its keys and values, or
+            where there are none those between its nodes.
     """
-    from stabtree.tree.check import check
+    document = parse(text, where)
+    file, mistakes = _file_of(document)
+    if file is None or mistakes:
+        raise _refusal(mistakes, where)
+    places = _places(document.value)
+    found = _used_twice(document.value)
+    tree, misplaced = lift_fact_params(tree_of(file))
+    tree, missing = _with_used(tree)
+    tree = _with_facts(_with_all_params(tree))
+    found += [*(("", "", text) for text in misplaced), *(("", "uses", text) for text in missing)]
+    if not missing:
+        from stabtree.tree.check import check, check_reach
 
-    reader = TreeReader(parse(text, where))
-    tree = reader.tree()
-    if tree is not None:
-        tree, misplaced = lift_fact_params(tree)
-        tree, missing = _with_used(tree)
-        tree = _with_facts(_with_all_params(tree))
-        whole = not (reader.mistakes or misplaced or missing)
-        reader.add([*(("", "", text) for text in misplaced), *(("", "uses", text) for text in missing)])
-        if not missing:
-            reader.add(check(tree, whole=whole))
-    if reader.mistakes or tree is None:
-        raise _refusal(reader.mistakes, where)
+        found += check(tree)
+        found = found or list(check_reach(tree))
+    if found:
+        lines = ((document.line(*places.get(name, ()), *filter(None, [key])), text) for name, key, text in found)
+        raise _refusal(lines, where)
     return tree
 
 
-def _refusal(mistakes: list[tuple[int, str]], where: str) -> StabtreeError:
+def _refusal(mistakes: Iterable[tuple[int, str]], where: str) -> StabtreeError:
     lines = [f"{where}:{line}: {what}" for line, what in sorted(set(mistakes))]
     shown = [f"{len(lines):,} mistake{'s' if len(lines) != 1 else ''} in the tree", *lines[:MISTAKES_SHOWN]]
     if len(lines) > MISTAKES_SHOWN:
         shown.append(f"and {len(lines) - MISTAKES_SHOWN:,} more")
     return StabtreeError("\n  ".join(shown), where=where, hint="correct them, then `stabtree tree check FILE`")
+
+
+def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[int, str]]]:
+    """Return what a file holds, and the mistakes in its keys and values, of each node the first; None with any."""
+    top, mistakes = document.value, list(document.mistakes)
+    if not isinstance(top, dict):
+        return None, [(1, "a tree is a mapping with name, title, sections, questions and leaves")]
+    nodes = {key: value for key, value in top.items() if key in NODES and isinstance(value, list)}
+    parts: list[tuple[Path_, Any, Any]] = [((), {**top, **dict.fromkeys(nodes, ())}, TreeFile)]
+    parts += [((key, index), item, NODES[key]) for key, items in nodes.items() for index, item in enumerate(items)]
+    for path, value, kind in parts:
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            mistakes.append(_mistake(document, path, str(error)))
+    return (None if mistakes else msgspec.convert(top, TreeFile)), mistakes
+
+
+def _mistake(document: Document, path: Path_, error: str) -> tuple[int, str]:
+    """Return the line of what msgspec refuses, and in words what is wrong."""
+    problem, _, place = error.partition(" - at ")
+    path = (*path, *(int(index) if index else key for key, index in _STEP.findall(place)))
+    what, fields, key, value = "tree", TreeFile.__struct_fields__, "", document.value
+    for step in path:
+        value = value[step]
+        key = step if isinstance(step, str) else key
+        if isinstance(value, dict) and key in _FIELDS and (step != key or key not in NODES):
+            what = f"{_SINGULAR.get(key, key.removesuffix('s'))} {value.get('id', '')}".strip()
+            fields = _FIELDS[key]
+    line = document.line(*path)
+    if unknown := re.search(r"unknown field `(.*)`", problem):
+        return document.line(*path, unknown[1]), f"{what} has no key {unknown[1]!r}{near(unknown[1], fields)}"
+    if missing := re.search(r"missing required field `(.*)`", problem):
+        return line, f"{what} lacks the key {missing[1]!r}"
+    subject = f"{key!r} of {what}" if path and isinstance(path[-1], str) else f"each of {key!r} of {what}"
+    if problem.startswith("Invalid enum"):
+        return line, f"{subject} must be one of {', '.join(Take if key == 'take' else Severity)}"
+    expected, _, given = problem.removeprefix("Expected ").partition(", got ")
+    for word, plain in _WORDS.items():
+        expected, given = re.sub(word, plain, expected), re.sub(word, plain, given)
+    return line, f"{subject} must be {expected}" + (f", not {given}" if given else "")
+
+
+def _places(top: dict[str, Any]) -> dict[str, Path_]:
+    """Return where each node is: `§1` a section, `fact spike`, `test 0`, and the others by their ids."""
+    found: dict[str, Path_] = {}
+    for key in NODES:
+        prefix = {"sections": "§", "facts": "fact ", "tests": "test "}.get(key, "")
+        for index, raw in enumerate(top.get(key, ())):
+            found[f"{prefix}{raw.get('id', index)}"] = (key, index)
+            if key == "checks":
+                found[f"§{raw['id']}"] = (key, index)
+                found.setdefault(raw["leaf"], (key, index))
+    return found
+
+
+def _used_twice(top: dict[str, Any]) -> list[Mistake]:
+    """Return a mistake for each id that two nodes have; sections and facts may have the id of a node."""
+    walked = [raw["id"] for key in ("questions", "checks", "leaves", "groups", "entries") for raw in top.get(key, ())]
+    walked += [raw["leaf"] for raw in top.get("checks", ())]
+    stated = [raw["id"] for raw in top.get("facts", ())]
+    twice = [(id_, id_) for id_, count in Counter(walked).items() if count > 1]
+    twice += [(f"fact {id_}", id_) for id_, count in Counter(stated).items() if count > 1]
+    return [(name, "", f"the id {id_} is used twice") for name, id_ in twice]
+
+
+def tree_of(file: TreeFile) -> Tree:
+    """Return the tree of a file, with its checks expanded and the address of each leaf's page."""
+    sections, questions, leaves = expand_checks(file.name, file.checks)
+    paged = []
+    for leaf in (*file.leaves, *leaves):
+        own = leaf.page or leaf.title == NOTHING or not file.pages
+        paged.append(leaf if own else replace(leaf, page=file.pages.replace(LEAF, file_of(leaf.id))))
+    plain = ("name", "title", "about", "source", "see", "when", "uses", "tests", "pages", "version")
+    return Tree(
+        **{name: getattr(file, name) for name in plain},
+        sections=(*file.sections, *sections),
+        questions={node.id: node for node in (*file.questions, *questions)},
+        leaves={leaf.id: leaf for leaf in paged},
+        groups={node.id: node for node in file.groups},
+        entries={node.id: node for node in file.entries},
+        facts={node.id: node for node in file.facts},
+        signatures=file.causes,
+    )
+
+
+def file_of(id_: str) -> str:
+    """Return an id as the name of a file, which is part of an address too, in characters that are safe anywhere."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", id_)
+
+
+def schema(tests: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON Schema of tree files, for editors; what relates nodes is checked by `stabtree tree check` alone.
+
+    Args:
+        tests: the names of predicates that a `test` may have.
+    """
+    made = msgspec.json.schema(TreeFile)
+    kinds = made["$defs"]
+    for shape in kinds.values():
+        shape["description"] = shape.get("description", "").partition("\n\n")[0]
+    for kind in ("Question", "Check", "Cause", "Signature"):
+        kinds[kind]["properties"]["test"] = {"enum": sorted(tests)}
+    top = kinds.pop("TreeFile") | {"title": "A decision tree of stabtree"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": kinds}
 
 
 def _with_used(tree: Tree) -> tuple[Tree, list[str]]:
@@ -246,28 +401,17 @@ def _with_all_params(tree: Tree) -> Tree:
     """Return the tree with every parameter that a node leaves out as the shipped trees state it."""
 
     def full(node: Node) -> Node:
-        return replace(node, params={**_left_out(tree, node), **node.params})
+        predicate = predicate_named(node.test)
+        if predicate is None:
+            return node
+        try:
+            lacking = predicate.params.keys() - resolved(tree, node).keys()
+        except (KeyError, RecursionError):  # it is like what can't be asked, which the check reports
+            return node
+        stated = {key: value for key, value in stated_for(node.test).items() if key in lacking} if lacking else {}
+        return replace(node, params={**stated, **node.params})
 
-    return replace(
-        tree,
-        questions={id_: full(node) for id_, node in tree.questions.items()},
-        leaves={id_: replace(leaf, causes=tuple(map(full, leaf.causes))) for id_, leaf in tree.leaves.items()},
-        signatures=tuple(map(full, tree.signatures)),
-    )
-
-
-def _left_out(tree: Tree, node: Question | Cause) -> dict[str, Param]:
-    """Return the parameters that a node leaves out; none if it is like what can't be asked, which the check reports."""
-    predicate = predicate_named(node.test)
-    if predicate is None:
-        return {}
-    try:
-        lacking = predicate.params.keys() - resolved(tree, node).keys()
-    except (KeyError, RecursionError):
-        return {}
-    if not lacking:
-        return {}
-    return {key: value for key, value in stated_for(node.test).items() if key in lacking}
+    return each_asking(tree, full)
 
 
 @cache

@@ -1,12 +1,16 @@
-"""The parameters of a tree's nodes and facts: where each is stated, and its value in a walk."""
+"""The parameters of a tree's nodes and facts: where each is stated or set, and its value in a walk."""
 
 from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from stabtree.common.lazy import per_object
+from msgspec.structs import replace
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np, per_object
 from stabtree.common.text import near
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
@@ -14,13 +18,14 @@ from stabtree.tree import patterns
 from stabtree.tree.model import Cause, FactParams, Question, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Callable, Iterator
 
     from stabtree.facts.registry import Fact, Param, Parameter
     from stabtree.predicates import Predicate
     from stabtree.tree.model import Group
 
-Resolved = dict[str, dict[str, "Param"]]
+Values = dict[str, dict[str, "Param"]]
+Node = TypeVar("Node", bound=Question | Cause)
 Asking = Question | Cause
 """A node that may ask a predicate."""
 
@@ -60,7 +65,7 @@ def fact_params(tree: Tree, *, literal: bool = False) -> dict[str, dict[str, Par
 
 
 @per_object
-def plain_params(_tree: Tree) -> tuple[Resolved, Resolved]:
+def plain_params(_tree: Tree) -> tuple[Values, Values]:
     """Return where the parameters of questions are kept that nobody set, of a usual walk and of a literal one."""
     return {}, {}
 
@@ -134,6 +139,16 @@ def asking(tree: Tree) -> Iterator[Asking]:
     for leaf in tree.leaves.values():
         yield from leaf.causes
     yield from tree.signatures
+
+
+def each_asking(tree: Tree, change: Callable[[Any], Any]) -> Tree:
+    """Return a tree with each node that may ask a predicate changed."""
+    return replace(
+        tree,
+        questions={id_: change(node) for id_, node in tree.questions.items()},
+        leaves={id_: replace(leaf, causes=tuple(map(change, leaf.causes))) for id_, leaf in tree.leaves.items()},
+        signatures=tuple(map(change, tree.signatures)),
+    )
 
 
 def find_node(tree: Tree, id_: str) -> Asking:
@@ -218,14 +233,109 @@ def merge_facts(owner: Mapping[str, FactParams], other: Mapping[str, FactParams]
     for name in owner.keys() & other.keys():
         own, rest = owner[name], other[name]
         taken = own.params.keys() | own.advanced.keys()
-        found[name] = FactParams(
-            name,
-            {**_without(rest.params, taken), **own.params},
-            {**_without(rest.advanced, taken), **own.advanced},
-            {**_without(rest.literal, taken), **own.literal},
-        )
+        left = {}
+        for part in ("params", "advanced", "literal"):
+            kept = {key: value for key, value in getattr(rest, part).items() if key not in taken}
+            left[part] = {**kept, **getattr(own, part)}
+        found[name] = FactParams(name, **left)
     return found
 
 
-def _without(params: Mapping[str, Param], names: Set[str]) -> dict[str, Param]:
-    return {key: value for key, value in params.items() if key not in names}
+def declared(tree: Tree, id_: str) -> dict[str, tuple[str, Parameter]]:
+    """Return the parameters of a question, a cause or a fact: name -> the fact that has it (empty: the node), its kind.
+
+    Raises:
+        StabtreeError: if there is no such id.
+    """
+    nodes = {node.id: node for node in asking(tree) if node.test} | dict(tree.questions)
+    if id_ in nodes:
+        return _settable(nodes[id_])
+    if id_ in FACTS:
+        return {key: (id_, item) for key, item in FACTS[id_].params.items()}
+    raise StabtreeError(
+        f"there is no question {id_!r}{near(id_, [*nodes, *FACTS])}",
+        where="--set",
+        hint=f"type --set Q2.1.sigma=4; ids: `stabtree tree show {tree.name}`",
+    )
+
+
+def _settable(node: Asking) -> dict[str, tuple[str, Parameter]]:
+    predicate = predicate_named(node.test)
+    return settable(predicate) if predicate else {}
+
+
+def apply_overrides(
+    tree: Tree, overrides: Mapping[str, Mapping[str, Param]], *, literal: bool = False
+) -> tuple[Values, Values]:
+    """Return what is set of nodes, by their ids, and the parameters of all facts with what is set of them.
+
+    Raises:
+        StabtreeError: for an unknown id, parameter or type, and for two values of one parameter of a fact.
+    """
+    own: Values = {}
+    facts = fact_params(tree, literal=literal)
+    setters: dict[tuple[str, str], tuple[str, Param]] = {}
+    for id_, given in overrides.items():
+        params = _plain(id_, given)
+        known = declared(tree, id_)
+        wrong = next(mistakes({key: item for key, (_, item) in known.items()}, id_, params), "")
+        if wrong:
+            hint = f"`stabtree explain {id_} --full` shows what can be set"
+            raise StabtreeError(f"{id_} {wrong}", where="--set", hint=hint)
+        for key, value in params.items():
+            fact = known[key][0]
+            if not fact:
+                own.setdefault(id_, {})[key] = value
+                continue
+            before, other = setters.setdefault((fact, key), (id_, value))
+            if other != value:
+                problem = f"{before} sets {fact}.{key} to {other}, {id_} to {value}: it has one value in a walk"
+                raise StabtreeError(problem, where="--set", hint=f"type --set {fact}.{key}={value} alone")
+            facts.setdefault(fact, {})[key] = value
+    return own, facts
+
+
+def _plain(id_: object, given: object) -> dict[str, Param]:
+    """Return given parameters with plain numbers: what was computed is often a number of numpy's.
+
+    Raises:
+        StabtreeError: if they are no mapping of names to values.
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in (id_, *given)):
+        problem = f"{id_!r} must map names of parameters to values"
+        raise StabtreeError(problem, where="overrides", hint='give {"Q2.1": {"sigma": 4.0}}')
+    return {key: value.item() if isinstance(value, np.generic) else value for key, value in given.items()}
+
+
+def lift_fact_params(tree: Tree) -> tuple[Tree, list[str]]:
+    """Return the tree with what its nodes set of facts stated of the facts, and the mistakes: two values for one."""
+    stated = fact_params(tree)
+    literal: Values = {name: dict(item.literal) for name, item in tree.facts.items()}
+    setters: dict[tuple[str, str], str] = {}
+    wrong: list[str] = []
+
+    def lift(node: Node) -> Node:
+        known, left = _settable(node), {}
+        for part in ("params", "advanced", *(["literal"] if isinstance(node, Question) else [])):
+            values, own = literal if part == "literal" else stated, {}
+            for key, value in getattr(node, part).items():
+                fact, item = known.get(key, ("", None))
+                if not fact or item is None or not fits(value, item):
+                    own[key] = value
+                    continue
+                of_fact = values.setdefault(fact, {})
+                if of_fact.setdefault(key, value) != value:
+                    before = setters.get((fact, key), "'facts'")
+                    text = f"{node.id} sets {fact}.{key} to {value}, {before} to {of_fact[key]}: it has one value"
+                    wrong.append(text)
+                setters[fact, key] = node.id
+            left[part] = own
+        return replace(node, **left)
+
+    bare = each_asking(tree, lift)
+    facts = {}
+    for name in {**stated, **literal}:
+        advanced = tree.facts[name].advanced if name in tree.facts else {}
+        params = {key: value for key, value in stated.get(name, {}).items() if key not in advanced}
+        facts[name] = FactParams(name, params, advanced, literal.get(name, {}))
+    return replace(bare, facts=facts), wrong

@@ -45,15 +45,12 @@ def calibration_file() -> Path:
 @cache
 def heads() -> Mapping[str, Part]:
     """Return the name, title and condition of the default trees, from their first lines."""
-    known = shipped()
-    return {name: _head(known[name]) for name in DEFAULT if name in known}
-
-
-def _head(path: Path) -> Part:
-    found = dict(_HEAD.findall(path.read_text(encoding="utf-8")[:HEAD]))
-    words = found.get("when", "").strip("[] ").split(",")
-    when = tuple(word.strip() for word in words if word.strip())
-    return Part(found["name"], found["title"], when, loaded=False)
+    known, found = shipped(), {}
+    for name in (name for name in DEFAULT if name in known):
+        head = dict(_HEAD.findall(known[name].read_text(encoding="utf-8")[:HEAD]))
+        words = map(str.strip, head.get("when", "").strip("[] ").split(","))
+        found[name] = Part(head["name"], head["title"], tuple(filter(None, words)), loaded=False)
+    return found
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 
 from stabtree.context import conditions
 from stabtree.frameworks import load, recognise
-from stabtree.loaders.paths import checkpoints
+from stabtree.loaders.paths import stored
 from stabtree.loaders.text import messages, settings
 from stabtree.tools.check.load import load_config
 from stabtree.tools.live import watch
@@ -35,14 +35,13 @@ CACHES = (
     load.all_trainers,
     load.frameworks,
     recognise._in_order,
-    recognise._by_config,
     recognise._prefixed,
     recognise._by_columns,
     conditions.known_words,
     settings._printed,
     messages.error_words,
     watch.last_line,
-    checkpoints._step,
+    stored._step,
 )
 
 

@@ -36,26 +36,6 @@ def skipped(path: Path) -> list[tuple[int, str]]:
     return [(skip.line, skip.reason) for skip in load_run(path).sources[0].skipped]
 
 
-def test_a_cut_last_line_is_dropped(tmp_path: Path) -> None:
-    """The file of a killed process ends inside a line: that line is not half a row."""
-    file = write(tmp_path, HEAD + "0,4.5,0.1\n1,4.4,0.1\n2,4.")
-    assert skipped(file) == [(4, "is cut: the file ends inside this line")]
-    assert len(load_run(file).series["loss"]) == 2
-
-
-def test_short_rows_lack_their_last_cells(tmp_path: Path) -> None:
-    """A short row in the middle is a row whose last cells were not logged."""
-    run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n1,4.4\n2,4.3,0.1\n"))
-    assert (len(run.series["loss"]), len(run.series["lr"])) == (3, 2)
-    assert "Rows with fewer fields than the header: 1, their missing cells are not logged." in run.notes
-
-
-def test_long_rows_are_skipped(tmp_path: Path) -> None:
-    """Two rows that two processes wrote into one line can't be told apart."""
-    file = write(tmp_path, HEAD + "0,4.5,0.1\n1,4.42,4.3,0.1\n3,4.2,0.1\n")
-    assert skipped(file) == [(3, "has 4 fields where the header has 3")]
-
-
 def test_repeated_headers_are_skipped(tmp_path: Path) -> None:
     """Logs that were joined with cat repeat their header."""
     file = write(tmp_path, HEAD + "0,4.5,0.1\n" + HEAD + "1,4.4,0.1\n")
@@ -69,24 +49,10 @@ def test_lines_before_the_header_are_skipped(tmp_path: Path) -> None:
     assert skipped(file) == [(1, "comes before the header: 'Starting run 5'")]
 
 
-def test_nul_bytes(tmp_path: Path) -> None:
-    """A disk that filled up leaves NUL bytes."""
-    file = write(tmp_path, HEAD + "0,4.5,0.1\n\0\0\0\0\n1,4.4,0.1\n" + "\0" * 50)
-    assert [reason for _, reason in skipped(file)] == ["holds NUL bytes", "holds NUL bytes"]
-    assert len(load_run(file).series["loss"]) == 2
-
-
 def test_a_stray_quote_costs_one_row_at_most(tmp_path: Path) -> None:
     """An open quote does not swallow the rest of the file."""
     rows = "".join(f"{i},4.5,0.1\n" for i in range(100)).replace("\n3,", '\n3,"')
     assert len(load_run(write(tmp_path, HEAD + rows)).series["loss"]) >= 99
-
-
-def test_a_quoted_field_may_run_over_lines(tmp_path: Path) -> None:
-    """A logged sample text with line breaks stays one field."""
-    file = write(tmp_path, 'step,text,loss\n0,"once\nupon, a ""time""",4.5\n1,"x",4.4\n2,,4.3\n')
-    assert len(load_run(file).series["loss"]) == 3
-    assert not load_run(file).sources[0].skipped
 
 
 @pytest.mark.parametrize("line", ["x" * 10_000_000, '"' + "y" * 10_000_000, "1," * 400_000])
@@ -94,15 +60,6 @@ def test_a_giant_line_is_one_bad_line(tmp_path: Path, line: str) -> None:
     """Ten megabytes without a line end neither hang nor crash."""
     run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n" + line + "\n1,4.4,0.1\n"))
     assert set(run.series["loss"].steps.tolist()) >= {0, 1}
-
-
-def test_text_cells_are_named(tmp_path: Path) -> None:
-    """A cell that is no number is not logged, counted, and shown without its control characters."""
-    run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n1,\x1b[31moops\x1b[0m,0.1\n"))
-    assert run.notes == (
-        "Terminal escape codes were removed.",
-        "Cells of loss that are not numbers: 1, not logged (line 3: 'oops').",
-    )
 
 
 def test_broken_json_lines_are_named(tmp_path: Path) -> None:
@@ -150,16 +107,6 @@ def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:
     run = load_run(write(tmp_path, gzip.compress((HEAD + rows).encode())[:-2000], "a.csv.gz"))
     assert 3000 < len(run.series["loss"]) < 5000
     assert any(note.startswith("The file ends inside its compressed data (of ") for note in run.notes)
-
-
-def test_a_damaged_gzip_tells_where(tmp_path: Path) -> None:
-    """Beyond wrong bytes nothing can be decompressed, however much lies there."""
-    rows = "".join(f"{i},{4 - (i * 2654435761 % 2**32) / 2**33},0.1\n" for i in range(50_000))
-    packed = bytearray(gzip.compress((HEAD + rows).encode()))
-    packed[len(packed) // 2 : len(packed) // 2 + 64] = b"\xff" * 64
-    run = load_run(write(tmp_path, bytes(packed), "a.csv.gz"))
-    assert 1000 < len(run.series["loss"]) < 50_000
-    assert any(note.startswith("The file is damaged before byte ") for note in run.notes)
 
 
 def test_a_missing_decompressor_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,12 +193,6 @@ def test_impossible_names(name: str) -> None:
         load_run(name)
 
 
-def test_no_path_at_all() -> None:
-    """Nothing to read is an error."""
-    with pytest.raises(StabtreeError, match="no file to read"):
-        load_run()
-
-
 JUNK = [
     b"\0",
     b'"',
@@ -323,13 +264,6 @@ def test_garbled_files_load_or_are_refused(tmp_path: Path, name: str) -> None:
     assert all(text.isprintable() for text in refusals)
 
 
-def test_columns_of_one_name_are_told(tmp_path: Path) -> None:
-    """Two frames side by side have every name twice: the first of each is read, and a note says so."""
-    run = load_run(write(tmp_path, "step,loss,step,loss\n" + "".join(f"{i},2.5,{i},9.5\n" for i in range(9))))
-    assert set(run.series["loss"].values.tolist()) == {2.5}
-    assert "Columns that have the same name as one before them are not read: step, loss." in run.notes
-
-
 def test_a_header_of_any_length_is_read(tmp_path: Path) -> None:
     """Nine thousand columns with long names make a header of 400 KiB, below which the rows are read."""
     head = "step,loss," + ",".join(f"a_column_with_quite_a_long_name_of_layer_{i}" for i in range(9000))
@@ -376,9 +310,3 @@ def test_a_cut_archive_is_called_cut(tmp_path: Path, pack: Callable[[bytes], byt
         except StabtreeError as error:
             told = error.problem
         assert "is cut" in told
-
-
-def test_two_byte_order_marks(tmp_path: Path) -> None:
-    """Two programs that each wrote a mark cost no column."""
-    run = load_run(write(tmp_path, "\ufeff\ufeff" + HEAD + "7,4.5,0.1\n8,4.4,0.1\n"))
-    assert run.series["loss"].steps.tolist() == [7, 8]

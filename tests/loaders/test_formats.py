@@ -140,18 +140,6 @@ def test_one_run_in_every_layout(tmp_path: Path, layout: str) -> None:
     assert [len(found.series[name]) for name in ("loss", "eval_loss")] == [24, 5]
 
 
-def test_blanks_as_delimiters(tmp_path: Path) -> None:
-    """Columns aligned with blanks are read where every cell is filled."""
-    rows = [{key: row[key] for key in ("step", "grad_norm", "lr")} | {"loss": "1.5"} for row in ROWS]
-    aligned = "\n".join(
-        "  ".join(f"{cell:>12}" for cell in row) for row in [list(rows[0]), *(r.values() for r in rows)]
-    )
-    assert (
-        points(load_run(write(tmp_path, aligned)))["lr"]
-        == points(load_run(write(tmp_path, text(",", rows), "b")))["lr"]
-    )
-
-
 def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`-` reads standard input, packed or not."""
     expected = points(load_run(write(tmp_path, text())))
@@ -165,12 +153,6 @@ def test_arrays_cannot_be_written_to(tmp_path: Path) -> None:
     for series in load_run(write(tmp_path, text())).series.values():
         assert not series.steps.flags.writeable
         assert not series.values.flags.writeable
-
-
-def test_series_without_holes_share_their_steps(tmp_path: Path) -> None:
-    """A million steps are kept once, not once a metric."""
-    run = load_run(write(tmp_path, text()))
-    assert run.series["lr"].steps is run.series["grad_norm"].steps
 
 
 @settings(max_examples=60)

@@ -60,13 +60,6 @@ def test_last_rows_without_a_loss_are_a_gap(tmp_path: Path, count: int) -> None:
     assert [(gap.metric, gap.first_step, gap.rows) for gap in run.gaps] == [("loss", 400 - count, count)]
 
 
-def test_metrics_beside_a_dict_called_params_are_no_configuration(tmp_path: Path) -> None:
-    """A row with a step is a row of metrics, whatever else it nests."""
-    lines = [json.dumps({"step": i, "train": {"loss": float(LOSS[i])}, "params": {"norm": 1.0}}) for i in range(400)]
-    run = load_run(write(tmp_path, "\n".join(lines), "log.jsonl"))
-    assert len(run.series["loss"]) == 400
-
-
 @pytest.mark.parametrize(
     "text", ["tensor(nan)", "qNaN", "#NUM!", "#DIV/0!", "tensor(inf, device='cuda:0')", "diverged"]
 )
@@ -75,13 +68,6 @@ def test_more_words_for_not_finite(tmp_path: Path, text: str) -> None:
     lines = [f"{i};{LOSS[i] if i < 399 else text}" for i in range(400)]
     run = load_run(write(tmp_path, rows("step;loss", lines)))
     assert not np.isfinite(run.series["loss"].values[-1])
-
-
-def test_lines_that_were_not_read_are_told(tmp_path: Path) -> None:
-    """Lines with too many fields are left unread: the run's notes say how many, and where."""
-    text = rows("step,loss", [f"{i},{LOSS[i]}" for i in range(300)] + [f"{i},1,nan" for i in range(100)])
-    run = load_run(write(tmp_path, text))
-    assert any(note.startswith("Not read of") and "100 lines" in note for note in run.notes)
 
 
 def test_a_nan_below_another_header_is_seen(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.yaml12 import parse
 from stabtree.diagnosis.walk import diagnose
 from stabtree.predicates import PREDICATES
-from stabtree.tree.build import schema
-from stabtree.tree.load import build, load_tree, load_trees
+from stabtree.tree.load import build, load_tree, load_trees, schema
 from stabtree.tree.shipped import shipped
 from tests.conftest import falling, make_run
 

@@ -10,8 +10,7 @@ import pytest
 
 from docs.site.markup import FAILURES
 from stabtree.common.errors import StabtreeError
-from stabtree.tree.build import file_of
-from stabtree.tree.load import build, load_known, load_trees
+from stabtree.tree.load import build, file_of, load_known, load_trees
 from stabtree.tree.model import NOTHING
 from tests.cli.command import run
 from tests.conftest import FIXTURES, ROOT

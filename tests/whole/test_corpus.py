@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.documents import STATED
 from benchmarks.faultbench import predict
-from stabtree.tree.overrides import declared
+from stabtree.tree.params import declared
 from tests import corpus
 from tests.corpus import labelled, made
 from tests.corpus.made import documents

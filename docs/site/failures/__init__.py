@@ -10,7 +10,7 @@ from docs.site.failures.leaf import page
 from docs.site.failures.terminal import styles
 from docs.site.markup import FAILURES
 from stabtree.report.svg import style
-from stabtree.tree.build import file_of
+from stabtree.tree.load import file_of
 
 HERE = Path(__file__).parent
 

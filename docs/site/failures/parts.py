@@ -15,7 +15,7 @@ from stabtree.predicates import PREDICATES
 from stabtree.report.page import BADGES
 from stabtree.report.tags import Markup, joined, prose, tag
 from stabtree.run import CONFIG
-from stabtree.tree.build import file_of
+from stabtree.tree.load import file_of
 from stabtree.tree.model import NOTHING
 
 if TYPE_CHECKING:

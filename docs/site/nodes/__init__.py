@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docs.site.markup import NODES, known
 from docs.site.nodes import others, outline, question
-from stabtree.tree.build import file_of
+from stabtree.tree.load import file_of
 
 
 def pages() -> dict[str, str | bytes]:

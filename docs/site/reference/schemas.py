@@ -9,7 +9,7 @@ from docs.site.reference.docstrings import about, attributes
 from docs.site.reference.shapes import REF, section
 from stabtree.report.contract import schema as contract
 from stabtree.tree import model
-from stabtree.tree.build import schema as tree_schema
+from stabtree.tree.load import schema as tree_schema
 from stabtree.tree.model import EVENTS, Cause, Leaf, Question, TreeFile
 
 JSON_TITLES = {

@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
-from stabtree.common.stats import blocks, kendall_z
+from stabtree.common.stats import SOME, blocks, kendall_z
 from stabtree.common.text import clean, first_few
-from stabtree.loaders.assemble.evidence import is_constant, readings
 from stabtree.loaders.table import Column
 from stabtree.metrics import vocabulary as of
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import NAMELESS, SHOWN, part_of
 from stabtree.metrics.ranking import Ranking, Sighting, can_be_loss, core, rank
-from stabtree.metrics.role import ADVERSARIAL, HIGHER, NO_OUTCOME, PLAIN, POLICY, VALUE, ColumnRole, describe_name
+from stabtree.metrics.role import (
+    ADVERSARIAL,
+    AUXILIARY,
+    HIGHER,
+    LOWER,
+    NO_OUTCOME,
+    PART,
+    PLAIN,
+    POLICY,
+    UNKNOWN,
+    VALUE,
+    ColumnRole,
+    describe_name,
+)
 from stabtree.metrics.table import normalize, words
+from stabtree.metrics.vocabulary import BITS, BOXES, DISTANCES, EPISODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
+
+    Readings = dict[str, ColumnRole]
 
 LISTED = 4
 # By these alone some of the questions can be answered.
@@ -43,6 +58,7 @@ MAX_NORMS = 3
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
 # What a series without any name may be instead, and the course by which it was chosen.
 OTHERWISE = {"loss": ("reward", "it falls"), "reward": ("loss", "it rises from below 0 to above")}
+MIN_COUNTED = 3  # values that rise by themselves in fewer rows prove no counter
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
 _TAG = re.compile(r"[-_]tag[-_](.+)")
 
@@ -78,10 +94,9 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
     `alone` says whether the table is the whole run; in one of several files held-out data prove no training.
     """
     choice = Choice(names, readings=readings(table, names))
-    one = one_series(table, names)
-    if one:
-        choice = choice.reading_as(one.metric, one.column, one.note)
-        return replace(choice, kind=one.kind, enough=one.metric in ("loss", *ENOUGH))
+    if one := one_series(table, names):
+        column, metric, note, kind = one
+        return replace(choice.reading_as(metric, column, note), kind=kind, enough=metric in ("loss", *ENOUGH))
     choice = _with_reward(table, choice)
     asked = names.asked.get("loss")
     if asked is not None:
@@ -143,16 +158,11 @@ def _losses(table: Table, choice: Choice) -> list[Sighting]:
         role = choice.names.role(name)
         if not can_be_loss(reading) or not column or not column.count:
             continue
-        if role == "loss" or (not role and _is_offered(column, reading, course=course)):
+        if role == "loss" or (not role and not column.coded and (course or reading.named)):
             held[name] = column
     total = _total(held)
     summed = dict.fromkeys(held, -1 if total else 0) | ({total: 1} if total else {})
     return [_sighting(name, column, choice, summed[name]) for name, column in held.items()]
-
-
-def _is_offered(column: Column, reading: ColumnRole, *, course: bool) -> bool:
-    """Return whether a column without a known name is offered as the loss, in a table that has a course or none."""
-    return not column.coded and (course or reading.named)
 
 
 def _sighting(name: str, column: Column, choice: Choice, summed: int = 0) -> Sighting:
@@ -190,25 +200,25 @@ def _with_reward(table: Table, choice: Choice) -> Choice:
 
 def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
     """Add what is logged beside the training loss under unknown names: held-out data and the gradient's norm."""
-    known = {*_known(table, choice.names), *choice.names.asked}
-    if mean := _mean_of_evaluations(table, choice.names):
-        choice = choice.reading_as("eval_loss", mean)
-    if "eval_loss" not in known and (beside := _eval_loss(table, choice, loss)):
-        choice = choice.reading_as("eval_loss", beside)
-    if "eval_quality" not in known and (quality := _quality(table, choice)):
-        choice = choice.reading_as("eval_quality", quality)
-    if "grad_norm" not in known and (norm := _grad_norm(table, choice)):
-        choice = choice.reading_as("grad_norm", norm)
-    return choice
-
-
-def _mean_of_evaluations(table: Table, names: Names) -> str:
-    """Return the mean over an evaluation where the losses of its batches are logged as well; else nothing."""
-    found = [
+    known, names, readings_ = {*_known(table, choice.names), *choice.names.asked}, choice.names, choice.readings
+    evals = [
         name for name in table.columns if names.match(name).role == "eval_loss" and names.match(name).priority >= 0
     ]
-    batches = {core(name) for name in found if of.BATCHES & set(words(name))}
-    return next((name for name in found if core(name) in batches and of.MEANS & set(words(name))), "")
+    batches = {core(name) for name in evals if of.BATCHES & set(words(name))}
+    means = [name for name in evals if core(name) in batches and of.MEANS & set(words(name))]
+    if means:  # over an evaluation, where the losses of its batches are logged as well
+        choice = choice.reading_as("eval_loss", means[0])
+    if "eval_loss" not in known and (beside := _eval_loss(table, choice, loss)):
+        choice = choice.reading_as("eval_loss", beside)
+    qualities = [name for name in _unknown(table, choice, Role.QUALITY) if readings_[name].held_out]
+    qualities = [name for name in qualities if readings_[name].better == HIGHER]
+    if "eval_quality" not in known and qualities:
+        choice = choice.reading_as("eval_quality", min(qualities, key=lambda name: readings_[name].order))
+    gradients = _unknown(table, choice, Role.GRADIENT)
+    norms = [name for name, column in gradients.items() if readings_[name].named and not is_constant(column)]
+    if "grad_norm" not in known and 0 < len(norms) <= MAX_NORMS:  # more are those of layers
+        choice = choice.reading_as("grad_norm", min(norms, key=lambda name: len(words(name))))
+    return choice
 
 
 def _eval_loss(table: Table, choice: Choice, loss: str) -> str:
@@ -220,26 +230,6 @@ def _eval_loss(table: Table, choice: Choice, loss: str) -> str:
     same = [name for name in found if loss and core(name) == core(loss)]
     plain = [name for name in found if choice.readings[name].order <= PLAIN or not loss]
     return next(iter([*same, *plain]), "")
-
-
-def _quality(table: Table, choice: Choice) -> str:
-    """Return the measure of quality on held-out data that says most; nothing if there is none."""
-    found = [
-        name
-        for name in _unknown(table, choice, Role.QUALITY)
-        if choice.readings[name].held_out and choice.readings[name].better == HIGHER
-    ]
-    return min(found, key=lambda name: choice.readings[name].order, default="")
-
-
-def _grad_norm(table: Table, choice: Choice) -> str:
-    """Return the norm of the whole gradient; nothing where there are those of layers only."""
-    found = [
-        name
-        for name, column in _unknown(table, choice, Role.GRADIENT).items()
-        if choice.readings[name].named and not is_constant(column)
-    ]
-    return min(found, key=lambda name: len(words(name))) if 0 < len(found) <= MAX_NORMS else ""
 
 
 def _unknown(table: Table, choice: Choice, role: Role) -> dict[str, Column]:
@@ -300,73 +290,43 @@ def _option(metric: str, column: str) -> str:
     return f"--column {shlex.quote(f'{metric}={clean(column, 60)}')}"
 
 
-class OneSeries(NamedTuple):
-    """What the series of an export was taken for.
+def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
+    """Return the one series of an export that does not say what it is: its column, metric, the note, and its kind.
 
-    Attributes:
-        column: its column.
-        metric: what it was read as.
-        note: why.
-        kind: how a loss moves by nature; else nothing.
+    The names of its file and folder tell, else its course.
     """
-
-    column: str
-    metric: str
-    note: str
-    kind: str = ""
-
-
-def one_series(table: Table, names: Names) -> OneSeries | None:
-    """Return what the one series of an export is, by the names of its file and folder, else by its course."""
-    only = _only_series(table)
-    if only is None or only in names.asked.values():
+    only = next((name for name in table.columns if normalize(name) == NAMELESS), "")
+    column = table.columns.get(only)
+    if not column or not column.count or not _EXPORT.issuperset(map(normalize, table.columns)):
         return None
-    for title, plain in _titles(table.path):
-        metric, kind = _by_title(title, names, plain=plain)
+    if only in names.asked.values():
+        return None
+    *folders, file = re.split(r"[\\/]", table.path)
+    stem = file.removesuffix(".gz").removesuffix(".csv")
+    # A tag in the file's name, the file, its folder; of a folder only a plain name counts.
+    for title in (*_TAG.findall(stem)[:1], stem, *folders[-1:]):
+        reading = describe_name(title)
+        outcome = reading.loss or reading.role is Role.REWARD
+        if outcome and title in folders[-1:] and reading.order > PLAIN:
+            continue
+        metric, kind = names.metric(title), ""
+        if not metric and reading.loss:
+            metric, kind = "eval_loss" if reading.held_out else "loss", reading.kind
+        elif not metric and outcome:
+            metric = "reward"
         if metric:
-            note = f"Its one series is called {clean(title, 60)}: read as the {metric}."
-            return OneSeries(only, metric, note, kind)
-    metric = _by_course(table.columns[only])
+            return only, metric, f"Its one series is called {clean(title, 60)}: read as the {metric}.", kind
+    metric = _by_course(column)
     if not metric:
         return None
     other, shape = OTHERWISE[metric]
     text = f"Nothing says what its one series is: read as the {metric}, since {shape}. "
-    return OneSeries(only, metric, f"{text}If it is no {metric}: --column {other}={only}.")
+    return only, metric, f"{text}If it is no {metric}: --column {other}={only}.", ""
 
 
-def _by_title(title: str, names: Names, *, plain: bool) -> tuple[str, str]:
-    """Return the metric that a title names, and how a loss of that name moves by nature."""
-    reading = describe_name(title)
-    if (reading.loss or reading.role is Role.REWARD) and plain and reading.order > PLAIN:
-        return "", ""
-    if metric := names.metric(title):
-        return metric, ""
-    if reading.loss:
-        return "eval_loss" if reading.held_out else "loss", reading.kind
-    return ("reward", "") if reading.role is Role.REWARD else ("", "")
-
-
-def _only_series(table: Table) -> str | None:
-    """Return the column of an export that holds one series and does not say which."""
-    found = [name for name in table.columns if normalize(name) == NAMELESS]
-    column = table.columns[found[0]] if found else None
-    if not column or not column.count or not _EXPORT.issuperset(map(normalize, table.columns)):
-        return None
-    return found[0]
-
-
-def _titles(path: str) -> list[tuple[str, bool]]:
-    """Return what an export may be called after (tag, file, folder), and whether only a plain name counts there."""
-    *folders, file = re.split(r"[\\/]", path)
-    stem = file.removesuffix(".gz").removesuffix(".csv")
-    titles = [(tag, False) for tag in _TAG.findall(stem)[:1]]
-    titles.append((stem, False))
-    return [*titles, *((folder, True) for folder in folders[-1:])]
-
-
-def _by_course(column: Column | None) -> str:
+def _by_course(column: Column) -> str:
     """Return what a series can be: a loss falls and is positive; only a reward rises from below 0 to above."""
-    values = column.held[np.isfinite(column.held)] if column else np.empty(0)
+    values = column.held[np.isfinite(column.held)]
     if len(values) < MIN_ROWS:
         return ""
     levels = blocks(values, min(LEVELS, len(values) // 2))[0]
@@ -394,7 +354,12 @@ def with_total(table: Table, names: Names) -> tuple[Table, Names, frozenset[str]
         asked = clean(total, SHOWN) in names.asked.values()
         if len(held) < 2 or (metric in known and not asked):
             continue
-        table = replace(table, columns={**table.columns, total: _sum(held)})
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.sum([part.values for part in held], axis=0)
+        masks = [part.logged for part in held if part.logged is not None]  # not logged where any part is not
+        example = next((part.bad_example for part in held if part.bad), "")
+        sums = Column(values, np.all(masks, axis=0) if masks else None, sum(part.bad for part in held), example)
+        table = replace(table, columns={**table.columns, total: sums})
         if asked:
             names = names.spelled_as_in(table.columns)
             continue
@@ -404,10 +369,107 @@ def with_total(table: Table, names: Names) -> tuple[Table, Names, frozenset[str]
     return table, names, frozenset(summed), tuple(notes)
 
 
-def _sum(parts: list[Column]) -> Column:
-    """Add up columns cell by cell; not logged where any part is not."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.sum([part.values for part in parts], axis=0)
-    logged = [part.logged for part in parts if part.logged is not None]
-    example = next((part.bad_example for part in parts if part.bad), "")
-    return Column(values, np.all(logged, axis=0) if logged else None, sum(part.bad for part in parts), example)
+def readings(table: Table, names: Names) -> Readings:
+    """Return what each column holds; a column that the user named is what the user says."""
+    asked = {column: metric for metric, column in names.asked.items()}
+    found = {}
+    for name, column in table.columns.items():
+        if name in asked:
+            found[name] = describe_name(asked[name])
+        else:
+            found[name] = _by_values(describe_name(name), name, column)
+    for place in (_second_letter, _unconfirmed, _parts, _evaluated):
+        found |= place(found, table)
+    return found
+
+
+def is_constant(column: Column) -> bool:
+    """Return whether all values of a column are the same."""
+    held = column.held
+    # The first few show it of nearly every column.
+    return bool((held[:SOME] == held[0]).all() and (held == held[0]).all())
+
+
+def _by_values(reading: ColumnRole, name: str, column: Column | None) -> ColumnRole:
+    """Return the reading of a name, corrected by what its column holds."""
+    if not column or column.coded or not column.count:
+        return reading
+    if reading is UNKNOWN:
+        return reading._replace(role=Role.COUNTER) if _counts(column) else reading
+    # What a printed configuration calls its loss: `RPN_LOSS_TYPE`, once or the same each time.
+    if reading.loss and not reading.metric and name.isupper() and "_" in name and is_constant(column):
+        return reading._replace(role=Role.SETTING, loss=False)
+    return reading
+
+
+def _counts(column: Column) -> bool:
+    """Whether a column holds whole numbers that only rise."""
+    held = column.held
+    if len(held) < MIN_COUNTED or not np.isfinite(held).all() or (held != np.floor(held)).any():
+        return False
+    rises = np.diff(held)
+    return bool((rises >= 0).all()) and 2 * int(np.count_nonzero(rises)) > len(rises)
+
+
+def _second_letter(found: Mapping[str, ColumnRole], _: Table) -> Readings:
+    """Settle `v_loss`: of the value function beside a policy or a reward, of validation beside a training loss."""
+    letters = {name: one for name, one in found.items() if one.loss and set(words(name)) == {"v", "loss"}}
+    others = [found[name] for name in found.keys() - letters.keys()]
+    trained = any(one.loss and not one.held_out for one in others)
+    if not trained or not {one.role for one in others}.isdisjoint((Role.POLICY, Role.REWARD)):
+        return {}
+    return {
+        name: one._replace(role=Role.HELD_OUT_LOSS, held_out=True, kind="", order=PLAIN)
+        for name, one in letters.items()
+    }
+
+
+def _unconfirmed(found: Mapping[str, ColumnRole], table: Table) -> Readings:
+    """Settle names that mean something only beside others: `D_A`, `total`, `score`, `r`."""
+    keys = {normalize(name) for name in table.columns}
+    settled: Readings = {}
+    for name, reading in found.items():
+        if reading.loss and not reading.named and not _is_confirmed(name, reading, found):
+            settled[name] = UNKNOWN
+        elif _is_score(reading) and not keys & EPISODES:
+            quality = reading._replace(role=Role.QUALITY, better=HIGHER)
+            settled[name] = UNKNOWN if name == "r" else quality
+    return settled
+
+
+def _is_score(reading: ColumnRole) -> bool:
+    """Whether a column is called a score, which is a reward beside episodes and a measure of quality elsewhere."""
+    return reading.role is Role.REWARD and not (reading.named or reading.metric) and reading.order < NO_OUTCOME
+
+
+def _is_confirmed(name: str, reading: ColumnRole, found: Mapping[str, ColumnRole]) -> bool:
+    """Whether `D_A` has its `G_A` or `G` beside it, and `total` what it is the total of."""
+    if name.lower() == "total":
+        return any(other != name and (found[other].loss or normalize(other) in BOXES) for other in found)
+    return not reading.term or any(other.term not in ("", reading.term) for other in found.values())
+
+
+def _parts(found: Mapping[str, ColumnRole], _: Table) -> Readings:
+    """Settle which losses are parts, and which errors are measures: those beside a whole loss of the same side."""
+    whole = {reading.held_out for reading in found.values() if reading.loss and reading.order <= PLAIN}
+    settled: Readings = {}
+    for name, reading in found.items():
+        if reading.loss and not reading.metric and reading.held_out in whole:
+            spelled = set(words(name))
+            if spelled & DISTANCES and "loss" not in spelled:
+                settled[name] = reading._replace(role=Role.QUALITY, better=LOWER, loss=False)
+            elif reading.order in (PART, AUXILIARY) and not reading.kind and not spelled & BITS:
+                settled[name] = reading._replace(role=Role.PART)
+    return settled
+
+
+def _evaluated(found: Mapping[str, ColumnRole], table: Table) -> Readings:
+    """Settle which measures of quality are of held-out data: those that are never logged together with the loss."""
+    qualities = [name for name, reading in found.items() if reading.role is Role.QUALITY and not reading.held_out]
+    losses = [column for name, one in found.items() if one.role is Role.LOSS and (column := table.columns[name])]
+    if not qualities or not losses:
+        return {}
+    rows = np.any([column.mask for column in losses], axis=0)
+    columns = {name: table.columns[name] for name in qualities}
+    apart = [name for name, column in columns.items() if column and column.count and not (rows & column.mask).any()]
+    return {name: found[name]._replace(held_out=True) for name in apart}

@@ -103,8 +103,14 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         raise _no_loss(table, names)
     names = choice.names
     roles = _roles(table, names)
-    used = {role: _best(table, carriers, DENSER) for role, carriers in roles.items()}
-    _use_counter(used, table.counter, names)
+    used = {}
+    for role, carriers in roles.items():  # the best alias, unless another one was logged far more often
+        counts = {name: column.count if (column := table.columns[name]) else 0 for name in carriers}
+        used[role] = next(name for name, count in counts.items() if count * DENSER >= max(counts.values()))
+    if names.step_column is None:
+        used.pop("step", None)
+    if table.counter:  # which counts the rows, and no other does
+        used[names.role(table.counter)] = table.counter
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     wrong = {role: found for role, column in columns.items() if (found := _misread(column, role))}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
@@ -150,6 +156,7 @@ class Plan(NamedTuple):
 
 
 def _file_use(table: Table, plan: Plan) -> FileUse:
+    """Return how a file was read: which metric each column was read as, or why it was ignored."""
     roles: dict[str, str] = {}
     for role, names in plan.columns.items():
         roles.update(dict.fromkeys(names, role))
@@ -169,13 +176,20 @@ def _file_use(table: Table, plan: Plan) -> FileUse:
 
 def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> ColumnUse:
     """Return which metric a column was read as, or why it was ignored, and how many values it holds."""
-    why, kind = _ignored(name, role, column, plan), _kind(name, role, plan)
+    reading, known = (
+        plan.choice.readings.get(name) or describe_name(name),
+        by_name().get((role or "").partition("/")[0]),
+    )
+    kind = reading.role  # what it is read as, unless its name is more exact
+    if name in plan.parts:
+        kind = Role.PART
+    elif known and known.role is not Role.OTHER and not (reading.loss and reading.kind):
+        kind = known.role
+    why = _ignored(name, role, column, plan)
     if column is None:
         return ColumnUse(clean(name, SHOWN), None, why, role=kind)
-    if column.logged is None:
-        values = column.values[sound_rows(column)]
-    else:
-        values = column.held[np.isfinite(column.held)]
+    held = column.held
+    values = held[sound_rows(column)] if column.logged is None else held[np.isfinite(held)]
     use = ColumnUse(
         name=clean(name, SHOWN),
         metric=None,
@@ -190,7 +204,7 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
         return use
     unread, wrong = column.bad, np.count_nonzero(plan.misread[role].cells) if role in plan.misread else 0
     if role == "step":
-        unread, held = max(unread, plan.steps.lost), column.held
+        unread = max(unread, plan.steps.lost)
         if whole_steps(column) is None:
             wrong += np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held)))
     why = f"{column.bad} cells are not numbers" if column.bad else ""
@@ -198,20 +212,20 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
     return replace(use, metric=role, why=why, misread=unread + int(wrong), filled=column.count + unread)
 
 
-def _kind(name: str, metric: str | None, plan: Plan) -> str:
-    """Return what a column holds: what it is read as, unless its name is more exact."""
-    reading = plan.choice.readings.get(name) or describe_name(name)
-    known = by_name().get((metric or "").partition("/")[0])
-    if name in plan.parts:
-        return Role.PART
-    named = known is None or known.role is Role.OTHER or (reading.loss and reading.kind)
-    return reading.role if named or known is None else known.role
-
-
 def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> str:
     """Return why a column carries no metric; nothing if it does."""
     if role is None or column is None:
-        return _unknown(name, plan, known=role is not None)
+        own = Names().role(name)  # what the name means where the user names no column
+        if own in (RUN, PHASE):
+            return f"names the {'run' if own == RUN else 'phase'}"
+        if name in plan.parts:
+            return "a part of the loss"
+        if role is not None:
+            return "left out to save memory"
+        if own not in plan.used:
+            return "not a known metric"
+        far = any(one.column == name and one.why == FAR_MORE for one in plan.choice.ranking.candidates)
+        return f"{own} is read from {clean(plan.used[own], 40)}" + (f", {FAR_MORE}" if far else "")
     if not column.count:
         return "never logged"
     used = plan.used.get(role, name)
@@ -224,21 +238,6 @@ def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> 
     return (
         f"steps are read from {clean(plan.steps.source, 40)}" if role == "epoch" else "no usable steps, see the notes"
     )
-
-
-def _unknown(name: str, plan: Plan, *, known: bool) -> str:
-    """Return why a column has no role, or one but no values: there was no room for it."""
-    role = Names().role(name)  # what the name means where the user names no column
-    if role in (RUN, PHASE):
-        return f"names the {'run' if role == RUN else 'phase'}"
-    if name in plan.parts:
-        return "a part of the loss"
-    if known:
-        return "left out to save memory"
-    if role not in plan.used:
-        return "not a known metric"
-    far = any(one.column == name and one.why == FAR_MORE for one in plan.choice.ranking.candidates)
-    return f"{role} is read from {clean(plan.used[role], 40)}" + (f", {FAR_MORE}" if far else "")
 
 
 class Misread(NamedTuple):
@@ -309,30 +308,10 @@ def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
         role, place = names.match(name)
         if role and role not in (RUN, PHASE):
             found.setdefault(role, []).append((place, name))
-    if "reward" in found and names.asked.get("reward") is None and _scores_pairs(table):
-        del found["reward"]
+    bare = {normalize(name).removeprefix("train_") for name in table.columns} if "reward" in found else set()
+    if bare >= OF_REWARD_MODEL and names.asked.get("reward") is None:
+        del found["reward"]  # a reward model is trained: the mean of its scores may go anywhere
     return {role: tuple(name for _, name in sorted(named, key=lambda item: item[0])) for role, named in found.items()}
-
-
-def _scores_pairs(table: Table) -> bool:
-    """Return whether a reward model is trained: the mean of its scores may go anywhere, so it is no reward."""
-    bare = {normalize(name).removeprefix("train_") for name in table.columns}
-    return bare >= OF_REWARD_MODEL
-
-
-def _best(table: Table, names: tuple[str, ...], denser: float) -> str:
-    """Return the column of the best alias, unless another one was logged `denser` times as often."""
-    counts = {name: column.count if (column := table.columns[name]) else 0 for name in names}
-    max_count = max(counts.values())
-    return next(name for name, count in counts.items() if count * denser >= max_count)
-
-
-def _use_counter(used: dict[str, str], counter: str | None, names: Names) -> None:
-    """Let the rows be counted by the column that does, and by no other."""
-    if names.step_column is None:
-        used.pop("step", None)
-    if counter:
-        used[names.role(counter)] = counter
 
 
 def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeError:

@@ -14,9 +14,7 @@ from stabtree.common.passes import broken_rows, extremes, hand_on, increases
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
-from stabtree.loaders.assemble.gaps import ends_aside, find_gaps, here_and_there
-from stabtree.loaders.assemble.history import history
-from stabtree.loaders.assemble.placeholders import interpret
+from stabtree.loaders.assemble.course import ends_aside, find_gaps, here_and_there, history, interpret
 from stabtree.loaders.assemble.steps import step_size
 from stabtree.loaders.table import Column
 from stabtree.metrics.final_values import NO_COURSE, is_single, nonfinite_losses
@@ -154,7 +152,14 @@ def _assemble(files: Sequence[MetricRows]) -> Assembled:
         return _single(files[0])
     if len(files) == 1 and ranks is not None:
         return _ranked({str(rank): files[0].pick(ranks == rank) for rank in np.unique(ranks).tolist()}, ())
-    if _are_parts(files):
+    spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
+    # Parts hold one stretch of steps each. A restart from a checkpoint repeats some steps, however many; ranks begin
+    # together.
+    together = any(
+        begin <= min(last, first + 0.05 * (last - first)) and last - begin >= 0.5 * min(last - first, end - begin)
+        for (first, last), (begin, end) in pairwise(spans)
+    )
+    if not together and not all(RANK_NAME.search(rows.source.path) for rows in files):
         ordered = sorted(files, key=lambda rows: int(rows.steps.min()) if len(rows.steps) else 0)
         whole = _single(_concatenate(ordered))
         paths = ", ".join(rows.source.path for rows in ordered)
@@ -238,42 +243,27 @@ def _frozen(metric: str, steps: Ints, values: np.ndarray, origin: str) -> Series
     return Series(metric, steps, values, clean(origin, 80))
 
 
-def _are_parts(files: Sequence[MetricRows]) -> bool:
-    """Whether the files hold one stretch of steps each, as a run that went on in a new file does."""
-    if all(RANK_NAME.search(rows.source.path) for rows in files):
-        return False
-    spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
-    for (first, last), (begin, end) in pairwise(spans):
-        # A restart from a checkpoint repeats some steps, however many; ranks begin together.
-        together = begin - first <= 0.05 * (last - first)
-        if begin <= last and together and last - begin >= 0.5 * min(last - first, end - begin):
-            return False
-    return True
-
-
 def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
     """Return the rows of all files below each other; a metric that a file lacks is not logged there."""
-    origins: dict[str, str] = {}
-    for rows in reversed(files):
-        origins.update(rows.origins)
-    metrics, others = (_below(files, [getattr(rows, kind) for rows in files]) for kind in ("metrics", "others"))
+    origins = dict(chain.from_iterable(rows.origins.items() for rows in reversed(files)))
+
+    def below(columns: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
+        joined = {}
+        for name in dict.fromkeys(chain.from_iterable(columns)):
+            nothing = (Column(np.zeros(len(rows.steps)), np.zeros(len(rows.steps), dtype=np.bool_)) for rows in files)
+            parts = [own.get(name) or empty for own, empty in zip(columns, nothing, strict=True)]
+            logged = np.concatenate([part.mask for part in parts])
+            joined[name] = Column(
+                np.concatenate([part.values for part in parts]),
+                None if logged.all() else logged,
+                sporadic=any(part.sporadic for part in parts),
+                labels=dict(chain.from_iterable(part.labels.items() for part in parts)),
+            )
+        return joined
+
+    metrics, others = below([rows.metrics for rows in files]), below([rows.others for rows in files])
     steps = np.concatenate([rows.steps for rows in files])
     return replace(files[0], steps=steps, metrics=metrics, others=others, origins=origins, ranks=None)
-
-
-def _below(files: Sequence[MetricRows], columns: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
-    joined = {}
-    for name in dict.fromkeys(chain.from_iterable(columns)):
-        nothing = (Column(np.zeros(len(rows.steps)), np.zeros(len(rows.steps), dtype=np.bool_)) for rows in files)
-        parts = [own.get(name) or empty for own, empty in zip(columns, nothing, strict=True)]
-        logged = np.concatenate([part.mask for part in parts])
-        joined[name] = Column(
-            np.concatenate([part.values for part in parts]),
-            None if logged.all() else logged,
-            sporadic=any(part.sporadic for part in parts),
-            labels=dict(chain.from_iterable(part.labels.items() for part in parts)),
-        )
-    return joined
 
 
 def _rank_names(files: Sequence[MetricRows]) -> list[str]:

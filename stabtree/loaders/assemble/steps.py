@@ -1,7 +1,12 @@
-"""The steps of a table's rows: which column counts them, what to do where it is broken, what a step is."""
+"""The steps of a table's rows: which column counts them, what to do where it is broken, and the runs it counts.
+
+Rows of two runs must never become one series. So the runs of a table (separated by a column that names them, by columns
+of their own, or by restarts) are handed on as tables of their own, and the user is asked for one.
+"""
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,9 +17,22 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import PART, extremes, increases, remembered
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
-from stabtree.loaders.counters import Count, Counted, Level, count_on, is_length, is_no_count, lexicographic
+from stabtree.loaders.counters import (
+    NEVER_BACK,
+    Count,
+    Counted,
+    Level,
+    Runs,
+    count_on,
+    counted_on,
+    divide,
+    is_length,
+    is_no_count,
+    lexicographic,
+)
+from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import EPOCH, RANK, STEP
+from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
 from stabtree.metrics.role import describe_name
 from stabtree.run import ROW_NUMBER
 
@@ -37,6 +55,7 @@ STEP_DENSER = 1.1
 _OUTCOMES = frozenset((Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD))
 # So many metrics show whether training begins anew.
 MAX_OUTCOMES = 4
+MAX_RUNS = 1000
 # A run goes on for some steps more than were planned, for several times as many perhaps, but not for so many times.
 BEYOND = 10
 
@@ -214,7 +233,9 @@ def settle(table: Table, names: Names) -> Table:
         return table
     epochs = of_role(table, EPOCH, names)
     notes: list[str] = []
-    candidates = _by_density(of_role(table, STEP, names))
+    candidates = of_role(table, STEP, names)
+    most = max((column.count for _, column in candidates), default=0)
+    candidates.sort(key=lambda item: item[1].count * STEP_DENSER < most)  # those that many rows lack come last
     for name, column in candidates:
         found = from_column(name, column)
         if isinstance(found, str):
@@ -227,18 +248,16 @@ def settle(table: Table, names: Names) -> Table:
         if within:
             return within
         others = [column for other, column in (*epochs, *candidates) if other != name]
-        if not _is_length(table, steps, others, names):
+        loss = _loss(table, names)
+        rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
+        # Goes up and down in the rows with the loss, while another one counts or by itself.
+        length = any(_is_full(column) and is_length(steps[rows], column.values[rows]) for column in others)
+        if not (length or is_no_count(steps[rows])):
             return replace(table, counter=name)
         shown = clean(name, 40)
         notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
     counter = next((name for name, column in epochs if _is_full(column)), "")
     return replace(table, counter=counter, notes=(*table.notes, *notes))
-
-
-def _by_density(columns: list[tuple[str, Column]]) -> list[tuple[str, Column]]:
-    """Return columns, best first: those that many rows lack come last."""
-    most = max((column.count for _, column in columns), default=0)
-    return sorted(columns, key=lambda item: item[1].count * STEP_DENSER < most)
 
 
 def _within(table: Table, name: str, steps: Floats, epochs: list[tuple[str, Column]], names: Names) -> Table | None:
@@ -261,15 +280,6 @@ def _within(table: Table, name: str, steps: Floats, epochs: list[tuple[str, Colu
             notes=(*table.notes, text),
         )
     return None
-
-
-def _is_length(table: Table, steps: Floats, others: list[Column], names: Names) -> bool:
-    """Return whether a column goes up and down in the rows with the loss, while another one counts or by itself."""
-    loss = _loss(table, names)
-    rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
-    if any(_is_full(column) and is_length(steps[rows], column.values[rows]) for column in others):
-        return True
-    return is_no_count(steps[rows])
 
 
 def axis_of(table: Table, names: Names) -> Floats | None:
@@ -300,7 +310,11 @@ def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted
     passes = names.role(table.counter or "") == EPOCH
     epochs = _full_epochs(table, names)
     rate = next((column for _, column in of_role(table, "lr", names)), None)
-    levels = [Level.of(column.values[rows], column.mask[rows]) for column in _outcomes(table, names)]
+    outcomes = [] if loss is None else [loss]  # which show how far training has come
+    for name, column in table.columns.items():
+        if column and column is not loss and not column.coded and describe_name(name).role in _OUTCOMES:
+            outcomes.append(column)
+    levels = [Level.of(column.values[rows], column.mask[rows]) for column in outcomes]
     return rows, Counted(
         axis=axis[rows],
         outcomes=levels[:MAX_OUTCOMES],
@@ -308,16 +322,6 @@ def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted
         epochs=None if passes or epochs is None else epochs[rows],
         passes=passes,
     )
-
-
-def _outcomes(table: Table, names: Names) -> list[Column]:
-    """Return the columns that show how far training has come, the loss first."""
-    loss = _loss(table, names)
-    found = [] if loss is None else [loss]
-    for name, column in table.columns.items():
-        if column and column is not loss and not column.coded and describe_name(name).role in _OUTCOMES:
-            found.append(column)
-    return found
 
 
 def _loss(table: Table, names: Names) -> Column | None:
@@ -340,13 +344,113 @@ def of_role(table: Table, role: str, names: Names) -> list[tuple[str, Column]]:
     return [(name, column) for _, name, column in sorted(found, key=lambda item: item[:2])]
 
 
+def split(table: Table, names: Names) -> tuple[Table, ...]:
+    """Return the tables of the runs in a table; the table itself where it holds one."""
+    if table.run:
+        return (table,)
+    found: dict[str, dict[str, str]] = {}  # by run, in an export of W&B, its columns by their names without the run's
+    for name in table.columns:
+        metric, run = in_export(name), name.rpartition(" - ")[0]
+        whole = names.metric(name)
+        if metric and run and (not whole or "/" in whole):
+            found.setdefault(run, {})[metric] = name
+    shared = {name: column for name, column in table.columns.items() if " - " not in name}
+    if any(map(names.metric, shared)) or not any(map(names.metric, chain.from_iterable(found.values()))):
+        found = {}
+    tables = []
+    for run, series in found.items():
+        if len(found) == 1:  # its columns are named as the run logged them
+            short = {full: metric for metric, full in series.items()}
+            table = replace(table, columns={short.get(name, name): column for name, column in table.columns.items()})
+            break
+        own = {metric: table.columns[name] for metric, name in series.items()}
+        keep = np.any([np.zeros(table.rows, np.bool_), *(column.mask for column in own.values() if column)], axis=0)
+        if keep.any():
+            tables.append(_rows_of(replace(table, columns={**shared, **own}), keep, run))
+    return tuple(tables) if len(tables) > 1 else _by_name(table, names) or _by_restart(table, names)
+
+
+def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
+    """Return a table for each name in the column that names the run."""
+    for name, column in of_role(table, RUN, names):
+        if not table.rows:
+            continue
+        # A row without a name is of the run of the row before.
+        values = column.values[np.maximum.accumulate(np.where(column.mask, np.arange(table.rows), 0))]
+        distinct, first = np.unique(values, return_index=True)
+        if not np.isfinite(distinct).all() or not 1 < len(distinct) <= min(MAX_RUNS, table.rows / 2):
+            continue
+        ordered = distinct[np.argsort(first)].tolist()
+        rest = replace(table, columns={**table.columns, name: None})
+        labels = {value: column.labels.get(value) or f"{value:.15g}" for value in ordered}
+        return tuple(_rows_of(rest, values == value, label) for value, label in labels.items())
+    return ()
+
+
+def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
+    """Return a table for each run that its counter is back at its start for; the steps are counted on in each."""
+    table = settle(table, names)
+    axis = axis_of(table, names)
+    if axis is None:
+        return (table,)
+    if increases(axis):
+        return (replace(table, restarts=table.restarts or NEVER_BACK),)
+    rows, evidence = evidence_of(table, axis, names)
+    carries = np.zeros(table.rows, dtype=np.bool_)
+    carries[rows] = True
+    every = np.ones(table.rows, dtype=np.bool_)
+    runs = divide(rows, evidence, Count(axis, every), carries)
+    meaning = runs.meaning
+    if table.restarts:
+        meaning = f"{table.restarts}; {meaning}" if len(runs.starts) > 1 or runs.epochs else table.restarts
+    table = replace(table, restarts=meaning)
+    name = table.counter or ""
+    column = table.columns[name]
+    if runs.epochs and column:  # the steps are counted on from each of the epochs
+        steps = from_column(name, column)
+        values = np.asarray(column.values if isinstance(steps, str) else steps.values, np.float64)
+        note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
+        columns = {**table.columns, name: replace(column, values=counted_on(Count(values, every), runs))}
+        table = replace(table, columns=columns, notes=(*table.notes, note))
+    return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
+
+
+def _attempts(table: Table, axis: Floats, runs: Runs, names: Names) -> tuple[Table, ...]:
+    """Return a table for each run but those that were given up."""
+    tables: list[Table] = []
+    notes: list[str] = []
+    count = len(runs.starts) - len(runs.gone)
+    for index, (begin, end) in enumerate(pairwise([*runs.starts, table.rows])):
+        if index in runs.gone:
+            notes.append(given_up(end - begin, clean(table.counter or "", 40), float(axis[begin:end].max())))
+            continue
+        keep = np.zeros(table.rows, dtype=np.bool_)
+        keep[begin:end] = True
+        number = len(tables) + 1
+        own = _rows_of(table, keep, str(number) if count > 1 else "")
+        own = replace(own, notes=(*own.notes, *attempt(number, count, begin), *notes), counter=None)
+        tables.append(settle(own, names))
+        notes = []
+    return tuple(tables)
+
+
+def _rows_of(table: Table, keep: Bools, run: str) -> Table:
+    """Return the kept rows as the table of a run. What could not be read may be of any run, so it stays with each."""
+    columns = {name: column and column.pick(keep) for name, column in table.columns.items()}
+    rows = np.cumsum(keep) - 1
+    saves = tuple(save._replace(row=int(rows[save.row])) for save in table.saves if keep[save.row])
+    return replace(table, rows=int(np.count_nonzero(keep)), columns=columns, run=clean(run, 80), saves=saves)
+
+
 def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tuple[int, tuple[str, ...]]:
     """Return the logged steps per optimizer step, and a note where that is not 1.
 
     Steps far beyond the planned ones count something else. How much of it makes an optimizer step follows from the
     interval at which the log was to be written, if that is configured, else from the planned steps themselves.
     """
-    loss, planned, every = series.get("loss"), _count("max_steps", config), _count("log_interval", config)
+    counts = (config[key].value if key in config else 0 for key in ("max_steps", "log_interval"))
+    planned, every = (value if isinstance(value, int) else 0 for value in counts)
+    loss = series.get("loss")
     if loss is None or not planned or not len(loss) or int(loss.steps[-1]) < BEYOND * planned:
         return 1, ()
     last, between = int(loss.steps[-1]), interval(loss.steps)
@@ -355,10 +459,3 @@ def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
         return 1, ()
     text = f"The steps go to {last:,} where {planned:,} are planned: they count samples or tokens, about {size:,}"
     return size, (f"{text} to an optimizer step.",)
-
-
-def _count(key: str, config: Mapping[str, Setting]) -> int:
-    value = config[key].value if key in config else 0
-    if isinstance(value, int):
-        return value
-    return 0

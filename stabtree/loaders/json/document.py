@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,16 +45,14 @@ def text_of(source: Source, notes: list[str]) -> str:
     Raises:
         StabtreeError: if it is too large to be parsed as one.
     """
-    lines = source.lines()
-    parts, size = list[str](), 0
+    lines, text = source.lines(), io.StringIO()
     for block in lines.blocks():
-        parts.append(block)
-        size += len(block)
-        if size > MAX_TEXT:
+        text.write(block)
+        if text.tell() > MAX_TEXT:
             hint = "write one object a line (JSON lines), which can be of any size"
             raise StabtreeError("is one JSON document of more than 512 MiB", where=source.path, hint=hint)
     notes += lines.notes
-    return "".join(parts)
+    return text.getvalue()
 
 
 def objects(text: str, start: int = 0) -> list[dict[str, Any]]:
@@ -200,16 +199,14 @@ def read_nested(content: Mapping[str, Any], source: Source, names: Names) -> tup
         courses = [max(courses, key=lambda course: len(course.rows))]
     tables = []
     for course in courses:
-        rows = JsonRows(names, source.path)
-        rows.add_all(course.rows)
         if course.lists:
-            tables.append(columns_table(source, "json columns", course.lists, names, ()))
+            table = columns_table(source, "json columns", course.lists, names, ())
         else:
-            tables.append(rows.table(source, "json records", tuple(rows.notes)))
-    if len(tables) == 1:
-        return (tables[0],)
-    runs = [clean("/".join(course.path), 60) for course in courses]
-    return tuple(replace(table, run=run) for table, run in zip(tables, runs, strict=True))
+            rows = JsonRows(names, source.path)
+            rows.add_all(course.rows)
+            table = rows.table(source, "json records", tuple(rows.notes))
+        tables.append(replace(table, run=clean("/".join(course.path), 60)) if len(courses) > 1 else table)
+    return tuple(tables)
 
 
 def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> Iterator[_Course]:

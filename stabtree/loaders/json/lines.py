@@ -144,9 +144,18 @@ def read(source: Source, names: Names) -> Table:
         if objects := _block_of_objects(block):
             rows.add_all(objects, first)
         else:
-            for line_number, line in enumerate(block.split("\n"), first):
-                if reason := _add_line(line, line_number, rows):
-                    skips.add(line_number, reason)
+            for number, line in enumerate(block.split("\n"), first):
+                if not line.strip(" \t\0"):
+                    continue
+                try:
+                    row = parse(line)
+                except ValueError as error:
+                    skips.add(number, clean(error, 120))
+                    continue
+                if isinstance(row, dict):
+                    rows.add(row, number)
+                else:
+                    skips.add(number, f"is no JSON object: {clean(line, 40)!r}")
         first += block.count("\n")
     if not rows.keys and not rows.runs.config:
         raise StabtreeError(
@@ -173,20 +182,6 @@ def _block_of_objects(block: str) -> list[Any]:
     except (msgspec.MsgspecError, UnicodeError):
         return []
     return objects if len(objects) == count else []
-
-
-def _add_line(line: str, line_number: int, rows: JsonRows) -> str:
-    """Add a line to the rows, unless it is blank; return the reason if it can't be read."""
-    if not line.strip(" \t\0"):
-        return ""
-    try:
-        row = parse(line)
-    except ValueError as error:
-        return clean(error, 120)
-    if not isinstance(row, dict):
-        return f"is no JSON object: {clean(line, 40)!r}"
-    rows.add(row, line_number)
-    return ""
 
 
 def is_wrapped(head: str) -> bool:

@@ -50,7 +50,7 @@ from stabtree.metrics.final_values import NO_COURSE, check_object, nonfinite_los
 from stabtree.metrics.names import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from stabtree.loaders.source import Source
     from stabtree.run import ConfigScalar
@@ -63,14 +63,7 @@ NAMES = ("manifest.json", "manifest.jsonl")
 
 
 class Manifest(Struct, frozen=True):
-    """A manifest that was read.
-
-    Attributes:
-        config: its settings, canonical.
-        files: the metrics files that it names, checked to be in its folder.
-        content: the whole object.
-        notes: settings of the wrong kind, and files named twice.
-    """
+    """A manifest that was read: canonical settings, metrics files checked to be in its folder, the whole object."""
 
     config: Mapping[str, ConfigScalar]
     files: tuple[Path, ...]
@@ -89,9 +82,8 @@ def sniff(source: Source, names: Names) -> Sure:
     content = jsonl.parse_object(lines[0])
     if content is not None:
         # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
-        if len(lines) == 1 and _has_metrics(content, names):
-            return Sure.LIKELY
-        return Sure.NO
+        own = any(isinstance(content.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
+        return Sure.LIKELY if len(lines) == 1 and (own or holds_nested(content, names)) else Sure.NO
     # An object over several lines, or one too long for the head.
     if re.match(r'\{\s*"', head) and (len(source.data) >= HEAD_BYTES or jsonl.parse_object(head) is not None):
         return Sure.MAYBE
@@ -103,11 +95,6 @@ def holds_metrics(manifest: Manifest) -> bool:
     return bool(_inline(manifest.content)) or holds_nested(manifest.content, Names())
 
 
-def _has_metrics(content: Mapping[str, Any], names: Names) -> bool:
-    own = any(isinstance(content.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
-    return own or holds_nested(content, names)
-
-
 def parse(source: Source) -> Manifest:
     """Read the manifest, not the metrics that it names.
 
@@ -115,38 +102,42 @@ def parse(source: Source) -> Manifest:
         StabtreeError: if it is broken, or names files outside of its folder.
     """
     text = "\n".join(source.lines())
+    problem, hint = "is JSON that can't be read", "name the metrics file itself"
     try:
         content = json.loads(text)
+        problem = "holds no JSON object"
     except json.JSONDecodeError as error:
-        raise StabtreeError(
-            f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}",
-            where=source.path,
-            hint="correct it, or name the metrics file itself",
-        ) from None
+        content = None
+        problem = f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}"
+        hint = f"correct it, or {hint}"
     except (ValueError, RecursionError):
-        raise StabtreeError(
-            "is JSON that can't be read", where=source.path, hint="name the metrics file itself"
-        ) from None
+        content = None
     if not isinstance(content, dict):
-        raise StabtreeError("holds no JSON object", where=source.path, hint="name the metrics file itself")
+        raise StabtreeError(problem, where=source.path, hint=hint)
     config, notes = read_config(content)
-    files, again = _files(source, content)
+    names = next(filter(None, (_names(content.get(key)) for key in FILE_KEYS)), [])
+    distinct = dict.fromkeys(names)
+    if len(distinct) > MAX_FILES:
+        problem = f"names {len(distinct):,} files, more than the {MAX_FILES:,} that a run may have"
+        hint = f"name the files of a few ranks, such as {clean(names[0], 60)}"
+        raise StabtreeError(problem, where=source.path, hint=hint)
+    files: dict[Path, Path] = {}
+    for name in distinct:
+        file = inside(source, name)
+        files.setdefault(file.resolve(), file)
     if files and (inline := _inline(content)):
+        problem = f"holds metrics of its own under {inline!r}, and names files that hold metrics"
         raise StabtreeError(
-            f"holds metrics of its own under {inline!r}, and names files that hold metrics",
-            where=source.path,
-            hint="take one of them out of it, or name the metrics file itself",
+            problem, where=source.path, hint="take one of them out of it, or name the metrics file itself"
         )
-    return Manifest(config, files, content, (*notes, *again, *_unread_notes(content), *jsonl.repeated_keys(text, 1)))
-
-
-def _unread_notes(content: Mapping[str, Any]) -> Iterator[str]:
-    """Describe what may hold metrics and is not read: of several keys the first one counts."""
+    if again := len(names) - len(files):
+        notes.append(f"Files that the manifest names again: {again:,}, read once.")
     keys = [key for key in FILE_KEYS if _names(content.get(key))]
-    keys += [key for key in ("series", *RECORD_KEYS) if _is_columns_or_records(content.get(key))]
-    if len(keys) > 1:
+    keys += [key for key in ("series", *RECORD_KEYS) if any(_column_names(content.get(key)))]
+    if len(keys) > 1:  # of several that may hold metrics the first one counts
         unread = ", ".join(map(repr, keys[1:]))
-        yield f"The manifest's metrics are read from its {keys[0]!r}; left unread: {unread}."
+        notes.append(f"The manifest's metrics are read from its {keys[0]!r}; left unread: {unread}.")
+    return Manifest(config, tuple(files.values()), content, (*notes, *jsonl.repeated_keys(text, 1)))
 
 
 def _names(value: Any) -> list[str]:
@@ -155,12 +146,6 @@ def _names(value: Any) -> list[str]:
     if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
         return names
     return []
-
-
-def _is_columns_or_records(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(isinstance(cells, list) for cells in value.values())
-    return bool(records(value))
 
 
 def _inline(content: Mapping[str, Any]) -> str:
@@ -176,30 +161,6 @@ def _column_names(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return [name for name, cells in value.items() if isinstance(cells, list)]
     return chain.from_iterable(records(value))
-
-
-def _files(source: Source, content: Mapping[str, Any]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Return the metrics files that a manifest names, each once, and a note if it names one again.
-
-    Raises:
-        StabtreeError: if it names one outside of its folder, or more than a run may have.
-    """
-    names = next(filter(None, (_names(content.get(key)) for key in FILE_KEYS)), [])
-    distinct = dict.fromkeys(names)
-    if len(distinct) > MAX_FILES:
-        raise StabtreeError(
-            f"names {len(distinct):,} files, more than the {MAX_FILES:,} that a run may have",
-            where=source.path,
-            hint=f"name the files of a few ranks, such as {clean(names[0], 60)}",
-        )
-    files: dict[Path, Path] = {}
-    for name in distinct:
-        file = inside(source, name)
-        files.setdefault(file.resolve(), file)
-    notes: tuple[str, ...] = ()
-    if again := len(names) - len(files):
-        notes = (f"Files that the manifest names again: {again:,}, read once.",)
-    return tuple(files.values()), notes
 
 
 def inside(source: Source, name: str) -> Path:
@@ -224,41 +185,33 @@ def inside(source: Source, name: str) -> Path:
     return file
 
 
-def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
+def read(source: Source, names: Names) -> tuple[Table, ...]:
     """Read the metrics that the manifest itself holds.
 
     Raises:
         StabtreeError: if it holds none.
     """
     manifest = parse(source)
-    series = manifest.content.get("series") or manifest.content.get("metrics")
+    content = manifest.content
+    series = content.get("series") or content.get("metrics")
+    key = next((key for key in RECORD_KEYS if records(content.get(key))), "")
     if isinstance(series, dict):
         lists = {str(name): cells for name, cells in series.items() if isinstance(cells, list)}
-        table = columns_table(source, "manifest with series", lists, names, manifest.notes)
-        return replace(table, config=manifest.config)
-    for key in RECORD_KEYS:
-        if records(manifest.content.get(key)):
-            return _read_records(source, key, manifest, names)
-    if holds_nested(manifest.content, names):
-        tables = read_nested(manifest.content, source, names)
-        return tuple(_with_manifest(table, manifest) for table in tables)
-    finals = nonfinite_losses(dict(flatten(manifest.content)))
-    if finals:
-        return Table(source.path, source.describe("final values"), 0, {}, notes=(NO_COURSE,), lines=finals)
-    check_object(manifest.content, source.path, names)
-    raise StabtreeError(
-        "holds no metrics and names no file that does",
-        where=source.path,
-        hint='add "metrics_file": "metrics.csv", or name the metrics file itself',
+        tables: tuple[Table, ...] = (columns_table(source, "manifest with series", lists, names, ()),)
+    elif key:
+        rows = JsonRows(names, source.path)
+        if dropped := rows.add_all(content[key]):
+            rows.notes.append(f"Entries of {key} that are not objects: {dropped}, skipped.")
+        tables = (rows.table(source, "manifest with records", tuple(rows.notes)),)
+    elif holds_nested(content, names):
+        tables = read_nested(content, source, names)
+    elif finals := nonfinite_losses(dict(flatten(content))):
+        return (Table(source.path, source.describe("final values"), 0, {}, notes=(NO_COURSE,), lines=finals),)
+    else:
+        check_object(content, source.path, names)
+        hint = 'add "metrics_file": "metrics.csv", or name the metrics file itself'
+        raise StabtreeError("holds no metrics and names no file that does", where=source.path, hint=hint)
+    return tuple(
+        replace(table, config={**table.config, **manifest.config}, notes=(*manifest.notes, *table.notes))
+        for table in tables
     )
-
-
-def _read_records(source: Source, key: str, manifest: Manifest, names: Names) -> Table:
-    rows = JsonRows(names, source.path)
-    if dropped := rows.add_all(manifest.content[key]):
-        rows.notes.append(f"Entries of {key} that are not objects: {dropped}, skipped.")
-    return _with_manifest(rows.table(source, "manifest with records", tuple(rows.notes)), manifest)
-
-
-def _with_manifest(table: Table, manifest: Manifest) -> Table:
-    return replace(table, config={**table.config, **manifest.config}, notes=(*manifest.notes, *table.notes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -35,27 +35,11 @@ _KINDS = frozenset((*WRAPPERS, "header", "meta", "metadata", "manifest", "run", 
 _NESTING = {dict, list}
 
 
-class _Header(NamedTuple):
-    """The record that a Recorder begins a run with: the run's id, when it was begun, and whether it goes on."""
-
-    id: str
-    started: str
-    resumes: bool
-
-
-def _header_of(row: Mapping[str, Any]) -> _Header | None:
-    record = row.get(RUN_HEADER)
-    if not isinstance(record, dict) or not isinstance(record.get("id"), str):
-        return None
-    started = record.get("started")
-    started = started if isinstance(started, str) else ""
-    return _Header(clean(record["id"], 40), clean(started, 40), record.get("resumes") is True)
-
-
 class FileRuns(Struct):
-    """Follows the runs of a file: which one its rows are of, and which ones came before.
+    """Follows the runs of a Recorder in a file: which one its rows are of, and which ones came before.
 
-    A run begins with the first row after its header, so that a process that ended before that hides no other run.
+    A run begins with the first row after its header (its id, when it was begun, and whether it goes on), so that a
+    process that ended before that hides no other run.
 
     Attributes:
         config: the settings of the run that the last row is of.
@@ -64,15 +48,17 @@ class FileRuns(Struct):
 
     config: dict[str, ConfigScalar] = field(default_factory=dict)
     earlier: list[tuple[str, int]] = field(default_factory=list)
-    _header: _Header | None = None
-    _next: tuple[_Header, dict[str, ConfigScalar]] | None = None
+    _header: tuple[str, str] | None = None
+    _next: tuple[tuple[str, str], dict[str, ConfigScalar]] | None = None
 
     def add(self, row: Mapping[str, Any], config: Mapping[str, ConfigScalar], rows: int) -> None:
         """Take in a row of configuration, which may be a header, after so many rows of the current run."""
-        header = _header_of(row)
-        if header is not None:
-            same = self._header is not None and self._header.id == header.id
-            if same or (header.resumes and rows):
+        record = row.get(RUN_HEADER)
+        if isinstance(record, dict) and isinstance(record.get("id"), str):
+            started = record.get("started")
+            header = clean(record["id"], 40), clean(started, 40) if isinstance(started, str) else ""
+            same = self._header is not None and self._header[0] == header[0]
+            if same or (record.get("resumes") is True and rows):
                 self._next = None
             elif rows:
                 self._next = header, {}
@@ -88,7 +74,7 @@ class FileRuns(Struct):
         """Return whether the row to come is the first one of another run than the rows so far."""
         if self._next is None:
             return False
-        self.earlier.append((self._header.started if self._header else "", rows))
+        self.earlier.append((self._header[1] if self._header else "", rows))
         (self._header, self.config), self._next = self._next, None
         return True
 
@@ -96,7 +82,7 @@ class FileRuns(Struct):
         """Return the note on the runs that are left out."""
         if not self.earlier:
             return ()
-        last = f", started {self._header.started}" if self._header and self._header.started else ""
+        last = f", started {self._header[1]}" if self._header and self._header[1] else ""
         named = [
             f"{rows:,} row{'s' * (rows != 1)} of {f'the run started {started}' if started else 'a run before'}"
             for started, rows in self.earlier[-MAX_NAMED:]
@@ -156,7 +142,7 @@ class JsonRows(Struct):
             self.runs.add(row, config, self.count)
             self.notes += notes
             return
-        self._begin()
+        self._leave_out_earlier()
         for name, cell in row.items():
             if isinstance(cell, list | dict) and cell and self.names.wanted(name):
                 self._odd.setdefault(name, ([], example(line, cell)))[0].append(self.count)
@@ -195,7 +181,7 @@ class JsonRows(Struct):
             if any(not _NESTING.isdisjoint(map(type, column)) for column in columns):
                 return False
             parts.append((indices, dict(zip(keys, columns, strict=True))))
-        self._begin()
+        self._leave_out_earlier()
         for indices, columns_of in parts:
             for name, cells in columns_of.items():
                 if self._is_kept(name, cells[0]):
@@ -203,7 +189,7 @@ class JsonRows(Struct):
         self.count += len(rows)
         return True
 
-    def _begin(self) -> None:
+    def _leave_out_earlier(self) -> None:
         """Leave out the rows so far where the row to come is the first one of another run."""
         if self.runs.begins(self.count):
             self.count = 0
@@ -251,28 +237,28 @@ class JsonRows(Struct):
         """Return a column, garbled where its rows hold lists and objects instead of numbers."""
         cells = self._cells[name]
         column, indices = cells.builder.column(), np.concatenate(cells.indices)
+
+        def spread(flags: Bools | None, at: Ints) -> Bools | None:
+            """Return flags of some rows over all, false elsewhere."""
+            whole = np.zeros(self.count, dtype=np.bool_)
+            whole[at] = True if flags is None else flags
+            return whole
+
         if len(indices) != self.count or (indices[1:] <= indices[:-1]).any():
             values = np.zeros(self.count)
             values[indices] = column.values  # of a key that a row holds twice, flat and nested, the later cell is kept
             column = replace(
                 column,
                 values=values,
-                logged=self._spread(column.mask, indices),
-                garbled=None if column.garbled is None else self._spread(column.garbled, indices),
-                blank=None if column.blank is None else self._spread(column.blank, indices),
+                logged=spread(column.logged, indices),
+                garbled=None if column.garbled is None else spread(column.garbled, indices),
+                blank=None if column.blank is None else spread(column.blank, indices),
             )
         if name not in self._odd:
             return column
         rows, first = self._odd[name]
-        odd = self._spread(np.ones(len(rows), dtype=np.bool_), np.array(rows, dtype=np.int64))
         whole = replace(column, bad=column.bad + len(rows), bad_example=first or column.bad_example)
-        return whole.without(odd & ~column.mask)
-
-    def _spread(self, cells: Bools, indices: Ints) -> Bools:
-        """Return flags of the cells of one key over all rows, false elsewhere."""
-        spread = np.zeros(self.count, dtype=np.bool_)
-        spread[indices] = cells
-        return spread
+        return whole.without(np.isin(np.arange(self.count), rows) & ~column.mask)
 
 
 def _done(cell: Cell) -> Cell:

@@ -100,27 +100,30 @@ def newest_in(path: Path, names: Names) -> tuple[Table, tuple[Path, ...]] | None
             notes.append(f"{clean(file.relative_to(path))} was not read: {clean(error.problem, 120)}.")
     if not tables:
         return None
-    newest, table = max(tables, key=lambda item: _last_step(item[1]))
+
+    def last_step(item: tuple[Path, Table]) -> float:
+        column = item[1].columns.get("step")
+        return float(column.values.max() if column and len(column.values) else item[1].rows)
+
+    def history(file: Path) -> list[str]:
+        """Return the entries of a state as texts, in which NaN is like NaN; none where it can't be read."""
+        try:
+            return list(map(str, records(_state(open_source(file), []).get("log_history"))))
+        except StabtreeError:
+            return []
+
+    newest, table = max(tables, key=last_step)
     others = [file for file in states if file not in (newest, *broken)]
-    whole = _history_of(newest) if others else []
-    earlier = []
+    whole, apart = history(newest) if others else [], []
     for file in others:
-        part = _history_of(file)
+        part = history(file)
         count = len(part) - ("train_runtime" in "".join(part[-1:]))  # without its summary
-        if part and whole[:count] == part[:count]:
-            earlier.append(file)
-    covered = [file for file in states if file not in others or file in earlier]
+        if not part or whole[:count] != part[:count]:
+            apart.append(file)
+    covered = [file for file in states if file not in apart]
     if len(covered) > 1:
         notes.append(f"Read {clean(table.path)}, the newest of {len(covered)} states in the folder.")
     return replace(table, notes=(*notes, *table.notes)), tuple(covered)
-
-
-def _history_of(file: Path) -> list[str]:
-    """Return the entries of a state's history as texts, in which NaN is like NaN; none where it can't be read."""
-    try:
-        return list(map(str, records(_state(open_source(file), []).get("log_history"))))
-    except StabtreeError:
-        return []
 
 
 def checkpoints(path: Path) -> list[tuple[int, Path]]:
@@ -130,8 +133,3 @@ def checkpoints(path: Path) -> list[tuple[int, Path]]:
     except OSError:
         return []
     return sorted(((int(match[1]), entry / NAME) for match, entry in matches if match), reverse=True)
-
-
-def _last_step(table: Table) -> float:
-    column = table.columns.get("step")
-    return float(column.values.max() if column and len(column.values) else table.rows)

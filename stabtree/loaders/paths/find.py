@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,9 +91,6 @@ class Listing(Struct):
     files: list[str] = field(default_factory=list)
     special: list[str] = field(default_factory=list)
 
-    def __len__(self) -> int:
-        return len(self.folders) + len(self.linked) + len(self.files) + len(self.special)
-
 
 class FolderTree(Struct):
     """What is read together of a folder and all below it.
@@ -108,16 +106,6 @@ class FolderTree(Struct):
     listings: dict[str, Listing] = field(default_factory=dict)
     further: list[Unit] = field(default_factory=list)
     closed: dict[str, str] = field(default_factory=dict)
-
-    def look_into(self, folder: str, roots: Sequence[str]) -> Listing:
-        """Return what a folder holds and remember it; nothing where it may not be looked into."""
-        if folder != self.top and made_up(Path(folder)):
-            return Listing()
-        try:
-            self.listings[folder] = listed(folder, roots)
-        except OSError as error:
-            self.closed[folder] = error.strerror or type(error).__name__
-        return self.listings.get(folder, Listing())
 
 
 def ending(name: str) -> str:
@@ -168,12 +156,15 @@ def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
     """
     found = Listing()
     with os.scandir(folder or ".") as entries:
-        for entry in entries:
+        for entry in sorted(entries, key=attrgetter("name")):
             if entry.name.startswith(".") or entry.name in PASSED_BY:
                 continue
             link = entry.is_symlink()
-            if link and (_is_read_anyway(entry.path, roots) or _leads_out(entry.path, roots)):
-                continue
+            if link:
+                target = Path(os.path.realpath(entry.path))
+                above = any(target in Path(root).parents for root in roots)
+                if above or made_up(target) or _is_read_anyway(entry.path, roots):
+                    continue
             try:
                 if entry.is_dir():
                     names = found.linked if link else found.folders
@@ -182,8 +173,6 @@ def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
             except OSError:  # a link in a loop
                 names = found.special
             names.append(entry.name)
-    for names in (found.folders, found.linked, found.files, found.special):
-        names.sort()
     return found
 
 
@@ -196,12 +185,6 @@ def _is_read_anyway(path: str, roots: Sequence[str]) -> bool:
     return False
 
 
-def _leads_out(path: str, roots: Sequence[str]) -> bool:
-    """Return whether a link leads above a root, or to what the kernel makes up."""
-    target = Path(os.path.realpath(path))
-    return made_up(target) or any(target in Path(root).parents for root in roots)
-
-
 def tree_of(unit: Unit, roots: Sequence[str] = (), unlisted: Collection[str] = ()) -> FolderTree:
     """Return a folder with all below it where its logs may be of one run; else with the folders of its own run alone.
 
@@ -210,9 +193,7 @@ def tree_of(unit: Unit, roots: Sequence[str] = (), unlisted: Collection[str] = (
         roots: the folders that are read, links resolved.
         unlisted: folders below it that are read on their own.
     """
-    return (
-        _walked(unit, roots, unlisted, whole=True) or _walked(unit, roots, (), whole=False) or FolderTree(unit.folder)
-    )
+    return _walked(unit, roots, unlisted, whole=True) or _walked(unit, roots, (), whole=False) or FolderTree("")
 
 
 def _walked(unit: Unit, roots: Sequence[str], unlisted: Collection[str], *, whole: bool) -> FolderTree | None:
@@ -221,8 +202,13 @@ def _walked(unit: Unit, roots: Sequence[str], unlisted: Collection[str], *, whol
     waiting, entries, logs = [unit.folder], 0, 0
     while waiting:
         folder = waiting.pop()
-        listing = tree.look_into(folder, roots)
-        entries += len(listing)
+        listing = Listing()
+        if folder == unit.folder or not made_up(Path(folder)):
+            try:
+                listing = tree.listings[folder] = listed(folder, roots)
+            except OSError as error:
+                tree.closed[folder] = error.strerror or type(error).__name__
+        entries += sum(map(len, (listing.folders, listing.linked, listing.files, listing.special)))
         logs += 0 if is_copy(Path(folder).name) else sum(map(is_log, listing.files))
         too_many = len(tree.listings) > 1 and (logs > MAX_TOGETHER or entries > MAX_ENTRIES)
         if whole and (too_many or (folder == unit.folder and not _belongs_together(folder, listing))):
@@ -242,15 +228,11 @@ def _belongs_together(folder: str, listing: Listing) -> bool:
         return True
     if PLACES.intersection(map(str.lower, names)) or (names and all(map(RANK_NAME.search, names))):
         return True
-    # A run that is resumed writes events to a new folder.
-    return 1 < len(names) <= MAX_TOGETHER and all(_holds_events(place(folder, name)) for name in names)
-
-
-def _holds_events(folder: str) -> bool:
-    try:
-        return any(EVENTS in name for name in listed(folder).files)
+    try:  # a run that is resumed writes events to a new folder
+        inner = [listed(place(folder, name)).files for name in names] if 1 < len(names) <= MAX_TOGETHER else []
     except OSError:
         return False
+    return bool(inner) and all(any(EVENTS in name for name in files) for files in inner)
 
 
 def _homes(folder: str, listing: Listing) -> Iterator[str]:
@@ -313,15 +295,12 @@ def units_of(paths: Sequence[str]) -> list[Unit]:
     typed = list(dict.fromkeys(path if path in ("", "-") else str(Path(path)) for path in paths))
     real = {path: _real(path) for path in typed}
     folders = [path for path in typed if path and os.path.isdir(path)]  # noqa: PTH112 - never raises
-    first: dict[str, str] = {}
+    found, seen = [], set()
     for path in typed:
-        above = [
-            real[one] for one in folders if one != path and real[path].startswith(real[one].rstrip(os.sep) + os.sep)
-        ]
-        if not any(_is_read_anyway(real[path], [root]) for root in above):
-            first.setdefault(real[path], path)
-    found = []
-    for path in first.values():
+        above = [real[folder] for folder in folders if folder != path and real[folder] != real[path]]
+        if real[path] in seen or any(_is_read_anyway(real[path], [root]) for root in above):
+            continue
+        seen.add(real[path])
         if path in folders:
             found.append(Unit(path))
         elif path in ("", "-"):

@@ -111,6 +111,8 @@ def joined(found: Sequence[Loaded], read: Callable[[tuple[str, ...]], Run]) -> l
         found: runs and logs that can't be read.
         read: reads the ranks or parts of one run.
     """
+    if len(found) < 2:
+        return list(found)
     items = dict(enumerate(found))
     _read_together(items, _named_ranks, read)
     _merge_copies(items)
@@ -159,9 +161,7 @@ def _are_parts(runs: Sequence[Run]) -> bool:
     axes = {source.steps_from for run in runs for source in run.sources}  # steps and epochs share none
     if len(axes) > 1 or any(last <= first for first, last in spans):
         return False
-    if not all(_follows(*later, *earlier) for earlier, later in pairwise(spans)):
-        return False
-    return not _any_contradict(runs)
+    return all(_follows(*later, *earlier) for earlier, later in pairwise(spans)) and not _any_contradict(runs)
 
 
 def _span(run: Run) -> tuple[int, int]:
@@ -180,18 +180,16 @@ def _follows(begin: int, end: int, first: int, last: int) -> bool:
 
 
 def _any_contradict(runs: Sequence[Run]) -> bool:
-    return any(_contradict(*pair) for pair in combinations(runs, 2))
-
-
-def _contradict(one: Run, other: Run) -> bool:
-    """Whether two logs can't be of one run: their configurations or their learning rates differ."""
-    if _other_settings(one, other):
-        return True
-    here, there = one.get("lr"), other.get("lr")
-    if here is None or there is None:
-        return False
-    _, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
-    return not np.allclose(here.values[mine], there.values[theirs], rtol=1e-6, atol=0, equal_nan=True)
+    """Whether some logs can't be of one run: their configurations or their learning rates differ."""
+    for one, other in combinations(runs, 2):
+        if _other_settings(one, other):
+            return True
+        here, there = one.get("lr"), other.get("lr")
+        if here is not None and there is not None:
+            _, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
+            if not np.allclose(here.values[mine], there.values[theirs], rtol=1e-6, atol=0, equal_nan=True):
+                return True
+    return False
 
 
 def _other_settings(one: Run, other: Run) -> bool:
@@ -210,9 +208,11 @@ def _merge_copies(items: dict[int, Loaded]) -> None:
         kept: list[int] = []
         for index in sorted(group if 1 < len(group) <= MAX_COMPARED else (), key=lambda one: _detail(items[one].own)):
             for main in kept:
-                run = _merged(items[main], items[index])
-                if run is not None:
-                    files = dict.fromkeys((*items[main].places, *items.pop(index).places))
+                one, other = items[main], items[index]
+                alignment = _aligned(one.own, other.own)
+                if alignment and (_may_be_one(one, other) or _are_copies(one.own, other.own)):
+                    run = _with(one.own, other.own, alignment, resumed=one.format == other.format)
+                    files = dict.fromkeys((*one.places, *items.pop(index).places))
                     items[main] = replace(items[main], run=run, files=tuple(files))
                     break
             else:
@@ -224,14 +224,6 @@ def _detail(run: Run) -> tuple[bool, int, float, int]:
     loss = run.get("loss")
     values = np.zeros(0) if loss is None else loss.values
     return run.by_row, -len(run.series), float(rounding(values).max(initial=0.0)), -len(values)
-
-
-def _merged(one: Loaded, other: Loaded) -> Run | None:
-    """Return the run of two logs that are proved to be of one; None where they are not."""
-    alignment = _aligned(one.own, other.own)
-    if alignment is None or not (_may_be_one(one, other) or _are_copies(one.own, other.own)):
-        return None
-    return _with(one.own, other.own, alignment, resumed=one.format == other.format)
 
 
 def _may_be_one(one: Loaded, other: Loaded) -> bool:
@@ -268,13 +260,22 @@ def _aligned(one: Run, other: Run) -> Alignment | None:
         here, there = one.get(metric), other.get(metric)
         if here is None or there is None or not (len(here) and len(there)):
             continue
-        begins = _begin_alike(here, there)
+        (first, off), (other_first, other_off) = _first_rows(here), _first_rows(there)
+        rows = min(len(first), len(other_first))  # more rows may show more digits, never fewer
+        begins = _within(first[:rows], other_first[:rows], off[:rows] + other_off[:rows])
         if not begins and np.array_equal(here.steps, there.steps):
             return None
-        found = _by_step(one, other, here, there) or (_by_row(here, there) if begins else None)
+        found, count = _by_step(one, other, here, there), min(len(here), len(there))
+        if not found and begins and _prove(here.values[:count], there.values[:count], PROVING_ROWS):
+            found = Alignment(here.steps[:count], there.steps[:count])
         shared = (one.series.keys() & other.series.keys()) - CLOCKS
-        if found is None or not all(_agree(found, one.series[name], other.series[name]) for name in shared):
+        if found is None:
             return None
+        for name in shared:  # the same value wherever both logs hold one
+            mine, theirs = one.series[name], other.series[name]
+            _, at, there_at = np.intersect1d(mine.steps, found.moved(theirs.steps), return_indices=True)
+            if len(at) and not alike(mine.values[at], theirs.values[there_at]):
+                return None
         return found
     return None
 
@@ -288,23 +289,9 @@ def _by_step(one: Run, other: Run, here: Series, there: Series) -> Alignment | N
     return Alignment(steps, steps) if _prove(here.values[mine], there.values[theirs], proof) else None
 
 
-def _by_row(here: Series, there: Series) -> Alignment | None:
-    """Return the steps of the rows that two logs share from the first on, where they are many."""
-    count = min(len(here), len(there))
-    if not _prove(here.values[:count], there.values[:count], PROVING_ROWS):
-        return None
-    return Alignment(here.steps[:count], there.steps[:count])
-
-
 def _prove(here: Floats, there: Floats, count: int) -> bool:
     """Whether values are alike, and so many of them different."""
     return len(here) >= count and alike(here, there) and min(_distinct(here), _distinct(there)) >= count
-
-
-def _agree(found: Alignment, here: Series, there: Series) -> bool:
-    """Whether a metric has the same value wherever both logs hold it."""
-    _, mine, theirs = np.intersect1d(here.steps, found.moved(there.steps), return_indices=True)
-    return not len(mine) or alike(here.values[mine], there.values[theirs])
 
 
 def _distinct(values: Floats) -> int:
@@ -314,13 +301,6 @@ def _distinct(values: Floats) -> int:
 def alike(here: Floats, there: Floats) -> bool:
     """Whether values are the same in as many digits as both logs hold; a NaN is like a NaN alone."""
     return bool(len(here)) and _within(here, there, rounding(here) + rounding(there))
-
-
-def _begin_alike(here: Series, there: Series) -> bool:
-    """Whether the first rows of two series are the same; more rows may show more digits, never fewer."""
-    (one, off), (other, other_off) = _first_rows(here), _first_rows(there)
-    rows = min(len(one), len(other))
-    return _within(one[:rows], other[:rows], off[:rows] + other_off[:rows])
 
 
 @remembered
@@ -370,7 +350,12 @@ def _with(main: Run, other: Run, alignment: Alignment, *, resumed: bool) -> Run:
         first, last = alignment.moved(np.array([gap.first_step, gap.last_step])).tolist()
         gaps.append(replace(gap, first_step=first, last_step=last))
     steps = {metric: one.steps for metric, one in series.items()}
-    open_gaps = (gap for gap in gaps if not _lie_in(steps.get(gap.metric), gap.first_step, gap.last_step))
+    none = np.zeros(0, dtype=np.int64)
+    open_gaps = (
+        gap
+        for gap in gaps
+        if not (np.clip(at := steps.get(gap.metric, none), gap.first_step, gap.last_step) == at).any()
+    )
     resumes = [*main.resumes, *(other.resumes if alignment.is_shared else ())]
     (first, last), (begin, end) = sorted((_span(main), _span(other)))
     if resumed and alignment.is_shared and begin <= last and _follows(begin, end, first, last):
@@ -389,10 +374,6 @@ def _with(main: Run, other: Run, alignment: Alignment, *, resumed: bool) -> Run:
         saved=main.saved or (other.saved if alignment.is_shared else {}),
         notes=tuple(dict.fromkeys((*main.notes, _note(other, main, series), *other.notes))),
     )
-
-
-def _lie_in(steps: Ints | None, first: int, last: int) -> bool:
-    return steps is not None and bool(((steps >= first) & (steps <= last)).any())
 
 
 def _union(mine: Series | None, theirs: Series) -> Series:
@@ -443,8 +424,14 @@ def _note_single_rows(items: dict[int, Loaded]) -> None:
 
     A progress bar that writes over itself leaves its last state alone. Error lines are of the run if there is one.
     """
-    single = [index for index, item in items.items() if _is_single_row(item)]
-    runs = [index for index, item in items.items() if item.has_rows and index not in single]
+    runs = [index for index, item in items.items() if item.has_rows]
+    printed = [index for index in runs if items[index].files and items[index].format == "text"]
+    single = [
+        index
+        for index in printed
+        if all(len(one) == 1 and np.isfinite(one.values).all() for one in items[index].own.series.values())
+    ]
+    runs = [index for index in runs if index not in single]
     for index in single:
         beside = next((run for run in runs if _are_near(items[run], items[index])), None)
         lines = items[index].own.lines
@@ -452,13 +439,6 @@ def _note_single_rows(items: dict[int, Loaded]) -> None:
             run = items[beside].own
             notes = (*run.notes, f"Not judged: {clean(items.pop(index).path)} holds a single row.")
             items[beside] = replace(items[beside], run=replace(run, lines=(*run.lines, *lines), notes=notes))
-
-
-def _is_single_row(item: Loaded) -> bool:
-    """Whether a printed log holds one row, of finite values."""
-    if not (item.files and item.has_rows) or item.format != "text":
-        return False
-    return all(len(one) == 1 and np.isfinite(one.values).all() for one in item.own.series.values())
 
 
 def _are_near(run: Loaded, end: Loaded) -> bool:

@@ -6,9 +6,9 @@ import difflib
 import os
 import re
 from collections import Counter, deque
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
@@ -19,8 +19,7 @@ from stabtree.common.text import clean, first_few
 from stabtree.loaders.counters import MIN_ROWS
 from stabtree.loaders.folder import made_up, size_of
 from stabtree.loaders.formats import LOADERS, Loader, by_name, picked
-from stabtree.loaders.json.values import kept_in, values_table
-from stabtree.loaders.paths.checkpoints import named_checkpoints
+from stabtree.loaders.json.values import values_table
 from stabtree.loaders.paths.find import (
     MAX_TOGETHER,
     OTHERS,
@@ -38,11 +37,12 @@ from stabtree.loaders.paths.find import (
 from stabtree.loaders.paths.joined import Loaded, joined
 from stabtree.loaders.paths.loggers import Claims
 from stabtree.loaders.paths.read import LISTED, Found, LoadOptions, read_files, read_run, run_found
+from stabtree.loaders.paths.stored import named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
-from stabtree.run import Run, Setting
+from stabtree.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from stabtree.loaders.paths.find import FolderTree
     from stabtree.metrics.names import Names
@@ -55,7 +55,6 @@ MAX_WHOLE = 100  # where they don't, and its name does not, so many files are lo
 MAX_GLIMPSES = 10_000  # and of so many files, which may be a whole data set, the first lines are looked at
 NO_METRICS = "holds no metrics"
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)(?![\w.]*\w)", re.IGNORECASE)
-_DIGITS = re.compile(r"[-+]?\d[\d.]*")
 _WORD = re.compile(r"[A-Za-z]{2}")
 MIN_ALIKE = 3  # lines of one shape; as many rows as the shortest run has
 MAX_LINE = 2000  # characters of a line that is looked at
@@ -82,32 +81,22 @@ class Contents(Struct, frozen=True):
     further: tuple[Unit, ...] = ()
 
 
-def load_run(
-    *paths: Any,
-    dtype: str | None = None,
-    checkpoint_every: int | None = None,
-    columns: Mapping[str, str] = MappingProxyType({}),
-    step_column: str | None = None,
-    format: str | None = None,  # noqa: A002
-    run: str | None = None,
-    checkpoints: str | Path | None = None,
-    ranks: bool = False,
-    rerun: Any = None,
-) -> Run:
+def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any) -> Run:
     """Read a run from the files that its trainer wrote, or from values in memory.
 
     Args:
         paths: a metrics file, a manifest, or the folder of a run; `-` reads standard input. Several files must
             be the ranks of one run, or its parts. Or one DataFrame, mapping of column to values, or list of records.
-        dtype: the precision of the run (`fp32`, `fp16`, `bf16`, `fp8`), whatever a manifest says.
-        checkpoint_every: steps between two checkpoints, whatever a manifest says.
-        columns: metric -> column, for columns whose names are not known: `{"loss": "train/nll"}`.
-        step_column: the column that holds the steps.
-        format: the name of a loader, where sniffing the content errs.
-        run: which run, where a file or folder holds several.
-        checkpoints: the folder of the run's checkpoints; their steps are read from their names.
         ranks: whether several paths are the ranks or parts of one run; if not said, that must be proved.
         rerun: another run of the same training, for the questions that compare the two; read with the same options.
+        options: any of these.
+            dtype: the precision of the run (`fp32`, `fp16`, `bf16`, `fp8`), whatever a manifest says.
+            checkpoint_every: steps between two checkpoints, whatever a manifest says.
+            columns: metric -> column, for columns whose names are not known: `{"loss": "train/nll"}`.
+            step_column: the column that holds the steps.
+            format: the name of a loader, where sniffing the content errs.
+            run: which run, where a file or folder holds several.
+            checkpoints: the folder of the run's checkpoints; their steps are read from their names.
 
     Returns:
         The run. All that was skipped, assumed or changed is in its `notes` and `sources`.
@@ -115,9 +104,18 @@ def load_run(
     Raises:
         StabtreeError: where a file can't be read as metrics, or an argument is wrong.
     """
-    options = LoadOptions(dtype, checkpoint_every, columns, step_column, format, run, checkpoints)
-    found = _load(paths, options, ranks=ranks)
-    return found if rerun is None else replace(found, rerun=_load([rerun], options, ranks=False))
+    how = LoadOptions(**options)
+    if not paths:
+        raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
+    if len(paths) == 1 and not isinstance(paths[0], str | Path):
+        run = _values_run(paths[0], how)
+    elif ranks:
+        run = _read_ranks(paths, how)
+    elif len(paths) == 1 and not os.path.isdir(paths[0]):  # noqa: PTH112 - never raises
+        run = read_run(paths, how, {})
+    else:
+        run = only_run(_find(paths, how).loaded, str(paths[0]) if len(paths) == 1 else "")
+    return run if rerun is None else replace(run, rerun=load_run(rerun, **options))
 
 
 def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[Loaded, ...]:
@@ -149,36 +147,19 @@ def find_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> Conten
 
 
 def check_options(**options: Any) -> None:
-    """Refuse options of `load_run` that are wrong whatever the log.
-
-    Raises:
-        StabtreeError: for the first of them.
-    """
-    options.pop("ranks", None)
-    replace(LoadOptions(**options), checkpoints=None).check()
-
-
-def _load(given: Sequence[Any], options: LoadOptions, *, ranks: bool) -> Run:
-    if not given:
-        raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
-    if len(given) == 1 and not isinstance(given[0], str | Path):
-        return _values_run(given[0], options)
-    if ranks:
-        return _read_ranks(given, options)
-    if len(given) == 1 and not os.path.isdir(given[0]):  # noqa: PTH112 - never raises
-        return read_run(given, options, {})
-    return only_run(_find(given, options).loaded, str(given[0]) if len(given) == 1 else "")
+    """Refuse options of `load_run` that are wrong whatever the log."""
+    options = {key: value for key, value in options.items() if key not in ("ranks", "checkpoints")}
+    how = LoadOptions(**options)
+    how.names()
+    how.overrides()
 
 
 def _values_run(values: Any, options: LoadOptions) -> Run:
     """Return the run in a DataFrame, a mapping of column to values, or a list of records."""
     names = options.names()
     table = values_table(values, names)
-    kept = kept_in(values)
-    found = Found.of(table.path, (table,), table.path, names)
-    settings = {**kept.config, **{key: Setting(value, table.path) for key, value in table.config.items()}}
-    found = replace(found, settings=settings).only(options.run, table.path)
-    run = kept.added_to(run_found(found, replace(options, checkpoints=None), ["-"]))
+    found = Found.of(table.path, (table,), table.path, names).only(options.run, table.path)
+    run = run_found(found, replace(options, checkpoints=None), ["-"])
     if options.checkpoints is None:
         return run
     return replace(run, checkpoints=named_checkpoints(Path(options.checkpoints)))
@@ -222,7 +203,6 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
 
 def _find(paths: Sequence[str | Path], options: LoadOptions) -> Contents:
     """Read every run that paths hold, and put together what is proved to be one run."""
-    options.check()
     units = units_of(list(chain.from_iterable(expanded(str(path)) for path in paths)))
     own = replace(options, run=None) if any(not unit.files for unit in units) else options
     roots = [os.path.realpath(unit.folder) for unit in units if not unit.files]
@@ -236,7 +216,7 @@ def _find(paths: Sequence[str | Path], options: LoadOptions) -> Contents:
     if len(units) > 1:
         loaded = joined(loaded, lambda paths: read_run(paths, own, cache))
     if options.run is not None and own is not options:
-        loaded = [_only_named(loaded, options.run, paths)]
+        loaded = [_only_named(loaded, options.run, str(paths[0]))]
     return Contents(tuple(loaded), tuple(ignored))
 
 
@@ -292,7 +272,7 @@ def contents(
     Raises:
         StabtreeError: for an option that is wrong whatever the log.
     """
-    options.check()
+    options.overrides()
     reader = _UnitReader(options, options.names(), {} if cache is None else cache)
     further: list[Unit] = []
     for name in unit.files:
@@ -323,7 +303,6 @@ class _UnitReader(Struct):
     cache: dict[str, Found]
     found: list[Loaded] = field(default_factory=list)
     ignored: list[Ignored] = field(default_factory=list)
-    _shapes: set[tuple[str, str]] = field(default_factory=set)  # of files without metrics, of which a data set has many
     _glimpses: int = 0
     _wholes: int = 0
 
@@ -359,16 +338,12 @@ class _UnitReader(Struct):
     def add_file(self, path: str, *, named: bool = False) -> None:
         """Read a file; one that nobody named is ignored where it holds no metrics."""
         try:
-            found = read_files([path], self.names, self.options.format, None, self.cache)
-        except SeveralRunsError:
+            with suppress(SeveralRunsError):
+                read_files([path], self.names, self.options.format, None, self.cache)
             found = self.cache[path]
-        except StabtreeError as error:
-            self._add_unread(path, error, named=named)
-            return
-        if self.options.run is None and len(found.runs) > 1:
-            self._add(path, found)
-            return
-        try:
+            if self.options.run is None and len(found.runs) > 1:
+                self._add(path, found)
+                return
             run = run_found(found.only(self.options.run, clean(path)), self.options, [path])
             self.found.append(Loaded(path, run, path, (path,)))
         except SeveralRunsError as error:
@@ -446,15 +421,11 @@ class _UnitReader(Struct):
         if self.options.format:
             return "" if by_name(self.options.format).sniff(first, self.names) else "is of another format"
         whole = size_of(file) <= GLIMPSE_BYTES
-        shape = ending(file.name), _shape_of(first.head)
-        if whole and not first.binary and shape in self._shapes:
-            return NO_METRICS
         loader = picked(first, self.names)
         short = whole and loader is not None and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS
         if (loader and not short) or (_holds_rows(first.head) and not first.binary):
             return ""
         if whole or (first.binary and not first.packed):
-            self._shapes.add(shape)
             return f"is {first.binary}" if first.binary else NO_METRICS
         self._wholes += 1
         if self._wholes > MAX_WHOLE:
@@ -478,12 +449,6 @@ class _UnitReader(Struct):
         if source.binary or (is_log(name) and ending(name) not in PRINTED and any(map(str.isdigit, source.head))):
             return ""
         return "" if isinstance(error, NoRowsError) or _holds_rows(source.head) else error.problem
-
-
-def _shape_of(text: str) -> str:
-    """Return a text with its numbers blotted out, and of lines that are then the same the first alone."""
-    lines = _DIGITS.sub("#", text).splitlines()
-    return "\n".join(line for line, before in zip(lines, ["", *lines], strict=False) if line != before)
 
 
 def _holds_rows(text: str) -> bool:
@@ -531,27 +496,19 @@ def _below(item: Loaded, folder: str) -> str:
     return " ".join(filter(None, ("" if path == "." and inner else path, inner)))
 
 
-def _only_named(loaded: Sequence[Loaded], wanted: str, paths: Sequence[str | Path]) -> Loaded:
-    """Return the run of a name: that in its file, its folder, or its path as far as that is needed.
-
-    Raises:
-        SeveralRunsError: where none has that name, or several do.
-    """
+def _only_named(loaded: Sequence[Loaded], wanted: str, folder: str) -> Loaded:
+    """Return the run of a name: that in its file, its folder, or its path as far as that is needed."""
     runs = [item for item in loaded if isinstance(item.run, Run)]
-    folder = str(paths[0])
     names = [_below(item, folder) for item in runs]
     named = [item for item, name in zip(runs, names, strict=True) if wanted == name]
-    named = named or [item for item in runs if wanted in _names_of(item)]
+    for item in runs if not named else ():
+        inner = item.name.removeprefix(item.path).strip()
+        path = Path(item.path).parts
+        ends = [inner] if inner else ["/".join(path[begin:]) for begin in range(len(path))]
+        if wanted in (*ends, item.name, item.own.name):
+            named.append(item)
     if len(named) == 1:
         return named[0]
     closest = difflib.get_close_matches(wanted, names, n=1) or names[:1]
     hint = f"name one: --run {clean(closest[0])!r}" if closest else NAME_METRICS
     raise SeveralRunsError(f"holds {len(runs)} runs: {first_few(names, LISTED)}", where=clean(folder), hint=hint)
-
-
-def _names_of(item: Loaded) -> set[str]:
-    """Return what a run may be called: the ends of its path, and its own name."""
-    inner = item.name.removeprefix(item.path).strip()
-    path = Path(item.path).parts
-    ends = {"/".join(path[begin:]) for begin in range(len(path))}
-    return {*({inner} if inner else ends), item.name, item.own.name}

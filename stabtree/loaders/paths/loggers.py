@@ -15,19 +15,19 @@ from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean
 from stabtree.frameworks.model_config import of_model
-from stabtree.loaders.assemble.several_runs import split
+from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import MODEL, settings_file, settings_in
+from stabtree.loaders.formats import choose
 from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths.find import EVENTS, RUNS, is_copy, is_log, place
-from stabtree.loaders.paths.read import Found, read_files, read_tables
+from stabtree.loaders.paths.read import Found, read_files
 from stabtree.loaders.source import open_source
 from stabtree.run import REDUCED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stabtree.common.lazy import Ints
     from stabtree.loaders.paths.find import FolderTree, Listing
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -86,14 +86,14 @@ class Claims(Struct):
         return inside and not self._folders.isdisjoint(map(str, (Path(folder), *Path(folder).parents)))
 
     def _claims(self) -> Iterator[Claim]:
-        kinds: dict[str, Callable[[str, Listing], Claim | None]] = {
-            "manifest": self._manifest,
-            "trainer_state": self._trainer,
-            "wandb": self._wandb,
-            "mlflow": self._mlflow,
-        }
+        kinds = (
+            ("manifest", self._manifest),
+            ("trainer_state", self._trainer),
+            ("wandb", self._wandb),
+            ("mlflow", self._mlflow),
+        )
         for folder, listing in self.tree.listings.items():
-            for name, claim in kinds.items():
+            for name, claim in kinds:
                 if self.format in (None, name) and (found := claim(folder, listing)):
                     yield found
         if self.format in (None, EVENTS):
@@ -109,12 +109,6 @@ class Claims(Struct):
             return error
         return replace(found, settings={**settings, **found.settings}, notes=notes)
 
-    def _read(self, path: str) -> Found | StabtreeError:
-        try:
-            return read_files([path], self.names, None, None, {})
-        except StabtreeError as error:
-            return error
-
     def _manifest(self, folder: str, listing: Listing) -> Claim | None:
         """Claim a manifest and the files that it names; one that names none, and holds none, is mere settings."""
         name = next((one for one in manifest.NAMES if one in listing.files), None)
@@ -122,15 +116,15 @@ class Claims(Struct):
             return None
         path = place(folder, name)
         files: tuple[Path, ...] = ()
-        if name == manifest.NAMES[0]:
-            try:
+        try:
+            if name == manifest.NAMES[0]:
                 content = manifest.parse(open_source(path))
-            except StabtreeError as error:
-                return Claim(path, error, frozenset((path,)))
-            files = content.files
-            if not files and not manifest.holds_metrics(content):
-                return None
-        return Claim(path, self._read(path), frozenset((path, *map(str, files))))
+                files = content.files
+                if not files and not manifest.holds_metrics(content):
+                    return None
+            return Claim(path, read_files([path], self.names, None, None, {}), frozenset((path, *map(str, files))))
+        except StabtreeError as error:
+            return Claim(path, error, frozenset((path, *map(str, files))))
 
     def _trainer(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the state of a Hugging Face trainer, its copies in checkpoints, and the events of the same run."""
@@ -141,33 +135,39 @@ class Claims(Struct):
         newest = trainer_state.newest_in(home, self.names)
         if newest is None:
             states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
-            # None can be read: each is a copy of the last one, which is reported.
-            return Claim(states[0], self._read(states[0]), frozenset(states)) if states else None
+            if not states:
+                return None
+            try:  # none can be read: each is a copy of the last one, which is reported
+                return Claim(states[0], read_files(states[:1], self.names, None, None, {}), frozenset(states))
+            except StabtreeError as error:
+                return Claim(states[0], error, frozenset(states))
         table, files = newest
         runs = Path(folder, RUNS)
-        events = (
-            place(inner, name)
-            for inner, listed in self.tree.listings.items()
-            if runs in (Path(inner), *Path(inner).parents)
-            for name in listed.files
-            if EVENTS in name
+        inside = (
+            (inner, files.files) for inner, files in self.tree.listings.items() if Path(inner).is_relative_to(runs)
         )
+        events = (place(inner, name) for inner, names in inside for name in names if EVENTS in name)
         found = self._found(home, partial(_trainer_output, home, table, self.names))
         return Claim(folder, found, frozenset((*map(str, files), *events)))
 
     def _wandb(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the files of W&B that hold the history of one run."""
+        home, logs = Path(folder), {place(folder, name) for name in listing.files if name.endswith(".wandb")}
+        inside = folder == self.tree.top and home.name == "files"
+        if not (inside or logs or "files" in listing.folders):
+            return None
         from stabtree.loaders.wandb import loader
 
-        home = Path(folder)
-        if folder == self.tree.top and home.name == "files" and loader.is_run(home.parent):
+        if inside and loader.is_run(home.parent):
             home = home.parent
-        elif not (any(name.endswith(".wandb") for name in listing.files) or "files" in listing.folders):
-            return None
         if not loader.is_run(home):
             return None
-        found = self._found(home, lambda: loader.run_in(home, lambda file: read_tables(file, self.names)))
-        logs = {place(folder, name) for name in listing.files if name.endswith(".wandb")}
+
+        def tables_of(file: Path) -> tuple[Table, ...]:
+            source = open_source(file)
+            return choose(source, self.names).read(source, self.names)
+
+        found = self._found(home, lambda: loader.run_in(home, tables_of))
         if isinstance(found, StabtreeError):
             return Claim(folder, found, frozenset(logs))
         read = {table.path for table in found.tables}
@@ -236,19 +236,13 @@ def _trainer_output(folder: Path, state: Table, names: Names) -> tuple[Table, ..
 
 
 def _losses(table: Table, names: Names) -> dict[int, float]:
-    """Return the loss by step, the last value of each."""
-    axes = _axes(table, names)
-    return {} if axes is None else dict(zip(axes[0].tolist(), axes[1].tolist(), strict=True))
-
-
-def _axes(table: Table, names: Names) -> tuple[Ints, np.ndarray] | None:
-    """Return the steps and the losses of the rows that hold a loss, in file order."""
+    """Return the loss by step, the last value of each, in file order."""
     steps = table.columns.get("step")
     loss = next((column for name, column in table.columns.items() if column and names.role(name) == "loss"), None)
     if not steps or not loss:
-        return None
+        return {}
     rows = loss.mask & steps.mask & np.isfinite(steps.values)
-    return steps.values[rows].astype(np.int64), loss.values[rows]
+    return dict(zip(steps.values[rows].astype(np.int64).tolist(), loss.values[rows].tolist(), strict=True))
 
 
 def _are_same(events: dict[int, float], state: dict[int, float]) -> bool:
@@ -264,13 +258,14 @@ def _with_events(state: Table, events: list[Table], names: Names) -> list[Table]
     """Return the rows of the run: the state's, or those of events that hold more: a resume, or later steps."""
     known = _losses(state, names)
     for table in sorted(events, key=lambda table: -table.rows) if known else []:
-        axes, column = _axes(table, names), table.columns["step"]
-        if axes is None or column is None:
+        own, column = _losses(table, names), table.columns["step"]
+        if not own or column is None:
             continue
-        first, last, end = int(axes[0].min()), int(axes[0].max()), max(known)
+        last, end = max(own), max(known)
         note = f"Read with its events ({table.run}), which hold more than its newest state, of step {end:,}."
         noted = replace(table, notes=(note, *table.notes))
-        if first <= min(known) and last >= end and (last > end or (np.diff(axes[0]) < 0).any()):
+        resumed = bool((np.diff(column.held) < 0).any())
+        if min(own) <= min(known) and last >= end and (last > end or resumed):
             return [noted]
         if last > end:
             later = column.values > end

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from stabtree.common.errors import SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.run import run_of
-from stabtree.loaders.assemble.several_runs import split
+from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.folder import Settings, is_file, settings_in
 from stabtree.loaders.formats import by_name, choose
 from stabtree.loaders.json import manifest
-from stabtree.loaders.paths.checkpoints import checkpoints_beside, named_checkpoints
 from stabtree.loaders.paths.find import PACKINGS, deduplicated
-from stabtree.loaders.source import NAME_METRICS, Source, open_source
+from stabtree.loaders.paths.stored import checkpoints_beside, named_checkpoints
+from stabtree.loaders.source import NAME_METRICS, open_source
 from stabtree.metrics.names import named
 from stabtree.run import Setting
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
-    from stabtree.run import ConfigScalar, Run
+    from stabtree.run import Run
 
 LISTED = 8
 NAMELESS = ("metrics", "manifest", "log", "progress", "history", "results")  # their folder usually names the run
 
 
 class LoadOptions(Struct, frozen=True):
-    """The options of `load_run` by the same names; `check` and the methods below refuse those that are wrong."""
+    """The options of `load_run` by the same names; the methods refuse those that are wrong whatever the log."""
 
     dtype: str | None = None
     checkpoint_every: int | None = None
@@ -46,36 +46,18 @@ class LoadOptions(Struct, frozen=True):
     run: str | None = None
     checkpoints: str | Path | None = None
 
-    def check(self) -> None:
-        """Refuse options that are wrong whatever the log.
-
-        Raises:
-            StabtreeError: for the first of them.
-        """
-        self.names()
-        self.overrides()
+    def names(self) -> Names:
+        """Return what the columns mean, once the format is checked."""
         if self.format is not None:
             by_name(self.format)
-
-    def names(self) -> Names:
-        """Return what the columns mean.
-
-        Raises:
-            StabtreeError: where `columns` names an unknown metric.
-        """
         return named(self.columns, self.step_column)
 
-    def overrides(self) -> dict[str, Setting]:
-        """Return the settings that override those of a log or a manifest.
-
-        Raises:
-            StabtreeError: where one is wrong.
-        """
+    def overrides(self) -> Settings:
+        """Return the settings that override those of a log or a manifest."""
         found = {}
         if self.dtype is not None:
             found["dtype"] = Setting(canonical_dtype(self.dtype), "--dtype")
-        every = self.checkpoint_every
-        if every is not None:
+        if (every := self.checkpoint_every) is not None:
             if isinstance(every, bool) or every < 1:
                 problem = f"{every} is not a number of steps"
                 raise StabtreeError(problem, where="--checkpoint-every", hint="give a number from 1 on")
@@ -90,7 +72,7 @@ class Found(Struct, frozen=True):
 
     Attributes:
         name: what to call the run if its configuration has no name.
-        tables: one for each metrics file.
+        tables: one for each metrics file and each run in it.
         settings: the configuration, with its sources.
         notes: what was assumed.
     """
@@ -103,9 +85,8 @@ class Found(Struct, frozen=True):
     @classmethod
     def of(cls, name: str, tables: Sequence[Table], where: str, names: Names) -> Found:
         """Return what was found in some tables; several runs keep their configurations apart until one is named."""
-        by_run = tuple(chain.from_iterable(split(table, names) for table in tables))
-        alone = len({table.run for table in by_run}) == 1
-        return cls(name, by_run, _merged(by_run, where) if alone else {})
+        found = cls(name, tuple(chain.from_iterable(split(table, names) for table in tables)))
+        return replace(found, settings=_merged(found.tables, where)) if len(found.runs) == 1 else found
 
     @property
     def runs(self) -> list[str]:
@@ -121,41 +102,28 @@ class Found(Struct, frozen=True):
         runs = self.runs
         if wanted is None and len(runs) == 1:
             return self
-        if wanted is None or wanted not in runs:
-            raise _no_such_run(runs, path, wanted)
-        tables = tuple(table for table in self.tables if table.run == wanted)
-        settings = {**self.settings, **_merged(tables, path)}
-        return replace(self, name=clean(wanted, 80), tables=tables, settings=settings)
-
-
-def _no_such_run(runs: list[str], path: str, wanted: str | None) -> StabtreeError:
-    names = () if wanted else tuple(runs)
-    if runs == [""]:
-        return SeveralRunsError("holds one run, which has no name", where=path, hint="leave --run out", names=names)
-    closest = difflib.get_close_matches(wanted or "", runs, n=1) or runs
-    problem, hint = f"holds {len(runs)} runs: {first_few(runs, LISTED)}", f"name one: --run {clean(closest[0])!r}"
-    return SeveralRunsError(problem, where=path, hint=hint, names=names)
+        if wanted in runs:
+            tables = tuple(table for table in self.tables if table.run == wanted)
+            settings = {**self.settings, **_merged(tables, path)}
+            return replace(self, name=clean(wanted, 80), tables=tables, settings=settings)
+        problem, hint = "holds one run, which has no name", "leave --run out"
+        if runs != [""]:
+            closest = difflib.get_close_matches(wanted or "", runs, n=1) or runs
+            problem = f"holds {len(runs)} runs: {first_few(runs, LISTED)}"
+            hint = f"name one: --run {clean(closest[0])!r}"
+        raise SeveralRunsError(problem, where=path, hint=hint, names=() if wanted else tuple(runs))
 
 
 def _merged(tables: Sequence[Table], where: str) -> Settings:
     """Return the configuration that the tables of one run hold; the first that has a setting counts."""
     found: Settings = {}
     for table in reversed(tables):
-        found.update(_settings(table.config, table.config_from or where))
+        found |= {key: Setting(value, table.config_from or where) for key, value in table.config.items()}
     return found
 
 
-def _settings(config: Mapping[str, ConfigScalar], source: str) -> Settings:
-    return {key: Setting(value, source) for key, value in config.items()}
-
-
 def read_run(paths: Sequence[str | Path], options: LoadOptions, cache: dict[str, Found]) -> Run:
-    """Read the one run that these paths hold.
-
-    Args:
-        paths: its files or folders.
-        options: how to read them.
-        cache: what was read before, by path; what is read now is added.
+    """Read the one run that these paths hold; `cache` has what was read before, by path, and takes what is read now.
 
     Raises:
         StabtreeError: where a file can't be read, an option is wrong, or there are several runs.
@@ -187,13 +155,6 @@ def read_files(
 ) -> Found:
     """Read every path of one run; of a path that holds several runs, the one that is named.
 
-    Args:
-        paths: files.
-        names: what the columns mean.
-        format_: the name of a loader, where the user gave one.
-        run: the run that is named.
-        cache: what was read before, by path; what is read now is added.
-
     Raises:
         StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
     """
@@ -215,55 +176,32 @@ def _read_file(path: str, names: Names, format_: str | None) -> Found:
     source = open_source(path)
     loader = by_name(format_) if format_ else choose(source, names)
     content = manifest.parse(source) if loader.name == "manifest" else None
+    name = "stdin"
+    if source.file:
+        name = source.file.name
+        while Path(name).suffix.lower() in PACKINGS:
+            name = Path(name).stem
+        name = clean(Path(name).stem, 80)
+        folder = clean(source.file.absolute().parent.name, 80)
+        name = folder if name.lower() in NAMELESS and folder else name
     if content is None or not content.files:
-        found = Found.of(_stem(source), loader.read(source, names), source.name, names)
+        found = Found.of(name, loader.read(source, names), source.name, names)
         if content is not None:
-            return replace(found, settings={**found.settings, **_settings(content.config, source.name)})
+            own = {key: Setting(value, source.name) for key, value in content.config.items()}
+            return replace(found, settings={**found.settings, **own})
         settings, notes = _beside(source.file) if source.file else ({}, ())
         return replace(found, settings={**settings, **found.settings}, notes=notes)
-    settings = _settings(content.config, source.name)
+    settings = {key: Setting(value, source.name) for key, value in content.config.items()}
     tables: list[Table] = []
-    for file in content.files:
-        inner = open_source(file)
-        read = Found.of(inner.name, _read_named(inner, names), inner.name, names)
+    for inner in map(open_source, content.files):
+        loader = choose(inner, names)
+        if loader.name == "manifest" and manifest.parse(inner).files:
+            problem = "is a manifest that another manifest names"
+            raise StabtreeError(problem, where=inner.path, hint="name the metrics file")
+        read = Found.of(inner.name, loader.read(inner, names), inner.name, names)
         settings = {**read.settings, **settings}
         tables += read.tables
-    return Found(_stem(source), tuple(tables), settings, content.notes)
-
-
-def _read_named(source: Source, names: Names) -> tuple[Table, ...]:
-    """Return the tables of a file that a manifest names.
-
-    Raises:
-        StabtreeError: where it is a manifest that names others, or no loader knows it.
-    """
-    loader = choose(source, names)
-    if loader.name == "manifest" and manifest.parse(source).files:
-        problem = "is a manifest that another manifest names"
-        raise StabtreeError(problem, where=source.path, hint="name the metrics file")
-    return loader.read(source, names)
-
-
-def read_tables(file: Path, names: Names) -> tuple[Table, ...]:
-    """Return the tables of a file, of whatever format that is.
-
-    Raises:
-        StabtreeError: where it can't be read as metrics.
-    """
-    source = open_source(file)
-    return choose(source, names).read(source, names)
-
-
-def _stem(source: Source) -> str:
-    """Return what to call a run that has no name: its file without endings."""
-    if source.file is None:
-        return "stdin"
-    stem = source.file.name
-    while Path(stem).suffix.lower() in PACKINGS:
-        stem = Path(stem).stem
-    stem = clean(Path(stem).stem, 80)
-    folder = clean(source.file.absolute().parent.name, 80)
-    return folder if stem.lower() in NAMELESS and folder else stem
+    return Found(name, tuple(tables), settings, content.notes)
 
 
 def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
@@ -283,5 +221,5 @@ def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
         return found, (f"{name} beside the file was not used: {clean(error, 160)}.", *notes)
     if not named_here and (content.files or manifest.holds_metrics(content)):
         return found, notes
-    own = (f"The configuration is from {name} beside the file.", *content.notes)
-    return {**found, **_settings(content.config, name)}, (*own, *notes)
+    own = {key: Setting(value, name) for key, value in content.config.items()}
+    return {**found, **own}, (f"The configuration is from {name} beside the file.", *content.notes, *notes)

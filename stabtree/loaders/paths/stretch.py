@@ -11,6 +11,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.steps import MAX_STEP
+from stabtree.run import Gap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,45 +68,42 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
         asked = f"{OPTION} {'' if first is None else first}:{'' if last is None else last}"
         hint = f"the log has steps {ends[0]:,} to {ends[1]:,}" if len(rows) else "the log has no rows"
         raise StabtreeError(f"no row of {run.name} lies in it", where=asked, hint=hint)
-    goes_on = high < ends[1]
-    series = _cut(run.series, low, high)
+
+    def cut_to(series: Mapping[str, Series]) -> dict[str, Series]:
+        spans = {name: slice(*np.searchsorted(one.steps, [low, high + 1]).tolist()) for name, one in series.items()}
+        return {
+            name: replace(one, steps=one.steps[spans[name]], values=one.values[spans[name]])
+            for name, one in series.items()
+            if spans[name].stop > spans[name].start
+        }
+
+    series = cut_to(run.series)
     gaps = []
     for gap in run.gaps:  # the part within the stretch, if the metric was logged in it before
         within = inside[(inside >= gap.first_step) & (inside <= gap.last_step)]
         if gap.metric in series and len(within) and series[gap.metric].steps[0] < within[0]:
             begin, end, count = int(within[0]), int(within[-1]), min(gap.rows, len(within))
-            at_end = gap.at_end or gap.last_step > inside[-1]
-            gaps.append(replace(gap, first_step=begin, last_step=end, rows=count, at_end=at_end))
+            gaps.append(Gap(gap.metric, begin, end, count, gap.at_end or gap.last_step > inside[-1]))
     config = dict(run.config)
     if "checkpoints" in config and isinstance(listed := config["checkpoints"].value, tuple):
         config["checkpoints"] = replace(config["checkpoints"], value=tuple(step for step in listed if step <= high))
     note = f"Judged: steps {low:,} to {high:,} only ({OPTION})"
     note += f"; {len(rows) - len(inside):,} of {len(rows):,} rows lie outside."
-    lines = tuple(line for line in run.lines if not (goes_on and line.at_end))
+    lines = tuple(line for line in run.lines if not (line.at_end and high < ends[1]))
     if any(not line.at_end for line in lines):
         note += " The error lines of the log have no step and are read as they are."
     return replace(
         run,
         series=series,
         config=config,
-        ranks={rank: _cut(own, low, high) for rank, own in run.ranks.items()},
-        written=_cut(run.written, low, high),
+        ranks={rank: cut_to(own) for rank, own in run.ranks.items()},
+        written=cut_to(run.written),
         gaps=tuple(gaps),
         resumes=tuple(item for item in run.resumes if low < item.to_step <= high),
         checkpoints={step: path for step, path in run.checkpoints.items() if step <= high},
         saved={step: line for step, line in run.saved.items() if step <= high},
         epoch_ends={step: epoch for step, epoch in run.epoch_ends.items() if low <= step <= high},
         lines=lines,
-        goes_on=goes_on,
+        goes_on=high < ends[1],
         notes=(note, *run.notes),
     )
-
-
-def _cut(series: Mapping[str, Series], low: int, high: int) -> dict[str, Series]:
-    """Return the series within the steps, without those that hold nothing there."""
-    found = {}
-    for name, one in series.items():
-        begin, end = np.searchsorted(one.steps, [low, high + 1])
-        if end > begin:
-            found[name] = replace(one, steps=one.steps[begin:end], values=one.values[begin:end])
-    return found

@@ -165,7 +165,9 @@ class ColumnBuilder(Struct):
                 self._missing.append(row)
                 continue
             try:
-                value = self._value(cell)
+                value = number(cell, self.comma)
+                if not self.flags and value in (0.0, 1.0) and str(cell).strip(AROUND).lower() in _TRUTHS:
+                    value = float(str(cell))  # raises: a word is no number
             except (ValueError, TypeError, OverflowError):
                 self._bad.append(row)
                 self._decimal |= isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip(AROUND)) is not None
@@ -180,12 +182,6 @@ class ColumnBuilder(Struct):
                 self._grouped.append(row)
                 self.grouped = self.grouped or example(lines[index], cell)
         self.add_numbers(values, logged)
-
-    def _value(self, cell: Cell) -> float | None:
-        value = number(cell, self.comma)
-        if not self.flags and value in (0.0, 1.0) and str(cell).strip(AROUND).lower() in _TRUTHS:
-            raise ValueError("not a number")
-        return value
 
     def column(self) -> Column:
         """Return the column of all cells that were added."""
@@ -245,25 +241,21 @@ def example(line: int, cell: object) -> str:
     return f"line {line}: {clean(cell, 40)!r}"
 
 
-def _label(cell: Cell) -> str | None:
-    text = str(cell).strip(" \t\0'\"")
-    return None if cell is None or text.lower() in _NOT_LOGGED else text
+def _label_column(cells: Sequence[Cell]) -> Column:
+    """Return a column of numbers if every label is a plain one, else of a code for each label.
 
-
-def _label_code(text: str) -> float:
-    """Return the code of a label: the same in every file, and different for every other label."""
+    The code is the same in every file, and different for every other label.
+    """
     import hashlib  # takes a while, and few columns hold labels
 
-    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest()
-    return float(int.from_bytes(digest) >> 4)  # 52 bits: exact in a float64
-
-
-def _label_column(cells: Sequence[Cell]) -> Column:
-    """Return a column of numbers if every label is a plain one, else of a code for each label."""
-    labels = {cell: label for cell in dict.fromkeys(cells) if (label := _label(cell)) is not None}
+    texts = {cell: str(cell).strip(" \t\0'\"") for cell in dict.fromkeys(cells) if cell is not None}
+    labels = {cell: text for cell, text in texts.items() if text.lower() not in _NOT_LOGGED}
     coded = not all(map(_PLAIN.fullmatch, labels.values()))
-    codes = {cell: _label_code(label) if coded else float(label) for cell, label in labels.items()}
+    codes: dict[Cell, float] = {}
+    for cell, text in labels.items():
+        digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest() if coded else b""
+        codes[cell] = float(int.from_bytes(digest) >> 4) if coded else float(text)  # 52 bits: exact in a float64
     values = np.array([codes.get(cell, np.nan) for cell in cells], dtype=np.float64)
     missing = np.isnan(values)  # no code is NaN
-    texts = {codes[cell]: label for cell, label in labels.items()} if coded else {}
-    return Column(values, ~missing if missing.any() else None, coded=coded, labels=texts)
+    named = {codes[cell]: label for cell, label in labels.items()} if coded else {}
+    return Column(values, ~missing if missing.any() else None, coded=coded, labels=named)

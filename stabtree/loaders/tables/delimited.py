@@ -121,14 +121,17 @@ def find_layout(head: str) -> Layout | None:
         whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
         readings.append(_joined_quotes(whole)[:LOOK_AT])
     found = [_try(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
-    return max(filter(None, found), key=_quality, default=None)
-
-
-def _quality(layout: Layout) -> tuple[float, ...]:
-    """Return the sort key of a layout: the best one is highest. `0;3,010;0,001` is no header of three names."""
-    numbers_first = any(name[:1].isdigit() for name in layout.names)
-    fit = layout.agree * min(layout.rows, 20)
-    return (layout.rows > 0, fit, layout.header_line > 0, not numbers_first, len(layout.names))
+    return max(
+        filter(None, found),
+        key=lambda layout: (
+            layout.rows > 0,
+            layout.agree * min(layout.rows, 20),
+            layout.header_line > 0,
+            not any(name[:1].isdigit() for name in layout.names),  # `0;3,010;0,001` is no header of three names
+            len(layout.names),
+        ),
+        default=None,
+    )
 
 
 def _joined_quotes(lines: list[str]) -> list[Line]:
@@ -179,20 +182,17 @@ def _layout(delimiter: str, names: tuple[str, ...], header_line: int, below: lis
     plausible = sum(not any(cells) or has_numbers(cells, min_share) for cells in fit)
     if plausible < 0.5 * len(below) or ((delimiter == " " or len(names) == 1) and agree < 0.8):
         return None
-    comma: Comma = "thousands"
-    if delimiter != ",":
-        cells = list(chain.from_iterable(fit))
-        # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
-        if any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells))):
-            comma = "decimal"
-    return Layout(delimiter, names, header_line, comma, len(fit), agree, _with_commas(delimiter, names, fit))
-
-
-def _with_commas(delimiter: str, names: tuple[str, ...], rows: list[list[str]]) -> frozenset[str]:
-    """Return the columns that have a number with a comma, and no cell with a point."""
-    columns = zip(names, zip(*(row[: len(names)] for row in rows), strict=True), strict=False)
-    with_commas = ((name, cells) for name, cells in columns if any("," in cell and numeric(cell) for cell in cells))
-    return frozenset(name for name, cells in with_commas if delimiter != "," and not any("." in cell for cell in cells))
+    if delimiter == ",":
+        return Layout(delimiter, names, header_line, "thousands", len(fit), agree)
+    cells = list(chain.from_iterable(fit))
+    # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
+    decimal = any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells)))
+    with_commas = frozenset(
+        name
+        for name, column in zip(names, zip(*(row[: len(names)] for row in fit), strict=True), strict=False)
+        if any("," in cell and numeric(cell) for cell in column) and not any("." in cell for cell in column)
+    )
+    return Layout(delimiter, names, header_line, "decimal" if decimal else "thousands", len(fit), agree, with_commas)
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -396,8 +396,12 @@ class _Body(Struct):
         if marks != (delimiter * (width - 1) + "\n").encode() * count:
             return 0
         text = block[:-1].replace("\n", delimiter)
+        plain = text
+        if delimiter != ",":  # commas may be thousands separators
+            thousands = "," in text and self.layout.comma != "decimal"
+            plain = "" if thousands else text.replace(",", ".").replace(delimiter, ",")
         labels = any(builder.labels for builder in self._builders.values())
-        if not labels and (numbers := parse_numbers(self._plain(text))):
+        if not labels and (numbers := parse_numbers(plain)):
             for index, builder in self._builders.items():
                 builder.add_parsed(numbers[index::width])
             return count
@@ -409,14 +413,6 @@ class _Body(Struct):
             builder.add(cells[index::width], lines)
         self._drop_given_up()
         return count
-
-    def _plain(self, text: str) -> str:
-        """Return cells with commas between and points in numbers; nothing if commas may be thousands separators."""
-        if self.layout.delimiter == ",":
-            return text
-        if "," in text and self.layout.comma != "decimal":
-            return ""
-        return text.replace(",", ".").replace(self.layout.delimiter, ",")
 
     def _drop_given_up(self) -> None:
         self._builders = {index: builder for index, builder in self._builders.items() if not builder.given_up}
@@ -430,8 +426,13 @@ class _Body(Struct):
         index = 0
         while index < len(lines):
             line, place, used = lines[index], self.lines + 1, 1
-            if line.startswith("#"):
-                self._pass_over(line, place)
+            if line.startswith("#"):  # a comment, or a row of numbers, with which something is lost
+                fields = split(line.lstrip("# \t"), self.layout.delimiter)
+                if len(fields) == len(self.layout.names) and 2 * sum(map(numeric, fields)) >= len(fields):
+                    self.skips.add(place, "begins with #, as a comment does")
+                else:
+                    self.skips.comments += 1
+                    self.skips.first_comment = self.skips.first_comment or place
             elif "\0" in line:
                 self.skips.add(place, "holds NUL bytes")
             elif line.strip() or self.layout.delimiter in line.replace(" ", ""):  # a line of empty cells is a row
@@ -456,14 +457,6 @@ class _Body(Struct):
             self._drop_given_up()
             self.rows += len(self._pending)
             self._pending = []
-
-    def _pass_over(self, line: str, place: int) -> None:
-        """Count a line that begins with `#`: a comment, or a row of numbers, with which something is lost."""
-        fields = split(line.lstrip("# \t"), self.layout.delimiter)
-        if len(fields) == len(self.layout.names) and 2 * sum(map(numeric, fields)) >= len(fields):
-            self.skips.add(place, "begins with #, as a comment does")
-        else:
-            self.skips.add_comment(place)
 
     def _joined(self, lines: list[str]) -> tuple[str, int]:
         """Return the first line joined with those that its open quote reaches over, and how many they are.
@@ -510,7 +503,9 @@ class _Body(Struct):
             self._start_header(self.layout._replace(names=names))
         elif len(fields) > width:
             self.skips.add(place, f"has {len(fields)} fields where the header has {width}")
-        elif above is not None and fields and (len(fields) < width or self._is_cut(fields[-1], above)):
+        elif (
+            above is not None and fields and (len(fields) < width or _is_cut(fields[-1], above, self.layout.delimiter))
+        ):
             self.skips.add(place, CUT)
             if len(fields) == width:  # the last line may hold what broke the run
                 self._pending.append((place, [*fields[:-1], MISSING_CELL]))
@@ -528,9 +523,10 @@ class _Body(Struct):
         count = sum(word in known for word in words)
         return count >= max(len(words) / 2, min(width, 2)) and not any(numeric(word) for word in words if word)
 
-    def _is_cut(self, cell: str, above: str) -> bool:
-        """Return whether a number breaks off: it is shorter than all above, or lost its exponent."""
-        cells = [line.rpartition(self.layout.delimiter)[2].strip(BLANKS) for line in above.split("\n")[1:-1]]
-        if len(cells) < MIN_ROWS_ABOVE or not _BEGUN.fullmatch(cell):
-            return False  # what begins no number, such as `nan`, is taken as it is
-        return cell[-1:] in ("e", "E", "-", "+") or all(len(cell) < len(other) for other in cells)
+
+def _is_cut(cell: str, above: str, delimiter: str) -> bool:
+    """Return whether a number breaks off: it is shorter than all above, or lost its exponent."""
+    cells = [line.rpartition(delimiter)[2].strip(BLANKS) for line in above.split("\n")[1:-1]]
+    if len(cells) < MIN_ROWS_ABOVE or not _BEGUN.fullmatch(cell):
+        return False  # what begins no number, such as `nan`, is taken as it is
+    return cell[-1:] in ("e", "E", "-", "+") or all(len(cell) < len(other) for other in cells)

@@ -13,8 +13,7 @@ from stabtree.common.strength import FARTHEST
 from stabtree.diagnosis.walk import answering
 from stabtree.predicates import predicate_named
 from stabtree.tree.model import Severity
-from stabtree.tree.overrides import apply_overrides, declared
-from stabtree.tree.params import fine, fits, known, settable
+from stabtree.tree.params import apply_overrides, declared, fine, fits, known, settable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -49,13 +49,6 @@ def test_the_column_max_like_a_loss_is_taken(tmp_path: Path, columns: dict[str, 
     assert (chosen == "loss") or any("--column loss=" in note for note in run.notes)
 
 
-def test_the_one_that_is_logged_densely_is_taken(tmp_path: Path) -> None:
-    """A total that is logged with every hundredth row says less than a part in every row."""
-    rows = "".join(f"{i},{FALLING[i]:.4g},{FALLING[i] if not i % 40 else ''}\n" for i in range(ROWS))
-    run = load_run(write(tmp_path, "step,seg_loss,loss_overall\n" + rows))
-    assert run.series["loss"].origin == "seg_loss"
-
-
 def test_an_eval_loss_alone_is_no_training_loss(tmp_path: Path) -> None:
     """What asks for the training loss has no answer, and a note says so; the run is judged by what it has."""
     run = load_run(write(tmp_path, table(step=AT, val_loss=FALLING)))
@@ -74,12 +67,6 @@ def test_a_run_by_its_reward_alone(tmp_path: Path) -> None:
     assert "loss" not in rises.series
     assert [str(diagnose(run, TREES).verdict) for run in (rises, falls)] == ["ok", "critical"]
     assert diagnose(falls, TREES).findings[0].leaf.id == "reward-collapse"
-
-
-def test_a_learning_rate_alone_is_no_run(tmp_path: Path) -> None:
-    """Nothing can be judged by it."""
-    with pytest.raises(StabtreeError, match="known as the training loss"):
-        load_run(write(tmp_path, table(step=AT, lr=FALLING)))
 
 
 BURSTS = np.where(AT % 17 == 5, 30.0, 1.0) + AT * 0.05
@@ -151,13 +138,6 @@ def origins(run: Run) -> dict[str, str]:
 def test_what_is_logged_beside_the_loss(tmp_path: Path, columns: dict[str, object], metric: str, column: str) -> None:
     """Held-out data, rewards and gradients under names that the table of metrics lacks; and a total that adds up."""
     assert origins(load_run(write(tmp_path, table(step=AT, **columns))))[metric] == column
-
-
-def test_v_loss_beside_a_policy_is_of_its_value_function(tmp_path: Path) -> None:
-    """It is no validation loss there."""
-    run = load_run(write(tmp_path, table(step=AT, v_loss=FALLING, pg_loss=RISING, loss=FALLING)))
-    assert "eval_loss" not in run.series
-    assert {use.name: use.role for use in run.sources[0].columns}["v_loss"] == "value"
 
 
 def test_a_close_choice_offers_the_other_column(tmp_path: Path) -> None:

@@ -8,38 +8,17 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.run import ColumnUse, Run
 from tests.loaders.make import points, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stabtree.run import ColumnUse, Run
+
 
 def uses(run: Run) -> dict[str, ColumnUse]:
     """The columns of the first file by name."""
     return {use.name: use for use in run.sources[0].columns}
-
-
-def test_columns_are_named_metrics(tmp_path: Path) -> None:
-    """Usual names are known, groups keep theirs, and every column is accounted for."""
-    run = load_run(
-        write(
-            tmp_path,
-            "train/global_step,train/loss,train/learning_rate,weight_norm/blocks.0,param_norm.head,h0/absmax,vram\n"
-            "0,4.5,0.1,7,8,1,100\n1,4.4,0.1,7,8,2,100\n",
-        )
-    )
-    assert sorted(run.series) == [
-        "activation_max/h0",
-        "loss",
-        "lr",
-        "weight_norm/blocks.0",
-        "weight_norm/head",
-    ]
-    found = uses(run)
-    assert found["train/loss"] == ColumnUse("train/loss", "loss", "", 2, 4.5, 4.4, 0, filled=2, role="loss")
-    assert found["vram"] == ColumnUse("vram", None, "not a known metric", 2, 100.0, 100.0, role="clock")
-    assert run.series["loss"].origin == "train/loss"
 
 
 def test_the_best_alias_wins(tmp_path: Path) -> None:
@@ -93,25 +72,10 @@ def test_no_loss_lists_what_is_there(tmp_path: Path, header: str, hint: str) -> 
     assert caught.value.hint == hint
 
 
-def test_thousands_of_columns(tmp_path: Path) -> None:
-    """A log with every layer's norms is read without squares of its width."""
-    names = [f"grad_norm/layer{i}" for i in range(3000)]
-    rows = "".join(f"{step},1," + ",".join(["0.5"] * 3000) + "\n" for step in range(5))
-    assert len(load_run(write(tmp_path, "step,loss," + ",".join(names) + "\n" + rows)).series) == 3001
-
-
 def test_names_from_a_file_are_harmless(tmp_path: Path) -> None:
     """A column name can't send escape sequences to the terminal."""
     run = load_run(write(tmp_path, "step,loss,\x1b]0;title\x07\x1b[2Jred\n0,1,2\n1,1,2\n"))
     assert run.sources[0].columns[2].name == "red"
-
-
-def test_a_sparse_or_broken_better_name_gives_way(tmp_path: Path) -> None:
-    """A count that most rows lack, or that holds fractions, is no index."""
-    sparse = "".join(f"{i},{i // 10 if i % 10 == 0 else ''},{4 - i / 50}\n" for i in range(20))
-    assert load_run(write(tmp_path, f"step,global_step,loss\n{sparse}")).last_step == 19
-    fractions = "".join(f"{i},{i / 7},{4 - i / 50}\n" for i in range(20))
-    assert load_run(write(tmp_path, f"step,update_step,loss\n{fractions}")).sources[0].steps_from == "step"
 
 
 @pytest.mark.parametrize(

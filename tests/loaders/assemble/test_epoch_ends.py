@@ -26,8 +26,3 @@ def test_an_epoch_ends_at_its_last_row(tmp_path: Path) -> None:
 def test_shares_of_an_epoch_count_what_was_done(tmp_path: Path) -> None:
     """The first epoch is over at 1.0."""
     assert ends(tmp_path, [0.25, 0.5, 0.75, 1.0, 1.25, 1.5], range(10, 70, 10)) == {40: 1}
-
-
-def test_epochs_that_go_back_tell_nothing(tmp_path: Path) -> None:
-    """They count something else."""
-    assert ends(tmp_path, [0, 1, 0, 1, 0, 1], range(10, 70, 10)) == {}

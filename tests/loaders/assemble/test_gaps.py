@@ -31,12 +31,6 @@ def test_a_loss_that_stops_while_the_lr_goes_on(tmp_path: Path) -> None:
     assert gaps(tmp_path, *rows) == (Gap("loss", 60, 99, 40, at_end=True),)
 
 
-def test_a_loss_that_comes_back(tmp_path: Path) -> None:
-    """A stretch in the middle is a gap that ends."""
-    rows: list[Row] = [{"step": i * 10, "lr": 0.1} | ({} if 30 <= i < 40 else {"loss": 1.0}) for i in range(100)]
-    assert gaps(tmp_path, *rows) == (Gap("loss", 300, 390, 10, at_end=False),)
-
-
 def eval_rows(i: int) -> list[Row]:
     """Eval rows between the train rows."""
     return [{"step": i, "loss": 1.0, "lr": 0.1}, *([{"step": i, "eval_loss": 1.1}] if i % 5 == 0 else [])]

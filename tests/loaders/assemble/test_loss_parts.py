@@ -25,12 +25,6 @@ def test_the_parts_of_ultralytics_are_summed_up(tmp_path: Path) -> None:
     assert run.sources[0].columns[1].why == "a part of the loss"
 
 
-def test_old_versions_pad_their_header(tmp_path: Path) -> None:
-    """Blanks around the names are no part of them."""
-    text = HEAD.replace(",", ",   ") + "1,1,2,3,4,5,6,.1\n2,1,1,1,1,1,1,.1\n"
-    assert load_run(write(tmp_path, text, "results.csv")).series["loss"].values.tolist() == [6, 3]
-
-
 @pytest.mark.parametrize(
     "head",
     ["step,generator_loss,discriminator_loss", "step,boundary_loss,residual_loss", "step,actor_loss,critic_loss"],
@@ -40,9 +34,3 @@ def test_other_parts_are_not_summed_up(tmp_path: Path, head: str) -> None:
     run = load_run(write(tmp_path, head + "\n1,1,2\n2,1.5,2.5\n"))
     assert run.series["loss"].origin in head.split(",")
     assert "To take another one: --column loss=" in run.notes[0]
-
-
-def test_a_total_beside_the_parts_counts(tmp_path: Path) -> None:
-    """Nothing is summed up where the total is there."""
-    run = load_run(write(tmp_path, "step,train/box_loss,train/cls_loss,train/loss\n1,1,2,9\n2,1,2,8\n"))
-    assert run.series["loss"].values.tolist() == [9, 8]

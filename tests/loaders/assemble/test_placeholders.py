@@ -41,16 +41,6 @@ def test_a_scale_that_stands_for_no_scaler(tmp_path: Path, value: float, dtype: 
     assert any("taken as not logged" in note for note in run.notes) is not kept
 
 
-def test_a_norm_of_zero_under_a_falling_loss_is_a_placeholder(tmp_path: Path) -> None:
-    """A loss can't fall without a gradient; a flat one, or a policy's, can, and then the zero is evidence."""
-    moving = written(tmp_path, loss=falling(ROWS), grad_norm=np.zeros(ROWS))
-    assert moving.get("grad_norm") is None
-    policy = written(tmp_path, loss=falling(ROWS), grad_norm=np.zeros(ROWS), reward_std=np.ones(ROWS))
-    assert policy.get("grad_norm") is not None
-    flat = written(tmp_path, loss=np.full(ROWS, 2.3), grad_norm=np.zeros(ROWS))
-    assert flat.get("grad_norm") is not None
-
-
 @pytest.mark.parametrize("norm", [np.nan, 0.0])
 @pytest.mark.parametrize("shown", ["zero", "mean"])
 def test_a_masked_nan_is_a_nan(tmp_path: Path, norm: float, shown: str) -> None:

@@ -38,12 +38,6 @@ def test_a_rank_column(tmp_path: Path) -> None:
     assert not run.resumes
 
 
-def test_the_rank_of_a_matrix_is_no_rank(tmp_path: Path) -> None:
-    """A metric that happens to be called rank does not split the run."""
-    rows = "".join(f"{i},{7.5 - i / 10},1\n" for i in range(20))
-    assert not load_run(write(tmp_path, "step,rank,loss\n" + rows)).ranks
-
-
 @pytest.mark.parametrize("overlap", [0, 2])
 def test_parts_are_put_together(tmp_path: Path, overlap: int) -> None:
     """Files that each hold their own stretch of steps are one log, in the order of their steps."""
@@ -55,13 +49,3 @@ def test_parts_are_put_together(tmp_path: Path, overlap: int) -> None:
     assert not run.ranks
     assert run.notes[0].startswith("The files are parts of one run, read in this order:")
     assert len(run.resumes) == (1 if overlap else 0)
-
-
-def test_parts_with_different_columns(tmp_path: Path) -> None:
-    """What a part lacks is not logged there."""
-    first = write(tmp_path, "step,loss\n0,3\n1,2\n", "a.csv")
-    second = write(tmp_path, "step,loss,lr\n2,1,0.1\n3,1,0.1\n", "b.csv")
-    assert points(load_run(first, second)) == {
-        "loss": [(0, 3), (1, 2), (2, 1), (3, 1)],
-        "lr": [(2, 0.1), (3, 0.1)],
-    }

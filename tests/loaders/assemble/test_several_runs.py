@@ -38,16 +38,6 @@ def test_runs_appended_to_one_file_are_asked_for(tmp_path: Path) -> None:
     assert [len(load_run(path, run=str(run)).series["loss"]) for run in (1, 2, 3)] == [40, 60, 30]
 
 
-@pytest.mark.parametrize("crashed", [8, 40])
-def test_a_restart_from_scratch_is_another_attempt(tmp_path: Path, crashed: int) -> None:
-    """What an attempt logged before it crashed is judged by itself, with a note which rows it is."""
-    path = write(tmp_path, log(stretch(0, crashed, 4, 3), stretch(0, 80, 4, 1)))
-    first, last = (load_run(path, run=run) for run in "12")
-    assert (len(first.series["loss"]), len(last.series["loss"])) == (crashed, 80)
-    assert not last.resumes
-    assert f"Attempt 2 of 2 in one log: its rows from {crashed + 1} on." in last.notes
-
-
 @pytest.mark.parametrize("counter", ["step", "epoch", "round"])
 def test_an_attempt_of_a_few_rows_that_is_done_again_is_no_run(tmp_path: Path, counter: str) -> None:
     """It is too short to judge, and a far longer one repeats it; a note says that it is not read."""
@@ -80,13 +70,6 @@ def test_steps_within_epochs_that_nobody_numbers_are_counted_on(tmp_path: Path, 
     assert run.series["loss"].steps.tolist() == list(range(0, 1950, 5))
     assert not run.resumes
     assert "The steps in column step begin again in each of 20 epochs: they are counted on." in run.notes
-
-
-def test_epochs_that_begin_again_are_runs(tmp_path: Path) -> None:
-    """Keras appends to its file when the script is started again."""
-    rows = [f"{epoch},{4 - epoch / 20}\n" for _ in range(3) for epoch in range(20)]
-    with pytest.raises(StabtreeError, match="holds 3 runs"):
-        load_run(write(tmp_path, "epoch,loss\n" + "".join(rows)))
 
 
 def test_a_counter_that_starts_again_while_the_loss_goes_on_is_counted_on(tmp_path: Path) -> None:

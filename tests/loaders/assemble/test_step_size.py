@@ -42,9 +42,3 @@ def test_the_unit_of_the_steps_changes_nothing(tmp_path: Path, fixture: str, siz
     assert [finding.onset_step for finding in there.findings] == [
         finding.onset_step and finding.onset_step * size for finding in here.findings
     ]
-
-
-def test_a_run_that_goes_on_for_longer_than_planned_counts_its_steps(tmp_path: Path) -> None:
-    """Some times as many steps as were planned, or an interval as configured, are no samples."""
-    assert counted(tmp_path, "healthy", 5).step_size == 1
-    assert counted(tmp_path, "healthy", 50, log_interval=50).step_size == 1

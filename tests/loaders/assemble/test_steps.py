@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.loaders.assemble.history import history
+from stabtree.loaders.assemble.course import history
 from stabtree.report.markdown import markdown
 from stabtree.report.screen import screen
 from stabtree.run import Resume, Run
-from tests.loaders.make import points, write
+from tests.loaders.make import write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,30 +54,6 @@ def test_step_columns_by_name(tmp_path: Path, name: str) -> None:
     assert not run.notes
 
 
-@pytest.mark.parametrize("rows", [("0.5,2", "0.9,1"), ("1,2", "1,1")])
-def test_epochs_that_do_not_rise_are_no_steps(tmp_path: Path, rows: Sequence[str]) -> None:
-    """Rounded or repeated epochs would give rows the same step: rows are counted instead."""
-    run = load(tmp_path, "epoch,loss", *rows)
-    assert steps(run) == [0, 1]
-    assert run.sources[0].steps_from == "row number"
-
-
-def test_rows_are_counted_where_nothing_else_is(tmp_path: Path) -> None:
-    """Keras writes no step: rows are, and a note says so."""
-    run = load(tmp_path, "loss,lr", "3,1", "2,1")
-    assert steps(run) == [0, 1]
-    assert run.notes == ("No column holds the step: rows are numbered from 0.",)
-
-
-def test_steps_within_the_epoch_are_no_steps(tmp_path: Path) -> None:
-    """A step that starts again in each epoch would look like a resume in each epoch."""
-    run = load(tmp_path, "epoch,step,loss", *[f"{e},{s},{9 - e - s / 10}" for e in range(3) for s in range(5)])
-    assert steps(run) == list(range(15))
-    assert not run.resumes
-    assert run.notes == ("The steps in column step start again in each epoch: they are counted on.",)
-    assert run.sources[0].restarts.startswith("starts again in each 'epoch' = epochs, sure")
-
-
 @pytest.mark.parametrize("cell", ["nan", "inf", "-5", "1e300", "12.5"])
 def test_impossible_steps_are_skipped(tmp_path: Path, cell: str) -> None:
     """One broken step among many costs its row only."""
@@ -88,40 +62,12 @@ def test_impossible_steps_are_skipped(tmp_path: Path, cell: str) -> None:
     assert run.notes[0].startswith("Rows with an impossible step in step: 1 skipped")
 
 
-def test_the_later_of_two_values_counts(tmp_path: Path) -> None:
-    """A step logged twice has the value that was logged last."""
-    run = load(tmp_path, "step,loss", "0,3", "1,2", "1,5", "2,1")
-    assert points(run)["loss"] == [(0, 3), (1, 5), (2, 1)]
-    assert run.notes == ("Steps that are logged more than once: 1, the later value counts.",)
-
-
 def test_a_resume_replaces_what_it_abandons(tmp_path: Path) -> None:
     """After a restart from a checkpoint the later rows are the run; the abandoned ones are counted."""
     rows = [f"{i * 10},{9 - i / 10}" for i in range(10)] + [f"{i * 10 + 5},{5 - i / 10}" for i in range(4, 12)]
     run = load(tmp_path, "step,loss", *rows)
     assert run.resumes == (Resume(90, 45, 5),)
     assert steps(run) == [0, 10, 20, 30, 40, *range(45, 120, 10)]
-
-
-def test_a_resume_takes_its_eval_rows_along(tmp_path: Path) -> None:
-    """Eval rows of the abandoned stretch go, one written just before the first new row stays."""
-    rows = [
-        "0,9,",
-        "10,8,",
-        "20,7,",
-        "20,,7.5",
-        "30,6,",
-        "40,5,",
-        "40,,5.5",
-        "20,,1.5",
-        "20,3,",
-        "30,2,",
-        "40,1,",
-        "50,1,",
-    ]
-    run = load(tmp_path, "step,loss,eval_loss", *rows)
-    assert points(run)["eval_loss"] == [(20, 1.5)]
-    assert run.resumes == (Resume(40, 20, 5),)
 
 
 @pytest.mark.parametrize("every", [1, 10, 1000])
@@ -134,19 +80,6 @@ def test_rows_slightly_out_of_order_are_no_resumes(every: int, count: int) -> No
     assert past.keep is None
     assert not past.resumes
     assert past.notes
-
-
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=80))
-def test_only_rows_of_an_abandoned_stretch_go(order: list[int]) -> None:
-    """The last row stays, and a row is dropped only where a later one went back to it or below."""
-    at = np.array(order, dtype=np.int64)
-    past = history(at, None)
-    keep = np.ones(len(at), dtype=bool) if past.keep is None else past.keep
-    assert keep[-1]
-    for row in np.flatnonzero(~keep):
-        assert at[row + 1 :].min() <= at[row]
-    begun_anew = any(note.startswith("The file holds") for note in past.notes)
-    assert begun_anew or sum(item.replaced_rows for item in past.resumes) == np.count_nonzero(~keep)
 
 
 def test_the_step_column_can_be_named(tmp_path: Path) -> None:

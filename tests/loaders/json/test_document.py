@@ -9,9 +9,6 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.loaders.json import document as jsonfile
-from stabtree.loaders.source import Sure, open_source
-from stabtree.metrics.names import Names
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -25,25 +22,11 @@ def test_columns_of_an_epoch_history(tmp_path: Path) -> None:
     assert "Shorter than the longest series, so not logged at the end: val_loss." in run.notes
 
 
-def test_columns_as_pandas_writes_them(tmp_path: Path) -> None:
-    """An object from row to cell for each column, its rows in the order of their numbers."""
-    columns = {"step": {str(i): 10 * i for i in range(12)}, "loss": {str(i): 4 - i / 10 for i in range(12)}}
-    run = load_run(write(tmp_path, json.dumps(columns), "frame.json"))
-    assert run.series["loss"].steps.tolist() == [10 * i for i in range(12)]
-
-
 def test_lists_of_settings_are_no_columns(tmp_path: Path) -> None:
     """Layer sizes may be more than there are epochs."""
     run = load_run(write(tmp_path, json.dumps({"loss": [3, 2], "layers": [8, 8, 8, 8], "acc": [0.1, 0.2]}), "h.json"))
     assert run.sources[0].rows == 2
     assert [use.name for use in run.sources[0].columns] == ["loss", "acc"]
-
-
-def test_an_array_with_entries_that_are_no_objects(tmp_path: Path) -> None:
-    """They are counted."""
-    run = load_run(write(tmp_path, '[{"step": 1, "loss": 3}, 5, null, {"step": 2, "loss": 2}]', "a.json"))
-    assert len(run.series["loss"]) == 2
-    assert "Entries of the array that are not objects: 2, skipped." in run.notes
 
 
 @pytest.mark.parametrize("end", ["", ",", ', {"step": 9, "lo', "\n\0\0\0"])
@@ -75,9 +58,3 @@ def test_a_document_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(StabtreeError, match="more than 512 MiB") as caught:
         load_run(write(tmp_path, json.dumps([{"step": i, "loss": 1.5} for i in range(99)]), "a.json"))
     assert "JSON lines" in caught.value.hint
-
-
-def test_printed_dicts_are_no_json(tmp_path: Path) -> None:
-    """Python's quotes are for another loader."""
-    text = "{\n 'loss': 3.5,\n 'step': 1\n}\n{\n 'loss': 3.4,\n 'step': 2\n}\n"
-    assert jsonfile.sniff(open_source(write(tmp_path, text, "train.log")), Names()) == Sure.NO

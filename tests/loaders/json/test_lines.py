@@ -60,18 +60,6 @@ def test_blocks_read_as_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, l
     assert quick == described(jsonl.read(source, Names()))
 
 
-def test_train_and_eval_rows_in_turns_are_read_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of different keys don't send a whole file the slow way."""
-    rows = [f'{{"step": {i}, "loss": 2.5}}\n{{"step": {i}, "eval_loss": 2.5, "lr": 1}}\n' for i in range(100)]
-    monkeypatch.setattr(jsonl, "_add_line", lambda *_: pytest.fail("read by lines"))
-    table = jsonl.read(open_source(write(tmp_path, "".join(rows), "run.jsonl")), Names())
-    loss = table.columns["loss"]
-    assert table.rows == 200
-    assert loss
-    assert loss.logged is not None
-    assert loss.logged.tolist() == [True, False] * 100
-
-
 def test_a_long_first_line_is_no_manifest(tmp_path: Path) -> None:
     """A run that writes its whole configuration first has a first line longer than what is sniffed."""
     from stabtree.loaders import load_run

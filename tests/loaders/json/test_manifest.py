@@ -42,13 +42,6 @@ def test_a_manifest_that_names_another_file_is_left_alone(tmp_path: Path) -> Non
     assert not run.notes
 
 
-def test_a_broken_manifest_beside_is_a_note(tmp_path: Path) -> None:
-    """The metrics are read all the same."""
-    write(tmp_path, "{broken", "manifest.json")
-    run = load_run(write(tmp_path, text()))
-    assert run.notes[0].startswith("manifest.json beside the file was not used:")
-
-
 def test_a_broken_manifest_says_where(tmp_path: Path) -> None:
     """Line and column of the mistake are told."""
     file = write(tmp_path, '{\n "dtype": "fp16",\n "lr": oops\n}', "manifest.json")
@@ -95,25 +88,10 @@ def test_files_that_are_not_there(tmp_path: Path, name: str) -> None:
     assert caught.value.where.endswith("manifest.json")
 
 
-def test_a_manifest_without_metrics(tmp_path: Path) -> None:
-    """Configuration alone is no run."""
-    with pytest.raises(StabtreeError) as caught:
-        load_run(manifest(tmp_path, dtype="fp16"))
-    assert caught.value.problem == "holds no metrics and names no file that does"
-    assert "metrics_file" in caught.value.hint
-
-
 def test_manifests_do_not_chain(tmp_path: Path) -> None:
     """A manifest that names itself does not go round in circles."""
     with pytest.raises(StabtreeError, match="is a manifest that another manifest names"):
         load_run(manifest(tmp_path, metrics_file="manifest.json"))
-
-
-def test_series_of_different_length(tmp_path: Path) -> None:
-    """A shorter list ends earlier, and a note says so."""
-    run = load_run(manifest(tmp_path, series={"step": [0, 1, 2], "loss": [3, 2, 1], "lr": [0.1]}))
-    assert points(run)["lr"] == [(0, 0.1)]
-    assert run.notes == ("Shorter than the longest series, so not logged at the end: lr.",)
 
 
 def test_a_jsonl_manifest_merges_its_first_lines(tmp_path: Path) -> None:
@@ -223,17 +201,6 @@ def test_precisions(spelling: object, name: str) -> None:
     assert dtype(spelling) == name
 
 
-def test_options_count_over_the_manifest(tmp_path: Path) -> None:
-    """What the user says now is truer than what a file says."""
-    write(tmp_path, text())
-    manifest(tmp_path, dtype="bf16", checkpoint_every=100, metrics_file="metrics.csv")
-    run = load_run(tmp_path, dtype="half", checkpoint_every=50)
-    assert run.config == {
-        "dtype": Setting("fp16", "--dtype"),
-        "checkpoint_every": Setting(50, "--checkpoint-every"),
-    }
-
-
 @pytest.mark.parametrize("options", [{"dtype": "fp17"}, {"checkpoint_every": 0}, {"format": "cvs"}])
 def test_wrong_options(tmp_path: Path, options: dict[str, Any]) -> None:
     """A wrong option is named with what it may be."""
@@ -241,29 +208,6 @@ def test_wrong_options(tmp_path: Path, options: dict[str, Any]) -> None:
         load_run(write(tmp_path, text()), **options)
     assert caught.value.where.startswith("--")
     assert caught.value.hint
-
-
-def test_the_format_can_be_forced(tmp_path: Path) -> None:
-    """The user's word counts over sniffing."""
-    assert load_run(write(tmp_path, text()), format="csv").sources[0].format == "csv"
-    with pytest.raises(StabtreeError):
-        load_run(write(tmp_path, text()), format="jsonl")
-
-
-def test_a_folder_with_one_metrics_file(tmp_path: Path) -> None:
-    """Other files of the folder don't matter if they are no metrics."""
-    write(tmp_path, text(), "train_log.csv")
-    write(tmp_path, "hello\n", "notes.txt")
-    write(tmp_path, bytes(range(256)), "model.pt")
-    assert load_run(tmp_path).name == "train_log"
-
-
-def test_a_folder_with_several_metrics_files(tmp_path: Path) -> None:
-    """The user has to choose, and is shown from what."""
-    write(tmp_path, text(), "a.csv")
-    write(tmp_path, "step,loss\n0,3\n1,2\n2,1\n", "b.csv")
-    with pytest.raises(StabtreeError, match=r"holds 2 runs: a\.csv, b\.csv"):
-        load_run(tmp_path)
 
 
 @pytest.mark.parametrize("files", [[], ["notes.txt"]])
@@ -274,14 +218,6 @@ def test_a_folder_without_metrics(tmp_path: Path, files: list[str]) -> None:
     with pytest.raises(StabtreeError) as caught:
         load_run(tmp_path)
     assert all(name in caught.value.problem for name in files)
-
-
-def test_a_run_without_a_name_is_called_after_its_folder(tmp_path: Path) -> None:
-    """`metrics` says nothing, the folder does."""
-    folder = tmp_path / "big-run"
-    folder.mkdir()
-    assert load_run(write(folder, text())).name == "big-run"
-    assert load_run(write(folder, text(), "lr3.csv")).name == "lr3"
 
 
 def test_metrics_in_two_places_are_refused(tmp_path: Path) -> None:

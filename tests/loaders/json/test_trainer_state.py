@@ -21,16 +21,6 @@ def state(steps: int, **more: Any) -> str:
     return json.dumps({"global_step": steps, "log_history": history, "save_steps": 50, **more}, indent=2)
 
 
-def test_the_summary_is_no_point(tmp_path: Path) -> None:
-    """The mean over the run must not stand as the loss of the last step."""
-    text = json.loads(state(50))
-    text["log_history"].append({"step": 50, "total_flos": 1.0, "train_loss": 2.9, "train_runtime": 3.0})
-    run = load_run(write(tmp_path, json.dumps(text), "trainer_state.json"))
-    assert (len(run.series["loss"]), run.series["loss"].values[-1]) == (5, 2.95)
-    assert any("summary" in note for note in run.notes)
-    assert run.setting("checkpoint_every") == 50
-
-
 def test_the_newest_checkpoint_of_a_folder_is_read(tmp_path: Path) -> None:
     """By step, not by name: checkpoint-90 is older than checkpoint-200."""
     for steps in (90, 200, 100):
@@ -42,16 +32,6 @@ def test_the_newest_checkpoint_of_a_folder_is_read(tmp_path: Path) -> None:
     write(tmp_path, state(250), "trainer_state.json")
     assert load_run(tmp_path).last_step == 250
     assert load_run(tmp_path / "checkpoint-90").last_step == 90
-
-
-def test_a_broken_checkpoint_is_passed_over(tmp_path: Path) -> None:
-    """A run that was killed while it saved leaves a newest checkpoint that can't be read."""
-    for steps, text in ((100, state(100)), (200, "{")):
-        (tmp_path / f"checkpoint-{steps}").mkdir()
-        write(tmp_path / f"checkpoint-{steps}", text, "trainer_state.json")
-    run = load_run(tmp_path)
-    assert run.last_step == 100
-    assert "checkpoint-200/trainer_state.json was not read" in " ".join(run.notes)
 
 
 def test_a_cut_state_gives_its_whole_rows(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +11,9 @@ import pytest
 
 import stabtree
 from stabtree.common.errors import StabtreeError
-from tests.conftest import FIXTURES, falling
+from tests.conftest import falling
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 ROWS = 300
@@ -66,19 +63,6 @@ def test_rows_of_an_evaluation_hold_no_loss() -> None:
     assert found.verdict == stabtree.diagnose(records()).verdict == "ok"
 
 
-def test_of_several_runs_none_is_dropped() -> None:
-    """Two runs in one DataFrame are refused until one is named."""
-    both = pd.concat(
-        [
-            pd.DataFrame({"run": name, "step": STEPS, "loss": loss})
-            for name, loss in (("a", broken()), ("b", falling(ROWS)))
-        ]
-    )
-    with pytest.raises(StabtreeError, match="holds 2 runs: a, b"):
-        stabtree.diagnose(both)
-    assert stabtree.diagnose(stabtree.load_run(both, run="a")).verdict == "critical"
-
-
 def test_what_is_nothing_in_pandas_is_nothing() -> None:
     """`NA` in a column or a record is no value, and an index of steps counts without a name."""
     values = [pd.NA if step % 9 == 4 else loss for step, loss in zip(STEPS, falling(ROWS), strict=True)]
@@ -86,13 +70,6 @@ def test_what_is_nothing_in_pandas_is_nothing() -> None:
     assert stabtree.load_run([{"loss": value} for value in values]).series["loss"].values[-1] > 0
     run = stabtree.load_run(pd.DataFrame({"loss": falling(ROWS)}, index=STEPS * 10))
     assert run.last_step == 10 * (ROWS - 1)
-
-
-def test_options_count_for_values_too() -> None:
-    """A column may be named, and the precision told."""
-    run = stabtree.load_run({"it": STEPS, "nll": broken()}, columns={"loss": "nll"}, step_column="it", dtype="fp16")
-    assert run.setting("dtype") == "fp16"
-    assert stabtree.diagnose(run).findings[0].onset_step == 200
 
 
 def test_a_run_as_a_frame_is_the_same_run() -> None:
@@ -104,50 +81,6 @@ def test_a_run_as_a_frame_is_the_same_run() -> None:
     assert {name: series.values.tolist() for name, series in again.series.items()} == {
         name: series.values.tolist() for name, series in run.series.items()
     }
-
-
-FRAMED = sorted(path.parent for path in FIXTURES.rglob("manifest.json"))
-
-
-def told(found: stabtree.Diagnosis) -> list[Any]:
-    """The verdict, and of each finding what it is, where it begins, and from where to restart."""
-    restarts = [(item.restart.checkpoint_step, item.restart.source) for item in found.findings if item.restart]
-    return [found.verdict, found.end.id, [(item.leaf.id, item.onset_step) for item in found.findings], restarts]
-
-
-@pytest.mark.parametrize("folder", FRAMED[::3], ids=lambda path: path.name)
-def test_a_frame_of_a_run_gets_the_verdict_of_the_run(folder: Path) -> None:
-    """Its configuration goes along, and what was not logged is no NaN."""
-    run = stabtree.load_run(folder)
-    frame = run.to_frame()
-    json.dumps(frame.attrs)  # as whoever writes it to a file does
-    again = stabtree.diagnose(frame)
-    assert told(again) == told(stabtree.diagnose(run))
-    assert again.run.config.keys() == run.config.keys()
-
-
-def test_a_nan_in_a_frame_of_a_run_is_one_only_where_it_was_logged() -> None:
-    """A metric of every other row has no NaN between them, and one that was logged stays in it, however rare."""
-    odd = [None if step % 2 else float("nan") if step > 250 else 1.0 for step in STEPS]
-    run = stabtree.load_run({"step": STEPS, "loss": falling(ROWS), "grad_norm": odd, "eval_loss": odd})
-    frame = run.to_frame()
-    for again in (stabtree.load_run(frame), stabtree.load_run(frame.loc[:280])):
-        for name in ("grad_norm", "eval_loss"):
-            found, kept = again.series[name], run.series[name].steps <= (again.last_step or 0)
-            assert found.steps.tolist() == run.series[name].steps[kept].tolist()
-            assert np.array_equal(found.values, run.series[name].values[kept], equal_nan=True)
-    frame.loc[260:, "loss"] = math.nan
-    assert np.flatnonzero(np.isnan(stabtree.load_run(frame).series["loss"].values))[0] == 260
-
-
-@pytest.mark.parametrize(
-    "attrs", [{"config": 3}, [], {"config": {"dtype": [{}, "x"]}}, {"config": {}, "not_logged": {"loss": "a-b"}}]
-)
-def test_what_others_keep_in_a_frame_is_not_believed(attrs: Any) -> None:
-    """A frame whose `attrs` are not ours is read as any other."""
-    frame = pd.DataFrame({"step": STEPS, "loss": broken()})
-    frame.attrs["stabtree"] = attrs
-    assert stabtree.diagnose(frame).findings[0].onset_step == 200
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
@@ -198,16 +131,6 @@ def test_what_is_no_run_is_refused(data: Any, problem: str) -> None:
     """A sentence says what to give."""
     with pytest.raises(StabtreeError, match=problem):
         stabtree.diagnose(data)
-
-
-def test_what_is_shown_is_short() -> None:
-    """A run and a diagnosis are a line each, and the plain values are those of the JSON."""
-    found = stabtree.diagnose({"step": STEPS, "loss": broken()})
-    assert len(repr(found.run)) < 200
-    assert len(repr(found)) < 200
-    told = found.to_dict()
-    assert (told["schema"], told["verdict"]) == (1, "critical")
-    assert not any(isinstance(value, float) and math.isnan(value) for value in told.values())
 
 
 def test_the_public_names_are_what_an_editor_completes() -> None:

@@ -10,8 +10,8 @@ import pytest
 from stabtree import diagnose
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
-from stabtree.loaders.paths import checkpoints
-from stabtree.loaders.paths.checkpoints import named_checkpoints
+from stabtree.loaders.paths import stored
+from stabtree.loaders.paths.stored import named_checkpoints
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,19 +106,6 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert not load_run(log).checkpoints
 
 
-def test_what_the_user_says_goes_before_what_lies_about(tmp_path: Path) -> None:
-    """An option or a manifest names the run's own; a checkpoint in the folder may be another run's."""
-    log = log_in(tmp_path)
-    (tmp_path / "checkpoint-300").mkdir()
-    (tmp_path / "mine" / "checkpoint-100").mkdir(parents=True)
-    assert list(load_run(log, checkpoints=tmp_path / "mine").checkpoints) == [100]
-    assert not load_run(log, checkpoint_every=50).checkpoints
-    (tmp_path / "manifest.json").write_text('{"checkpoints": [50], "metrics": "metrics.csv"}', encoding="utf-8")
-    run = load_run(log)
-    assert not run.checkpoints
-    assert run.setting("checkpoints") == (50,)
-
-
 def test_a_log_of_epochs_has_checkpoints_by_epoch(tmp_path: Path) -> None:
     """A name with both is read by its epoch; one of steps alone can't be placed in it."""
     log = log_in(tmp_path, 30, 20, "epoch")
@@ -144,12 +131,12 @@ def test_a_folder_of_many_logs_is_listed_once(tmp_path: Path) -> None:
     """For as long as nothing was saved in it; one that has just changed may change again unseen."""
 
     def found() -> list[int]:
-        return list(checkpoints.checkpoints_beside([str(tmp_path / "run.csv")], by_epoch=False, last_step=900))
+        return list(stored.checkpoints_beside([str(tmp_path / "run.csv")], by_epoch=False, last_step=900))
 
     for at in (10, 20):
         (tmp_path / f"checkpoint-{at}00").mkdir()
         assert found() == [100 * step for step in (10, 20) if step <= at]
     os.utime(tmp_path, (1e9, 1e9))
-    before = checkpoints._names.cache_info().misses
+    before = stored._names.cache_info().misses
     assert [found() for _ in range(5)] == [[1000, 2000]] * 5
-    assert checkpoints._names.cache_info().misses == before + 1
+    assert stored._names.cache_info().misses == before + 1

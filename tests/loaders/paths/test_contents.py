@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stabtree import StabtreeError
-from stabtree.loaders import find_runs, load_run, load_runs
+from stabtree.loaders import find_runs, load_runs
 from tests.cli.command import run
 from tests.loaders.make import write
 from tests.loaders.paths.make import KINDS, LAYOUTS, failing, healthy
@@ -104,17 +104,6 @@ def test_every_file_with_numbers_is_judged_merged_or_named(tmp_path: Path) -> No
     assert errors == set(unread)
     assert {os.path.relpath(item.path, tmp_path) for item in found.ignored} == set(harmless)
     assert len(found.loaded) == len(KINDS) + len(unread)
-
-
-def test_a_manifest_without_metrics_is_the_settings_of_the_log_beside_it(tmp_path: Path) -> None:
-    """So are the configuration of a model, and that of an adapter."""
-    write(tmp_path, KINDS["csv"](healthy())[1])
-    write(tmp_path, json.dumps({"lr": 0.003, "optimizer": "adamw"}), "manifest.json")
-    write(tmp_path, json.dumps({"gradient_accumulation_steps": 4, "seed": 3}), "config.json")
-    write(tmp_path, json.dumps({"peft_type": "LORA", "r": 16}), "adapter_config.json")
-    config = load_run(tmp_path).config
-    assert (config["lr"].value, config["lr"].source) == (0.003, "manifest.json")
-    assert (config["accumulation_steps"].value, config["seed"].source) == (4, "config.json")
 
 
 def test_odd_files_neither_hang_nor_hide_a_log(tmp_path: Path) -> None:

@@ -39,14 +39,6 @@ def test_runs_of_all_formats_below_one_folder(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a", "b/deep", "c/out", "d", "e/tb"]
 
 
-def test_a_log_beside_folders_of_runs_hides_none(tmp_path: Path) -> None:
-    """A folder in which a log lies is looked into all the same."""
-    logs.csv(tmp_path / "sweep.csv", 1)
-    logs.csv(tmp_path / "one" / "metrics.csv", 2)
-    logs.jsonl(tmp_path / "two" / "metrics.jsonl", 3)
-    assert names(tmp_path) == ["one", "sweep.csv", "two"]
-
-
 @pytest.mark.parametrize("count", [1, find.MAX_TOGETHER + 1])
 def test_files_that_a_manifest_names_are_no_runs_of_their_own(tmp_path: Path, count: int) -> None:
     """However many they are, and whatever their folder is called."""
@@ -54,16 +46,6 @@ def test_files_that_a_manifest_names_are_no_runs_of_their_own(tmp_path: Path, co
     for file in files:
         logs.csv(tmp_path / file, 1)
     (tmp_path / "manifest.json").write_text(json.dumps({"metrics_files": files}), encoding="utf-8")
-    assert names(tmp_path) == ["."]
-
-
-def test_what_is_no_log_is_passed_by(tmp_path: Path) -> None:
-    """Code, weights, notes, hidden folders and installed packages are no rows."""
-    logs.csv(tmp_path / "metrics.csv", 1)
-    for name in ("README.md", "train.py", "model.pt", "config.yaml", "notes.txt", "config.json"):
-        (tmp_path / name).write_text("step loss of nothing\n", encoding="utf-8")
-    logs.csv(tmp_path / ".git" / "metrics.csv", 2)
-    logs.csv(tmp_path / "node_modules" / "x" / "metrics.csv", 3)
     assert names(tmp_path) == ["."]
 
 
@@ -113,12 +95,3 @@ def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) 
     assert len(names(tmp_path)) == find.MAX_TOGETHER + 7
     together = find.parts("f", [f"run{n}_rank{rank}.csv" for rank in range(3) for n in range(40)])
     assert all(len({name.split("_")[0] for name in unit.files}) == len(unit.files) / 3 for unit in together)
-
-
-def test_states_that_are_all_broken_are_named(tmp_path: Path) -> None:
-    """A run of which only checkpoints are left, and none can be read, is a row; another log in one is another."""
-    (tmp_path / "checkpoint-5").mkdir()
-    (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{cut", encoding="utf-8")
-    assert names(tmp_path) == ["! checkpoint-5/trainer_state.json"]
-    logs.csv(tmp_path / "checkpoint-5" / "metrics.csv", 3)
-    assert "checkpoint-5" in names(tmp_path)

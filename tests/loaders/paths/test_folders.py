@@ -54,18 +54,6 @@ def test_a_folder_of_ranks_is_one_run(tmp_path: Path) -> None:
         load_run(place)
 
 
-def test_the_runs_of_an_mmengine_folder(tmp_path: Path) -> None:
-    """One folder for each start of the script."""
-    for number, name in enumerate(("20240101_120000", "20240102_120000")):
-        place = tmp_path / name / "vis_data"
-        place.mkdir(parents=True)
-        rows = "".join(f'{{"step": {i}, "loss": {4 + number - i / 20}}}\n' for i in range(9))
-        write(place, rows, "scalars.json")
-    with pytest.raises(StabtreeError, match="holds 2 runs: 20240101_120000/vis_data, 20240102_120000/vis_data"):
-        load_run(tmp_path)
-    assert len(load_run(tmp_path / "20240102_120000").series["loss"]) == 9
-
-
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
@@ -103,18 +91,6 @@ def test_hostile_settings_do_no_harm(tmp_path: Path, text: str) -> None:
     file = write(tmp_path, "step,loss\n1,2\n2,1\n")
     write(tmp_path, text, "config.yaml")
     assert not load_run(file).config
-
-
-def test_two_outputs_of_one_logger(tmp_path: Path) -> None:
-    """The same rows as CSV and as JSON lines are one run; files of other names may be others."""
-    write(tmp_path, "step,loss\n1,3\n2,2\n3,1\n", "progress.csv")
-    write(tmp_path, "".join(f'{{"step": {i}, "loss": {4 - i}}}\n' for i in (1, 2, 3)), "progress.json")
-    run = load_run(tmp_path)
-    assert run.sources[0].format == "csv"
-    assert any("progress.json holds the same run" in note for note in run.notes)
-    write(tmp_path, "step,loss\n1,5\n2,4\n", "other.csv")
-    with pytest.raises(StabtreeError, match=r"holds 2 runs: other.csv, progress.csv"):
-        load_run(tmp_path)
 
 
 ENDED = "step 5, loss: 3.75\nstep 10, loss: 3.5\nTraceback (most recent call last):\nValueError: nothing left\n"

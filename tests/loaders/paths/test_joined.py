@@ -12,7 +12,6 @@ import pytest
 from stabtree.loaders import load_run, load_runs
 from tests.conftest import falling
 from tests.loaders.make import write
-from tests.loaders.make_binary import write_events
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,23 +44,6 @@ def test_rows_that_only_the_printed_log_holds_are_on_the_steps_of_the_state(tmp_
     assert loss.steps[np.isnan(loss.values)].tolist() == [5 * (i + 1) for i in range(120, 140)]
     assert not run.by_row
     assert "train.log holds the same run, and goes on from step 500 to 700." in " ".join(run.notes)
-
-
-def test_the_output_of_the_job_and_a_copy_of_it_are_one_run_with_its_error(tmp_path: Path) -> None:
-    """Metrics, events, the trainer's log, and the same in the file of the job, with how it ended."""
-    steps = range(len(LOSS))
-    rows = [(step, {"train/loss": LOSS[step], "train/grad_norm": 1.0 + step / 100}) for step in steps]
-    write_events(tmp_path / "out" / "tb", rows, 1.7e9)
-    write(tmp_path / "out", "step,loss,lr\n" + "".join(f"{i},{LOSS[i]},0.1\n" for i in steps))
-    printed = "".join(f"step {i} loss {LOSS[i]:.3f}\n" for i in steps)
-    write(tmp_path / "out", printed, "train.log")
-    write(tmp_path, f"host7\n{printed}Traceback (most recent call last):\nValueError: no\n", "slurm-1.out")
-    (found,) = load_runs(tmp_path)
-    assert found.path == str(tmp_path)
-    run = load_run(tmp_path)
-    assert {"loss", "grad_norm", "lr"} <= run.series.keys()
-    assert len(run.sources) == 4
-    assert any("ValueError" in line.text for line in run.lines)
 
 
 def test_a_value_that_is_not_finite_in_one_log_alone_counts(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -47,22 +46,6 @@ def test_it_is_the_later_line_after_a_resume(tmp_path: Path) -> None:
     """The rows that were run again are those that are judged."""
     rows = [f"{step},{loss}" for step, loss in LOSSES.items()] + [f"{step},1.5" for step in range(200, 400, 10)]
     assert places(tmp_path, "\n".join(["step,loss", *rows, ""]), "a.csv", 250) == {250: "250,1.5"}
-
-
-@pytest.mark.parametrize("name", ["rows.csv", "whole.json"])
-def test_no_line_is_told_where_none_is_known(tmp_path: Path, name: str) -> None:
-    """Neither of rows that have no step nor of a document that is one line."""
-    rows = [{"loss": loss} for loss in LOSSES.values()]
-    content = "loss\n" + "\n".join(str(row["loss"]) for row in rows) + "\n"
-    assert places(tmp_path, content if name == "rows.csv" else json.dumps(rows), name, 10) == {}
-
-
-def test_a_log_that_is_gone_has_no_lines(tmp_path: Path) -> None:
-    """It was read before; what can't be read again changes nothing of what was found."""
-    file = write(tmp_path, "step,loss\n" + "\n".join(f"{step},{loss}" for step, loss in LOSSES.items()) + "\n")
-    run = load_run(str(file))
-    file.unlink()
-    assert with_places(run, [10]) == run
 
 
 def test_a_line_that_is_made_to_take_long_does_not(tmp_path: Path) -> None:

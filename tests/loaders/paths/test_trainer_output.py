@@ -68,15 +68,6 @@ def test_a_resume_is_seen_though_the_state_forgets_it(tmp_path: Path) -> None:
     assert run.last_step == 200
 
 
-def test_events_that_begin_later_go_on_where_the_state_ends(tmp_path: Path) -> None:
-    """The first part of the events is lost: the state has its rows."""
-    checkpoint(tmp_path, 100)
-    events(tmp_path, 80, 150, 1.7e9)
-    run = load_run(tmp_path)
-    assert run.series["loss"].steps.tolist() == list(range(1, 151))
-    assert not run.ranks
-
-
 def test_another_attempt_in_the_folder_is_another_run(tmp_path: Path) -> None:
     """Its losses are not those of the state, so nothing of it is lost or mixed in."""
     checkpoint(tmp_path, 100, name=".")

@@ -83,33 +83,6 @@ def test_text_is_no_number(text: str) -> None:
         number(text)
 
 
-def test_bad_cells_are_counted_and_the_first_is_named() -> None:
-    """A column remembers where its first unreadable cell stands, without its control characters."""
-    builder = ColumnBuilder()
-    builder.add(["1", "\x1b[31mred", "x" * 100, ""], [2, 3, 4, 5])
-    column = builder.column()
-    assert (column.bad, column.bad_example) == (2, "line 3: 'red'")
-    assert column.logged is not None
-    assert column.logged.tolist() == [True, False, False, False]
-
-
-def test_huge_integers_are_bad_cells() -> None:
-    """An integer beyond float64 is not logged, and not a crash."""
-    builder = ColumnBuilder()
-    builder.add([10**400, 1.0], [1, 2])
-    assert builder.column().bad == 1
-
-
-def test_numeric_labels_stay_numbers() -> None:
-    """Batch numbers keep their values."""
-    builder = ColumnBuilder(labels=True)
-    builder.add(["7", "8.0", "7", ""], [1, 2, 3, 4])
-    column = builder.column()
-    assert not column.coded
-    assert column.logged is not None
-    assert column.values[column.logged].tolist() == [7, 8, 7]
-
-
 @pytest.mark.parametrize("other", ["3fb6d286", "1e500001", "12345678901234567890"])
 def test_hashes_stay_distinct(other: str) -> None:
     """Hex hashes that look like numbers are labels, each with a code of its own."""
@@ -120,14 +93,6 @@ def test_hashes_stay_distinct(other: str) -> None:
     assert np.isfinite(column.values).all()
     assert column.values[0] == column.values[3]
     assert len(set(column.values.tolist())) == 4
-
-
-def test_a_label_has_the_same_code_everywhere() -> None:
-    """Two files' codes can be compared."""
-    first, second = ColumnBuilder(labels=True), ColumnBuilder(labels=True)
-    first.add(["aa", "bb"], [1, 2])
-    second.add(["bb", "cc"], [1, 2])
-    assert first.column().values[1] == second.column().values[0]
 
 
 @given(st.lists(st.floats() | st.none(), min_size=1))

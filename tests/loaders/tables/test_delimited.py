@@ -11,7 +11,7 @@ import pytest
 from stabtree.loaders.source import open_source
 from stabtree.loaders.tables import delimited
 from stabtree.metrics.names import Names
-from tests.loaders.make import text, write
+from tests.loaders.make import write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,11 +138,3 @@ def test_what_breaks_off_at_the_end_is_not_read(tmp_path: Path, last: str, lost:
     if lost:
         assert found.skipped[0].reason == delimited.CUT
         assert cells(found, "lr")[40:] in ([], [None])
-
-
-def test_text_in_a_known_column_is_bad_and_an_unknown_one_is_given_up(tmp_path: Path) -> None:
-    """A column of words is nobody's metric; a word in a metric is named with its line."""
-    found = table(tmp_path, text().replace("4.0000", "oops", 1))
-    assert found.columns["loss"]
-    assert (found.columns["loss"].bad, found.columns["loss"].bad_example) == (1, "line 2: 'oops'")
-    assert table(tmp_path, "step,loss,host\n0,1,a\n1,1,b\n").columns["host"] is None

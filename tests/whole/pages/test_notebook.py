@@ -10,7 +10,7 @@ FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "phase19" / "fp16-o
 CELLS = (
     "import stabtree\nrun = stabtree.load_run({str(FIXTURE)!r})\nrun",
     "run.to_frame().tail(2)",
-    "diagnosis = stabtree.diagnose(run.to_frame())\ndiagnosis",
+    "diagnosis = stabtree.diagnose(run)\ndiagnosis",
     "diagnosis.to_dict()['findings'][0]['id']",
 )
 

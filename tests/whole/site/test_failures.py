@@ -17,8 +17,8 @@ from docs.site.failures.leaf import page
 from docs.site.failures.pictures import thumbnail
 from docs.site.failures.terminal import WIDE
 from docs.site.markup import FAILURES, has_page, known
-from stabtree.tree.build import file_of
 from stabtree.tree.fixes import plain
+from stabtree.tree.load import file_of
 from stabtree.tree.model import NOTHING, Severity
 from tests.cli.command import run
 from tests.conftest import ROOT

@@ -11,9 +11,9 @@ from docs.site.prose import cell, prose, table
 from stabtree.metrics.table import all_metrics, match
 from stabtree.predicates import PREDICATES
 from stabtree.report.trees import metrics_of
-from stabtree.tree.build import file_of
+from stabtree.tree.load import file_of
 from stabtree.tree.model import NOTHING
-from stabtree.tree.overrides import apply_overrides
+from stabtree.tree.params import apply_overrides
 from tests.conftest import ROOT
 
 TYPED = re.compile(r"^\$ stabtree (.*)$", re.MULTILINE)
