@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from importlib.metadata import version as version_of
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "stabtree"
 author = "the stabtree authors"
@@ -15,6 +19,7 @@ nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, of which only those on a page can be linked to
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
+myst_ref_domains = ["std"]
 default_role = "code"  # single ticks in docstrings
 smartquotes_action = "qe"  # two dashes begin an option
 autodoc_typehints = "description"
@@ -35,3 +40,18 @@ html_copy_source = False
 html_show_search_summary = False  # a summary is fetched, which a browser refuses below file://
 pygments_style = "sas"
 pygments_dark_style = "github-dark"
+
+
+def setup(app: Sphinx) -> None:
+    """Let the pages of failures share a side bar: the theme lays out the whole table of contents anew for each page."""
+    shared: list[str] = []
+
+    def share(_app: Sphinx, name: str, _template: str, context: dict[str, Any], _doctree: object) -> None:
+        lay_out = context.get("toctree")
+        if lay_out and name.startswith("failures/") and not name.endswith("/index"):
+            shared.extend(
+                [] if shared else [lay_out(collapse=False, titles_only=True, maxdepth=-1, includehidden=True)]
+            )
+            context["toctree"] = lambda **_options: shared[0]
+
+    app.connect("html-page-context", share, priority=400)  # before those of the theme

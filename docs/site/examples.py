@@ -15,6 +15,7 @@ from rich.text import Text
 from docs.pictures import COLUMNS, ROOT, THEME
 from docs.site.markup import shipped
 from stabtree.diagnosis.walk import diagnose
+from stabtree.judging.verdict import exit_code, levels_of
 from stabtree.loaders import load_run
 from stabtree.report import svg
 from stabtree.report.options import RenderOptions
@@ -134,7 +135,8 @@ def _figure(example: Example, columns: int) -> Figure | None:
 def terminal(example: Example) -> str:
     """Return the report of a run as a terminal shows it; dots get the width they need, which not every font has."""
     console = Console(record=True, width=1000, file=io.StringIO(), color_system="truecolor", force_terminal=True)
-    printed = screen(example.diagnosis, RenderOptions(width=COLUMNS, color=True, exit_code=1))
+    exits_with = exit_code([example.diagnosis.verdict], levels_of(()))
+    printed = screen(example.diagnosis, RenderOptions(width=COLUMNS, color=True, exit_code=exits_with))
     console.print(Text.from_ansi(printed.strip("\n")), soft_wrap=True)
     shown = console.export_html(theme=THEME, inline_styles=True, code_format="{code}").rstrip()
     shown = re.sub("[\u2800-\u28ff]+", lambda dots: f'<b style="width:{len(dots[0])}ch">{dots[0]}</b>', shown)

@@ -60,11 +60,12 @@ def pages() -> dict[str, str]:
 
 @cache
 def failures() -> list[list[Leaf]]:
-    """Return the failures in the order of the trees; those of a shared page with one question and title are one."""
-    groups: dict[tuple[str, ...], list[Leaf]] = defaultdict(list)
+    """Return the failures in the order of the trees; those of one question share a section."""
+    groups: dict[tuple[object, ...], list[Leaf]] = defaultdict(list)
     for leaf in shipped().leaves.values():
         if leaf.page:
-            groups[(leaf.of, leaf.title) if "#" in leaf.page else (leaf.id,)].append(leaf)
+            shared = "#" in leaf.page and leaf.fixes
+            groups[(leaf.of, leaf.fixes) if shared else (leaf.id,)].append(leaf)
     return [*groups.values()]
 
 
@@ -93,7 +94,9 @@ def _parts(leaves: Sequence[Leaf], level: int) -> Iterator[str]:
         yield f"[Failures](index.md) › [{text(load_tree(home).title)}](../nodes/{home}.md)"
     yield f"{md.badge(leaf.severity)} {code(f'stabtree explain {leaf.id}')}"
     yield prose(leaf.why)
-    yield listed(f"{md.badge(other.severity)} {code(other.id)}: {prose(other.why)}" for other in others)
+    yield listed(
+        f"{md.badge(other.severity)} {code(other.id)} {text(other.title)}: {prose(other.why)}" for other in others
+    )
     if example and example.is_log:
         yield f"```text\n{quoted(example)}\n```"
     elif example and (picture := curves(example, FINE if level else COARSE)):
@@ -167,7 +170,7 @@ def _neighbours(leaf: Leaf, *, whole: bool) -> Iterator[str]:
 def _cause(cause: Cause, state: str) -> str:
     """Return a cause: what it is, what looks for it, and its fixes."""
     see = f" See {'; '.join(map(md.reference, cause.see))}." if cause.see else ""
-    lines = [f"- **{prose(cause.text)}** {state}", f"  {looked_for(cause)}{see}"]
+    lines = [f"- **{prose(cause.text)}** {state}".rstrip(), f"  {looked_for(cause)}{see}"]
     return "\n\n".join([*lines, "\n".join(f"  - {prose(plain(fix))}" for fix in cause.fixes)])
 
 

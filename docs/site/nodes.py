@@ -103,7 +103,7 @@ def rule(question: Question) -> str:
     test = PREDICATES[question.test]
     lines = [
         f"> {prose(usual)}" if usual else "",
-        f"By the document's letter (`--literal`): {prose(letter)}." if letter != usual else "",
+        f"By the document's letter (`--literal`): {prose(letter.removesuffix('.'))}." if letter != usual else "",
         f"Tested by {to(test.name, kind=PREDICATE)}: {prose(test.question)}",
     ]
     return "\n\n".join(filter(None, lines))

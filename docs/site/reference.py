@@ -49,7 +49,7 @@ def pages() -> dict[str, str]:
 def _commands() -> str:
     root = typer.main.get_command(app)
     rows = ((f"[{code(f'stabtree {name}')}](#command-{name})", prose(entry.help)) for name, entry in commands().items())
-    helps = _helps(root, typer.Context(root, info_name="stabtree"), 2)
+    helps = _helps(root, root.make_context("stabtree", [], resilient_parsing=True), 2)
     return page("Commands", prose(str(root.epilog)), table(("command", "what it does"), rows), *helps)
 
 
@@ -57,7 +57,7 @@ def _helps(group: Any, context: Any, level: int) -> Iterator[str]:
     """Yield the help of each command of a group, and of the commands within."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        inner = typer.Context(command, info_name=name, parent=context)
+        inner = command.make_context(name, [], parent=context, resilient_parsing=True)
         path = inner.command_path
         shown = f"```text\n{dedent(command.get_help(inner)).strip()}\n```"
         yield part(code(path), shown, level=level, at=label("command", *path.split()[1:]))
