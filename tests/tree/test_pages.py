@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from docs.site.markup import FAILURES
 from stabtree.common.errors import StabtreeError
-from stabtree.tree.load import build, file_of, load_known, load_trees
+from stabtree.tree.load import build, load_known, load_trees
 from stabtree.tree.model import NOTHING
 from tests.cli.command import run
 from tests.conftest import FIXTURES, ROOT
@@ -47,11 +46,14 @@ def house(pages: str = "", page: str = "") -> str:
 
 
 def test_every_leaf_that_ships_has_the_address_of_the_site() -> None:
-    """It is the one of `pyproject.toml`, and the page that the site writes."""
+    """Below the one of `pyproject.toml`: a page of its own, or a place on the page of its tree."""
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
-    for leaf in load_known().leaves.values():
-        expected = "" if leaf.title == NOTHING else f"{urls['Documentation']}{FAILURES}/{file_of(leaf.id)}.html"
-        assert leaf.page == expected
+    tree = load_known()
+    for leaf in tree.leaves.values():
+        home = tree.section((tree.questions.get(leaf.of) or tree.groups[leaf.of]).section).tree
+        places = (f"{leaf.id}.html", f"{home}.html#{leaf.id}")
+        expected = [f"{urls['Documentation']}failures/{place}" for place in places]
+        assert leaf.page in ([""] if leaf.title == NOTHING else expected)
 
 
 def test_a_tree_of_ones_own_has_pages_of_its_own(tmp_path: Path) -> None:

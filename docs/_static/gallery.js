@@ -1,7 +1,7 @@
 // The filter of the gallery: what is seen, how bad, and a word. Without scripts all cards are shown.
 (() => {
   const bar = document.querySelector(".filter");
-  const cards = [...document.querySelectorAll("article.fail")];
+  const cards = [...document.querySelectorAll(".gallery .shot")];
   const words = new Map(cards.map((card) => [card, `${card.textContent} ${card.dataset.words}`.toLowerCase()]));
   const search = bar.querySelector("input");
   const count = bar.querySelector(".count");
@@ -22,8 +22,8 @@
     const most = Math.max(0, ...chosenOf.map(holds));
     const fits = new Set(asked.length && !most ? [] : chosenOf.filter((card) => holds(card) === most));
     for (const card of cards) card.hidden = !fits.has(card);
-    for (const section of [...document.querySelectorAll("article section, section section")].reverse())
-      if (section.querySelector("article.fail")) section.hidden = !section.querySelector("article.fail:not([hidden])");
+    for (const section of [...document.querySelectorAll("section section")].reverse())
+      if (section.querySelector(".gallery .shot")) section.hidden = !section.querySelector(".shot:not([hidden])");
     const narrowed = seen.length || severity.length || asked.length;
     const partly = most && most < asked.length ? `, which hold ${most} of the ${asked.length} words` : "";
     const none = fits.size ? "" : ": choose less, or another word";

@@ -1,1 +1,0 @@
-"""The reference: pages on commands, schemas, tables and types, made of the code that they tell of."""
