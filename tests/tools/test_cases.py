@@ -130,8 +130,8 @@ def test_a_log_that_can_not_be_read_is_no_failure_of_the_tree(folder: Path) -> N
             "run: a.csv, reaches: stop, answers: {H2: yse}",
             "answers H2 with 'yse', which is not an answer to it; did you",
         ),
-        ("run: a.csv", "case lacks the key 'reaches'"),
-        ("run: a.csv, reach: stop", "case has no key 'reach'; did you mean 'reaches'?"),
+        ("run: a.csv", "test lacks the key 'reaches'"),
+        ("run: a.csv, reach: stop", "test has no key 'reach'; did you mean 'reaches'?"),
     ],
 )
 def test_a_mistake_in_a_test_is_one_of_the_tree(test: str, mistake: str) -> None:
