@@ -192,8 +192,8 @@ def test_where_a_folder_goes(tmp_path: Path) -> None:
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert "type -o FOLDER" in run("anonymize", str(folder)).stderr
     assert sorted(path.name for path in folder.iterdir()) == before
-    for place in range(MAX_FILES + 1):
-        (folder / f"{place}.txt").touch()
+    for number in range(MAX_FILES + 1):
+        (folder / f"{number}.txt").touch()
     assert "holds more than 2,000 files" in run("anonymize", str(folder), "-o", str(tmp_path / "new")).stderr
 
 
