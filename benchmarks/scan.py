@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabtree.loaders.paths.find import Unit, parts
-from stabtree.tools.fleet.judge import UnitJudge
+from stabtree.tools.fleet.scan import UnitJudge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-import sys
-from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,10 +12,9 @@ from stabtree.cli.options import OUTPUT, Only, ReadOptions, option
 from stabtree.cli.output import write_pieces
 from stabtree.cli.terminal import Busy, emit_bytes, notify
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, in_words
 
 if TYPE_CHECKING:
-    from stabtree.tools.anonymize.anonymize import Rewriting
     from stabtree.tools.anonymize.scrub import Scrub
 
 PathArg = Annotated[str, typer.Argument(metavar="PATH", help="A log, or the folder of a run; - reads standard input.")]
@@ -54,6 +48,15 @@ Exit codes:
 """
 
 
+MAX_COLUMNS = 30
+NOTHING = "Nothing was replaced: all its words are common in logs."
+ALWAYS = (
+    "Numbers were kept, dates and times too, but for those of secrets and texts.",
+    "No program can recognise everything that is private: read the result before you send it.",
+)
+KINDS = ("e-mail addresses", "URLs", "IP addresses", "paths", "ids", "secrets", "names", "words of texts")
+
+
 def anonymize(
     path: PathArg,
     read: Annotated[ReadOptions, Only("format", "run_name")],
@@ -67,73 +70,53 @@ def anonymize(
     stabtree reads from it what it read from the log. What was replaced, and what was kept that you should look at, is
     listed on standard error. It is an aid, not a guarantee: read the result before you send it.
     """
-    from stabtree.tools.anonymize.anonymize import folder_summary, summary
+    from stabtree.tools.anonymize.anonymize import anonymized, listed
     from stabtree.tools.anonymize.scrub import Scrub
 
     target = None if output in (None, "-", "/dev/stdout") else Path(str(output))
-    if _same(target, path):
-        hint = "name another file to write to"
-        raise StabtreeError(
-            "is the log itself, which is never overwritten",
-            where=f"--output {clean(target)}" if target else "standard output",
-            hint=hint,
-        )
-    words = frozenset(hide or ())
-    for word in words:
+    if target and path != "-" and target.exists() and Path(path).exists() and target.samefile(path):
+        problem = "is the log itself, which is never overwritten"
+        raise StabtreeError(problem, where=f"--output {clean(target)}", hint="name another file to write to")
+    for word in hide or ():
         if not re.search(r"[^\W\d_]{2}", word):
             raise StabtreeError("is not a word; numbers stay", where=f"--hide {clean(word)}", hint="name letters")
-    scrub = Scrub(hidden=words)
+    scrub = Scrub(hidden=frozenset(hide or ()))
     if Path(path).is_dir():
-        lines = folder_summary(_folder(Path(path), target, scrub))
+        notes = _folder(Path(path), target, scrub)
     else:
-        lines = iter(_file(path, target, scrub, read))
-    for line in chain(lines, summary(scrub)):
+        done = anonymized(path, scrub, format_=read.format, run=read.run_name)
+        notes = done.notes
+        with Busy(wanted=target is not None).doing(f"rewriting {clean(path)}"):
+            if target:
+                write_pieces(target, done.pieces)
+            else:
+                for piece in done.pieces:
+                    emit_bytes(piece)
+    counts = [f"{kind} ({scrub.given[kind]:,})" for kind in KINDS if scrub.given[kind]]
+    lines = [f"Replaced, each word by the same stand-in throughout: {in_words(counts)}." if counts else NOTHING]
+    if scrub.columns:
+        columns = listed([clean(name, 60) for name in scrub.columns], MAX_COLUMNS)
+        lines.append(f"Kept, as names of columns and keys; check that they may be shared: {columns}.")
+        lines.append("To replace a word in them, use --hide WORD.")
+    for line in (*notes, *lines, *ALWAYS):
         notify(f"note: {line}")
 
 
-def _file(path: str, target: Path | None, scrub: Scrub, read: ReadOptions) -> list[str]:
-    """Write a file without names; return notes on it."""
-    from stabtree.tools.anonymize.anonymize import anonymized
-
-    done = anonymized(path, scrub, format_=read.format, run=read.run_name)
-    if done.packing and target is None and sys.stdout is not None and sys.stdout.isatty():
-        raise StabtreeError("is compressed, and so is the result", where=clean(path), hint="type -o FILE")
-    with Busy(wanted=target is not None).doing(f"rewriting {clean(path)}"):
-        if target:
-            write_pieces(target, done.pieces)
-        else:
-            for piece in done.pieces:
-                emit_bytes(piece)
-    return done.notes
-
-
-def _folder(folder: Path, target: Path | None, scrub: Scrub) -> Rewriting:
-    """Write a folder without names; return what became of its files."""
-    from stabtree.tools.anonymize.anonymize import Rewriting
+def _folder(folder: Path, target: Path | None, scrub: Scrub) -> list[str]:
+    """Write a folder without names; return notes on its files."""
+    from stabtree.tools.anonymize.anonymize import anonymize_folder
 
     if target is None:
         raise StabtreeError("is a folder, and so is the result", where=clean(folder), hint="type -o FOLDER")
     shown = f"--output {clean(target)}"
     if target.resolve().is_relative_to(folder.resolve()):
         raise StabtreeError("is inside the folder that is read", where=shown, hint="name a folder elsewhere")
-    work = Rewriting(folder, target, scrub)
     try:
         target.mkdir(parents=True, exist_ok=True)
         if any(target.iterdir()):
             raise StabtreeError("is not empty", where=shown, hint="name a new folder")
         with Busy(wanted=True).doing(f"rewriting {clean(folder)}"):
-            work.run()
+            return anonymize_folder(folder, target, scrub)
     except OSError as error:
         problem = f"can't be written: {clean(error.strerror or error)}"
         raise StabtreeError(problem, where=shown, hint="name another place") from None
-    return work
-
-
-def _same(target: Path | None, path: str) -> bool:
-    """Return whether the output is the input, whatever each was named, redirected or linked as."""
-    with suppress(OSError, ValueError, AttributeError):  # the last where a stream is closed
-        read = os.fstat(sys.stdin.fileno()) if path == "-" else Path(path).stat()
-        written = target.stat() if target else os.fstat(sys.stdout.fileno())
-        stored = stat.S_ISREG(read.st_mode) or stat.S_ISDIR(read.st_mode)  # a terminal is both as well
-        return stored and os.path.samestat(read, written)
-    return False

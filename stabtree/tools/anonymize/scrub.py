@@ -9,20 +9,19 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections import Counter
-from functools import lru_cache
+from collections.abc import Collection, Mapping
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from stabtree.common import endings
 from stabtree.frameworks.load import frameworks
-from stabtree.loaders import config
 from stabtree.loaders.text.grammar import ANSI
 from stabtree.loaders.text.messages import MAX_FORM, error_words
 from stabtree.metrics.names import known_names
-from stabtree.tools.check.tables import SETTINGS
 from stabtree.tree.shipped import shipped
 
 if TYPE_CHECKING:
@@ -43,37 +42,41 @@ _ABSENT = re.compile(r"\w\?")
 _PATTERN = re.compile(r"pattern: '((?:[^']|'')*)'")  # as a tree states it
 
 
-@lru_cache(maxsize=1)
+@cache
 def known() -> frozenset[str]:
     """Return the words that stay wherever they stand: of metrics and settings, and of trainers' own lines."""
-    constants = [word for module in _MODULES for word in _constants(f"stabtree.{module}")]
-    for package in _PACKAGES:
-        for module in pkgutil.walk_packages(import_module(f"stabtree.{package}").__path__, f"stabtree.{package}."):
-            constants += _constants(module.name)
-    for one in frameworks().values():
-        rules = tuple((rule.at, rule.key, rule.value, rule.words) for rule in one.config.rules)
-        of_config = (one.config.marks, one.config.keys, one.config.ignored, rules)
-        log = one.log
-        of_log = (log.marks, log.path, log.prefix, log.beside, log.last_line, log.errors, tuple(log.prints))
-        constants += _words_of((one.id, of_config, of_log))
-    # Single letters would leave ids as they are; of Chinese they are words.
-    named = [*known_names(), *(word for word in pieces(constants) if len(word) > 1 or not word.isascii())]
-    for key, (_, spelled) in config.KEYS.items():
-        named += [key, *spelled.split()]
-    for key, (_, others) in SETTINGS.items():
-        named += [key, *others]
+    modules = [f"stabtree.{module}" for module in _MODULES]
+    for package in (f"stabtree.{package}" for package in _PACKAGES):
+        found = pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
+        modules += [module.name for module in found]
+    values = (*known_names(), frameworks(), *map(_constants, modules))
     listed = files(__package__).joinpath("words.txt").read_text(encoding="utf-8")
-    return frozenset({*pieces(named), *listed.split()})
+    # Single letters would leave ids as they are; of Chinese they are words.
+    return frozenset({word for word in _words(values) if len(word) > 1 or not word.isascii()} | {*listed.split()})
 
 
-@lru_cache(maxsize=1)
+@cache
 def of_errors() -> frozenset[str]:
     """Return the words that stay in a line that may tell of an error: those that trees and predicates seek, too."""
-    patterns = [*_constants("stabtree.predicates.lines")]
-    patterns += _words_of((endings.table().words, *endings.table().patterns.values()))
-    for file in shipped().values():
-        patterns += map(_plainly, _PATTERN.findall(file.read_text(encoding="utf-8")))
-    return known() | frozenset(pieces(patterns))
+    table = endings.table()
+    trees = [_PATTERN.findall(file.read_text(encoding="utf-8")) for file in shipped().values()]
+    return known() | frozenset(_words((_constants("stabtree.predicates.lines"), table.words, table.patterns, trees)))
+
+
+def _constants(module: str) -> list[Any]:
+    """Return the patterns and lists of words of a module."""
+    return [value for name, value in vars(import_module(module)).items() if not name.startswith("__")]
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Yield the words in a value, in lower case: of a pattern the letters that stand for themselves."""
+    if isinstance(value, re.Pattern | str):
+        plain = _ESCAPED.sub(" ", value if isinstance(value, str) else str(value.pattern))
+        yield from pieces((plain, _ABSENT.sub("", plain)))
+    elif isinstance(value, Collection | Struct) and not isinstance(value, type | bytes):
+        items = structs.asdict(value) if isinstance(value, Struct) else value
+        for item in items.items() if isinstance(items, Mapping) else items:
+            yield from _words(item)
 
 
 def pieces(words: Iterable[str]) -> Iterator[str]:
@@ -83,41 +86,15 @@ def pieces(words: Iterable[str]) -> Iterator[str]:
         yield from _LETTERS.findall(word.lower())
 
 
-def _constants(module: str) -> list[str]:
-    """Return the words in the patterns and lists of a module."""
-    values = vars(import_module(module)).items()
-    return _words_of(value for name, value in values if not name.startswith("__"))
+@cache
+def _staying(hidden: frozenset[str], *, in_error: bool) -> frozenset[str]:
+    """Return the words that stay in a line, but for those to hide."""
+    return (of_errors() if in_error else known()) - hidden
 
 
-def _words_of(values: Iterable[Any]) -> list[str]:
-    words: list[str] = []
-    for value in values:
-        if isinstance(value, re.Pattern):
-            words.append(_plainly(str(value.pattern)))
-        elif isinstance(value, str):
-            words.append(_plainly(value))
-        elif isinstance(value, frozenset | set | tuple):
-            words += _words_of(value)
-        elif isinstance(value, dict):
-            words += _words_of(value.items())
-    return words
-
-
-def _plainly(pattern: str) -> str:
-    """Return the letters of a pattern that stand for themselves, with and without those that may be absent."""
-    plain = _ESCAPED.sub(" ", pattern)
-    return f"{plain} {_ABSENT.sub('', plain)}"
-
-
-def _in_pieces(token: str) -> re.Pattern[str]:
-    """Return what finds the words in a run of letters and digits: if no blank parts them, those that are known."""
-    if token.isascii():
-        return _ENGLISH
-    return _unparted() if _CJK.search(token) else _LETTERS
-
-
-@lru_cache(maxsize=1)
+@cache
 def _unparted() -> re.Pattern[str]:
+    """Return what finds words in a text without blanks between them: the known ones, and what stands between them."""
     words = "|".join(sorted(filter(_CJK.search, known()), key=len, reverse=True))
     return re.compile(rf"{words}|[a-zA-Z]+|(?:(?!{words})[^\W\d_a-zA-Z])+")
 
@@ -137,16 +114,16 @@ _SERVICE = (
     r"|(?:sk|pk|rk|glpat|nvapi|pypi|xox[a-z])[-_](?=[A-Za-z_-]{0,200}\d)[\w-]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}"
     r"|AIza[\w-]{30,}|eyJ[\w-]{10,}(?:\.[\w-]+){1,2})"
 )
-# Replaced as a whole, whatever the words: a host and a login, a home, an id, an address.
-_SPECIAL = re.compile(
-    rf"(?P<host>(?<=://)[^/\\]++)|(?P<home>(?i:(?<=/home/)|(?<=/users/)|(?<=\\users\\)|(?<=/user/))[^/\\]++)"
+# Replaced as a whole, whatever the words: a host and a login, a home, an id, an address. The rest goes by token.
+_PART = re.compile(
+    rf"(?P<whole>(?<=://)[^/\\]++|(?i:(?<=/home/)|(?<=/users/)|(?<=\\users\\)|(?<=/user/))[^/\\]++)"
     rf"|(?P<ids>{_UUID}|{_SERVICE})|(?P<ip>{_IPV4})|(?P<named>(?<=ip-)\d{{1,3}}(?:-\d{{1,3}}){{3}})|(?P<ip6>{_IPV6})"
+    rf"|(?P<token>(?:(?!{_UUID})[^\W_])++)"
 )
 # A part of a column's name that is a path, an address or an id after all.
 _NOT_A_NAME = re.compile(
     rf"[^\s@]@[^\s@]|://|^[/~\\]|^[A-Za-z]:\\|[/\\](?i:home|users)[/\\]|{_UUID}|{_SERVICE}|{_IPV4}"
 )
-_ADDRESS = re.compile(_IPV4)
 _MAIL = re.compile(r"[^\s@]@[^\s@]")
 _LOCKED = (
     r"(?:password|passwd|passphrase|secret|api[-_ ]?key|apikey|(?:access|private|secret)[-_ ]?key(?:[-_ ]?id)?"
@@ -160,7 +137,7 @@ _SECRET_VALUE = re.compile(
 )
 SECRET_KEY = re.compile(rf"(?:.*[^a-z])?{_LOCKED}", re.IGNORECASE)
 # Values of these keys identify a person or a machine, even if they are common words.
-PERSONAL_KEY = re.compile(
+_PERSONAL_KEY = re.compile(
     r"(?:.*[_/-])?(?:user|username|user_?name|author|owner|e?mail|host|hostname|host_?name|node_?name|entity|account"
     r"|login)",
     re.IGNORECASE,
@@ -171,16 +148,16 @@ _MIN_GROUPS = 4  # alternating runs of letters and digits in an id; in hexadecim
 _MIN_ID = 20  # characters of letters with a digit that are an id anyway
 
 
-def _words_in_id(token: str) -> list[str]:
-    """Return the words among letters and digits that look like an id; none if they do not."""
-    if not _DIGIT.search(token):
-        return []
+def _is_id(token: str, known: frozenset[str]) -> bool:
+    """Return whether letters and digits are mixed as in an id, and not all of its letters are words."""
     groups = _GROUPS.findall(token)
     words = [group.lower() for group in groups if group.isalpha()]
-    hashed = len(groups) >= _MIN_GROUPS - 1 and _HASH.fullmatch(token) and any(len(word) > 1 for word in words)
-    if len(groups) >= _MIN_GROUPS or hashed:
-        return words
-    return [word for word in words if len(word) > 1] if len(token) >= _MIN_ID else []
+    if len(groups) == len(words):
+        return False
+    longer = [word for word in words if len(word) > 1]
+    if len(groups) < _MIN_GROUPS and not (len(groups) >= _MIN_GROUPS - 1 and longer and _HASH.fullmatch(token)):
+        words = longer if len(token) >= _MIN_ID else []
+    return not known.issuperset(words)
 
 
 # ---- taking them out
@@ -189,21 +166,19 @@ def _words_in_id(token: str) -> list[str]:
 _CHUNK = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[@-Z\\^_])?|[^\s\x1b\"'`<>|,;()\[\]{}=&?]++")
 _TOKEN = re.compile(r"[^\W_]++")
 _LETTER = re.compile(r"[^\W\d_]")
-_DIGIT = re.compile(r"\d")
 _DURATION = re.compile(r"(?:\d{1,9}(?:ms|us|ns|[dhms]))++|\d++[eE]\d*+")
 _WHOLE = re.compile(rf"{_IPV4}|[^\W_]++")
-_DATE = re.compile(r"(?:19|20)\d\d[-/.]?[01]\d[-/.]?[0-3]\d(?!\d)")
 # The key of a number, right before it; `host:8080`, `train.py:96` and a path are not keys.
 _NUMBER = (
     r"(?:\s*+[:=]\s*+[\"']?(?:tensor\()?[\[(]?[+-]?(?:\d*\.\d|nan\b|inf\b)"
     r"|\s*+(?:=|[\"']?\s*+:\s)\s*+[\"'\[(]*+[+-]?\d)"
 )
 _KEYED = re.compile(rf"(?<![\w/\\@.:~-])([^\W\d_][\w./%-]{{0,120}}+)(?=[\"']?{_NUMBER})", re.IGNORECASE)
-MIN_ID_IN_COLUMN = 16  # characters: so long a mix of letters and digits is not the name of a column
+# So long a mix of letters and digits is not the name of a column.
+_ID_IN_COLUMN = re.compile(r"(?<![^\W_])(?=[^\W\d_]*+\d)[^\W_]{16,}+")
 MIN_PROSE = 4  # words in a value that is a text, if
 MIN_UNKNOWN = 2  # of them are unknown
 MAX_AFFIX = 3  # letters of an ending, such as that of `errors`
-MAX_LENGTH = 4096  # characters without a blank whose parts are looked at
 MAX_CACHED = 100_000
 MAX_CHUNK = 200
 # No vowel and no letter of units, number formats and names of metrics: no reader takes `xbc` for a word.
@@ -218,218 +193,192 @@ class Scrub(Struct):
         hidden: words to replace everywhere, even if they are common or parts of names of columns.
         columns: names of columns that were kept although not all of their words are known, in order.
         given: how many stand-ins of each kind were given.
-        dated: whether a date was found; dates stay.
-        zeroed: whether digits of texts or secrets were replaced by zeros.
     """
 
     hidden: frozenset[str] = frozenset()
     columns: dict[str, None] = field(default_factory=dict)
     given: Counter[str] = field(default_factory=Counter)
-    dated: bool = False
-    zeroed: bool = False
-    _known: frozenset[str] = field(default_factory=known)
-    _stand_ins: dict[str, str] = field(default_factory=dict)
-    _addresses: dict[str, str] = field(default_factory=dict)
+    _known: frozenset[str] = frozenset()
     _in_error: bool = False
-    _cached: dict[str, str] = field(default_factory=dict)
-    _cached_in_errors: dict[str, str] = field(default_factory=dict)
-    _cached_columns: dict[str, str] = field(default_factory=dict)
+    _stand_ins: dict[str, str] = field(default_factory=dict)
+    _cached: dict[tuple[str, bool | None], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Remove the words to hide from the common ones."""
         self.hidden = frozenset(piece for piece in pieces(self.hidden) if len(piece) > 1)
-        self._known -= self.hidden
+        self._known = _staying(self.hidden, in_error=False)
 
     def text(self, text: str) -> str:
         """Return a text of any kind without its names."""
-        return _rewritten(_SECRET_VALUE, text, self._chunks, lambda found: self.secret(found["value"]), "value")
 
-    def _chunks(self, text: str) -> str:
-        return _CHUNK.sub(lambda found: self._chunk(found[0]), text)
+        def chunks(text: str) -> str:
+            return _CHUNK.sub(lambda found: self._chunk(found[0]), text)
+
+        def secret(found: re.Match[str]) -> str:
+            return self._all(found["value"], "secrets", zeros=True)
+
+        return _rewritten(_SECRET_VALUE, text, chunks, secret, "value")
 
     def line(self, line: str) -> str:
         """Return a line of a text log: the keys of numbers stay, and in a message about an error its words."""
-        # The reader removes escape codes first.
-        head = ANSI.sub("", line[: 4 * MAX_FORM]) if "\x1b" in line else line
-        if error_words().search(head[:MAX_FORM]):
-            usual = self._known, self._cached
-            self._known, self._cached, self._in_error = of_errors() - self.hidden, self._cached_in_errors, True
-            done = self._by_keys(line)
-            self._known, self._cached, self._in_error = *usual, False
-            return done
-        done = self._by_keys(line)
-        # A word of errors beyond the part of a line that the reader looks at must not move into it.
-        if len(line) > MAX_FORM and error_words().search(done[:MAX_FORM]):
-            return error_words().sub(lambda word: self._word(word[0], "names"), done)
-        return done
 
-    def _by_keys(self, line: str) -> str:
         def key(found: re.Match[str]) -> str | None:
             return None if SECRET_KEY.fullmatch(found[0]) else self.column(found[0])
 
-        return _rewritten(_KEYED, line, self.text, key)
+        # The reader removes escape codes first.
+        head = ANSI.sub("", line[: 4 * MAX_FORM]) if "\x1b" in line else line
+        usual = self._known
+        if error_words().search(head[:MAX_FORM]):
+            self._known, self._in_error = _staying(self.hidden, in_error=True), True
+        done = _rewritten(_KEYED, line, self.text, key)
+        self._known, self._in_error = usual, False
+        return done
 
-    def value(self, text: str, *, personal: bool = False) -> str:
+    def value(self, text: str, key: str = "") -> str:
         """Return a cell or a value without its names; of a sentence no word and no digit stays.
 
         Args:
             text: the value.
-            personal: whether its key says that it identifies a person or a machine, so that no word of it stays.
+            key: its key, which may say that it is a secret, or identifies a person or a machine: no word of it stays.
         """
-        if personal:
-            return self._whole(text, "names")
+        if SECRET_KEY.fullmatch(key):
+            return self._all(text, "secrets", zeros=True)
+        if _PERSONAL_KEY.fullmatch(key):
+            return self._all(text, "names")
         words = [part for part in text.split() if _LETTER.search(part)]
         if len(words) >= MIN_PROSE and sum(self._chunk(word) != word for word in words) >= MIN_UNKNOWN:
-            return _TOKEN.sub(lambda found: self._replace(found[0], "words of texts"), text)
+            return self._all(text, "words of texts", zeros=True)
         return self.text(text)
-
-    def secret(self, text: str) -> str:
-        """Return a secret with all its words and digits replaced."""
-        return _TOKEN.sub(lambda found: self._replace(found[0], "secrets"), text)
 
     def column(self, name: str) -> str:
         """Return the name of a column without a run's name in front of ` - `, addresses, paths and ids."""
-        done = self._cached_columns.get(name)
-        if done is None:
-            run, dash, metric = name.rpartition(" - ")
-            for word in sorted(self.hidden, key=lambda word: (-len(word), word)):  # even inside longer ones
-                hide = re.compile(re.escape(word), re.IGNORECASE)
-                metric = hide.sub(lambda found: self._word(found[0], "names"), metric)
-            done = f"{self.text(run)}{dash}{_CHUNK.sub(lambda part: self._part(part[0]), metric)}"
-            if len(self._cached_columns) < MAX_CACHED and len(name) <= MAX_CHUNK:
-                self._cached_columns[name] = done
-            kept = {*_TOKEN.findall(name)} & {*_TOKEN.findall(done)}
-            if len(self.columns) < MAX_CACHED and any(map(self._is_unknown, kept)):
-                self.columns[done] = None
+        if (cached := self._cached.get((name, None))) is not None:
+            return cached
+
+        def part(found: re.Match[str]) -> str:
+            if _NOT_A_NAME.search(found[0]):
+                return self._chunk(found[0])
+            return _ID_IN_COLUMN.sub(lambda token: self._token(token[0], "ids"), found[0])
+
+        run, dash, metric = name.rpartition(" - ")
+        for word in sorted(self.hidden, key=lambda word: (-len(word), word)):  # even inside longer ones
+            metric = re.sub(re.escape(word), lambda found: self._word(found[0], "names"), metric, flags=re.IGNORECASE)
+        done = f"{self.text(run)}{dash}{_CHUNK.sub(part, metric)}"
+        if len(self._cached) < MAX_CACHED and len(name) <= MAX_CHUNK:
+            self._cached[name, None] = done
+        kept = {*_TOKEN.findall(name)} & {*_TOKEN.findall(done)}
+        if len(self.columns) < MAX_CACHED and any(map(self._unknown, kept)):
+            self.columns[done] = None
         return done
-
-    def _part(self, chunk: str) -> str:
-        """Return a part of a column's name without paths, addresses and ids."""
-        if _NOT_A_NAME.search(chunk):
-            return self._chunk(chunk)
-
-        def token(found: re.Match[str]) -> str:
-            mixed = len(found[0]) >= MIN_ID_IN_COLUMN and _DIGIT.search(found[0])
-            return self._token(found[0], "ids") if mixed else found[0]
-
-        return _TOKEN.sub(token, chunk)
 
     def _chunk(self, chunk: str) -> str:
+        """Return what stands between two blanks without its names."""
         if chunk[0] == "\x1b":
             return chunk
-        if not _LETTER.search(chunk):
-            self.dated = self.dated or _DATE.search(chunk) is not None
-            return _ADDRESS.sub(lambda found: self._address(found[0]), chunk) if chunk.count(".") > 2 else chunk
-        done = self._cached.get(chunk)
+        if not _LETTER.search(chunk) and chunk.count(".") < 3:  # an address has three
+            return chunk
+        done = self._cached.get((chunk, self._in_error))
         if done is None:
-            done = self._scrubbed(chunk)
+            kind = "URLs" if "://" in chunk else "paths" if "/" in chunk or "\\" in chunk else "names"
+            if kind != "URLs" and _MAIL.search(chunk):
+                done = self._all(chunk, "e-mail addresses")
+            else:
+                done = _PART.sub(lambda found: self._part(found, kind), chunk)
             if len(self._cached) < MAX_CACHED and len(chunk) <= MAX_CHUNK:
-                self._cached[chunk] = done
+                self._cached[chunk, self._in_error] = done
         return done
 
-    def _scrubbed(self, chunk: str) -> str:
-        if len(chunk) > MAX_LENGTH:
-            return self._whole(chunk, "names")
-        self.dated = self.dated or _DATE.search(chunk) is not None
-        if "://" in chunk:
-            kind = "URLs"
-        elif _MAIL.search(chunk):
-            return self._whole(chunk, "e-mail addresses")
-        else:
-            kind = "paths" if "/" in chunk or "\\" in chunk else "names"
-
-        def special(found: re.Match[str]) -> str:
-            if found["ip"]:
-                return self._address(found[0])
-            if found["named"]:
-                return self._address(found[0].replace("-", ".")).replace(".", "-")
-            if found["ids"] or found["ip6"]:
-                return self._word(found[0], "ids" if found["ids"] else "IP addresses")
-            return self._whole(found[0], kind)
-
-        words = lambda text: _TOKEN.sub(lambda found: self._token(found[0], kind), text)  # noqa: E731
-        return _rewritten(_SPECIAL, chunk, words, special)
+    def _part(self, found: re.Match[str], kind: str) -> str:
+        part, shape = found[0], found.lastgroup
+        if shape == "token":
+            return self._token(part, kind)
+        if shape == "ip":
+            return self._address(part)
+        if shape == "named":
+            return self._address(part.replace("-", ".")).replace(".", "-")
+        if shape == "whole":
+            return self._all(part, kind)
+        return self._word(part, "ids" if shape == "ids" else "IP addresses")
 
     def _token(self, token: str, kind: str) -> str:
         """Return a run of letters and digits with stand-ins for its unknown words."""
-        if not self._is_unknown(token):
-            return token
-        if self._is_id(token):
+        unknown = self._unknown(token)
+        if unknown and _is_id(token, self._known):
             return (token[0] if token[0].isdigit() else "") + self._word(token, "ids").lower()
-        return _in_pieces(token).sub(lambda found: self._piece(found[0], kind), token)
+        if not unknown:
+            return token
 
-    def _piece(self, piece: str, kind: str) -> str:
-        if not self._is_name(piece):
-            return piece
-        found = error_words().search(piece) if self._in_error else None
-        if not found:
-            return self._word(piece, kind, avoid_known=True)
-        # An ending of a word of errors stays, a name before or after it is replaced.
-        ends = (piece[: found.start()], piece[found.end() :])
-        before, after = (
-            part if len(part) <= MAX_AFFIX or part.lower() in self._known else self._word(part, kind, avoid_known=True)
-            for part in ends
-        )
-        return f"{before}{found[0]}{after}"
+        def piece(found: re.Match[str]) -> str:
+            text = found[0]
+            if text not in unknown:
+                return text
+            error = error_words().search(text) if self._in_error else None
+            if not error:
+                return self._word(text, kind)
+            # An ending of a word of errors stays, a name before or after it is replaced.
+            ends = (text[: error.start()], text[error.end() :])
+            stays = (len(part) <= MAX_AFFIX or part.lower() in self._known for part in ends)
+            before, after = (part if kept else self._word(part, kind) for part, kept in zip(ends, stays, strict=True))
+            return f"{before}{error[0]}{after}"
 
-    def _is_name(self, piece: str) -> bool:
-        """Return whether a run of letters is replaced; a single letter reveals nothing."""
-        return piece.lower() not in self._known and not (len(piece) == 1 and piece.isascii())
+        return _pieces_of(token).sub(piece, token)
 
-    def _is_unknown(self, token: str) -> bool:
+    def _unknown(self, token: str) -> list[str]:
+        """Return what of a run of letters and digits has to go: all of an id, else the words that are not known."""
         if token.isdigit() or token.lower() in self._known or _DURATION.fullmatch(token):
-            return False
-        return self._is_id(token) or any(map(self._is_name, _in_pieces(token).findall(token)))
+            return []
+        if _is_id(token, self._known):
+            return [token]
+        words = _pieces_of(token).findall(token)
+        # A single letter reveals nothing.
+        return [word for word in words if word.lower() not in self._known and not (len(word) == 1 and word.isascii())]
 
-    def _is_id(self, token: str) -> bool:
-        """Return whether letters and digits are mixed as in an id."""
-        return not _DURATION.fullmatch(token) and not all(word in self._known for word in _words_in_id(token))
-
-    def _replace(self, token: str, kind: str) -> str:
-        if token.isdigit():
-            self.zeroed = True
-            return "0" * len(token)
-        return self._word(token, kind)
-
-    def _whole(self, text: str, kind: str) -> str:
-        """Return a text with all its words replaced, however common."""
+    def _all(self, text: str, kind: str, *, zeros: bool = False) -> str:
+        """Return a text with all its words replaced, however common, and perhaps its digits by zeros."""
 
         def word(found: re.Match[str]) -> str:
             if _LETTER.search(found[0]):
                 return self._word(found[0], kind)
-            return self._address(found[0]) if "." in found[0] else found[0]
+            if "." in found[0]:
+                return self._address(found[0])
+            return "0" * len(found[0]) if zeros else found[0]
 
         return _WHOLE.sub(word, text)
 
-    def _word(self, name: str, kind: str, *, avoid_known: bool = False) -> str:
+    def _word(self, name: str, kind: str) -> str:
         """Return the stand-in of a name: only letters, in the case of the name.
 
         Args:
             name: as it was written; names that differ only in case share a stand-in.
             kind: what to count it as, if it is new.
-            avoid_known: whether it must not be a word that stays.
         """
         key = name.lower()
-        done = self._stand_ins.get(key)
-        if done is None:
-            done = _spelled(len(self._stand_ins))
-            if avoid_known and done in self._known:  # made different by a letter that no other ends with
-                done += _FIRST
-            self._stand_ins[key] = done
+        if key not in self._stand_ins:
+            letters, size, number = "", len(_STAND_IN), len(self._stand_ins) + len(_STAND_IN)  # from two letters on
+            while number >= 0:
+                letters = _STAND_IN[number % size] + letters
+                number = number // size - 1
+            self._stand_ins[key] = _FIRST + letters
             self.given[kind] += 1
+        done = self._stand_ins[key]
         if len(name) > 1 and name.isupper():
             return done.upper()
         return done.capitalize() if name[:1].isupper() else done
 
     def _address(self, name: str) -> str:
         """Return the stand-in of an IPv4 address: one of a private network."""
-        done = self._addresses.get(name)
-        if done is None:
-            number = len(self._addresses) % (1 << 24)
-            done = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
-            self._addresses[name] = done
+        if name not in self._stand_ins:
+            number = self.given["IP addresses"] % (1 << 24)
+            self._stand_ins[name] = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
             self.given["IP addresses"] += 1
-        return done
+        return self._stand_ins[name]
+
+
+def _pieces_of(token: str) -> re.Pattern[str]:
+    """Return what finds the words in a run of letters and digits: if no blank parts them, those that are known."""
+    if token.isascii():
+        return _ENGLISH
+    return _unparted() if _CJK.search(token) else _LETTERS
 
 
 def _rewritten(
@@ -448,14 +397,3 @@ def _rewritten(
             parts += (between(text[done : found.start(group)]), new)
             done = found.end()
     return "".join((*parts, between(text[done:])))
-
-
-def _spelled(number: int) -> str:
-    """Return the stand-in of a number: at least two letters after the first, unique to the number."""
-    letters, size = "", len(_STAND_IN)
-    number += size  # from two letters on
-    while True:
-        letters = _STAND_IN[number % size] + letters
-        number = number // size - 1
-        if number < 0:
-            return _FIRST + letters

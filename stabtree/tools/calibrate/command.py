@@ -101,7 +101,9 @@ def screen(found: Calibration, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     if others:
         page.heading("Nearest of the other limits")
     for limit in others[:MAX_NEAREST]:
-        text = f"{limit.now:g}, reached at {limit.value:g} by {clean(limit.extreme, NAME)} ({_asked(limit)})"
+        text = (
+            f"{limit.now:g}, reached at {limit.value:g} by {clean(limit.extreme, NAME)} ({counted(limit.runs, 'run')})"
+        )
         page.item((limit.key, "id"), [(text, "dim")], indent=1, head_width=KEY)
     if found.to_set:
         page.heading("Into stabtree.toml (in pyproject.toml under [tool.stabtree.set])")
@@ -147,10 +149,6 @@ def _summary(found: Calibration) -> str:
 
 def _reason(limit: Limit) -> str:
     return f"by {len(limit.alarms)} of {counted(limit.runs, 'run')}, most by {clean(limit.extreme, NAME)}"
-
-
-def _asked(limit: Limit) -> str:
-    return counted(limit.runs, "run")
 
 
 def _listed(names: Sequence[str]) -> str:

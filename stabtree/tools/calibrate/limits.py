@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from stabtree.judging.judge import Judging
     from stabtree.loaders import Loaded
     from stabtree.run import Run
-    from stabtree.tree.model import Question
 
 MAX_ROUNDS = 3  # what one limit no longer reports another may
 DIGITS = 3
@@ -40,7 +40,6 @@ class Limit(NamedTuple):
 
     Attributes:
         key: what to set, as `spike.sigma`.
-        question: the question.
         now: the limit in force.
         value: the limit at which the strength of the most extreme run is 0, rounded to where it does not fire.
         strength: how far that run is from the limit in force, in doublings.
@@ -52,7 +51,6 @@ class Limit(NamedTuple):
     """
 
     key: str
-    question: str
     now: float
     value: float
     strength: float
@@ -86,15 +84,6 @@ class Calibration(NamedTuple):
         return tuple(limit for limit in self.limits if limit.alarms)
 
 
-class _Extreme(NamedTuple):
-    """An answer with a strength, and the run that it is of."""
-
-    strength: float
-    run: str
-    visit: Visit
-    diagnosis: Diagnosis
-
-
 def calibrate(given: Iterable[Loaded], judging: Judging) -> Calibration:
     """Return the limits that healthy runs call for.
 
@@ -110,8 +99,11 @@ def calibrate(given: Iterable[Loaded], judging: Judging) -> Calibration:
             excluded.append((item.name, f"can't be read: {item.run.problem}"))
             continue
         found = judging.diagnosed(item.run)
-        if reason := _unfit(found):
-            excluded.append((item.name, reason))
+        critical = [finding.leaf.id for finding in found.findings if finding.leaf.severity is Severity.CRITICAL]
+        if critical:
+            excluded.append((item.name, f"looks broken: {critical[0]}; if it is not, --ignore {critical[0]}"))
+        elif found.verdict == UNKNOWN:
+            excluded.append((item.name, f"can't be judged: {found.misread or 'too little was logged'}"))
         else:
             runs[item.name], walks[item.name] = item.run, found
     alarmed = sum(any(_alarms(found)) for found in walks.values())
@@ -119,12 +111,13 @@ def calibrate(given: Iterable[Loaded], judging: Judging) -> Calibration:
     others = sorted((limit for limit in limits if limit.strength < 0), key=lambda limit: -limit.strength)
     set_: dict[str, Limit] = {}
     for _ in range(MAX_ROUNDS):
-        if not any(limit.alarms for limit in limits):
-            break
-        for limit in sorted((limit for limit in limits if limit.alarms), key=_move):
+        alarming = sorted((limit for limit in limits if limit.alarms), key=_move)
+        for limit in alarming:
             before = set_.get(limit.key, limit)
             names = dict.fromkeys((*before.alarms, *limit.alarms))
             set_[limit.key] = limit._replace(now=before.now, alarms=tuple(names))
+        if not alarming:
+            break
         values = tuple(f"{key}={limit.value!r}" for key, limit in set_.items())
         walks = {name: replace(judging, set=values).diagnosed(run) for name, run in runs.items()}
         limits = _limits({name: found for name, found in walks.items() if any(_alarms(found))})
@@ -135,16 +128,6 @@ def calibrate(given: Iterable[Loaded], judging: Judging) -> Calibration:
     return Calibration(tuple(runs), tuple(excluded), alarmed, (*set_.values(), *unset), left)
 
 
-def _unfit(found: Diagnosis) -> str:
-    """Return why a run can't stand for a healthy one; empty where it can."""
-    critical = [finding.leaf.id for finding in found.findings if finding.leaf.severity is Severity.CRITICAL]
-    if critical:
-        return f"looks broken: {critical[0]}; if it is not, --ignore {critical[0]}"
-    if found.verdict == UNKNOWN:
-        return f"can't be judged: {found.misread or 'too little was logged'}"
-    return ""
-
-
 def _alarms(found: Diagnosis) -> Iterator[str]:
     """Yield the leaves that are alarms."""
     return (item.leaf.id for item in found.reached if item.is_alarm)
@@ -152,28 +135,33 @@ def _alarms(found: Diagnosis) -> Iterator[str]:
 
 def _limits(walks: dict[str, Diagnosis]) -> list[Limit]:
     """Return the limit of each question that measured something in a run, as far as one number decides it."""
-    measured: dict[str, list[_Extreme]] = {}
+    measured: dict[str, dict[str, float]] = {}  # question -> run -> strength
     reported: dict[str, dict[str, list[str]]] = {}  # question -> run -> leaves
     for name, found in walks.items():
-        visits = {visit.question.id: visit for walk in (found.path, *found.further) for visit in walk}
-        for id_, visit in visits.items():
-            strength = visit.answer.strength
-            if visit.given_by == "data" and strength is not None and strength > -FARTHEST:
-                measured.setdefault(id_, []).append(_Extreme(strength, name, visit, found))
+        for id_, strength in _strengths(chain(found.path, *found.further)):
+            measured.setdefault(id_, {})[name] = strength
         for leaf in _alarms(found):
             if question := _decided(found, leaf):
                 reported.setdefault(question, {}).setdefault(name, []).append(leaf)
     moved = []
-    for id_, items in measured.items():
+    for id_, strengths in measured.items():
         runs = reported.get(id_, {})
         # Strengths of several conditions may be alike where their limits are not: each run that alarms is asked.
-        extreme = [item for item in items if item.run in runs] or [max(items, key=lambda item: item.strength)]
-        limits = [limit for item in extreme if (limit := _limit(item))]
+        extreme = [name for name in strengths if name in runs] or [max(strengths, key=strengths.__getitem__)]
+        limits = [limit for name in extreme if (limit := _limit(id_, name, walks[name], strengths[name]))]
         if limits:
             leaves = dict.fromkeys(leaf for names in runs.values() for leaf in names)
             most = max(limits, key=_move)
-            moved.append(most._replace(runs=len(items), alarms=tuple(runs), leaves=tuple(leaves)))
+            moved.append(most._replace(runs=len(strengths), alarms=tuple(runs), leaves=tuple(leaves)))
     return moved
+
+
+def _strengths(visits: Iterable[Visit]) -> Iterator[tuple[str, float]]:
+    """Yield the questions that the log answered, each with the strength of its answer."""
+    for visit in visits:
+        strength = visit.answer.strength
+        if visit.given_by == "data" and strength is not None and strength > -FARTHEST:
+            yield visit.question.id, strength
 
 
 def _move(limit: Limit) -> float:
@@ -186,58 +174,45 @@ def _decided(found: Diagnosis, leaf: str) -> str:
     for walk in (found.path, *found.further):
         end = found.tree.leaves.get(walk[-1].target) if walk else None
         if end is not None and leaf in (end.id, end.escalate):
-            held = [(visit.answer.strength, visit.question.id) for visit in walk if visit.given_by == "data"]
-            return min(((s, id_) for s, id_ in held if s is not None and s >= 0), default=(0.0, ""))[1]
+            return min(((strength, id_) for id_, strength in _strengths(walk) if strength >= 0), default=(0.0, ""))[1]
     return ""
 
 
-def _limit(most: _Extreme) -> Limit | None:
+def _limit(id_: str, run: str, found: Diagnosis, before: float) -> Limit | None:
     """Return the limit of a question that has to move least for a run not to reach it; None where no number decides."""
-    question, found = most.visit.question, most.diagnosis
-    ask = answering(found)
+    question, ask, tree = found.tree.questions[id_], answering(found), found.tree
+    predicate = predicate_named(question.test)
+    if predicate is None:
+        return None
+    own, facts = apply_overrides(tree, found.overrides, literal=found.literal)
+    values = known(tree, question, literal=found.literal, facts=facts) | own.get(id_, {})
     best: tuple[float, str, float, float] | None = None
-    for key, now, parameter in _numbers(found, question):
-        whole = parameter.kind is int
+    for name, (home, parameter) in settable(predicate).items():
+        now = values.get(name)
+        guards = tree.facts[home].advanced if home in tree.facts else fine(tree, question)
+        # Nobody could follow why a spike is not reported for what only fine-tunes a guard.
+        if isinstance(now, bool | str) or not now or now < 0 or name.endswith(LENGTHS) or name in guards:
+            continue
+        key, limit, whole = f"{home or id_}.{name}", float(now), parameter.kind is int
 
-        def strength(value: float, key: str = key, now: float = now, parameter: Parameter = parameter) -> float:
+        def strength(value: float, key: str = key, limit: float = limit, parameter: Parameter = parameter) -> float:
             """Return how far the run is from the limit at a value; NaN where the question has no degrees there."""
             if parameter.kind is int:
-                value = math.ceil(value) if value > now else math.floor(value)
-            too_large = value > 1 >= now and key.endswith(SHARES)
-            again = (
-                None if too_large or not fits(value, parameter) else ask(question, _with(found, key, value)).strength
-            )
+                value = math.ceil(value) if value > limit else math.floor(value)
+            if (value > 1 >= limit and key.endswith(SHARES)) or not fits(value, parameter):
+                return math.nan
+            again = ask(question, _with(found, key, value)).strength
             return math.nan if again is None else again
 
         for up in (True, False):
-            value = _crossing(now, most.strength, strength, up=up, whole=whole)
+            value = _crossing(limit, before, strength, up=up, whole=whole)
             if value is not None:
-                best = min(filter(None, (best, (abs(math.log(value / now)), key, now, value))))
+                best = min(filter(None, (best, (abs(math.log(value / limit)), key, limit, value))))
     if best is None:
         return None
-    evidence = most.visit.answer.evidence
-    _, key, now, value = best
-    return Limit(key, question.id, now, value, most.strength, most.run, evidence[0].text if evidence else "", 1)
-
-
-def _numbers(found: Diagnosis, question: Question) -> Iterator[tuple[str, float, Parameter]]:
-    """Yield the numbers that a question is decided by: what to set, the value in force, and its declaration.
-
-    Left out are lengths, and what only fine-tunes a guard: nobody could follow why a spike is not reported for that.
-    """
-    predicate = predicate_named(question.test)
-    if predicate is None:
-        return
-    tree = found.tree
-    own, facts = apply_overrides(tree, found.overrides, literal=found.literal)
-    values = known(tree, question, literal=found.literal, facts=facts) | own.get(question.id, {})
-    for name, (home, parameter) in settable(predicate).items():
-        now = values.get(name)
-        if isinstance(now, bool | str) or not now or now < 0 or name.endswith(LENGTHS):
-            continue
-        guards = tree.facts[home].advanced if home in tree.facts else fine(tree, question)
-        if name not in guards:
-            yield f"{home or question.id}.{name}", float(now), parameter
+    visit = next(visit for visit in chain(found.path, *found.further) if visit.question.id == id_)
+    evidence = visit.answer.evidence
+    return Limit(*best[1:], before, run, evidence[0].text if evidence else "", 1)
 
 
 def _crossing(now: float, before: float, strength: Callable[[float], float], *, up: bool, whole: bool) -> float | None:
@@ -269,12 +244,10 @@ def _with(found: Diagnosis, key: str, value: Any) -> dict[str, dict[str, Any]]:
     """Return what is set of a walk, with one parameter set anew: a fact's may be set by way of any question."""
     id_, _, name = key.rpartition(".")
     home = declared(found.tree, id_)[name][0]
-    kept: dict[str, dict[str, Any]] = {}
-    for node, given in found.overrides.items():
-        homes = declared(found.tree, node)
-        kept[node] = {
-            other: held for other, held in given.items() if other != name or homes[other][0] != home or not home
-        }
+    kept: dict[str, dict[str, Any]] = {node: dict(given) for node, given in found.overrides.items()}
+    for node in kept if home else ():
+        if declared(found.tree, node).get(name, ("",))[0] == home:
+            kept[node].pop(name, None)
     return {**kept, id_: {**kept.get(id_, {}), name: value}}
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.text import clean, near
+from stabtree.common.text import clean
 from stabtree.diagnosis.result import Accepted
 from stabtree.judging.accepted import FindingKey, KnownFinding
 from stabtree.judging.verdict import fails
-from stabtree.loaders.assemble.steps import MAX_STEP
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -217,6 +218,24 @@ def written(entries: Iterable[KnownFinding]) -> str:
     return json.dumps({MARK: VERSION, "findings": [asdict(entry) for entry in ordered]}, indent=1) + "\n"
 
 
+class _Finding(KnownFinding, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A finding as it must be in the file."""
+
+    severity: Severity
+    onset_step: Annotated[int, Meta(ge=0)] | None
+
+
+class _Document(Struct, frozen=True):
+    version: int = field(name=MARK)
+    findings: list[_Finding]
+
+
+def _plain(entry: _Finding) -> KnownFinding:
+    """Return a finding of the file; no control characters of what people wrote may reach the screen."""
+    texts = {key: clean(getattr(entry, key), MAX_TEXT) for key in ("reason", "since")}
+    return KnownFinding(**asdict(entry) | texts | {"severity": str(entry.severity)})
+
+
 def read_baseline(file: str | Path) -> Baseline:
     """Read the baseline in a file.
 
@@ -233,18 +252,14 @@ def read_baseline(file: str | Path) -> Baseline:
     if len(raw) > MAX_BYTES:
         raise StabtreeError("it is over 16 MB, too large for a baseline", where=where, hint="name another file")
     try:
-        document: Any = json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise StabtreeError(f"it is damaged: {clean(error, 100)}", where=where, hint=WRITE) from None
-    if not isinstance(document, dict) or MARK not in document:
-        raise StabtreeError("it is not a baseline of stabtree", where=where, hint=WRITE)
-    if document[MARK] is True or document[MARK] != VERSION:
-        problem = f"it is of version {clean(document[MARK], 20)}, this stabtree knows {VERSION}"
+        document = msgspec.json.decode(raw.removeprefix(codecs.BOM_UTF8), type=_Document)
+    except (msgspec.DecodeError, RecursionError) as error:
+        problem = f"it is not a baseline of stabtree, or is damaged: {clean(error, 150)}"
+        raise StabtreeError(problem, where=where, hint=WRITE) from None
+    if document.version != VERSION:
+        problem = f"it is of version {document.version}, this stabtree knows {VERSION}"
         raise StabtreeError(problem, where=where, hint="write it again, or update stabtree")
-    items = document.get("findings")
-    if not isinstance(items, list):
-        raise StabtreeError("it is damaged: findings must be a list", where=where, hint=WRITE)
-    return baseline_of(str(file), [_entry(item, f"{where}: findings[{index}]") for index, item in enumerate(items)])
+    return baseline_of(str(file), map(_plain, document.findings))
 
 
 def baseline_of(source: str, entries: Iterable[KnownFinding]) -> Baseline:
@@ -255,36 +270,3 @@ def baseline_of(source: str, entries: Iterable[KnownFinding]) -> Baseline:
         known[entry.fingerprint] = entry
         runs[entry.key[:2]] = (*runs.get(entry.key[:2], ()), entry)
     return Baseline(source, folder_of(source), known, runs)
-
-
-_TEXT = (lambda value: isinstance(value, str), "a text")
-# The keys of a finding: a test of the value, and what it must be.
-_KEYS: dict[str, tuple[Any, str]] = {
-    **dict.fromkeys(("path", "run", "leaf", "fingerprint", "reason", "since"), _TEXT),
-    "severity": (lambda value: value in [*map(str, Severity)], f"one of {', '.join(Severity)}"),
-    "onset_step": (lambda value: value is None or (type(value) is int and 0 <= value < MAX_STEP), "a step or null"),
-    "breaks": (
-        lambda value: isinstance(value, dict) and all(type(count) is int for count in value.values()),
-        "an object of whole numbers",
-    ),
-}
-_OPTIONAL = ("breaks", "reason", "since")
-
-
-def _entry(item: Any, where: str) -> KnownFinding:
-    """Return one finding of the file.
-
-    Raises:
-        StabtreeError: for a key that is unknown, is missing, or has a value of another type.
-    """
-    if not isinstance(item, dict):
-        problem = "it is damaged: a finding must be an object"
-    else:
-        unknown = (f"there is no key {clean(key, 60)!r}{near(key, _KEYS)}" for key in item if key not in _KEYS)
-        missing = (f"{key} is missing" for key in _KEYS if key not in item and key not in _OPTIONAL)
-        wrong = (f"{key} must be {kind}" for key, (fits, kind) in _KEYS.items() if key in item and not fits(item[key]))
-        problem = next((text for texts in (unknown, missing, wrong) for text in texts), "")
-    if problem:
-        raise StabtreeError(problem, where=where, hint="correct it, or accept the finding again")
-    # No control characters may reach the screen.
-    return KnownFinding(**item | {key: clean(item[key], MAX_TEXT) for key in ("reason", "since") if key in item})

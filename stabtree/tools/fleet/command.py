@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from msgspec import Struct
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from stabtree.report.outputs import RenderOptions
 
-PATIENCE_SECONDS, EACH_SECONDS = 1.0, 0.1
 Folders = Annotated[
     list[str], typer.Argument(metavar="PATH", help="Folders to search for runs, metrics files, patterns, addresses.")
 ]
@@ -104,8 +103,7 @@ def scan(
 
     def pieces(name: str, look: RenderOptions) -> Iterator[str]:
         worst = {} if name != SCREEN or work.worst is None else {"worst": work.worst}
-        written: Iterator[str] = output_of(RECORDS, name)(fleet, look, **worst)
-        return written
+        return cast("Iterator[str]", output_of(RECORDS, name)(fleet, look, **worst))
 
     if len(fleet):
         deliver_pieces(pieces, targets)
@@ -121,34 +119,18 @@ def scan(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Counter[str], int, int], None] | None]:
-    """Yield what shows how far a scan is, on a terminal alone, from one second after its start on."""
+    """Yield what shows how far a scan is, on a terminal alone."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Drawn
 
-    columns = (BarColumn(20), TextColumn("{task.description}"), TimeRemainingColumn())
-    drawn = Drawn(*columns, console=Console(stderr=True), transient=True, refresh_per_second=8)
-    task = drawn.add_task("", total=None)
-    begin = last = time.monotonic()
+    begin = time.monotonic()
+    with Console(stderr=True).status("", spinner="line") as status:
 
-    def tell(found: Counter[str], done: int, waiting: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - begin < PATIENCE_SECONDS or now - last < EACH_SECONDS:
-            return
-        last = now
-        counts = ", ".join(f"{count:,} {badge}" for badge, count in found.most_common())
-        runs = found.total()
-        text = f"{runs:,} runs, {runs / (now - begin):,.0f}/s: {counts}"
-        with suppress(OSError, ValueError):  # a terminal that takes no more, or not these letters
-            drawn.start()
-            drawn.update(task, completed=done, total=done + waiting, description=text)
+        def tell(found: Counter[str], _done: int, waiting: int) -> None:
+            counts = ", ".join(f"{count:,} {badge}" for badge, count in found.most_common())
+            runs, seconds = found.total(), time.monotonic() - begin
+            status.update(f"{runs:,} runs, {runs / seconds:,.0f}/s, {waiting:,} folders to go: {counts}")
 
-    try:
         yield tell
-    finally:
-        with suppress(OSError, ValueError):
-            drawn.stop()

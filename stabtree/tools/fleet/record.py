@@ -6,7 +6,6 @@ import json
 import math
 import zlib
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -147,14 +146,10 @@ def record_of(
 def worst_first(records: Iterable[Record]) -> list[Record]:
     """Return records with the worst verdict first; of one verdict the commonest finding first."""
     rows = list(records)
-    count = Counter((row.badge, row.title) for row in rows)
-    first = {key: index for index, key in enumerate(count)}
-
-    def rank(row: Record) -> tuple[int, int, int]:
-        key = row.badge, row.title
-        return ORDER.index(row.badge), -count[key], first[key]
-
-    return sorted(rows, key=rank)
+    count = Counter((row.badge, row.title) for row in rows)  # in the order in which they first come
+    kinds = sorted(count, key=lambda key: (ORDER.index(key[0]), -count[key]))
+    rank = {key: index for index, key in enumerate(kinds)}
+    return sorted(rows, key=lambda row: rank[row.badge, row.title])
 
 
 def _packed(document: dict[str, Any]) -> bytes:
@@ -185,19 +180,13 @@ def loss_line(run: Run, onset: int | None = None) -> tuple[tuple[float | None, .
         return (), None
     points: list[float | None] = []
     mark = None
-    rows = len(series.values)
-    stretches = min(rows, STRETCHES)
-    size, longer = divmod(rows, stretches)
-    ends = [(place + 1) * size + min(place + 1, longer) for place in range(stretches)]
-    for begin, end in pairwise((0, *ends)):
-        if onset is not None and mark is None and series.steps[end - 1] >= onset:
+    stretches = min(len(series.values), STRETCHES)
+    for steps, values in zip(*(np.array_split(a, stretches) for a in (series.steps, series.values)), strict=True):
+        if onset is not None and mark is None and steps[-1] >= onset:
             mark = len(points)
-        finite = series.values[begin:end]
-        finite = finite[np.isfinite(finite)]
-        if len(finite):
-            points += [float(finite[at]) for at in sorted((int(finite.argmin()), int(finite.argmax())))]
-        else:
-            points += [None, None]
+        finite = values[np.isfinite(values)]
+        ends = sorted((int(finite.argmin()), int(finite.argmax()))) if len(finite) else ()
+        points += [float(finite[at]) for at in ends] or [None, None]
     return tuple(points), mark
 
 
@@ -206,17 +195,13 @@ def levels(values: Sequence[float | None], count: int) -> list[int | None]:
     finite = [value for value in values if value is not None]
     if not finite:
         return [None] * len(values)
-    low, high = min(finite), max(finite)
-    scaled: Callable[[float], float] = float
-    if low > 0 and high / low > WIDE:
-        scaled = math.log
-    low, high = scaled(low), scaled(high)
+    wide = min(finite) > 0 and max(finite) / min(finite) > WIDE
+    scaled: Callable[[float], float] = math.log if wide else float
+    low, high = scaled(min(finite)), scaled(max(finite))
     top, span = count - 1, high / 2 - low / 2  # halves: the span of two floats may be no float
 
     def level(value: float) -> int:
-        if span > 0:
-            return min(top, int((scaled(value) / 2 - low / 2) / span * top + 0.5))
-        return top // 2
+        return min(top, int((scaled(value) / 2 - low / 2) / span * top + 0.5)) if span > 0 else top // 2
 
     return [value if value is None else level(value) for value in values]
 

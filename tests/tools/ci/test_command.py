@@ -55,12 +55,11 @@ def test_what_is_accepted_no_longer_fails_and_is_told() -> None:
     assert "1 accepted: spike-bad-batch at step 466" in both.stdout
     assert accepted(SPIKE, "--baseline", "base.json") == ["spike-bad-batch"]
     assert accepted(SPIKE) == []
-    for words in ([], ["--full"], ["--output", "markdown"], ["--output", "postmortem"], ["--output", "html"]):
+    for words in ([], ["--output", "markdown"], ["--output", "html"]):
         told = run("diagnose", SPIKE, "--baseline", "base.json", *words).stdout
         assert "Accepted: spike-bad-batch at step 466: known (base.json)" in told, words
         assert "But for what is accepted the verdict would be warning." in told, words
         assert "1 accepted" in told, words
-    assert "1 accepted" in run("diagnose", SPIKE, "--baseline", "base.json", "-q").stdout
 
 
 def test_what_a_person_writes_into_the_file_is_told_and_kept(tmp_path: Path) -> None:
@@ -72,8 +71,6 @@ def test_what_a_person_writes_into_the_file_is_told_and_kept(tmp_path: Path) -> 
     assert run("baseline", SPIKE, NAN, "-o", "base.json").returncode == 0
     told = run("diagnose", SPIKE, "--baseline", "base.json").stdout
     assert "known since 2026-03-01, one odd shard <b> (base.json)" in told
-    page = run("diagnose", SPIKE, "--baseline", "base.json", "--output", "html").stdout
-    assert "shard &lt;b&gt;" in page
     found = json.loads(run("diagnose", SPIKE, "--baseline", "base.json", "--json").stdout)["findings"][0]
     assert found["ignored"] is True
     assert found["accepted"] == {"reason": "one odd shard <b>", "since": "2026-03-01", "source": "base.json"}
@@ -96,7 +93,6 @@ def test_what_no_longer_occurs_is_told_and_dropped(tmp_path: Path) -> None:
     note = "1 accepted finding no longer occurs: `stabtree baseline PATH --update` drops it"
     assert note in " ".join(run("diagnose", SPIKE, "--baseline", "base.json").stdout.split())
     assert note in json.loads(run("diagnose", SPIKE, "--baseline", "base.json", "--json").stdout)["notes"]
-    assert note in run("diagnose", SPIKE, "--baseline", "base.json", "-q").stderr
     assert note in run("diagnose", SPIKE, NAN, "--baseline", "base.json").stderr
     shutil.copytree(FIXTURES / "phase19" / "fp16-overflow", tmp_path / "other")
     done = run("baseline", SPIKE, "other", "-o", "base.json", "--update")
@@ -124,19 +120,6 @@ def test_a_project_may_name_its_baseline_and_accept_leaves(tmp_path: Path) -> No
     assert "Accepted: spike-bad-batch at step 466: odd (stabtree.toml)" in told.stdout
 
 
-def test_a_project_may_pass_what_was_judged_in_part(tmp_path: Path) -> None:
-    """accept_partial is the option of that name, and checkpoint_every its own."""
-    rows = "".join(f"{step},{2 / (1 + step)}\n" for step in range(2))
-    (tmp_path / "short.csv").write_text(f"step,loss\n{rows}", encoding="utf-8")
-    words = ("diagnose", "short.csv", "-q")
-    code = run(*words, "--fail-on", "not-partial").returncode
-    assert run(*words).returncode == 3
-    (tmp_path / "stabtree.toml").write_text("accept_partial = true\ncheckpoint_every = 7\n", encoding="utf-8")
-    assert run(*words).returncode == code == 0
-    told = json.loads(run("diagnose", SPIKE, "--json").stdout)
-    assert told["run"]["config"]["checkpoint_every"]["value"] == 7
-
-
 def test_a_log_that_can_not_be_read_is_told(tmp_path: Path) -> None:
     """The others are accepted all the same, what was accepted of it stays, and the exit code is 2."""
     run("baseline", SPIKE, NAN, "-o", "base.json")
@@ -152,8 +135,6 @@ def test_a_log_that_can_not_be_read_is_told(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("diagnose", SPIKE, "--baseline", "no.json"), "no.json: it can't be read"),
-        (("diagnose", SPIKE, "--baseline", f"{SPIKE}/metrics.csv"), "it is damaged"),
-        (("diagnose", SPIKE, "--baseline", f"{SPIKE}/manifest.json"), "it is not a baseline"),
         (("baseline", SPIKE, "-o", f"{SPIKE}/manifest.json"), "it is not a baseline"),
         (("baseline", SPIKE, "--update", "-o", "no.json"), "no.json: it can't be read"),
         (("baseline", SPIKE, "-o", "no/base.json"), "it can't be written"),
@@ -166,23 +147,19 @@ def test_a_mistake_is_an_error(words: tuple[str, ...], told: str) -> None:
     assert told in failed(*words)
 
 
-def test_no_output_goes_over_the_baseline() -> None:
-    """It is in use, as the settings are."""
-    run("baseline", SPIKE, "-o", "base.json")
-    assert "is in use" in failed("diagnose", SPIKE, "--baseline", "base.json", "--output", "json=base.json")
-
-
-def test_no_output_goes_over_the_baseline_beside_a_log_that_can_not_be_read(tmp_path: Path) -> None:
-    """Nothing was judged by it, and yet it is in use."""
+def test_no_output_goes_over_the_baseline(tmp_path: Path) -> None:
+    """It is in use as the settings are, also where the log can't be read; and it is no standard output."""
     run("baseline", SPIKE, "-o", "base.json")
     (tmp_path / "bad.csv").write_bytes(bytes(range(256)))
     before = (tmp_path / "base.json").read_text(encoding="utf-8")
-    assert "is in use" in failed("diagnose", "bad.csv", "--baseline", "base.json", "--output", "junit=base.json")
+    for log in ("bad.csv", SPIKE):
+        assert "is in use" in failed("diagnose", log, "--baseline", "base.json", "--output", "junit=base.json")
     assert (tmp_path / "base.json").read_text(encoding="utf-8") == before
+    assert "kept in a file" in failed("baseline", SPIKE, "--output", "-")
 
 
 def test_a_scan_takes_it(tmp_path: Path) -> None:
-    """By option or by the settings; what is in it when the scan begins counts."""
+    """By option or by the settings."""
     run("baseline", SPIKE, NAN, "-o", "base.json")
     words = ("scan", SPIKE, NAN, "--engine", "serial", "-q")
     assert run(*words).returncode == 1
@@ -190,21 +167,6 @@ def test_a_scan_takes_it(tmp_path: Path) -> None:
     assert run(*words).returncode == 1
     (tmp_path / "stabtree.toml").write_text('baseline = "base.json"\n', encoding="utf-8")
     assert run(*words).returncode == 0
-    told = json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))
-    (tmp_path / "base.json").write_text(json.dumps({**told, "findings": []}), encoding="utf-8")
-    assert run(*words).returncode == 1
-
-
-def test_a_path_of_the_settings_is_relative_to_them_whether_or_not_it_is_there(tmp_path: Path) -> None:
-    """A file of that name in the working directory is another one."""
-    (tmp_path / "ci").mkdir()
-    (tmp_path / "ci" / "stabtree.toml").write_text('baseline = "base.json"\n', encoding="utf-8")
-    run("baseline", SPIKE, "-o", "base.json")
-    words = ("--config", str(tmp_path / "ci" / "stabtree.toml"))
-    assert "can't be read" in failed("diagnose", SPIKE, *words)
-    run("baseline", SPIKE, *words)
-    assert (tmp_path / "ci" / "base.json").exists()
-    assert run("diagnose", SPIKE, *words).returncode == 0
 
 
 def test_services_are_told_why_a_finding_is_accepted(tmp_path: Path) -> None:
@@ -217,10 +179,6 @@ def test_services_are_told_why_a_finding_is_accepted(tmp_path: Path) -> None:
     why = "a [bad] (shard) (base.json)"
     assert result["suppressions"] == [{"kind": "external", "justification": why}]
     assert "a [bad](shard) (base.json)</skipped>" in (tmp_path / "j.xml").read_text(encoding="utf-8")
-    grown = (tmp_path / NAN / "metrics.csv").read_text(encoding="utf-8")
-    (tmp_path / SPIKE / "metrics.csv").write_text(grown, encoding="utf-8")
-    changed = run("diagnose", SPIKE, "--baseline", "base.json", "--output", "github")
-    assert "no longer occurs" in changed.stderr
 
 
 def test_of_two_copies_each_is_held_to_what_was_accepted_of_it(tmp_path: Path) -> None:
@@ -235,9 +193,3 @@ def test_of_two_copies_each_is_held_to_what_was_accepted_of_it(tmp_path: Path) -
     for value in (math.nan, 2.0, math.nan):
         grown(tmp_path / NAN, value)
     assert run("diagnose", NAN, "--baseline", "base.json").returncode == 1
-
-
-def test_no_file_is_called_as_standard_output_is(tmp_path: Path) -> None:
-    """`-` is no name that anyone means."""
-    assert "kept in a file" in failed("baseline", SPIKE, "--output", "-")
-    assert not (tmp_path / "-").exists()

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stabtree.tools.fleet.judge import Judged, UnitJudge
+from stabtree.tools.fleet.scan import Judged, UnitJudge
 
 if TYPE_CHECKING:
     from stabtree.loaders.paths.find import Unit

@@ -11,9 +11,8 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.paths.find import Unit
-from stabtree.tools.fleet import dask as engine
-from stabtree.tools.fleet.judge import UnitJudge
-from stabtree.tools.fleet.scan import results
+from stabtree.tools.fleet import scan as engine
+from stabtree.tools.fleet.scan import UnitJudge, results
 from tests.loaders.paths import logs
 from tests.tools.fleet.killer import Killer
 
@@ -61,19 +60,17 @@ def test_a_run_that_kills_every_worker_is_a_record(tmp_path: Path, scheduler: st
 
 
 def test_a_worker_of_another_version_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that would judge otherwise is named with both versions, before anything is sent, or when it is."""
-    with pytest.raises(StabtreeError, match=r"a worker has stabtree .*, not 0\.0\.1"):
-        UnitJudge(version="0.0.1")([])
+    """A worker that would judge otherwise is named with both versions, before anything is sent."""
     monkeypatch.setattr(engine, "__version__", "99.0")
-    with pytest.raises(StabtreeError, match=r"has stabtree .*, this machine has 99\.0"), engine.dask(scheduler):
+    with pytest.raises(StabtreeError, match=r"has stabtree .*, this machine has 99\.0"), engine.dask(1, scheduler):
         pass
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense", "tls://127.0.0.1:1", "foo://127.0.0.1:1"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense"])
 def test_no_scheduler_is_an_error(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An address at which no scheduler listens is an error that names it, soon."""
     monkeypatch.setattr(engine, "REACHED_SECONDS", 0.3)
-    with pytest.raises(StabtreeError, match="no Dask scheduler answers") as caught, engine.dask(address):
+    with pytest.raises(StabtreeError, match="no Dask scheduler answers") as caught, engine.dask(1, address):
         pass
     assert address in caught.value.where
     assert caught.value.hint
@@ -85,17 +82,17 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     with (
         distributed.LocalCluster(n_workers=0, **LOCAL) as cluster,
         pytest.raises(StabtreeError, match="has no workers"),
-        engine.dask(cluster.scheduler_address),
+        engine.dask(1, cluster.scheduler_address),
     ):
         pass
 
 
 def test_a_scheduler_must_be_named_and_dask_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an address, or without the package, the error says what to type."""
-    with pytest.raises(StabtreeError, match="needs the address") as caught, engine.dask(""):
+    with pytest.raises(StabtreeError, match="needs the address") as caught, engine.dask(1, ""):
         pass
     assert "--scheduler" in caught.value.hint
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(StabtreeError, match="needs the package") as caught, engine.dask("tcp://127.0.0.1:1"):
+    with pytest.raises(StabtreeError, match="needs the package") as caught, engine.dask(1, "tcp://127.0.0.1:1"):
         pass
     assert "stabtree[dask]" in caught.value.hint

@@ -140,7 +140,7 @@ def test_no_name_leads_out_of_the_folder(memory: Any, monkeypatch: pytest.Monkey
 def test_an_address_leads_nowhere_else(address: str) -> None:
     """Nor does an address that is typed."""
     with pytest.raises(StabtreeError, match="not the address"):
-        remote.units(address)
+        remote.address_units(address)
 
 
 @pytest.mark.parametrize("command", ["diagnose", "scan"])

@@ -13,9 +13,8 @@ import pytest
 from stabtree import StabtreeError, scan
 from stabtree.loaders.paths.find import Unit
 from stabtree.loaders.paths.load import contents
-from stabtree.tools.fleet import judge as judging
-from stabtree.tools.fleet.judge import UnitJudge
-from stabtree.tools.fleet.scan import results
+from stabtree.tools.fleet import scan as scanning
+from stabtree.tools.fleet.scan import Judged, UnitJudge, results
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 from tests.loaders.paths import logs
@@ -94,7 +93,7 @@ def test_a_folder_that_kills_its_reader_is_read_log_by_log(tmp_path: Path) -> No
         logs.csv(tmp_path / name, len(name))
 
     class Reading(UnitJudge, frozen=True):
-        def judged(self, unit: Unit) -> judging.Judged:
+        def judged(self, unit: Unit) -> Judged:
             """Fail as a broken pool does, for the folder and for the log."""
             if "fatal.csv" in unit.files or unit == Unit(str(tmp_path)):
                 raise MemoryError
@@ -126,7 +125,7 @@ def test_a_fault_of_ours_is_a_record_and_code_4(tmp_path: Path, monkeypatch: pyt
             raise ZeroDivisionError("of ours")
         return real(unit, *rest)
 
-    monkeypatch.setattr(judging, "contents", broken)
+    monkeypatch.setattr(scanning, "contents", broken)
     done = run("scan", str(three(tmp_path)), *SERIAL, "--output", "jsonl")
     assert done.returncode == 4
     assert "stabtree itself failed: ZeroDivisionError: of ours" in done.stdout
@@ -233,16 +232,3 @@ def test_no_output_goes_over_what_was_scanned_or_judged_by(tmp_path: Path) -> No
         before = (tmp_path / name).read_bytes()
         assert problem in failed(*words, "--output", f"csv={tmp_path / name}")
         assert (tmp_path / name).read_bytes() == before
-
-
-def test_a_worker_imports_nothing_more_for_a_usual_run() -> None:
-    """What is judged before workers are forked is shared by all of them; neither Dask nor fsspec is among it."""
-    code = (
-        "import sys\nimport stabtree.tools.fleet.prepared\nfrom stabtree.loaders.paths.find import Unit\n"
-        "from stabtree.tools.fleet.judge import UnitJudge\nbefore = set(sys.modules)\n"
-        "(found,) = UnitJudge()([Unit(sys.argv[1])])\n"
-        "more = [name for name in set(sys.modules) - before if name.startswith('stabtree')]\n"
-        "print(found.records[0].verdict, more, [name for name in ('distributed', 'fsspec') if name in sys.modules])\n"
-    )
-    words = [sys.executable, "-c", code, str(FIXTURES / "phase19" / "healthy")]
-    assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "ok [] []\n"
