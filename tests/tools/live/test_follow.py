@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from stabtree.tools.live.session import LOOKS, Signs
+from stabtree.tools.live.events import LOOKS
 from stabtree.tools.live.watch import LISTED_EVERY, SMALL_BYTES, Follower
 from tests.tools.live.growing import falling, following, lines
 
@@ -115,7 +115,7 @@ def test_a_folder_is_followed_by_its_logs(tmp_path: Path) -> None:
     append(log, "step,loss\n")
     append(tmp_path / "model.safetensors", bytes(1000))
     append(tmp_path / ".hidden", bytes(1000))
-    follower = Follower([str(tmp_path)], Signs())
+    follower = Follower([str(tmp_path)])
     assert follower.look().size == 10
     append(other, bytes(SMALL_BYTES + 1))
     assert later(follower).size == 10 + SMALL_BYTES + 1

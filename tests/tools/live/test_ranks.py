@@ -52,13 +52,13 @@ def news(tmp_path: Path) -> News:
     return Announcer().judged([Judging().outcome(loaded)], final=True)[0]
 
 
-def stopped(news: News, *, ahead: int, every: int, beside: bool, seed: int) -> list[tuple[int, str]]:
+def stopped(news: News, *, every: int, beside: bool, seed: int) -> list[tuple[int, str]]:
     """Train with three ranks that wait for each other at each step, as for a gradient: where each of them stopped."""
     store, barrier = Store(), threading.Barrier(SIZE)
 
     def train(rank: int) -> tuple[int, str]:
         chance = random.Random(seed * SIZE + rank)  # noqa: S311
-        ranks = Ranks(store, rank, key="run", ahead=ahead)
+        ranks = Ranks(store, rank, "run")
         for step in range(0, 100 * every, every):
             barrier.wait(20)
             time.sleep(chance.random() / 1000)
@@ -78,7 +78,7 @@ def stopped(news: News, *, ahead: int, every: int, beside: bool, seed: int) -> l
 @pytest.mark.parametrize(("every", "beside"), [(1, False), (10, False), (10, True)])
 def test_all_stop_at_the_same_step(news: News, every: int, beside: bool, seed: int) -> None:
     """A few rows after it was found, with the finding of rank 0."""
-    (first, leaf), *others = stopped(news, ahead=2, every=every, beside=beside, seed=seed)
+    (first, leaf), *others = stopped(news, every=every, beside=beside, seed=seed)
     assert others == [(first, leaf)] * (SIZE - 1)
     assert FOUND < first / every <= FOUND + 4
     assert leaf == news.finding.leaf.id
@@ -86,12 +86,12 @@ def test_all_stop_at_the_same_step(news: News, every: int, beside: bool, seed: i
 
 def test_the_others_are_asked_for_nothing_while_nothing_is_found() -> None:
     """A rank goes on without the others, and no value is set."""
-    ranks = Ranks(store := Store(), 1, key="run", ahead=2)
+    ranks = Ranks(store := Store(), 1, "run")
     assert [ranks.stops(step, None) for step in range(50)] == [None] * 50
     assert not store._values
 
 
 def test_rank_0_stops_alone_where_the_others_log_nothing(news: News) -> None:
     """Once they had the time to."""
-    ranks = Ranks(Store(), 0, key="run", ahead=2)
+    ranks = Ranks(Store(), 0, "run")
     assert [ranks.stops(step, news) is None for step in range(4)] == [True, True, False, False]

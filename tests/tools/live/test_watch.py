@@ -98,7 +98,7 @@ def test_the_last_rows_of_a_run_that_died_are_told(tmp_path: Path) -> None:
     wakes = [*written(path, [first + "".join(others[:95]), "".join(others[95:])]), *[lambda: None] * 700]
     _, rounds = watched(path, wakes)
     (at,) = [place for place, round_ in enumerate(rounds) if round_.news]
-    assert 290 <= rounds[at].status.quiet_seconds <= 310
+    assert 290 <= rounds[at].quiet_seconds <= 310
     assert not any(round_.news for round_ in rounds[at + 1 :])
 
 
@@ -111,7 +111,7 @@ def test_an_error_is_told_when_the_process_is_dead(tmp_path: Path) -> None:
     _, rounds = watched(dead, [*written(dead, [before, error]), *[lambda: None] * 40])
     told = [(place, news.finding.leaf.id) for place, round_ in enumerate(rounds) for news in round_.news]
     assert [leaf for _, leaf in told] == ["exception"]
-    assert rounds[told[0][0]].status.quiet_seconds <= 1 + DEAD_SECONDS
+    assert rounds[told[0][0]].quiet_seconds <= 1 + DEAD_SECONDS
     _, rounds = watched(alive, [*written(alive, [before, error, after]), *[lambda: None] * 40])
     assert not any(round_.news for round_ in rounds)
 
