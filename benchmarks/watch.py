@@ -34,8 +34,7 @@ from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_runs
-from stabtree.tools.live.events import HOLD_ROWS, REPORTED_FROM, Announcer
-from stabtree.tools.live.session import Signs, Watching
+from stabtree.tools.live.events import HOLD_ROWS, REPORTED_FROM, Announcer, Signs, Watching
 from stabtree.tools.live.watch import SIGN
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ SERVICES = (GITHUB, GITLAB, JUNIT, SARIF)
 """Those that a service reads: they report a log that can't be read too, and name the line where a finding begins."""
 
 RUN, RUNS, RECORDS = "run", "runs", "records"
-COMPARISON, CALIBRATION, CHECK, WATCH = "comparison", "calibration", "check", "watch"
+COMPARISON, CALIBRATION, CHECK = "comparison", "calibration", "check"
 
 OUTPUTS: dict[str, dict[str, str]] = {
     RUN: {

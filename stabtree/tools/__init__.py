@@ -70,6 +70,5 @@ OUTPUTS = {
         **{name: f"{_CHECK}:{name}" for name in ("screen", "markdown", "headline", "json", "jsonl")},
         **_SERVICES,
     },
-    "watch": dict.fromkeys(("screen", "headline", "jsonl"), "stabtree.tools.live.command:Reporter"),
 }
 """Outputs: of what kind of result, by the name of `--output`, the address of the function that writes it."""

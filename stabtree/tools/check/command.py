@@ -6,6 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from stabtree.cli.options import (
     INPUT,
@@ -20,14 +21,18 @@ from stabtree.cli.options import (
     output_option,
 )
 from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import masked
+from stabtree.common.text import in_words, masked
 from stabtree.report.outputs import CHECK, JSON, JSONL
 
 if TYPE_CHECKING:
+    from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.judge import Judging
     from stabtree.judging.verdict import Outcome
+    from stabtree.run import Run
 
+ENOUGH = 5  # rules: an OK that rests on fewer says nothing
 Configs = Annotated[
     list[str],
     typer.Argument(
@@ -125,7 +130,6 @@ def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
     """Return the outcome of a configuration; for machines with the hashes of its files."""
     from stabtree.judging.verdict import Outcome
     from stabtree.loaders.paths.stored import with_inputs
-    from stabtree.tools.check.judge import checked
     from stabtree.tools.check.load import load_config
 
     name = ", ".join(map(masked, files))
@@ -134,3 +138,35 @@ def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
     except StabtreeError as error:
         return Outcome(name, error)
     return Outcome(name, checked(with_inputs(run) if hashed else run, judging))
+
+
+def checked(run: Run, judging: Judging) -> Diagnosis:
+    """Diagnose a run before it begins, as far as its configuration shows.
+
+    The tree is the one that is named, else ours with those of the folder. The verdict is unknown if nothing is wrong in
+    fewer than five rules that could be judged. A setting that is missing has the value that its trainer gives it; if
+    that is not known, it is not judged.
+
+    Args:
+        run: the configuration, from `load_config`.
+        judging: what is set, ignored and accepted, and whose trees are walked.
+
+    Raises:
+        StabtreeError: if a tree can't be read, or something is set or ignored that does not exist.
+    """
+    from stabtree.run import CONFIG
+    from stabtree.tree.load import load_preflight, load_tree
+    from stabtree.tree.model import Severity
+
+    if judging.tree:
+        tree = load_tree(judging.tree)
+        tree = tree if CONFIG in tree.when else replace(tree, when=(*tree.when, CONFIG))
+    else:  # the project's own single tree is one for logs
+        tree = load_preflight(judging.trees or judging.settings.trees or None)
+    diagnosis = judging.judged(run, tree)
+    how, verdict = "say {} in the configuration", diagnosis.verdict
+    missing = tuple(replace(it, log=how.format(in_words(it.metrics)) if it.metrics else "") for it in diagnosis.missing)
+    log_next = tuple(replace(it, log=how.format(in_words(it.names)) if it.names else "") for it in diagnosis.log_next)
+    if verdict in (Severity.OK, Severity.NOTE) and diagnosis.judged < min(ENOUGH, len(diagnosis.tree.questions)):
+        verdict = UNKNOWN
+    return replace(diagnosis, missing=missing, log_next=log_next, verdict=verdict)

@@ -25,10 +25,8 @@ SUFFIXES = (".json", ".yaml", ".yml", ".toml")
 MAX_BYTES = 1 << 20
 MAX_JSON = 32 << 20
 HINT = "name the configuration of a run: JSON, YAML, TOML, or its folder"
-# A text in JSON, which stays as it is, or a comment; and one or a comma that nothing follows.
-_TEXT = r'"[^"\\]*(?:\\.[^"\\]*)*"?'
-_COMMENT = re.compile(_TEXT + r"|(//[^\n]*|/\*.*?(?:\*/|\Z))", re.DOTALL)
-_LAST_COMMA = re.compile(_TEXT + r"|(,)(?=\s*[}\]])", re.DOTALL)
+# A text in JSON, which stays as it is; or a comment, or a comma that nothing follows.
+_LOOSE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|(//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=\s*[}\]]))', re.DOTALL)
 _PROGRAM = re.compile(r".*\.(?:py|(?:ba|z)?sh|slurm|sbatch|job|pbs)$", re.IGNORECASE)
 KeyPath = tuple[str | int, ...]
 
@@ -79,12 +77,29 @@ def read_document(path: Path) -> ConfigFile:
         problem = f"is {source.binary or 'a program'}, not a configuration"
         raise StabtreeError(problem, where=source.path, hint=HINT)
     suffix, opened = path.suffix.lower(), source.head.lstrip()[:1] == "{"
-    if suffix == ".json" or (suffix not in SUFFIXES and opened):
-        read, most = _json, MAX_JSON
+    is_json = suffix == ".json" or (suffix not in SUFFIXES and opened)
+    lines, parts, size = source.lines(), list[str](), 0
+    for block in lines.blocks():
+        size += len(block)
+        if size > (most := MAX_JSON if is_json else MAX_BYTES):
+            raise StabtreeError(f"is larger than any configuration ({most >> 20} MiB)", where=source.path, hint=HINT)
+        parts.append(block)
+    text = "".join(parts)
+    if is_json:
+        file = _json(text, source, path)
+    elif suffix == ".toml":
+        try:
+            file = ConfigFile(path, toml.parse(text))
+        except ValueError as error:
+            problem = f"is not valid TOML: {clean(error, 120)}"
+            raise StabtreeError(problem, where=source.path, hint=HINT) from None
     else:
-        read, most = (_toml if suffix == ".toml" else _yaml), MAX_BYTES
-    text, notes = _text(source, most)
-    file = read(text, source, path)
+        try:
+            document = yaml12.parse(text, source.path)
+        except StabtreeError as error:
+            raise StabtreeError(error.problem, where=error.where, hint=HINT) from None
+        notes = [f"{source.name}:{line}: {clean(text, 120)}: the last one counts." for line, text in document.mistakes]
+        file = ConfigFile(path, document.value, document.lines, tuple(notes))
     values = file.values
     if not isinstance(values, Mapping) or not values:
         raise StabtreeError("holds no settings", where=source.path, hint=HINT)
@@ -92,64 +107,34 @@ def read_document(path: Path) -> ConfigFile:
     wrapped = {key: inner["value"] for key, inner in values.items() if isinstance(inner, Mapping) and "value" in inner}
     if wrapped and len(wrapped) >= len(values) - 1:
         values = wrapped
-    return replace(file, values=values, notes=(*notes, *file.notes))
-
-
-def _text(source: Source, most: int) -> tuple[str, list[str]]:
-    """Return the text of a source, and what had to be replaced in it."""
-    lines = source.lines()
-    parts: list[str] = []
-    size = 0
-    for block in lines.blocks():
-        size += len(block)
-        if size > most:
-            raise StabtreeError(f"is larger than any configuration ({most >> 20} MiB)", where=source.path, hint=HINT)
-        parts.append(block)
-    return "".join(parts), lines.notes
+    return replace(file, values=values, notes=(*lines.notes, *file.notes))
 
 
 def _json(text: str, source: Source, path: Path) -> ConfigFile:
     """Read JSON; comments and commas at the end, which some write in it, are left out."""
-    twice: dict[str, None] = {}
-    notes = []
+    notes: dict[str, None] = {}
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
-        twice.update((key, None) for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        for key, _ in pairs:
+            if key in seen:
+                shown = masked(clean(key, 40))
+                notes[f"{source.name}: the key {shown!r} is given twice: the last one counts."] = None
+            seen.add(key)
         return dict(pairs)
 
     try:
         try:
             values = json.loads(text, object_pairs_hook=once)
         except json.JSONDecodeError:
-            twice.clear()
-            # All lines stay where they are.
-            bare = _COMMENT.sub(lambda found: "\n" * found[0].count("\n") if found[1] else found[0], text)
-            bare = _LAST_COMMA.sub(lambda found: "" if found[1] else found[0], bare)
-            values = json.loads(bare, object_pairs_hook=once)
-            notes = [f"{source.name} has comments or trailing commas, which not every trainer accepts in JSON."]
+            notes.clear()
+            for _ in range(2):  # a comma may be the last one but for a comment; all lines stay where they are
+                text = _LOOSE.sub(lambda found: found[0] if found[1] is None else "\n" * found[0].count("\n"), text)
+            values = json.loads(text, object_pairs_hook=once)
+            notes[f"{source.name} has comments or trailing commas, which not every trainer accepts in JSON."] = None
     except json.JSONDecodeError as error:
         where = f"{source.path}:{error.lineno}"
         raise StabtreeError(f"is not valid JSON: {error.msg}", where=where, hint="correct that line") from None
     except (RecursionError, ValueError):
         raise StabtreeError("nests too deeply, or holds a number too long, to be read", where=source.path) from None
-    repeated = [
-        f"{source.name}: the key {masked(clean(key, 40))!r} is given twice: the last one counts." for key in twice
-    ]
-    return ConfigFile(path, values, {}, (*repeated, *notes))
-
-
-def _yaml(text: str, source: Source, path: Path) -> ConfigFile:
-    try:
-        document = yaml12.parse(text, source.path)
-    except StabtreeError as error:
-        raise StabtreeError(error.problem, where=error.where, hint=HINT) from None
-    notes = tuple(f"{source.name}:{line}: {clean(text, 120)}: the last one counts." for line, text in document.mistakes)
-    return ConfigFile(path, document.value, document.lines, notes)
-
-
-def _toml(text: str, source: Source, path: Path) -> ConfigFile:
-    try:
-        return ConfigFile(path, toml.parse(text))
-    except ValueError as error:
-        raise StabtreeError(f"is not valid TOML: {clean(error, 120)}", where=source.path, hint=HINT) from None
+    return ConfigFile(path, values, {}, tuple(notes))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from stabtree.tools.check.settings import FileSettings, Settings, is_model, read
 from stabtree.tools.check.tables import SCALERS, SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
 # What the configuration of a model says too.
 _NOT_TRAINING = {"vocab_size", "n_classes", "weights_dtype", "framework", "name"}
@@ -109,23 +108,20 @@ def _merged(settings: Settings, later: Settings, notes: list[str]) -> Settings:
 
 
 def _logged(path: Path) -> Settings:
-    """Return the settings in the header of a log; empty if it is none, or says too little."""
+    """Return what the header of a log says of how the run is trained; empty if it has none, or says too little."""
     from stabtree.loaders import load_run  # which a configuration needs none of
 
-    with suppress(StabtreeError):
-        return header_settings(load_run(path).config)
-    return {}
-
-
-def header_settings(config: Mapping[str, Setting]) -> Settings:
-    """Return what the configuration in a log says of how the run is trained; empty if that is too little."""
+    try:
+        config = load_run(path).config
+    except StabtreeError:
+        return {}
     # What the batch is of is not said there, and a warm-up of 0 may be one by a share of all steps.
     unsure = {
         "batch_size",
         *(["warmup_steps"] if "warmup_steps" in config and not config["warmup_steps"].value else []),
     }
     settings = {key: one for key, one in config.items() if key in SETTINGS and key not in unsure}
-    if len(settings) < 3:  # fewer are no header: a column named after an optimizer, a seed in a file's name
+    if len(settings) < _FEW:  # as a column named after an optimizer, a seed in a file's name
         return {}
     if "framework" in config:  # it logs all that it trains with, whoever chose it
         trainer = framework_called(str(config["framework"].value))
@@ -159,7 +155,10 @@ def _in_folder(folder: Path) -> tuple[list[FileSettings], list[str]]:
     """
     readings: list[FileSettings] = []
     notes: list[str] = []
-    for path in _candidates(folder):
+    places = (folder, *(folder / own for own in _OWN_FOLDERS))
+    paths = [place / name for place in places for name in sorted(entries(place)[1]) if name not in _OTHERS]
+    paths = [path for path in paths if path.suffix.lower() in SUFFIXES]
+    for path in [path for path in paths if path.name == _STATE or 0 < size_of(path) <= MAX_BYTES][:_MAX_FILES]:
         try:
             one = read_settings(read_document(path))
         except StabtreeError as error:
@@ -173,7 +172,9 @@ def _in_folder(folder: Path) -> tuple[list[FileSettings], list[str]]:
         where = masked(clean(folder))
         raise StabtreeError("no configuration lies in this folder", where=where, hint=HINT)
     whole = [one for one in readings if not _adds(one)]
-    main = max(whole or readings, key=_worth)
+    # The one that says most; of several, the one whose name is the more usual.
+    rank = {name: -place for place, name in enumerate(_USUAL)}
+    main = max(whole or readings, key=lambda one: (len(one.settings), rank.get(one.file.path.name, -len(_USUAL))))
     added = [one for one in readings if one is not main and _adds(one) and _belongs(one, main, readings)]
     rest = [one.file.name for one in readings if one is not main and one not in added]
     if rest:
@@ -181,24 +182,6 @@ def _in_folder(folder: Path) -> tuple[list[FileSettings], list[str]]:
         listed = f"{in_words(rest[:_FEW])}{more}"
         notes.append(f"{main.file.name} is the configuration that was read; beside it lie {listed}.")
     return [*added, main], notes
-
-
-def _candidates(folder: Path) -> Iterator[Path]:
-    count = 0
-    for place in (folder, *(folder / own for own in _OWN_FOLDERS)):
-        for name in sorted(entries(place)[1]):
-            path = place / name
-            wanted = path.suffix.lower() in SUFFIXES and name not in _OTHERS
-            if wanted and (name == _STATE or 0 < size_of(path) <= MAX_BYTES):
-                count += 1
-                if count > _MAX_FILES:
-                    return
-                yield path
-
-
-def _worth(one: FileSettings) -> tuple[int, int]:
-    name = one.file.path.name
-    return len(one.settings), -_USUAL.index(name) if name in _USUAL else -len(_USUAL)
 
 
 def _adds(one: FileSettings) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
 from functools import partial
@@ -35,7 +34,7 @@ MAX_NOTES = 2
 MIN_NAME = 24  # characters of a path
 LOUD = (Severity.CRITICAL, Severity.WARNING)
 # How many lines of each part of a finding a screen has, in three lengths: a title always has one.
-WHOLE, BRIEF, TITLE = {"now": 2, "cost": 2, "fix": 2, "from": 1}, {"now": 1, "fix": 1}, dict[str, int]()
+FORMS = ({"now": 2, "cost": 2, "fix": 2, "from": 1}, {"now": 1, "fix": 1}, dict[str, int]())
 _LINE = re.compile(r":(\d+)(?:,|$)")  # in a source such as `config.yaml:12, optimizer.lr`
 
 
@@ -44,88 +43,74 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
     name, found = outcomes[0]
     if len(outcomes) > 1 or isinstance(found, StabtreeError):
         return _several(outcomes, look)
-    if look.full:
-        return _full(found, name, look)
-    loud = [finding for finding in found.findings if finding.leaf.severity in LOUD][:MAX_FINDINGS]
-    # From the longest form to the shortest: the worst are shortened last, the notes first.
-    forms = [
-        [long] * whole + [short] * (len(loud) - whole)
-        for (long, short), whole in itertools.product(
-            itertools.pairwise((WHOLE, BRIEF, TITLE)), range(len(loud), -1, -1)
-        )
-    ]
-    text = ""
-    for index, form in enumerate([forms[0], *forms]):
-        text = _short(found, name, form, look, notes=not index)
-        if text.count("\n") <= MAX_LINES:
-            break
-    return text
-
-
-def _short(found: Diagnosis, name: str, forms: list[dict[str, int]], look: RenderOptions, *, notes: bool) -> str:
-    """Return a diagnosis on a screen, its alarms in these forms.
-
-    Args:
-        found: the diagnosis.
-        name: its configuration, as it was typed.
-        forms: for each alarm, how many lines each of its parts has.
-        look: how it is shown.
-        notes: whether notes have a line each; else they are only named.
-    """
     page = new_page(look)
     _head(page, found, name)
+    if look.full:
+        for finding in found.findings:
+            page.blank()
+            _title(page, finding)
+            for head, text in _rows(finding, every_fix=True):
+                page.item((head, "dim"), [(text, "")], indent=INDENT, head_width=HEAD)
+        page.blank()
+        page.line((coverage(found), "heading"))
+        for miss in found.missing:
+            text = f"{found.tree.questions[miss.id].ask} {miss.reason}"
+            page.line((f"{miss.id} ", "id"), (text, ""), indent=INDENT, hanging=INDENT)
+        for note in _all_notes(found, name):
+            page.line((note, "dim"), hanging=INDENT)
+    else:
+        _short(page, found, name)
+    page.line((_closing(found, look.exit_code), "heading" if found.findings else ""))
+    return page.text()
+
+
+def _short(page: Page, found: Diagnosis, name: str) -> None:
+    """Add a diagnosis on a screen: the worst findings in the longest form that leaves a title for each of the rest."""
     loud = [finding for finding in found.findings if finding.leaf.severity in LOUD]
     quiet = [finding for finding in found.findings if finding.leaf.severity not in LOUD]
-    before = WHOLE
-    for finding, form in zip(loud, forms, strict=False):
-        if form is WHOLE or before is WHOLE:
+    more, loud = len(loud) - MAX_FINDINGS, loud[:MAX_FINDINGS]
+    accepted = accepted_notes(found, most=MAX_NOTES)
+    notes = [*_read_from(found, name), *accepted, *found.run.notes[:MAX_NOTES]]
+    # The verdict, the last two lines, and what parts them.
+    room = MAX_LINES - 4 - (more > 0) - len(notes) - 2 * bool(quiet)
+    was_long = True
+    for place, finding in enumerate(loud):
+        rest = len(loud) - place - 1
+        for form in FORMS:
+            lines = [
+                (head if not index else "", line)
+                for head, text in _rows(finding)
+                if head in form
+                for index, line in enumerate(in_lines(page.plain(text), page.width - INDENT - HEAD, form[head]))
+            ]
+            # The longest form only where all others can be brief.
+            parted = form is FORMS[0] or was_long
+            if parted + 1 + len(lines) + (3 if form is FORMS[0] else 1) * rest <= room:
+                break
+        was_long = form is FORMS[0]
+        if parted:
             page.blank()
-        before = form
         _title(page, finding)
-        for head, text in _rows(finding):
-            for line in (
-                in_lines(page.plain(text), page.width - INDENT - HEAD, form.get(head, 0)) if head in form else ()
-            ):
-                page.lines([[(f"{head:<{HEAD}}", "dim"), (line, "")]], indent=INDENT)
-                head = ""  # noqa: PLW2901 - beside the first line alone
-    if len(loud) > len(forms):
-        page.line((f"and {len(loud) - len(forms)} more (--full)", ""))
+        for head, line in lines:
+            page.lines([[(f"{head:<{HEAD}}", "dim"), (line, "")]], indent=INDENT)
+        room -= parted + 1 + len(lines)
+    if more > 0:
+        page.line((f"and {more} more (--full)", ""))
     if quiet:
         page.blank()
-    for finding in quiet if notes else ():
-        leaf = finding.leaf.id
-        text = clipped(page.plain(f"{finding_title(finding)}: {_decisive(finding)}"), page.width - HEAD - len(leaf) - 3)
-        page.lines([[(f"{'note':<{HEAD}}", "note word"), (f"{text} ", ""), (f"({leaf})", "id")]])
-    if quiet and not notes:
+    if len(quiet) > room + 1:
         names = ", ".join(finding.leaf.id for finding in quiet)
         page.item(("note", "note word"), [(names, "id")], indent=0, head_width=HEAD)
+        quiet = []
+    for finding in quiet:
+        leaf, text = finding.leaf.id, page.plain(f"{finding_title(finding)}: {_decisive(finding)}")
+        text = clipped(text, page.width - HEAD - len(leaf) - 3)
+        page.lines([[(f"{'note':<{HEAD}}", "note word"), (f"{text} ", ""), (f"({leaf})", "id")]])
     if found.findings:
         page.blank()
     page.lines([[(coverage(found, page.width), "")]])
-    accepted = accepted_notes(found, most=MAX_NOTES)
-    for note in (*_read_from(found, name), *accepted, *found.run.notes[:MAX_NOTES]):
+    for note in notes:
         page.lines([[(clipped(page.plain(note), page.width), "dim")]])
-    _last(page, found, look)
-    return page.text()
-
-
-def _full(found: Diagnosis, name: str, look: RenderOptions) -> str:
-    page = new_page(look)
-    _head(page, found, name)
-    for finding in found.findings:
-        page.blank()
-        _title(page, finding)
-        for head, text in _rows(finding, every_fix=True):
-            page.item((head, "dim"), [(text, "")], indent=INDENT, head_width=HEAD)
-    page.blank()
-    page.line((coverage(found), "heading"))
-    for miss in found.missing:
-        text = f"{found.tree.questions[miss.id].ask} {miss.reason}"
-        page.line((f"{miss.id} ", "id"), (text, ""), indent=INDENT, hanging=INDENT)
-    for note in _all_notes(found, name):
-        page.line((note, "dim"), hanging=INDENT)
-    _last(page, found, look)
-    return page.text()
 
 
 def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
@@ -164,10 +149,6 @@ def _title(page: Page, finding: Incident) -> None:
     word, leaf = str(finding.leaf.severity), f" ({finding.leaf.id})"
     title = clipped(page.plain(finding_title(finding)), page.width - len(word) - 2 - len(leaf))
     page.lines([[(word, f"{word} word"), (f"  {title}", "heading"), (leaf, "id")]])
-
-
-def _last(page: Page, found: Diagnosis, look: RenderOptions) -> None:
-    page.line((_closing(found, look.exit_code), "heading" if found.findings else ""))
 
 
 def _rows(finding: Incident, *, every_fix: bool = False) -> Iterator[tuple[str, str]]:

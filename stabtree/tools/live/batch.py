@@ -40,35 +40,29 @@ def _add(digest: Any, value: Any, depth: int) -> bool:
         digest.update(f"{type(value).__name__} {len(data)} ".encode() + data)
         return True
     if hasattr(value, "shape") and hasattr(value, "reshape"):
-        digest.update(_sample(value))
+        # Values from all over it, by a stride that does not hit the same column of each row.
+        shape = tuple(map(int, value.shape))
+        size = math.prod(shape)
+        stride = max(size // SAMPLE, 1)
+        while math.gcd(stride, size) > 1:
+            stride += 1
+        digest.update(f"{shape} {value.dtype} ".encode())
+        if hasattr(value, "detach"):
+            import torch  # it is a tensor of it
+
+            flat = value.detach().reshape(-1)[::stride].cpu().contiguous()
+            digest.update(flat.view(torch.uint8).numpy().tobytes())  # numpy has no bfloat16
+        else:
+            flat = value.reshape(-1)[::stride]
+            is_plain = hasattr(flat, "tobytes") and str(flat.dtype) != "object"
+            digest.update(flat.tobytes() if is_plain else repr(flat.tolist()).encode("utf-8", "surrogatepass"))
         return True
     if isinstance(value, Mapping):
         items = [item for key in sorted(value, key=str) for item in (str(key), value[key])]
         digest.update(b"{")
         return sum([_add(digest, item, depth + 1) for item in items][1::2]) > 0
-    if isinstance(value, list | tuple | set | frozenset):
-        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else [*value]
-        digest.update(f"{len(items)}[".encode())
-        return sum(_add(digest, item, depth + 1) for item in items) > 0
+    if isinstance(value, list | tuple):
+        digest.update(f"{len(value)}[".encode())
+        return sum(_add(digest, item, depth + 1) for item in value) > 0
     own = getattr(value, "__dict__", None)
     return isinstance(own, dict) and _add(digest, own, depth + 1)
-
-
-def _sample(value: Any) -> bytes:
-    """Return the shape of an array, and values from all over it."""
-    shape = tuple(map(int, value.shape))
-    size = math.prod(shape)
-    stride = max(size // SAMPLE, 1)
-    while math.gcd(stride, size) > 1:  # else it may hit the same column of each row
-        stride += 1
-    head = f"{shape} {value.dtype} ".encode()
-    if hasattr(value, "detach"):
-        import torch  # it is a tensor of it
-
-        flat = value.detach().reshape(-1)[::stride].cpu().contiguous()
-        value = flat.view(torch.uint8).numpy()  # numpy has no bfloat16
-        return head + bytes(value.tobytes())
-    flat = value.reshape(-1)[::stride]
-    if hasattr(flat, "tobytes") and str(flat.dtype) != "object":
-        return head + bytes(flat.tobytes())
-    return head + repr(flat.tolist()).encode("utf-8", "surrogatepass")

@@ -11,12 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import Struct
@@ -37,18 +37,18 @@ from stabtree.cli.options import (
     option,
     reading,
 )
-from stabtree.cli.output import on_the_terminal, parsed
+from stabtree.cli.output import on_the_terminal
 from stabtree.cli.terminal import emit, notify, takes_escapes
 from stabtree.common.errors import FOUND, StabtreeError
-from stabtree.common.text import clean, in_words, masked
-from stabtree.report.outputs import DEFAULT_OPTIONS, HEADLINE, JSONL, SCREEN, WATCH, RenderOptions, names
+from stabtree.common.text import clean, masked
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from stabtree.cli.options import EffectiveSettings
     from stabtree.judging.verdict import Outcome
-    from stabtree.tools.live.watch import Round, Session, Status
+    from stabtree.tools.live.watch import Round, Session
 
 MIN_SECONDS, MAX_SECONDS = 0.01, 3600
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -56,29 +56,14 @@ _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
 EXEC_SECONDS, EXEC_AT_ONCE = 60.0, 16
 """A command is ended after so long; a folder of failed runs has a finding each at the first look."""
 SLICE_SECONDS = 0.1
-WHY = {
-    "stopped": "stopped",
-    "found": "found what --until-found waits for",
-    "stalled": "stalled: nothing was written for {}, and the log does not say that the run is complete",
-    "complete": "the run is complete, and nothing was written for {}",
-}
 WatchedPaths = Annotated[
     list[str], typer.Argument(metavar="PATH", help="Logs, run folders or patterns; they need not exist yet.")
 ]
 WatchOutput = Annotated[
     OutputOptions,
     Only(
-        output=option(
-            OUTPUT,
-            "--output NAME",
-            f"Print {SCREEN} (default), {HEADLINE} or {JSONL}, one line for each event.",
-        ),
-        json=option(OUTPUT, "--json", f"Print one line of JSON for each event: short for --output {JSONL}."),
-        quiet=option(
-            OUTPUT,
-            "-q, --quiet",
-            f"Print one line for each finding and each last verdict: short for --output {HEADLINE}.",
-        ),
+        json=option(OUTPUT, "--json", "Print one line of JSON for each event."),
+        quiet=option(OUTPUT, "-q, --quiet", "Print one line for each finding and each last verdict."),
     ),
 ]
 EPILOG = """\b
@@ -130,28 +115,27 @@ def watch(
     """
     from stabtree.judging.verdict import Outcome, fails
     from stabtree.run import Run
-    from stabtree.tools.live.events import REPORTED_FROM, Announcer
-    from stabtree.tools.live.session import LogJudge, Signs, Watching
+    from stabtree.tools.live.events import REPORTED_FROM, Announcer, Watching
     from stabtree.tools.live.watch import End, Follower, Session
     from stabtree.tree.model import Severity
 
     effective = effective_settings(read, judge)
-    judges = LogJudge(judging_with_baseline(effective.settings, judge))
-    _check(paths, follow, effective, reading(read, effective.settings))
-    judges.logs.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
+    judging = judging_with_baseline(effective.settings, judge)
+    _check(paths, follow, out, effective, reading(read, effective.settings))
+    judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
 
     def judged() -> list[Outcome]:
         try:
-            return [judges.outcome(item) for item in loaded_runs(paths, read, effective.settings)]
+            return [judging.outcome(item) for item in loaded_runs(paths, read, effective.settings)]
         except StabtreeError as error:
             return [Outcome(clean(paths[0]), error)]
 
     gc.enable()  # a watch lasts, unlike other commands
-    reporter = Reporter(_form(out), clean(paths[0]), Hook(follow.exec))
+    reporter = Reporter(out, clean(paths[0]), Hook(follow.exec))
     lowest = Severity.NOTE if Severity.NOTE in effective.levels else REPORTED_FROM
     with Stop() as stop:
         session = Session(
-            Follower(paths, Signs()),
+            Follower(paths),
             Watching(judged, Announcer(reported_from=lowest)),
             every=follow.every,
             stall=None if follow.stall is None else seconds(follow.stall, "--stall"),
@@ -159,7 +143,7 @@ def watch(
             stopped=lambda: stop.asked,
             sleep=stop.sleep,
         )
-        with reporter.open():
+        with reporter:
             for round_ in session.rounds():
                 reporter.report(round_)
     code = FOUND if session.end in (End.FOUND, End.STALLED) else effective.exit_code(session.outcomes)
@@ -169,7 +153,9 @@ def watch(
         raise typer.Exit(code)
 
 
-def _check(paths: Sequence[str], follow: FollowOptions, effective: EffectiveSettings, how: dict[str, Any]) -> None:
+def _check(
+    paths: Sequence[str], follow: FollowOptions, out: OutputOptions, effective: EffectiveSettings, how: dict[str, Any]
+) -> None:
     """Refuse what is wrong before waiting for anything.
 
     Raises:
@@ -178,41 +164,20 @@ def _check(paths: Sequence[str], follow: FollowOptions, effective: EffectiveSett
     from stabtree.judging.verdict import NEVER
     from stabtree.loaders import check_options
 
-    if follow.until_found and NEVER in effective.levels:
-        hint = "leave one of them out"
-        raise StabtreeError("nothing is ever found with --fail-on never", where="--until-found", hint=hint)
-    if "-" in paths:
-        hint = "write it to a file: TRAIN | tee run.log, and watch that"
-        raise StabtreeError("standard input is read once, not followed", where="-", hint=hint)
-    if remote := next((path for path in paths if "://" in path), None):
-        hint, where = "mount it, or copy the log as it grows, and name the copy", masked(clean(remote))
-        raise StabtreeError("addresses can't be followed, only files of this machine", where=where, hint=hint)
-    if "" in paths:
-        raise StabtreeError("an empty path names no log", hint="name a log")
-    if not MIN_SECONDS <= follow.every <= MAX_SECONDS:
-        hint = f"type {MIN_SECONDS:g} to {MAX_SECONDS:,}"
-        raise StabtreeError(f"{follow.every:g} is out of range", where="--every", hint=hint)
+    remote = masked(clean(next((path for path in paths if "://" in path), "")))
+    never = follow.until_found and NEVER in effective.levels
+    slow = not MIN_SECONDS <= follow.every <= MAX_SECONDS
+    for is_wrong, where, problem, hint in (
+        (never, "--until-found", "nothing is ever found with --fail-on never", "leave one of them out"),
+        (out.json and out.quiet, "--quiet", "can't be printed beside --json", "leave one of them out"),
+        ("-" in paths, "-", "standard input is read once, not followed", "write it to a file: TRAIN | tee run.log"),
+        (remote, remote, "addresses can't be followed, only files of this machine", "mount it, or watch a copy of it"),
+        ("" in paths, "PATH", "an empty path names no log", "name a log"),
+        (slow, "--every", f"{follow.every:g} is out of range", f"type {MIN_SECONDS:g} to {MAX_SECONDS:,}"),
+    ):
+        if is_wrong:
+            raise StabtreeError(problem, where=where, hint=hint)
     check_options(**how)
-
-
-def _form(out: OutputOptions) -> str:
-    """Return the name of the output.
-
-    Raises:
-        StabtreeError: for an output of another command, two at once, or a file.
-    """
-    items = [*out.output, *([JSONL] if out.json else ()), *([HEADLINE] if out.quiet else ())]
-    asked: dict[str, None] = {}
-    for item in items:
-        name, file = parsed(item, names(WATCH))
-        if file:
-            hint = f"redirect it: stabtree watch ... --output {name} > FILE"
-            raise StabtreeError("events are printed as they occur", where=f"--output {name}={file}", hint=hint)
-        asked[name] = None
-    if len(asked) > 1:
-        problem = f"{in_words([*asked])} can't both be printed"
-        raise StabtreeError(problem, where="--output", hint="leave one of them out")
-    return next(iter(asked), SCREEN)
 
 
 def seconds(text: str, option_: str) -> float:
@@ -230,54 +195,54 @@ def seconds(text: str, option_: str) -> float:
 class Reporter:
     """Prints findings on standard output, notes and the status line on standard error, and starts the command.
 
+    As a context it waits for the commands that still run at the end, unless Ctrl-C ends the waiting.
+
     Args:
-        form: the output: a screen, a line for each finding, or a line of JSON for each event.
+        out: the output: a screen, a line for each finding, or a line of JSON for each event.
         name: what to call the log while it is not there.
         hook: the command that is run for each change.
     """
 
-    def __init__(self, form: str, name: str, hook: Hook) -> None:
-        self._form, self._name, self._hook = form, name, hook
-        self._has_status = form == SCREEN and takes_escapes() and sys.stderr is not None and sys.stderr.isatty()
+    def __init__(self, out: OutputOptions, name: str, hook: Hook) -> None:
+        self._out, self._name, self._hook = out, name, hook
+        is_screen = not (out.json or out.quiet) and sys.stderr is not None and sys.stderr.isatty()
+        self._has_status = is_screen and takes_escapes()
         self._shown = self._waits = False
 
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        """Wait for the commands that still run at the end, unless Ctrl-C ends the waiting."""
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._clear()
         try:
-            yield
-        except KeyboardInterrupt:
+            if kind is not KeyboardInterrupt:
+                self._hook.wait()
+        finally:  # a second Ctrl-C while waiting
             self._hook.kill()
-            raise
-        finally:
-            self._clear()
-            try:
-                self._notes(self._hook.wait())
-            finally:  # a second Ctrl-C while waiting
-                self._hook.kill()
+        self._notes(self._hook.notes())
 
     def report(self, round_: Round) -> None:
         """Print what a look brought."""
         from stabtree.tools.live.messages import finding_event, finding_line, finding_text
 
-        if not (round_.status.there or self._waits or self._has_status):
+        if not (round_.there or self._waits or self._has_status):
             self._waits = True
             self._notes([f"waiting for {self._name}: nothing is there yet"])
         self._notes(round_.notes)
         time_, look = _now(), on_the_terminal(DEFAULT_OPTIONS)
-        events = [(news, finding_event(news, time_)) for news in round_.news]
-        notes = [note for _, event in events for note in self._hook.start(event)]  # first: printing may fail
-        for news, event in events:
+        events = [finding_event(news, time_) for news in round_.news]
+        for event in events:
+            self._hook.start(event)  # first: printing may fail
+        for news, event in zip(round_.news, events, strict=True):
             self._clear()
-            if self._form == JSONL:
+            if self._out.json:
                 emit(event)
-            elif self._form == HEADLINE:
+            elif self._out.quiet:
                 emit(finding_line(news, time_, look))
             else:
-                emit(finding_text(news, time_, look, named=len(round_.status.outcomes) > 1))
-        self._notes([*notes, *self._hook.ended()])
+                emit(finding_text(news, time_, look, named=len(round_.outcomes) > 1))
+        self._notes(self._hook.notes())
         if self._has_status:
-            self._show(round_.status)
+            self._show(round_)
 
     def end(self, session: Session, look: RenderOptions) -> None:
         """Print the last verdicts, and why the watch ended.
@@ -286,16 +251,16 @@ class Reporter:
             StabtreeError: the error of the only log where a person reads it, and it can't be read.
         """
         from stabtree.tools.live.messages import closing, duration, end_event
+        from stabtree.tools.live.watch import End
 
-        outcomes = session.outcomes
-        why = WHY[session.end].format(duration(session.silence))
-        if self._form == JSONL:
+        outcomes, stalled = session.outcomes, session.end is End.STALLED
+        why = session.end.format(duration(session.silence))
+        if self._out.json:
             emit(end_event(outcomes, why, look.exit_code or 0, _now()))
             return
-        stalled = session.end == "stalled"
         if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError) and not stalled:
             raise outcomes[0].found
-        if self._form == HEADLINE:
+        if self._out.quiet:
             if stalled:
                 notify(f"note: {why}")  # the exit code is that of the stall, not of the verdict
             why = ""
@@ -306,12 +271,12 @@ class Reporter:
 
         for text in notes:
             self._clear()
-            if self._form == JSONL:
+            if self._out.json:
                 emit(note_event(text, _now()))
             else:
                 notify(f"note: {text}")
 
-    def _show(self, status: Status) -> None:
+    def _show(self, round_: Round) -> None:
         """Write the status line over the last one."""
         from stabtree.tools.live.messages import status_line
 
@@ -320,7 +285,7 @@ class Reporter:
             width = os.get_terminal_size(sys.stderr.fileno()).columns or width
         ascii_ = not codecs.lookup(sys.stderr.encoding or "utf-8").name.startswith("utf")
         # The last column is left free: some terminals go on to the next line as soon as it is written.
-        text = status_line(status, self._name, RenderOptions(width=max(20, width - 1), ascii=ascii_))
+        text = status_line(round_, self._name, RenderOptions(width=max(20, width - 1), ascii=ascii_))
         _to_terminal(f"\r\x1b[2K{text}")
         self._shown = True
 
@@ -372,7 +337,7 @@ class Stop:
 
 
 class Hook:
-    """`--exec`: starts a command for each change and goes on; whatever becomes of it is a note.
+    """`--exec`: runs a command for each change, beside the watch; whatever becomes of it is a note.
 
     No shell is between, and nothing of a log is in the command's words or in its environment.
 
@@ -385,64 +350,46 @@ class Hook:
 
     def __init__(self, command: str | None) -> None:
         self._words = None if command is None else _words(command)
-        self._running: list[tuple[subprocess.Popen[bytes], float]] = []
-        self._waiting: list[str] = []
+        self._pool = ThreadPoolExecutor(EXEC_AT_ONCE)
+        self._runs: list[Future[str]] = []
+        self._running: set[subprocess.Popen[bytes]] = set()
 
-    def start(self, event: str) -> list[str]:
-        """Run the command with a text on its standard input; return the notes on what failed."""
-        if self._words is None:
-            return []
-        self._waiting.append(event)
-        return self.ended()
+    def start(self, event: str) -> None:
+        """Run the command with a text on its standard input."""
+        if self._words is not None:
+            self._runs.append(self._pool.submit(self._run, self._words, event))
 
-    def ended(self) -> list[str]:
-        """Return the notes on what failed or took too long, and run what has waited for that."""
-        notes = []
-        for item in list(self._running):
-            process, began = item
-            code = process.poll()
-            if code is None and time.monotonic() - began < EXEC_SECONDS:
-                continue
-            self._running.remove(item)
-            if code is None:
-                _kill(process)
-                notes.append(f"--exec took longer than {EXEC_SECONDS:g} seconds, and was ended")
-            elif code:
-                notes.append(f"--exec failed with exit code {code}")
-        while self._waiting and len(self._running) < EXEC_AT_ONCE:
-            notes += self._run(self._waiting.pop(0))
-        return notes
+    def notes(self) -> list[str]:
+        """Return the notes on what failed or took too long since the last call."""
+        done = [run for run in self._runs if run.done()]
+        self._runs = [run for run in self._runs if run not in done]
+        return [note for run in done if not run.cancelled() and (note := run.result())]
 
-    def _run(self, event: str) -> Iterator[str]:
-        try:
-            # A pipe would have to be written to for as long as nobody reads it; a disk that is full may be the news.
-            with _file() as given:
-                given.write(event.encode())
-                given.seek(0)
-                # What it prints must not come between results: it goes where notes go.
-                process = subprocess.Popen(self._words or [], stdin=given, stdout=2, start_new_session=True)  # noqa: S603
-            self._running.append((process, time.monotonic()))
-        except OSError as error:
-            yield f"--exec could not be run: {error.strerror or error}"
-
-    def wait(self) -> Iterator[str]:
-        """Wait for what still runs; yield the notes on what failed."""
-        while self._running or self._waiting:
-            yield from self.ended()
-            time.sleep(0.02)
+    def wait(self) -> None:
+        """Wait for what still runs."""
+        wait(self._runs)
 
     def kill(self) -> None:
         """End all that still runs, and run nothing more."""
-        self._waiting.clear()
-        while self._running:
-            _kill(self._running.pop()[0])
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in [*self._running]:
+            _kill(process)
 
-
-def _file() -> IO[bytes]:
-    """Return a file without a name, in memory where there are such."""
-    if sys.platform == "linux":
-        return os.fdopen(os.memfd_create("news"), "w+b")
-    return tempfile.TemporaryFile()
+    def _run(self, words: list[str], event: str) -> str:
+        try:
+            # What it prints must not come between results: it goes where notes go.
+            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=2, start_new_session=True)  # noqa: S603
+        except OSError as error:
+            return f"--exec could not be run: {error.strerror or error}"
+        self._running.add(process)
+        try:
+            process.communicate(event.encode(), EXEC_SECONDS)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            return f"--exec took longer than {EXEC_SECONDS:g} seconds, and was ended"
+        finally:
+            self._running.discard(process)
+        return f"--exec failed with exit code {process.returncode}" if process.returncode else ""
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

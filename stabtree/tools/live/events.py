@@ -1,4 +1,6 @@
-"""What is new in a growing log: one event for each trouble of a run, and a piece of news for each change of it.
+"""When a growing log is judged, and what of it is news: one event for each trouble of a run, and each change of it.
+
+`stabtree watch` and the Recorder both use it. Each judgement reads the whole log, as `stabtree diagnose` would then.
 
 What a log shows while it is young passes: its noise is hardly known, and what seems to rise is the scatter of the last
 rows. So only what a single row proves is reported at once; everything else must hold for some rows first. The numbers
@@ -8,6 +10,7 @@ were chosen with `python -m benchmarks.watch` on 163 healthy labelled logs.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,12 +19,23 @@ from stabtree.diagnosis.result import STRONG, Diagnosis
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stabtree.diagnosis.result import Incident
     from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
 
+GROWTH = 0.02
+"""A log that has grown by this share is judged, so that each row costs the same however long the log is."""
+PAUSE_SECONDS, PAUSE_SHARE = 5.0, 0.05
+"""After a pause any growth is enough, if the last judgement took no more than this share of the pause."""
+MAX_READS = 100
+"""All judgements together read a log so many times where signs call for them; growth alone comes to 50 times."""
+LOOP_PAUSE_SECONDS = 1.0
+LOOP_BUDGET, SIGN_BUDGET = (2.0, 0.01), (10.0, 0.02)
+"""Inside a training loop judging may take so many seconds, and this share of the time; more where there is a sign."""
+LOOKS = 4
+"""What a row is a sign of may take some more rows to show."""
 HOLD_ROWS = 3
 """Of 53 healthy runs 10 alarm in some row where nothing is held, 5 with 3 rows alone, 1 with all the rules here."""
 SHARE = 0.2
@@ -100,9 +114,9 @@ class _Pending(NamedTuple):
     finding: Incident
     first_rows: int
     first_seconds: float
-    rows: int
-    least_rows: int
-    urgent: bool
+    rows: int = 0
+    least_rows: int = 0
+    urgent: bool = False
 
     def due(self, now: float) -> int:
         """Return the number of rows in the log at which it is reported."""
@@ -123,11 +137,9 @@ class _Event:
     """
 
     def __init__(self, number: int, run: str, rows: int, seconds: float) -> None:
-        self.number, self.run = number, run
-        self.first_rows, self.first_seconds = rows, seconds
+        self.number, self.run, self.first_rows, self.first_seconds = number, run, rows, seconds
         self.kinds: set[str] = set()
-        self.onset_row = 0
-        self.of_setting = False
+        self.onset_row = 0.0
         self.reported: Incident | None = None
         self.reported_step = 0
         self.state: EventChange | None = None
@@ -142,8 +154,8 @@ class _Event:
     def describe(self, finding: Incident, run: Run) -> None:
         """Take in a finding that describes it now."""
         self.kinds |= _kinds(finding)
-        self.onset_row = _rows_before(finding, run, metric="")
-        self.of_setting = is_setting(finding)
+        # A wrong setting is an event of its own, which began in no row.
+        self.onset_row = -math.inf if _is_setting(finding) else _rows_before(finding, run, metric="")
 
     def may_be(self, finding: Incident) -> bool:
         """Return whether a finding can belong to it: what begins after it was reported is another event.
@@ -154,14 +166,6 @@ class _Event:
         if self.reported is None or finding.onset_step is None or moves:
             return True
         return finding.onset_step <= self.reported_step
-
-    def is_ahead(self, rows: int, last_step: int | None) -> bool:
-        """Return whether it lies beyond the end of a log, as after the log was written anew."""
-        if last_step is None:
-            return False
-        if self.reported is not None:
-            return self.reported_step > last_step
-        return self.first_rows > rows
 
     def change_to(self, finding: Incident) -> EventChange | None:
         """Return what a finding that describes it now changes; None for nothing."""
@@ -177,6 +181,29 @@ class _Event:
         if finding.leaf.id != before.leaf.id:
             return EventChange.RENAMED
         return EventChange.CLOSED if before.open and not finding.open else None
+
+    def now(
+        self, found: Sequence[Incident], milder: Sequence[Incident], run: Run
+    ) -> tuple[Incident, EventChange] | None:
+        """Return what describes it now, and what that changes; None where it changes nothing.
+
+        What is only a note now, or accepted, is over; what nothing describes any more is withdrawn.
+        """
+        reported = self.reported
+        if found:
+            named = reported.leaf.id if reported is not None else ""
+            worst_first = sorted(found, key=lambda item: (-item.leaf.severity.rank, item.leaf.id != named))
+            for finding in reversed(worst_first):
+                self.describe(finding, run)
+            change = self.change_to(worst_first[0])
+            return None if change is None else (worst_first[0], change)
+        if not self.is_open or reported is None:
+            return None
+        for item in milder:
+            same_step = reported.onset_step is not None and item.onset_step == reported.onset_step
+            if same_step or self.kinds & _kinds(item):
+                return item, EventChange.CLOSED
+        return reported, EventChange.WITHDRAWN
 
 
 class Announcer:
@@ -227,50 +254,40 @@ class Announcer:
             final: whether no row follows, so that nothing is waited for.
             now: seconds on a clock that does not go back.
         """
-        judged = [(item.name, item.found) for item in outcomes if isinstance(item.found, Diagnosis)]
-        runs = [(_key(diagnosis.run), name, diagnosis) for name, diagnosis in judged]
+        runs = [(_key(found.run), name, found) for name, found in outcomes if isinstance(found, Diagnosis)]
         if not runs:
             return ()  # it is half written just now: what was found before stays
-        self._count([(key, diagnosis.run) for key, _, diagnosis in runs], now)
+        rows = Counter[str]()  # of each file, which may hold several runs
+        for key, _, diagnosis in runs:
+            rows[key.partition("\0")[0]] += row_count(diagnosis.run)
+        self.rows = rows.total()
         news: list[News] = []
         for key, name, diagnosis in runs:
+            count = rows[key.partition("\0")[0]]
+            if self._logs.get(key, (None,))[0] != count:
+                self._logs[key] = count, now
             news += self._forget_ahead(key, name, diagnosis)
-            for event, finding in self._changes(key, diagnosis, now):
-                if final or self._has_held(event, now):
-                    news.append(self._report(event, name, finding, diagnosis))
+            for event, pending in self._changes(key, diagnosis, now):
+                # A log that grows no more is not waited for while others do.
+                silent = len(self._logs) > 1 and now - self._logs[key][1] >= HOLD_SECONDS
+                if final or silent or count >= pending.due(now):
+                    news.append(self._report(event, pending, name, diagnosis))
         self._events = [event for event in self._events if event.reported is not None or event.pending is not None]
         self._judged = True
         return tuple(sorted(news, key=lambda item: not item.change.is_finding))
 
-    def _count(self, runs: Sequence[tuple[str, Run]], now: float) -> None:
-        """Count the rows of each log; several runs may be in one file."""
-        rows = Counter[str]()
-        for key, run in runs:
-            rows[key.partition("\0")[0]] += row_count(run)
-        self.rows = rows.total()
-        for key, _ in runs:
-            count = rows[key.partition("\0")[0]]
-            if self._logs.get(key, (None,))[0] != count:
-                self._logs[key] = count, now
-
-    def _has_held(self, event: _Event, now: float) -> bool:
-        """Return whether a change was seen for long enough, or its log grows no more while others do."""
-        if event.pending is None:
-            return False
-        rows, since = self._logs[event.run]
-        return rows >= event.pending.due(now) or (len(self._logs) > 1 and now - since >= HOLD_SECONDS)
-
     def _forget_ahead(self, key: str, name: str, diagnosis: Diagnosis) -> Iterator[News]:
         """Forget what lies beyond the end of a log that was written anew; what was open is withdrawn."""
         rows, last = self._logs[key][0], diagnosis.run.last_step or 0
-        for event in [item for item in self._events if item.run == key and item.is_ahead(rows, last)]:
-            self._events.remove(event)
-            if event.is_open and event.reported is not None:
-                event.pending = _Pending(EventChange.WITHDRAWN, event.reported, rows, 0.0, 0, 0, urgent=False)
-                yield self._report(event, name, event.reported, diagnosis)
+        for event in [item for item in self._events if item.run == key]:
+            reported = event.reported
+            if event.first_rows > rows if reported is None else event.reported_step > last:
+                self._events.remove(event)
+                if event.is_open and reported is not None:
+                    yield self._report(event, _Pending(EventChange.WITHDRAWN, reported, rows, 0.0), name, diagnosis)
 
-    def _changes(self, key: str, diagnosis: Diagnosis, now: float) -> Iterator[tuple[_Event, Incident]]:
-        """Take in the findings of a run; yield the events that change, each with what describes it."""
+    def _changes(self, key: str, diagnosis: Diagnosis, now: float) -> Iterator[tuple[_Event, _Pending]]:
+        """Take in the findings of a run; yield the events that change, each with its change."""
         run = diagnosis.run
         counting: list[Incident] = []
         milder: list[Incident] = []
@@ -279,12 +296,10 @@ class Announcer:
             (counting if counts else milder).append(finding)
         assigned = self._assign(key, counting, run, now)
         for event in [item for item in self._events if item.run == key]:
-            described_by, change = _now(event, assigned.get(event.number, []), milder, run)
-            if described_by is None or change is None:
-                event.pending = None
-                continue
-            self._wait(event, change, described_by, run, now)
-            yield event, described_by
+            described = event.now(assigned.get(event.number, []), milder, run)
+            event.pending = None if described is None else self._pending(event, *described, run, now)
+            if event.pending is not None:
+                yield event, event.pending
 
     def _assign(self, key: str, findings: Sequence[Incident], run: Run, now: float) -> dict[int, list[Incident]]:
         """Return the findings that describe each event of a run, by its number.
@@ -308,24 +323,19 @@ class Announcer:
             free = [item for item in alike if item.number not in assigned]
             event = free[-1] if free else _same_rows(events, finding, run)
             if event is None:
-                event = self._new(key, finding, run, now)
+                since = 0  # what a log held before it was watched has held since it began
+                if not self._judged and finding.onset_step is not None:
+                    since = max(0, row_count(run) - _rows_before(finding, run) - 1)
+                self._numbers += 1
+                event = _Event(self._numbers, key, self._logs[key][0] - since, now)
+                event.describe(finding, run)
+                self._events.append(event)
                 events.append(event)
             assigned.setdefault(event.number, []).append(finding)
         return assigned
 
-    def _new(self, key: str, finding: Incident, run: Run, now: float) -> _Event:
-        """Make an event; what a log held before it was watched has held since it began."""
-        since = 0
-        if not self._judged and finding.onset_step is not None:
-            since = max(0, row_count(run) - _rows_before(finding, run) - 1)
-        self._numbers += 1
-        event = _Event(self._numbers, key, self._logs[key][0] - since, now)
-        event.describe(finding, run)
-        self._events.append(event)
-        return event
-
-    def _wait(self, event: _Event, change: EventChange, finding: Incident, run: Run, now: float) -> None:
-        """Take in that an event is seen to change, for the first time or as at the judgement before."""
+    def _pending(self, event: _Event, finding: Incident, change: EventChange, run: Run, now: float) -> _Pending:
+        """Return the change of an event that is seen for the first time, or as at the judgement before."""
         rows, before = self._logs[event.run][0], event.pending
         first, seconds = rows, now
         if event.reported is None:
@@ -341,17 +351,16 @@ class Announcer:
         if change is not EventChange.WORSE:
             hold *= max(1, event.changes)  # what comes and goes is reported less and less
         urgent = change is EventChange.WORSE or (change is EventChange.OPENED and event.reported is None)
-        event.pending = _Pending(change, finding, first, seconds, hold, least, urgent)
+        return _Pending(change, finding, first, seconds, hold, least, urgent)
 
-    def _report(self, event: _Event, name: str, finding: Incident, diagnosis: Diagnosis) -> News:
-        pending, leaf = event.pending, finding.leaf.id
-        assert pending is not None  # noqa: S101 - only what waits is reported
+    def _report(self, event: _Event, pending: _Pending, name: str, diagnosis: Diagnosis) -> News:
+        finding = pending.finding
         earlier = [item.reported.leaf.id for item in self._events if item.run == event.run and item.reported]
         before = event.reported.leaf.id if event.reported is not None else ""
         event.reported, event.reported_step = finding, diagnosis.run.last_step or 0
         event.state, event.pending = pending.change, None
         event.changes += 1
-        rows, again = self._logs[event.run][0], bool(before) or leaf in earlier
+        rows, again = self._logs[event.run][0], bool(before) or finding.leaf.id in earlier
         return News(name, finding, diagnosis, rows, pending.first_rows, again, pending.change, event.number, before)
 
 
@@ -360,7 +369,7 @@ def row_count(run: Run) -> int:
     return max(map(len, run.series.values()), default=0)
 
 
-def is_setting(finding: Incident) -> bool:
+def _is_setting(finding: Incident) -> bool:
     """Return whether a setting is wrong: no row of the log shows it."""
     return finding.onset_step is None and not any(item.metric for item in finding.evidence)
 
@@ -374,37 +383,22 @@ def _hold(finding: Incident, run: Run, age: int, rows: int) -> tuple[int, int]:
         age: the number of rows after its onset at which it was first found.
         rows: the number of rows for which anything of this age must hold.
     """
-    if _is_certain(finding):
-        return 0, 0
-    before, least = _rows_before(finding, run), 0
-    if finding.leaf.severity is not Severity.CRITICAL:
+    leaf, before, least = finding.leaf, _rows_before(finding, run), 0
+    if ENDS not in leaf.events:  # a run may survive an error that it prints
+        is_nan = "nan" in leaf.events and leaf.severity is Severity.CRITICAL
+        is_zero = "zero" in leaf.events and finding.metric in NEVER_ZERO
+        if finding.storm if is_nan else is_zero or _is_setting(finding):
+            return 0, 0  # a single row proves it
+    if leaf.severity is not Severity.CRITICAL:
         least = MIN_ROWS - before - age - 1
-    if "rise" in finding.leaf.events and finding.leaf.lasting:
+    if "rise" in leaf.events and leaf.lasting:
         least = max(least, MIN_ROWS - age)
-    if _is_doubtful(finding, before):
-        least = max(least, WINDOW_ROWS - before)
+    if leaf.events and not (leaf.lasting or leaf.restart):  # it has passed, and left nothing to go back for
+        # A cause that names no step holds from the start: it bears out what begins there, and no later event.
+        strong = [cause for cause in finding.causes if cause.state in STRONG]
+        if not any(before < MIN_ROWS or any(item.steps for item in cause.evidence) for cause in strong):
+            least = max(least, WINDOW_ROWS - before)
     return rows, max(least, 0)
-
-
-def _is_certain(finding: Incident) -> bool:
-    """Return whether a single row, or none, proves it: a loss that is NaN or 0, a wrong setting."""
-    events = finding.leaf.events
-    if ENDS in events:
-        return False  # a run may survive an error that it prints
-    if "nan" in events and finding.leaf.severity is Severity.CRITICAL:
-        return finding.storm
-    return ("zero" in events and finding.metric in NEVER_ZERO) or is_setting(finding)
-
-
-def _is_doubtful(finding: Incident, before: int) -> bool:
-    """Return whether an event has passed, left nothing to go back for, and nothing else in the log bears it out.
-
-    A cause that names no step holds from the start: it bears out what begins there, and no later event.
-    """
-    leaf = finding.leaf
-    passed = bool(leaf.events) and not (leaf.lasting or leaf.restart)
-    strong = [cause for cause in finding.causes if cause.state in STRONG]
-    return passed and not any(before < MIN_ROWS or any(item.steps for item in cause.evidence) for cause in strong)
 
 
 def _rows_before(finding: Incident, run: Run, metric: str | None = None) -> int:
@@ -437,32 +431,115 @@ def _same_leaf(events: Sequence[_Event], finding: Incident) -> _Event | None:
 
 def _same_rows(events: Sequence[_Event], finding: Incident, run: Run) -> _Event | None:
     """Return the event that began in the same rows, as exactly as onsets are known."""
-    if is_setting(finding):
+    if _is_setting(finding):
         return None
     row = _rows_before(finding, run, metric="")
-    near = [event for event in events if not event.of_setting and event.may_be(finding)]
-    near = [event for event in near if abs(event.onset_row - row) <= max(MIN_ROWS, SHARE * event.onset_row)]
+    near = [event for event in events if abs(event.onset_row - row) <= max(MIN_ROWS, SHARE * event.onset_row)]
+    near = [event for event in near if event.may_be(finding)]
     return min(near, key=lambda event: (not event.is_open, abs(event.onset_row - row)), default=None)
 
 
-def _now(
-    event: _Event, found: Sequence[Incident], milder: Sequence[Incident], run: Run
-) -> tuple[Incident | None, EventChange | None]:
-    """Return what describes an event now, and what that changes; nothing where it changes nothing.
+class Signs:
+    """What single rows show: a sign calls for a judgement of the log, and is no finding by itself."""
 
-    What is only a note now, or accepted, is over; what nothing describes any more is withdrawn.
+    def __init__(self) -> None:
+        self._before: frozenset[str] = frozenset()
+        self._looks = 0
+
+    def in_row(self, row: Mapping[str, object]) -> bool:
+        """Return whether a row shows what the row before did not, or comes soon after one that did."""
+        numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        signs = {f"{name} is not finite" for name, value in numbers.items() if not math.isfinite(value)}
+        signs |= {f"{name} is 0" for name in NEVER_ZERO if numbers.get(name) == 0.0}
+        if numbers.get("loss_scale", 1.0) < 1.0:  # it divides: seeds/phase19, section 3
+            signs.add("loss_scale is below 1")
+        return self.call(frozenset(signs))
+
+    def call(self, signs: frozenset[str]) -> bool:
+        """Return whether there is a sign that was not there before, or was new a few calls ago."""
+        if not signs <= self._before:
+            self._looks = LOOKS
+        elif self._looks:
+            self._looks -= 1
+        self._before = signs
+        return self._looks > 0
+
+
+class Watching:
+    """Judges a growing log often enough to be soon, and seldom enough to be cheap; reports what is new.
+
+    Args:
+        judge: reads the log as it is now, and judges its runs.
+        announcer: decides what is news, and when.
+        in_loop: whether a training loop waits for each judgement.
+        clock: seconds that do not go back.
+
+    Attributes:
+        outcomes: what was found at the last judgement.
     """
-    reported = event.reported
-    if found:
-        named = reported.leaf.id if reported is not None else ""
-        worst_first = sorted(found, key=lambda item: (-item.leaf.severity.rank, item.leaf.id != named))
-        for finding in reversed(worst_first):
-            event.describe(finding, run)
-        return worst_first[0], event.change_to(worst_first[0])
-    if not event.is_open or reported is None:
-        return None, None
-    for item in milder:
-        same_step = reported.onset_step is not None and item.onset_step == reported.onset_step
-        if same_step or event.kinds & _kinds(item):
-            return item, EventChange.CLOSED
-    return reported, EventChange.WITHDRAWN
+
+    def __init__(
+        self,
+        judge: Callable[[], Sequence[Outcome]],
+        announcer: Announcer,
+        *,
+        in_loop: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._judge, self.announcer, self._in_loop, self.clock = judge, announcer, in_loop, clock
+        self.outcomes: Sequence[Outcome] = ()
+        self._size = self._read = 0
+        self._begun = self._ended = clock()
+        self._last_seconds = self._spent = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was found that is reported once it has held for some rows."""
+        return self.announcer.judge_at(self.clock()) is not None
+
+    def grown(self, size: int, *, sign: bool = False) -> tuple[News, ...]:
+        """Judge the log if it is time to; return what is new.
+
+        Args:
+            size: how long the log is now, in rows or bytes, always in the same unit.
+            sign: whether a new row is out of the ordinary.
+        """
+        now = self.clock()
+        is_due = size < self._size  # written anew
+        if size > self._size:
+            is_due = self._is_due(size, now, sign=sign)
+        return self._judged(size) if is_due else ()
+
+    def ended(self, size: int) -> tuple[News, ...]:
+        """Judge the log without waiting for further rows: for the last time, or since it has fallen silent."""
+        return self._judged(size, final=True)
+
+    def _is_due(self, size: int, now: float, *, sign: bool) -> bool:
+        may_read = self._read + size <= MAX_READS * size
+        if sign and may_read and self._may_spend(SIGN_BUDGET, now):
+            return True
+        waited = now - self._ended
+        if self._in_loop and (waited < LOOP_PAUSE_SECONDS or not self._may_spend(LOOP_BUDGET, now)):
+            return False
+        until = self.announcer.judge_at(now)
+        # The log should hold the rows that a change waits for, by the average length of its rows.
+        if may_read and until is not None and self._size and self.announcer.rows * size / self._size >= until - 0.5:
+            return True
+        paused = waited >= PAUSE_SECONDS and self._last_seconds <= PAUSE_SHARE * waited
+        return paused or size - self._size >= max(GROWTH * self._size, 1)
+
+    def _may_spend(self, budget: tuple[float, float], now: float) -> bool:
+        seconds, share = budget
+        return not self._in_loop or self._spent + self._last_seconds <= seconds + share * (now - self._begun)
+
+    def _judged(self, size: int, *, final: bool = False) -> tuple[News, ...]:
+        began, is_first = self.clock(), not self._read
+        try:
+            self.outcomes = self._judge()
+            return self.announcer.judged(self.outcomes, final=final, now=began)
+        finally:  # a failure takes its time too
+            self._read = size + (self._read if size >= self._size else 0)
+            self._size = size
+            self._ended = self.clock()
+            self._last_seconds = 0.0 if is_first else self._ended - began  # the first one imports what it needs
+            self._spent += self._last_seconds

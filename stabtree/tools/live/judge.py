@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-import sys
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -12,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.tools.live.session import Signs, Watching
-from stabtree.tools.live.writer import described
+from stabtree.judging.judge import Judging, accepted_by
+from stabtree.judging.settings import read_settings
+from stabtree.judging.verdict import LEVELS, Outcome, fails, levels_of
+from stabtree.run import Run
+from stabtree.tools.live.events import REPORTED_FROM, Announcer, Signs, Watching
+from stabtree.tools.live.writer import described, distributed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from stabtree.judging.judge import Judging
-    from stabtree.judging.verdict import Outcome
     from stabtree.tools.live.events import News
-    from stabtree.tools.live.session import LogJudge
     from stabtree.tools.live.writer import Problems
 
 WARN, RAISE = "warn", "raise"
@@ -42,10 +42,10 @@ class TrainingStoppedError(StabtreeError):
 
     def __init__(self, news: News, path: Path) -> None:
         self.news = news
-        super().__init__(describe(news), where=str(path), hint=f"type stabtree diagnose {path}")
+        super().__init__(_describe(news), where=str(path), hint=f"type stabtree diagnose {path}")
 
 
-def describe(news: News) -> str:
+def _describe(news: News) -> str:
     """Return a finding in a line: its leaf, what it is, and its step."""
     leaf, step = news.finding.leaf, news.finding.onset_step
     at = "" if step is None else f" at {news.diagnosis.run.unit} {step:,}"
@@ -60,14 +60,15 @@ class LoopJudge:
         problems: reports what goes wrong.
         on_finding: `warn`, `raise`, or what is called with each finding at or above `fail_on`.
         fail_on: the levels, as of `--fail-on`.
+        ranks: those of the run; None where each decides by itself.
+        judges: whether this is the rank that judges.
 
     Attributes:
         news: all that was reported.
         should_stop: what the loop is to stop for.
-        ranks: those of the run; None where each decides by itself.
 
     Raises:
-        StabtreeError: for an `on_finding` or a level that is none.
+        StabtreeError: for an `on_finding` or a level that is none, or settings that are wrong.
     """
 
     def __init__(
@@ -76,9 +77,10 @@ class LoopJudge:
         problems: Problems,
         on_finding: str | Callable[[News], object],
         fail_on: str | Iterable[str],
+        ranks: Ranks | None,
+        *,
+        judges: bool,
     ) -> None:
-        from stabtree.judging.verdict import levels_of
-
         if on_finding not in (WARN, RAISE) and not callable(on_finding):
             problem, hint = f"{on_finding!r} is not a way to report a finding", f"{WARN!r}, {RAISE!r}, or a function"
             raise StabtreeError(problem, where="Recorder: on_finding", hint=hint)
@@ -86,7 +88,7 @@ class LoopJudge:
             self._levels = levels_of([fail_on] if isinstance(fail_on, str) else [*fail_on])
         except StabtreeError as error:
             raise StabtreeError(error.problem, where="Recorder: fail_on", hint=error.hint) from None
-        self._path, self._problems, self._on_finding = path, problems, on_finding
+        self._path, self._problems, self._on_finding, self._ranks = path, problems, on_finding, ranks
         self._signs = Signs()
         self._watching: Watching | None = None
         self._has_rows = False
@@ -94,60 +96,15 @@ class LoopJudge:
         self._worst: News | None = None
         self.news: tuple[News, ...] = ()
         self.should_stop: News | None = None
-        self.ranks: Ranks | None = None
-
-    def start(self, judging: Judging | None, hold_rows: int | None) -> None:
-        """Judge the log from now on.
-
-        Args:
-            judging: how it is judged; as the settings of the working directory say, where not given.
-            hold_rows: the number of rows for which a finding must hold before it is reported.
-
-        Raises:
-            StabtreeError: for settings that are wrong.
-        """
-        from stabtree.judging.judge import Judging, accepted_by
-        from stabtree.judging.settings import read_settings
-        from stabtree.judging.verdict import LEVELS, Outcome
-        from stabtree.tools.live.events import HOLD_ROWS, REPORTED_FROM, Announcer
-
-        if judging is None:
-            settings = read_settings()
-            judging = Judging(settings, baseline=accepted_by(None, settings))
-        given, file = judging, self._path.absolute()  # the loop may change its working directory
-        judges: list[LogJudge] = []
-
-        def judged() -> list[Outcome]:
-            from stabtree.loaders import load_runs
-            from stabtree.run import Run
-            from stabtree.tools.live.session import LogJudge
-
-            if not judges:  # rules are read with the first judgement
-                judge = LogJudge(given)
-                judge.logs.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
-                judges.append(judge)
-            try:
-                return [judges[0].outcome(item) for item in load_runs(file, **given.settings.reading())]
-            except StabtreeError as error:  # as after it was moved away: it is begun anew, and judged again
-                return [Outcome(str(file), error)]
-
-        mildest = min([REPORTED_FROM, *(level for level in LEVELS if level in self._levels)], key=lambda it: it.rank)
-        hold_rows = HOLD_ROWS if hold_rows is None else hold_rows
-        self._watching = Watching(judged, Announcer(hold_rows, mildest), in_loop=True)
+        if judges:
+            mildest = min([REPORTED_FROM, *(it for it in LEVELS if it in self._levels)], key=lambda it: it.rank)
+            self._watching = Watching(_judging(path.absolute()), Announcer(reported_from=mildest), in_loop=True)
 
     def wrote(self, row: Mapping[str, Any], size: int) -> None:
-        """Take in a row that was written, and judge the log if it is time to.
-
-        Args:
-            row: its values by name.
-            size: the length of the log in bytes.
-        """
+        """Take in a row that was written, by its values, and judge the log, now so many bytes, if it is time to."""
         if self._watching is not None:
             self._has_rows = True
-            try:
-                self._new += self._watching.grown(size, sign=self._signs.in_row(row))
-            except Exception as error:  # a fault of ours must not end the training
-                self._failed(error)
+            self._judge(lambda watching: watching.grown(size, sign=self._signs.in_row(row)))
 
     def report(self, step: int) -> None:
         """Report what was found since the last step, and stop the loop where it is time to.
@@ -156,11 +113,11 @@ class LoopJudge:
             TrainingStoppedError: with `on_finding="raise"`.
         """
         stop = self._report(last=False)
-        if self.ranks is not None:
+        if self._ranks is not None:
             try:
-                stop = self.ranks.stops(step, self._worst) if self.should_stop is None else None
+                stop = self._ranks.stops(step, self._worst) if self.should_stop is None else None
             except Exception as error:  # whatever torch says, as where the process that keeps the values is gone
-                self.ranks, stop = None, self._worst
+                self._ranks, stop = None, self._worst
                 problem = f"the ranks can't agree on when to stop any more: {described(error)}"
                 self._problems.report("ranks", problem)
         self.should_stop = self.should_stop or stop
@@ -169,18 +126,23 @@ class LoopJudge:
 
     def ended(self, size: int) -> None:
         """Report what is found in a log that has ended, and raise nothing."""
-        if self._watching is not None and self._has_rows:  # else the rows are those of another run
-            try:
-                self._new += self._watching.ended(size)
-            except Exception as error:  # as in `wrote`
-                self._failed(error)
+        if self._has_rows:  # else the rows are those of another run
+            self._judge(lambda watching: watching.ended(size))
         stop = self._report(last=True)
         self.should_stop = self.should_stop or stop
 
+    def _judge(self, judge: Callable[[Watching], tuple[News, ...]]) -> None:
+        if self._watching is not None:
+            try:
+                self._new += judge(self._watching)
+            except Exception as error:  # a fault of ours must not end the training
+                problem = f"the log could not be judged; it is tried again as it grows: {described(error)}"
+                self._problems.report("judge", problem)
+            for text in [text for _, found in self._watching.outcomes for text in getattr(found, "setting_notes", ())]:
+                self._problems.report(text, text)
+
     def _report(self, *, last: bool) -> News | None:
         """Report what is new and not over; return the first of it that is at or above `fail_on`."""
-        from stabtree.judging.verdict import fails
-
         new = tuple(item for item in self._new if item.change.is_finding)
         self._new = ()
         self.news += new
@@ -189,15 +151,28 @@ class LoopJudge:
         self._worst = self._worst or first
         if self._on_finding == WARN or (self._on_finding == RAISE and last):
             for item in new:
-                _log.warning("%s; stabtree diagnose %s", describe(item), self._path)
+                _log.warning("%s; stabtree diagnose %s", _describe(item), self._path)
         elif callable(self._on_finding):
             for item in bad:
                 self._on_finding(item)
         return first
 
-    def _failed(self, error: Exception) -> None:
-        problem = f"the log could not be judged; it is tried again as it grows: {described(error)}"
-        self._problems.report("judge", problem)
+
+def _judging(file: Path) -> Callable[[], list[Outcome]]:
+    """Return what judges a log, as the settings of the working directory say."""
+    settings = read_settings()
+    judging = Judging(settings, baseline=accepted_by(None, settings))
+    judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
+
+    def judged() -> list[Outcome]:
+        from stabtree.loaders import load_runs
+
+        try:
+            return [judging.outcome(item) for item in load_runs(file, **settings.reading())]
+        except StabtreeError as error:  # as after it was moved away: it is begun anew, and judged again
+            return [Outcome(str(file), error)]
+
+    return judged
 
 
 class Ranks:
@@ -209,11 +184,10 @@ class Ranks:
         store: where all ranks set and read values by key.
         rank: which of them this is.
         key: the key of the step.
-        ahead: the number of rows that a rank may be ahead of another.
     """
 
-    def __init__(self, store: Any, rank: int, *, key: str, ahead: int) -> None:
-        self._store, self._rank, self._key, self._ahead = store, rank, key, ahead
+    def __init__(self, store: Any, rank: int, key: str) -> None:
+        self._store, self._rank, self._key = store, rank, key
         self._last_step: int | None = None
         self._stride = 1
         self._news: News | None = None
@@ -230,8 +204,10 @@ class Ranks:
             self._stride = step - self._last_step
         self._last_step = step
         if self._news is None and found is not None and not self._rank:
-            self._news, self._stop_step = found, step + self._ahead * self._stride
-            self._store.set(self._key, pickle.dumps((self._stop_step, _without_rows(found))))
+            self._news, self._stop_step = found, step + AHEAD_ROWS * self._stride
+            run = replace(found.diagnosis.run, series={})  # which the other ranks need not read
+            bare = found._replace(diagnosis=replace(found.diagnosis, run=run))
+            self._store.set(self._key, pickle.dumps((self._stop_step, bare)))
         elif self._news is None and self._rank and self._store.check([self._key]):
             self._stop_step, self._news = pickle.loads(self._store.get(self._key))  # noqa: S301 - by rank 0 of this run
         return self._news if self._news is not None and step >= self._stop_step else None
@@ -243,21 +219,12 @@ def ranks_here(path: Path) -> Ranks | None:
     Args:
         path: the log of rank 0, which names the run.
     """
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
-        return None
-    if distributed.get_world_size() < 2:
+    known = distributed()
+    if known is None or known.get_world_size() < 2:
         return None
     _runs[str(path)] += 1
     with suppress(Exception):  # another version of torch, or a backend without a store
-        store = distributed.distributed_c10d._get_default_store()  # noqa: SLF001 - there is no public way
-        key = f"stabtree/{path}/{_runs[str(path)]}/stop"
-        return Ranks(store, distributed.get_rank(), key=key, ahead=AHEAD_ROWS)
+        store = known.distributed_c10d._get_default_store()  # noqa: SLF001 - there is no public way
+        return Ranks(store, known.get_rank(), f"stabtree/{path}/{_runs[str(path)]}/stop")
     _log.warning("%s: the ranks can't agree on when to stop: each stops by itself", path)
     return None
-
-
-def _without_rows(news: News) -> News:
-    """Return a finding without the series of its run, which the other ranks need not read."""
-    run = replace(news.diagnosis.run, series={})
-    return news._replace(diagnosis=replace(news.diagnosis, run=run))

@@ -17,18 +17,17 @@ from stabtree.report.words import step_prefix
 from stabtree.tools.live.events import EventChange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from stabtree.judging.verdict import Outcome
     from stabtree.report.outputs import RenderOptions
     from stabtree.report.page import Line
     from stabtree.tools.live.events import News
-    from stabtree.tools.live.watch import Status
+    from stabtree.tools.live.watch import Round
 
 OVER_WORDS = {EventChange.WITHDRAWN: "withdrawn: the log no longer shows it", EventChange.CLOSED: "closed: it is over"}
 INDENT = 2
-MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
 def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool = False) -> str:
@@ -47,7 +46,7 @@ def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool
     if run.last_step is not None:
         head.append((f"  {run.unit} {run.last_step:,}", ""))
     head += [("  ", ""), (f" {BADGES[severity].word} ", severity)]
-    if words := change_words(news):
+    if words := _change_words(news):
         head.append((f"  {words}", "dim"))
     page.line(*head)
     if named:
@@ -55,85 +54,71 @@ def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool
     title = f"{step_prefix(finding)}{finding.leaf.title}"
     page.line((title, "heading"), ("  ", ""), (finding.leaf.id, "id"), indent=INDENT)
     if news.change.is_finding:
-        for label, pieces in zip(("First", "Then"), _what_to_do(news), strict=False):
+        restart = finding.restart
+        back: Line = restart_line(restart) if restart is not None else []
+        back_text = "".join(piece for piece, _ in back)
+        first = next((action.text for action in do_now(finding) if action.text != back_text), None)
+        steps: list[Line] = [line for line in ([(first, "")] if first is not None else [], back) if line]
+        for label, pieces in zip(("First", "Then"), steps, strict=False):
             page.item((label, "dim"), pieces, indent=INDENT, head_width=7)
     return page.text()
 
 
-def change_words(news: News) -> str:
+def _change_words(news: News) -> str:
     """Return what happened to an event that was reported before; nothing for a new one."""
     if news.change is EventChange.OPENED:
         return "again" if news.again else ""
     return OVER_WORDS.get(news.change, f"{news.change}, was {news.before}")
 
 
-def _what_to_do(news: News) -> Iterator[Line]:
-    """Yield what to do first, and where to restart."""
-    restart = news.finding.restart
-    back: Line = restart_line(restart) if restart is not None else []
-    back_text = "".join(piece for piece, _ in back)
-    first = next((action.text for action in do_now(news.finding) if action.text != back_text), None)
-    if first is not None:
-        yield [(first, "")]
-    if back:
-        yield back
-
-
 def finding_line(news: News, time: datetime, look: RenderOptions) -> str:
     """Return the same in one line."""
     finding = news.finding
     what = f"{step_prefix(finding)}{finding.leaf.title} [{finding.leaf.id}]"
-    if words := change_words(news):
+    if words := _change_words(news):
         what = f"{what}, {words}"
     badge = BADGES[finding.leaf.severity].word
     return _as_line(f"{time:%Y-%m-%d %H:%M:%S}  {badge}  {news.run}: {what}", look)
 
 
-def status_line(status: Status, name: str, look: RenderOptions) -> str:
+def status_line(round_: Round, name: str, look: RenderOptions) -> str:
     """Return how the runs go, in one line that fits: what matters least is left out first.
 
     Args:
-        status: how they go.
+        round_: how they go.
         name: what to call the log while it is not there.
         look: how wide the line may be.
     """
-    quiet = duration(status.quiet_seconds)
-    parts = [f"waiting for {clean(name)}", quiet]
-    if status.there:
-        parts = [*_state(status.outcomes), f"last row {quiet} ago"]
+    quiet, outcomes = duration(round_.quiet_seconds), round_.outcomes
+    parts = [] if round_.there else [f"waiting for {clean(name)}", quiet]
+    if len(outcomes) > 1:
+        counts = {verdict: sum(item.verdict == verdict for item in outcomes) for verdict in map(str, ORDER)}
+        words = [f"{number} {BADGES[verdict].word.lower()}" for verdict, number in counts.items() if number]
+        parts += [f"{len(outcomes)} runs: {', '.join(words)}"]
+    elif outcomes and round_.there:
+        parts += [BADGES[outcomes[0].verdict].word]
+        if not isinstance(outcomes[0].found, StabtreeError):
+            run = outcomes[0].found.run
+            if (loss := run.get("loss")) is not None and len(loss):
+                last = float(loss.values[-1])
+                parts.append(f"loss {last:.4g}" if math.isfinite(last) else "loss not finite")
+            if run.last_step is not None:
+                parts.append(f"{run.unit} {run.last_step:,}")
+    if round_.there:
+        parts.append(f"last row {quiet} ago")
     while len(parts) > 1 and len("  ".join(parts)) > look.width:
         parts.pop()
     return _as_line("  ".join(parts), look)[: look.width]
 
 
-def _state(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the verdict, the last step and the last loss of a run, or how many of several runs are how."""
-    if len(outcomes) > 1:
-        counts = {verdict: sum(item.verdict == verdict for item in outcomes) for verdict in map(str, ORDER)}
-        words = [f"{number} {BADGES[verdict].word.lower()}" for verdict, number in counts.items() if number]
-        yield f"{len(outcomes)} runs: {', '.join(words)}"
-        return
-    for outcome in outcomes:
-        yield BADGES[outcome.verdict].word
-        if not isinstance(outcome.found, StabtreeError):
-            run = outcome.found.run
-            if (loss := run.get("loss")) is not None and len(loss):
-                last = float(loss.values[-1])
-                yield f"loss {last:.4g}" if math.isfinite(last) else "loss not finite"
-            if run.last_step is not None:
-                yield f"{run.unit} {run.last_step:,}"
-
-
 def duration(seconds: float) -> str:
     """Return a time in its two largest units, as 50s, 12m 5s, 3h 20m."""
-    whole = max(0, math.floor(seconds))
-    if whole < MINUTE:
-        return f"{whole}s"
-    if whole < HOUR:
-        return f"{whole // MINUTE}m {whole % MINUTE}s"
-    if whole < DAY:
-        return f"{whole // HOUR}h {whole % HOUR // MINUTE}m"
-    return f"{whole // DAY}d {whole % DAY // HOUR}h"
+    whole, parts = max(0, math.floor(seconds)), list[str]()
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        if whole >= length or parts or unit == "s":
+            parts.append(f"{whole // length}{unit}")
+            whole %= length
+    return " ".join(parts[:2])
 
 
 def closing(outcomes: Sequence[Outcome], why: str, look: RenderOptions) -> str:
@@ -189,13 +174,11 @@ def note_event(note: str, time: datetime) -> str:
 
 def end_event(outcomes: Sequence[Outcome], why: str, code: int, time: datetime) -> str:
     """Return the end of a watch as a line of JSON, with the last verdict of each run."""
-    runs = [{"run": item.name, "verdict": item.verdict, "error": _problem(item)} for item in outcomes]
+    runs = [
+        {"run": item.name, "verdict": item.verdict, "error": getattr(item.found, "problem", None)} for item in outcomes
+    ]
     verdict = worst(outcomes) if outcomes else None
     return _event("end", time, why=why, verdict=verdict, exit_code=code, runs=runs)
-
-
-def _problem(outcome: Outcome) -> str | None:
-    return outcome.found.problem if isinstance(outcome.found, StabtreeError) else None
 
 
 def _event(name: str, time: datetime, **values: object) -> str:

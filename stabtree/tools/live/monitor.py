@@ -92,9 +92,8 @@ class NaNMonitor:
         self.state = MonitorState()
         self.sync = sync
         self._step: int | None = None
-        self._before = 0
         self._bad = False
-        self._good_before: tuple[float | None, int | None] = (None, None)
+        self._before: tuple[int, float | None, int | None] = (0, None, None)
 
     @property
     def should_rollback(self) -> bool:
@@ -140,8 +139,8 @@ class NaNMonitor:
         bad = bool(problem) if self.sync is None else bool(self.sync(bool(problem)))
         state = self.state
         if step != self._step:
-            self._step, self._before, self._bad = step, state.consecutive, False
-            self._good_before = state.last_good_loss, state.last_good_step
+            self._step, self._bad = step, False
+            self._before = state.consecutive, state.last_good_loss, state.last_good_step
         if not bad:
             if not self._bad:
                 state.consecutive = 0
@@ -150,30 +149,23 @@ class NaNMonitor:
         if is_new:
             # An earlier check of this step may have passed and ended the row: the step is bad all the same.
             self._bad = True
-            state.last_good_loss, state.last_good_step = self._good_before
-            state.consecutive = self._before + 1
+            before, state.last_good_loss, state.last_good_step = self._before
+            state.consecutive = before + 1
             state.total += 1
             if len(state.nan_steps) < MAX_NAN_STEPS:
                 state.nan_steps.append(step)
-        last_good = "no step was good before"
+        what, last_good = problem or f"not finite on another rank; {fine}", "no step was good before"
         if state.last_good_step is not None:
             last_good = f"the last good loss was {state.last_good_loss:.6g}, at step {state.last_good_step}"
-        self._react(problem or f"not finite on another rank; {fine}", step, last_good, is_new=is_new)
-        return False
-
-    def _react(self, what: str, step: int, last_good: str, *, is_new: bool) -> None:
-        """Log or raise what is wrong, as `action` says."""
         if self.action == "raise":
             hint = "go back to a checkpoint from well before; `stabtree diagnose` on the log names the cause"
             raise NonFiniteError(f"{what}; {last_good}", where=f"step {step}", hint=hint)
-        consecutive = self.state.consecutive
-        if self.action == "count":
-            return
-        if self.action == "warn" or consecutive == 1:
-            _log.warning("step %d: %s; leave this update out (%d in a row)", step, what, consecutive)
-        if is_new and consecutive == self.max_consecutive:
+        if self.action == "warn" or (self.action == "skip" and state.consecutive == 1):
+            _log.warning("step %d: %s; leave this update out (%d in a row)", step, what, state.consecutive)
+        if self.action != "count" and is_new and state.consecutive == self.max_consecutive:
             message = "step %d: %d bad steps in a row: stop, and restart from a checkpoint from well before; %s"
             _log.error(message, step, self.max_consecutive, last_good)
+        return False
 
 
 def as_float(value: SupportsFloat) -> float:

@@ -6,22 +6,21 @@ Making one and writing with it needs Python alone: torch comes with the model, n
 from __future__ import annotations
 
 import os
-import sys
 import weakref
 from contextlib import suppress
+from functools import partial
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
-from stabtree.tools.live.writer import LogFile, Problems, RowWriter, Value, described, shown
+from stabtree.tools.live.writer import LogFile, Problems, RowWriter, Value, described, distributed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
-    from stabtree.judging.judge import Judging
     from stabtree.tools.live.events import News
     from stabtree.tools.live.judge import LoopJudge
     from stabtree.tools.live.torch_stats import ModelStats
@@ -47,8 +46,6 @@ class Recorder:
             is judged. Rank 0 alone judges.
         fail_on: the level, or the levels, from which on a finding raises, is called with, and is `should_stop`.
         stats_every: steps between two looks at the model; 0 for none.
-        judging: how the log is judged; as the settings of the working directory say, where not given.
-        hold_rows: how many rows a finding must last before it is reported; 0 reports it at once.
         monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
         resume: whether the last run of a file that is there goes on; False for another run in the same file, of which
             the last is read. Where not given it is another run if its first step is not after the first one of that
@@ -66,32 +63,32 @@ class Recorder:
         on_finding: str | Callable[[News], object] | None = None,
         fail_on: str | Iterable[str] = "critical",
         stats_every: int = STATS_EVERY,
-        judging: Judging | None = None,
-        hold_rows: int | None = None,
         monitor: NaNMonitor | None = None,
         resume: bool | None = None,
     ) -> None:
-        _refuse(rank=rank, stats_every=stats_every, hold_rows=hold_rows)
-        file = self.path = Path(path)
-        self.rank = _rank_here() if rank is None else rank
+        for name, value in (("rank", rank), ("stats_every", stats_every)):  # else found wrong only when it is used
+            if value is not None and not (isinstance(value, SupportsIndex) and index(value) >= 0):
+                problem, hint = f"{shown(value)} is not a whole number from 0 on", "give a whole number from 0 on"
+                raise StabtreeError(problem, where=f"Recorder: {name}", hint=hint)
+        self.path = Path(path)
+        self.rank = rank or 0
+        if rank is None and (known := distributed()) is not None:
+            self.rank = int(known.get_rank())
         if self.rank:
-            self.path = file.with_name(f"{file.stem}.rank{self.rank}{file.suffix}")
+            self.path = self.path.with_name(f"{self.path.stem}.rank{self.rank}{self.path.suffix}")
         self.stats_every = stats_every
         self.monitor = monitor or NaNMonitor("count")
         self._process = os.getpid()
         self._problems = Problems(self.path)
-        log = LogFile(self.path.absolute())  # the loop may change its working directory
+        log = LogFile(self.path.absolute(), self._problems)  # the loop may change its working directory
         self._rows = RowWriter(log, self._problems, rank=self.rank, resume=resume)
         self._stats: ModelStats | None = None
         self._judge: LoopJudge | None = None
         if on_finding is not None and not rank:
             from stabtree.tools.live.judge import LoopJudge, ranks_here
 
-            self._judge = LoopJudge(self.path, self._problems, on_finding, fail_on)
-            if rank is None:
-                self._judge.ranks = ranks_here(file)
-            if not self.rank:
-                self._judge.start(judging, hold_rows)
+            ranks = ranks_here(Path(path)) if rank is None else None
+            self._judge = LoopJudge(self.path, self._problems, on_finding, fail_on, ranks, judges=not self.rank)
         self._ended = weakref.finalize(self, _end, self._rows, self._process)
 
     @property
@@ -100,16 +97,12 @@ class Recorder:
 
         Where several ranks log the run, it is None until the step that they stop at, and on all of them a finding then.
         """
-        if self._judge:
-            return self._judge.should_stop
-        return None
+        return self._judge.should_stop if self._judge else None
 
     @property
     def news(self) -> tuple[News, ...]:
         """All findings that were reported so far."""
-        if self._judge:
-            return self._judge.news
-        return ()
+        return self._judge.news if self._judge else ()
 
     def config(self, settings: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Write what the run was started with: `dtype="bf16"`, `optimizer="AdamW"`, `lr=3e-4`, `warmup_steps=100`."""
@@ -165,7 +158,8 @@ class Recorder:
             if self._stats is None:
                 from stabtree.tools.live.torch_stats import ModelStats, trainable_share
 
-                self._stats = ModelStats(self.stats_every, self._rows.keep_late, skipped=self._rows.skipped_before())
+                late = partial(self._rows.keep, late=True)
+                self._stats = ModelStats(self.stats_every, late, skipped=self._rows.skipped)
                 if not self.rank and (share := trainable_share(model)) < 1:
                     self.config(trainable_share=share)
             found = self._stats.look(at, model, optimizer, scaler, clipped=clipped)
@@ -234,40 +228,17 @@ class Recorder:
 
     def _take_in(self) -> None:
         """Have the rows judged that were written since, and show them to the monitor."""
-        for step, row in self._rows.written():
+        while self._rows.written:
+            step, row = self._rows.written.popleft()
             self._rows.waits_rows -= 1
             if self._judge is not None and self._rows.waits_rows <= 0:
                 self._judge.wrote(row, self._rows.size)
-            self._check(step, row)
-
-    def _check(self, step: int, row: Mapping[str, Any]) -> None:
-        """Show the row to the monitor, unless it asks other ranks, which may not log."""
-        if self.monitor.sync is not None:
-            return
-        if isinstance(loss := row.get("loss"), int | float):
-            self.monitor.check_loss(loss, step)
-        if "loss_scale" not in row and isinstance(norm := row.get("grad_norm"), int | float):
-            self.monitor.check_gradients({"grad_norm": norm}, step)
-
-
-def _rank_here() -> int:
-    """Return the rank that torch.distributed has given this process; 0 where it was not asked to."""
-    distributed = getattr(sys.modules.get("torch"), "distributed", None)
-    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
-        return 0
-    return int(distributed.get_rank())
-
-
-def _refuse(**counts: object) -> None:
-    """Refuse what would be found wrong only when it is used.
-
-    Raises:
-        StabtreeError: for the first such argument.
-    """
-    for name, value in counts.items():
-        if value is not None and not (isinstance(value, SupportsIndex) and index(value) >= 0):
-            problem, where = f"{shown(value)} is not a whole number from 0 on", f"Recorder: {name}"
-            raise StabtreeError(problem, where=where, hint="give a whole number from 0 on")
+            if self.monitor.sync is not None:
+                continue  # it asks other ranks, which may not log
+            if isinstance(loss := row.get("loss"), int | float):
+                self.monitor.check_loss(loss, step)
+            if "loss_scale" not in row and isinstance(norm := row.get("grad_norm"), int | float):
+                self.monitor.check_gradients({"grad_norm": norm}, step)
 
 
 def _end(rows: RowWriter, process: int) -> None:

@@ -12,13 +12,14 @@ for step in range(steps):
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, Self, SupportsInt
 
 from stabtree.tools.live.recorder import Recorder
+from stabtree.tools.live.writer import Problems, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 STEP_NAMES = ("step", "global_step", "_step", "trainer/global_step")
 """Where a row says at which step it is, if its logger does not."""
-
-_log = logging.getLogger(__name__)
 
 
 class Sink:
@@ -50,12 +49,9 @@ class Sink:
 
     def __init__(self, path: str | Path | Recorder, **options: Any) -> None:
         self._own = not isinstance(path, Recorder)
-        if isinstance(path, Recorder):
-            self.recorder = path
-        else:
-            self.recorder = Recorder(path, **{"on_finding": "warn", **options})
+        self.recorder = path if isinstance(path, Recorder) else Recorder(path, **{"on_finding": "warn", **options})
         self._next = 0
-        self._warned: set[str] = set()
+        self._problems = Problems(self.recorder.path)
 
     @property
     def should_stop(self) -> News | None:
@@ -81,20 +77,26 @@ class Sink:
         try:
             row = dict(numbers(data))
         except Exception as error:  # whatever a row is, the training goes on
-            self._failed("row", "a row", error)
+            self._problems.report("row", f"a row could not be read: {described(error)}")
             return
-        if step is None:
-            step = next((row[name] for name in STEP_NAMES if name in row), None)
-        at = self._counted(step)
+        at: Any = next((row[name] for name in STEP_NAMES if name in row), None) if step is None else step
+        if at is None:
+            at, self._next = self._next, self._next + 1
+        else:
+            with suppress(Exception):  # where it is no step, the Recorder says so
+                # A row without a step belongs to the last that was named, and ends it.
+                at = self._next = int(at)
         if row:
             self.recorder.log(at, row)
 
     def log_config(self, config: Any) -> None:
         """Write what the run was started with: a dict, nested or not, a dataclass, or the arguments of argparse."""
         try:
-            self.recorder.config(_settings(config))
+            if is_dataclass(config) and not isinstance(config, type):
+                config = asdict(config)
+            self.recorder.config(dict(config) if isinstance(config, Mapping) else dict(vars(config)))
         except TypeError as error:
-            self._failed("config", "the configuration", error)
+            self._problems.report("config", f"the configuration could not be read: {described(error)}")
 
     def close(self) -> None:
         """Judge the log for the last time, and close it, unless the Recorder is the user's own."""
@@ -115,23 +117,6 @@ class Sink:
     def __deepcopy__(self, _: object) -> Self:
         return self
 
-    def _counted(self, step: Any) -> Any:
-        """Return the step of a row; one without a step belongs to the last that was named, and ends it."""
-        if step is None:
-            step, self._next = self._next, self._next + 1
-            return step
-        try:
-            self._next = int(step)
-        except Exception:  # no step: the Recorder says so
-            return step
-        return self._next
-
-    def _failed(self, kind: str, what: str, error: Exception) -> None:
-        if kind not in self._warned:
-            self._warned.add(kind)
-            problem = "%s: %s could not be read: %s: %s (reported once; the training goes on)"
-            _log.warning(problem, self.recorder.path, what, type(error).__name__, error)
-
 
 def numbers(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the numbers of a row by their names; those in a nested dict under its name and theirs, `eval/loss`."""
@@ -139,25 +124,8 @@ def numbers(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, An
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
             yield from numbers(value, f"{name}/")
-        elif _is_number(value):
+        # One number, which `float` takes; nothing is fetched from a GPU to know.
+        elif isinstance(value, int | float) or (
+            hasattr(value, "__float__") and math.prod(getattr(value, "shape", ())) == 1
+        ):
             yield name, value
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a value is one number, which `float` takes; nothing is fetched from a GPU for it."""
-    if isinstance(value, int | float):
-        return True
-    return hasattr(value, "__float__") and math.prod(getattr(value, "shape", ())) == 1
-
-
-def _settings(config: Any) -> dict[str, Any]:
-    """Return the settings of a configuration.
-
-    Raises:
-        TypeError: for what holds no named settings.
-    """
-    if isinstance(config, Mapping):
-        return dict(config)
-    if is_dataclass(config) and not isinstance(config, type):
-        return asdict(config)
-    return dict(vars(config))

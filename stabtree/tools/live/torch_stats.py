@@ -9,7 +9,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
-from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,17 +45,19 @@ class ModelStats:
 
     def look(self, step: int, model: Any, optimizer: Any, scaler: Any, *, clipped: bool) -> dict[str, float]:
         """Return what is seen between `backward` and `optimizer.step`, as `Recorder.model` writes it."""
-        last = self._last
-        if last is None:
-            last = step
+        last = step if self._last is None else self._last
         if step != last:
             for hook in self._hooks:
                 hook.remove()
             self._hooks = []
         found = self._scaled(scaler, went_back=step < last)
-        compiled, model = type(model).__name__ == "OptimizedModule", _inner(model)
-        if self._sharded is None:
-            self._sharded = _is_sharded(model)
+        compiled = type(model).__name__ == "OptimizedModule"
+        while (inside := WRAPPERS.get(type(model).__name__)) is not None:
+            model = getattr(model, inside)
+        if self._sharded is None:  # else this rank holds a part of the gradients, whose norm is not that of all
+            kinds = {type(module).__name__ for module in model.modules()}
+            parts = any(hasattr(weight, "to_local") for weight in model.parameters())
+            self._sharded = parts or not kinds.isdisjoint(SHARDED)
         if not (clipped or self._sharded) and self._due(step, max(self._every // NORM_TIMES, 1)):
             found |= _grad_norm(model, _divisor(scaler, optimizer, found.get("loss_scale", 1.0)))
         if self._due(step, self._every):
@@ -87,10 +88,12 @@ class ModelStats:
         weights = [(name, part) for name, weight in trained if (part := _local(weight)).numel()]
         groups = grouped([name for name, _ in weights])
         if optimizer is not None:
-            before = [_Sample.of(weight) for _, weight in weights]
+            strides = [max(weight.numel() // SAMPLE, 1) for _, weight in weights]
+            before = [_spread(weight, stride).clone() for (_, weight), stride in zip(weights, strides, strict=True)]
 
             def stepped(*_: Any) -> None:
-                self._late(step, _ratios(groups, before))
+                now = [_spread(weight, stride) for (_, weight), stride in zip(weights, strides, strict=True)]
+                self._late(step, _ratios(groups, strides, before, now))
                 before.clear()
                 hook.remove()
 
@@ -111,30 +114,17 @@ class ModelStats:
             name = names.get(id(module))
             if name is not None and module.training and output.dim() > 1:
                 # Images hold their units in the second dimension, sequences and vectors in the last.
-                units = 1
-                if output.dim() <= 3:
-                    units = output.dim() - 1
+                units = output.dim() - 1 if output.dim() <= 3 else 1
                 now = (output.detach() != 0).transpose(0, units).flatten(1).any(1)
                 known = alive.get(name)
                 if known is not None and known.shape == now.shape:
                     now |= known
                 alive[name] = now
 
-        if names and not _is_compiled(model):
+        # torch.compile calls no hooks.
+        compiled = any(getattr(module, "_compiled_call_impl", None) is not None for module in model.modules())
+        if names and not compiled:
             self._hooks.append(torch.nn.modules.module.register_module_forward_hook(passed))
-
-
-class _Sample(Struct):
-    """Values of a tensor, and what each is."""
-
-    tensor: torch.Tensor
-    stride: int
-    values: torch.Tensor
-
-    @staticmethod
-    def of(tensor: torch.Tensor) -> _Sample:
-        stride = max(tensor.numel() // SAMPLE, 1)
-        return _Sample(tensor, stride, _spread(tensor, stride).clone())
 
 
 def _spread(tensor: torch.Tensor, stride: int) -> torch.Tensor:
@@ -166,12 +156,11 @@ def _norms(tensors: Sequence[torch.Tensor]) -> list[float]:
 
 def _grad_norm(model: Any, divisor: float | None) -> dict[str, float]:
     """Return the norm of all gradients, where there are any."""
-    if divisor is None:
+    gradients = [_local(weight.grad) for weight in model.parameters() if weight.grad is not None]
+    if divisor is None or not gradients:
         return {}
-    gradients = [_values(gradient) for weight in model.parameters() if (gradient := weight.grad) is not None]
-    if not gradients:
-        return {}
-    return {"grad_norm": math.hypot(*_norms(gradients)) / divisor}
+    values = [part.coalesce().values() if part.is_sparse else part for part in gradients]
+    return {"grad_norm": math.hypot(*_norms(values)) / divisor}
 
 
 def _by_group(metric: str, groups: Sequence[str], norms: Sequence[float]) -> dict[str, float]:
@@ -182,14 +171,16 @@ def _by_group(metric: str, groups: Sequence[str], norms: Sequence[float]) -> dic
     return {f"{metric}/{group}": math.hypot(*own) for group, own in parts.items()}
 
 
-def _ratios(groups: Sequence[str], samples: Sequence[_Sample]) -> dict[str, float]:
+def _ratios(
+    groups: Sequence[str], strides: Sequence[int], before: Sequence[torch.Tensor], now: Sequence[torch.Tensor]
+) -> dict[str, float]:
     """Return the size of the update over that of the weights, for each group whose weights are not all 0."""
-    weight = [math.sqrt(sample.stride) for sample in samples]
-    moved = _norms([_spread(sample.tensor, sample.stride) - sample.values for sample in samples])
-    before = _norms([sample.values for sample in samples])
+    moved = _norms([after - values for after, values in zip(now, before, strict=True)])
     change, size = (
-        _by_group("update_ratio", groups, [norm * root for norm, root in zip(norms, weight, strict=True)])
-        for norms in (moved, before)
+        _by_group(
+            "update_ratio", groups, [norm * math.sqrt(stride) for norm, stride in zip(norms, strides, strict=True)]
+        )
+        for norms in (moved, _norms(before))
     )
     return {name: change[name] / size[name] for name in size if size[name]}
 
@@ -216,17 +207,6 @@ def _divisor(scaler: Any, optimizer: Any, scale: float) -> float | None:
     return 1.0 if stages == {"UNSCALED"} else None
 
 
-def _inner(model: Any) -> Any:
-    while (inside := WRAPPERS.get(type(model).__name__)) is not None:
-        model = getattr(model, inside)
-    return model
-
-
-def _is_compiled(model: Any) -> bool:
-    """Return whether torch.compile runs it, which calls no hooks."""
-    return any(getattr(module, "_compiled_call_impl", None) is not None for module in model.modules())
-
-
 def _unwrapped(optimizer: Any) -> Any:
     """Return the optimizer of torch within those of accelerate and Lightning."""
     while isinstance(inside := getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
@@ -240,19 +220,6 @@ def _local(weight: Any) -> torch.Tensor:
         weight = weight.to_local()
     found: torch.Tensor = weight.detach()
     return found
-
-
-def _values(gradient: Any) -> torch.Tensor:
-    local = _local(gradient)
-    if local.is_sparse:
-        return local.coalesce().values()
-    return local
-
-
-def _is_sharded(model: Any) -> bool:
-    """Return whether this rank holds a part of the model's gradients only, whose norm is not that of all of them."""
-    kinds = {type(module).__name__ for module in model.modules()}
-    return not kinds.isdisjoint(SHARDED) or any(hasattr(weight, "to_local") for weight in model.parameters())
 
 
 def trainable_share(model: Any) -> float:

@@ -16,14 +16,14 @@ from stabtree.common.text import clean
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders.folder import MAX_DEPTH, is_file
 from stabtree.loaders.paths.find import expanded
+from stabtree.tools.live.events import Signs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
-    from stabtree.tools.live.events import News
-    from stabtree.tools.live.session import Signs, Watching
+    from stabtree.tools.live.events import News, Watching
 
 LISTED_EVERY = 10
 """Looks after which folders are searched for new files."""
@@ -73,11 +73,10 @@ class Follower:
 
     Args:
         paths: files, folders, patterns; none of them need be there yet.
-        signs: take what is seen in new text.
     """
 
-    def __init__(self, paths: Sequence[str], signs: Signs) -> None:
-        self._paths, self._signs = paths, signs
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths, self._signs = paths, Signs()
         self._files: dict[str, _Watched] = {}  # by absolute path
         self._read: set[str] = set()
         self._looks = 0
@@ -102,14 +101,22 @@ class Follower:
         notes: list[str] = []
         signs: set[str] = set()
         for path, file in list(self._files.items()):
-            if file.is_log:
-                try:
-                    self._look_at(file, notes, signs)
-                except (OSError, ValueError) as error:
-                    if isinstance(error, FileNotFoundError) and file.name not in self._paths:
-                        del self._files[path]
-                    else:
-                        _note_problem(file, error, notes)
+            if not file.is_log:
+                continue
+            problem = ""
+            try:
+                self._look_at(file, notes, signs)
+            except (OSError, ValueError) as error:
+                is_gone = isinstance(error, FileNotFoundError)
+                if is_gone and file.name not in self._paths:
+                    del self._files[path]
+                    continue
+                problem = getattr(error, "strerror", None) or str(error)
+                if problem != file.problem and (file.size or not is_gone):  # one that was never there is waited for
+                    notes.append(
+                        f"{clean(file.name)} can't be looked at just now, and is tried again: {clean(problem)}"
+                    )
+            file.problem = problem
         size = sum(file.size + file.rewrites for file in self._files.values() if file.is_log)
         return Growth(size, self._signs.call(frozenset(signs)), tuple(notes))
 
@@ -124,73 +131,59 @@ class Follower:
         if anew and path.suffix != ".json":  # which trainers write anew each time
             notes.append(f"{clean(file.name)} was written anew: it is followed from its beginning")
         file.rewrites += anew or (size == before and file.time not in (0, status.st_mtime_ns))
-        if before and size > before and not anew:
+        if before and size > before:
             with path.open("rb") as stream:
                 stream.seek(max(before, size - MAX_NEW))
                 if SIGN.search(stream.read(MAX_NEW)):
                     signs.add(file.name)
-        file.size, file.time, file.problem = size, status.st_mtime_ns, ""
+        file.size, file.time = size, status.st_mtime_ns
 
     def _list(self) -> Iterator[str]:
-        """Yield the files that may be logs."""
+        """Yield the files that may be logs; below folders, as far down as runs lie."""
         for given in (*self._paths, *sorted(self._read)):
             for path in expanded(given):
-                if os.path.isdir(path):  # noqa: PTH112 - answers False where a Path raises
-                    yield from _below(path)
-                else:
+                if not os.path.isdir(path):  # noqa: PTH112 - answers False where a Path raises
                     yield path
-                    if path.endswith(DATABASES) and is_file(Path(f"{path}-wal")):
+                    if path.endswith(DATABASES):
                         yield f"{path}-wal"
-
-
-def _note_problem(file: _Watched, error: Exception, notes: list[str]) -> None:
-    """Note once that a file can't be looked at; one that was never there is waited for."""
-    problem = getattr(error, "strerror", None) or str(error)
-    if problem != file.problem and (file.size or not isinstance(error, FileNotFoundError)):
-        notes.append(f"{clean(file.name)} can't be looked at just now, and is tried again: {clean(problem)}")
-    file.problem = problem
-
-
-def _below(folder: str) -> Iterator[str]:
-    """Yield the files below a folder, as far down as runs lie."""
-    seen = 0
-    for place, folders, files in os.walk(folder):
-        if len(Path(place).relative_to(folder).parts) >= MAX_DEPTH:
-            folders.clear()
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        seen += len(folders) + len(files)
-        if seen > MAX_ENTRIES:
-            return
-        yield from (str(Path(place, name)) for name in sorted(files) if not name.startswith(".") and _may_log(name))
-
-
-def _may_log(name: str) -> bool:
-    return not name.lower().endswith(WEIGHTS)
+                    continue
+                seen = 0
+                for place, folders, files in os.walk(path):
+                    if len(Path(place).relative_to(path).parts) >= MAX_DEPTH:
+                        folders.clear()
+                    folders[:] = sorted(name for name in folders if not name.startswith("."))
+                    seen += len(folders) + len(files)
+                    if seen > MAX_ENTRIES:
+                        break
+                    logs = (name for name in sorted(files) if not name.lower().endswith(WEIGHTS))
+                    yield from (str(Path(place, name)) for name in logs if not name.startswith("."))
 
 
 class End(StrEnum):
-    """What ended a watch."""
+    """What ended a watch, as it is said."""
 
     ASKED = "stopped"
-    FOUND = "found"
-    STALLED = "stalled"
-    COMPLETE = "complete"
-
-
-class Status(NamedTuple):
-    """How the watched runs go: whether any log is there, the last outcomes, and seconds since anything was written."""
-
-    there: bool = False
-    outcomes: Sequence[Outcome] = ()
-    quiet_seconds: float = 0.0
+    FOUND = "found what --until-found waits for"
+    STALLED = "stalled: nothing was written for {}, and the log does not say that the run is complete"
+    COMPLETE = "the run is complete, and nothing was written for {}"
 
 
 class Round(NamedTuple):
-    """What one look brought: news, notes on the files, and how the runs go."""
+    """What one look brought.
+
+    Attributes:
+        news: what is reported.
+        notes: what happened besides.
+        there: whether any log is there.
+        outcomes: the last outcomes.
+        quiet_seconds: since anything was written.
+    """
 
     news: tuple[News, ...]
     notes: tuple[str, ...]
-    status: Status
+    there: bool = False
+    outcomes: Sequence[Outcome] = ()
+    quiet_seconds: float = 0.0
 
 
 class Session:
@@ -226,7 +219,7 @@ class Session:
         self._size, self._grew, self._longest = 0, self._clock(), 0.0
         self._silent = False
         self._judged: Sequence[Outcome] = ()
-        self._unread_before: set[tuple[str, str]] = set()
+        self._noted: set[tuple[str, str]] = set()
         self._complete: bool | None = None  # as last asked since anything changed
         self.end = End.ASKED
         self.silence = 0.0
@@ -243,10 +236,14 @@ class Session:
             news: tuple[News, ...] = ()
             if growth.size:
                 news = self._watching.grown(growth.size, sign=growth.sign)
-            if self._fell_silent(growth.size):
+            # After a long silence what waits for further rows is reported without them.
+            patience = DEAD_SECONDS if self._watching.announcer.awaits_end else SILENT_SECONDS
+            is_silent = 0 < growth.size == self._size and self._clock() - self._grew >= patience
+            if is_silent and not self._silent:
                 news += self._watching.ended(growth.size)
+            self._silent = is_silent
             round_ = self._round(growth, news)
-            yield round_._replace(notes=(*growth.notes, *self._unread()))
+            yield round_._replace(notes=(*growth.notes, *self._notes()))
             if self._ends(news):
                 break
             roused = self._watching.waits and self._clock() - self._grew < self._every
@@ -263,27 +260,25 @@ class Session:
             self._judged, self._complete = self.outcomes, None
             runs = [item.found.run for item in self._judged if not isinstance(item.found, StabtreeError)]
             self._follower.judged(source.path for run in runs for source in run.sources)
-        return Round(news, growth.notes, Status(growth.size > 0, self._judged, now - self._grew))
+        return Round(news, growth.notes, growth.size > 0, self._judged, now - self._grew)
 
-    def _fell_silent(self, size: int) -> bool:
-        """Return whether nothing was written for so long that what waits for further rows is reported without them."""
-        patience = DEAD_SECONDS if self._watching.announcer.awaits_end else SILENT_SECONDS
-        before = self._silent
-        self._silent = 0 < size == self._size and self._clock() - self._grew >= patience
-        return self._silent and not before
-
-    def _unread(self) -> Iterator[str]:
-        """Yield what can't be read, each problem once: nothing else would say so before the end."""
+    def _notes(self) -> Iterator[str]:
+        """Yield what can't be read and which settings are doubtful, each once: nothing else says so before the end."""
         new: dict[str, list[str]] = {}
         for name, found in self._judged:
+            texts: Sequence[str]
             if isinstance(found, StabtreeError):
-                problem = _NUMBER.sub("", found.problem)  # a line or a count, which goes on as the log does
-                if (name, problem) not in self._unread_before:
-                    self._unread_before.add((name, problem))
-                    new.setdefault(found.problem, []).append(name)
-        for problem, (name, *others) in new.items():
+                texts = (f"not judged just now: {found.problem}",)
+            else:
+                texts = found.setting_notes
+            for text in texts:
+                key = name, _NUMBER.sub("", text)  # a line or a count, which goes on as the log does
+                if key not in self._noted:
+                    self._noted.add(key)
+                    new.setdefault(text, []).append(name)
+        for text, (name, *others) in new.items():
             more = f" (and {len(others)} more)" if others else ""
-            yield f"{clean(name)}{more} is not judged just now: {clean(problem)}"
+            yield f"{clean(name)}{more}: {clean(text)}"
 
     def _ends(self, news: Sequence[News]) -> bool:
         self.silence = self._clock() - self._grew
@@ -315,7 +310,16 @@ def is_complete(run: Run) -> bool:
         counted_from_one = int(loss.steps[0] > 0)
         if last + interval(loss.steps) > run.planned_step + counted_from_one:
             return True
-    return any(last_line().search(_end_of(Path(source.path))) for source in run.sources)
+    for path in (Path(source.path) for source in run.sources):
+        try:
+            if is_file(path):  # a pipe in its place would be waited for
+                with path.open("rb") as stream:
+                    stream.seek(max(0, path.stat().st_size - TAIL_BYTES))
+                    if last_line().search(stream.read(TAIL_BYTES)):
+                        return True
+        except (OSError, ValueError):
+            continue
+    return False
 
 
 @cache
@@ -323,14 +327,3 @@ def last_line() -> re.Pattern[bytes]:
     """Return what finds the last line of a complete run, by any trainer."""
     lines = [framework.log.last_line for framework in frameworks().values() if framework.log.last_line]
     return re.compile("|".join((*lines, _LAST)).encode(), re.IGNORECASE)
-
-
-def _end_of(path: Path) -> bytes:
-    try:
-        if not is_file(path):  # a pipe in its place would be waited for
-            return b""
-        with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - TAIL_BYTES))
-            return stream.read(TAIL_BYTES)
-    except (OSError, ValueError):
-        return b""

@@ -71,6 +71,7 @@ class LogFile:
 
     Args:
         path: the file; its folder is made where there is none.
+        problems: reports what is wrong.
 
     Attributes:
         header: the line that a file begins with that is begun anew.
@@ -80,15 +81,12 @@ class LogFile:
         StabtreeError: where it can't be opened, or holds something else than JSON lines.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, problems: Problems) -> None:
+        self.path, self._problems = path, problems
         self.header = b""
-        self.size = 0
-        self._cut = self._displaced = False
         self._looked = time.monotonic()
-        self._file = (0, 0)
         try:
-            self._descriptor: int | None = self._open()
+            self._descriptor, self._file, self.size, self._cut = self._open()
         except (OSError, ValueError) as error:
             hint = "name a file in a folder that may be written to"
             reason = getattr(error, "strerror", None) or error
@@ -100,9 +98,11 @@ class LogFile:
         Raises:
             OSError: where it can't be written whole; what was written of it is ended by the next one.
         """
-        self._follow()
-        if self._descriptor is None:
+        if self._descriptor < 0:
             raise OSError(0, "it was closed")
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._looked = time.monotonic()
+            self._follow()
         data = memoryview(b"\n" + line if self._cut else line)
         rest = data
         try:
@@ -115,78 +115,66 @@ class LogFile:
             raise
         self._cut = False
 
-    def tail(self, size: int) -> bytes:
-        """Return the last bytes of the file; none where it can't be read."""
-        with suppress(OSError), self.path.open("rb") as file:
-            file.seek(max(self.size - size, 0))
-            return file.read(size)
-        return b""
+    def last_run(self) -> tuple[str, tuple[int, int] | None, int]:
+        """Return the id of the last run that the file holds, its first and last step, and how many it has skipped.
 
-    def span(self, begin: int) -> tuple[int, int] | None:
-        """Return the first and the last step from a byte on; None where there is no row."""
-        head = b""
-        with suppress(OSError), self.path.open("rb") as file:
-            file.seek(begin)
-            head = file.read(HEAD_BYTES)
-        first = next(_steps(head.splitlines()), None)
-        last = next(_steps(reversed(self.tail(HEAD_BYTES).splitlines())), first)
-        return None if first is None or last is None else (first, last)
-
-    def last_header(self) -> tuple[int, str]:
-        """Return where the last header of a run is, and its id; 0 and nothing where there is none."""
-        try:
-            with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                at = data.rfind(_MARK, max(0, len(data) - LOOK_BACK_BYTES))
-                end = data.find(b"\n", at)
-                return at, str(json.loads(data[at : end if end > 0 else len(data)])[RUN_HEADER]["id"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return 0, ""
+        A run that logged nothing goes on with the one before.
+        """
+        run_id, heads, tail = "", [b""], b""
+        with (
+            suppress(OSError, ValueError, KeyError, TypeError, RecursionError),
+            self.path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            heads, tail = [data[:HEAD_BYTES]], data[-HEAD_BYTES:]
+            at = data.rfind(_MARK, max(0, len(data) - LOOK_BACK_BYTES))
+            end = data.find(b"\n", at)
+            run_id = str(json.loads(data[at : end if end > 0 else len(data)])[RUN_HEADER]["id"])
+            heads.insert(0, data[at : at + HEAD_BYTES])
+        first = next((step for head in heads for step in _steps(head.splitlines())), None)
+        skipped = int(next(reversed(_SKIPPED.findall(tail)), 0))
+        if first is None:
+            return run_id, None, skipped
+        return run_id, (first, next(_steps(reversed(tail.splitlines())), first)), skipped
 
     def close(self) -> None:
         """Close the file for good."""
-        if self._descriptor is not None:
-            descriptor, self._descriptor = self._descriptor, None
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
 
-    def _open(self) -> int:
+    def _open(self) -> tuple[int, tuple[int, int], int, bool]:
+        """Return a descriptor, which file it is of, how long that is, and whether its last line was cut."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.is_fifo():  # which would be waited for, until somebody reads it
             raise OSError(errno.ESPIPE, "it is a pipe")
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AS_WRITTEN, 0o644)
-        status = os.fstat(descriptor)
-        self._file, self.size, self._cut = (status.st_dev, status.st_ino), status.st_size, False
+        status, cut = os.fstat(descriptor), False
         if stat.S_ISREG(status.st_mode) and status.st_size:
-            self._cut = not self.tail(1).endswith(b"\n")
             with self.path.open("rb") as file:
                 begin = file.read(1 << 12).lstrip(b"\0 \t\r\n")
+                file.seek(status.st_size - 1)
+                cut = file.read(1) != b"\n"
             if begin and not begin.startswith(b"{"):
                 os.close(descriptor)
                 problem, hint = "holds something else than JSON lines", "name a new file, or an older log of this run"
                 raise StabtreeError(problem, where=str(self.path), hint=hint)
-        return descriptor
+        return descriptor, (status.st_dev, status.st_ino), status.st_size, cut
 
     def _follow(self) -> None:
         """Begin the file anew where it no longer lies under its name, as after a log was rotated."""
-        now = time.monotonic()
-        if self._descriptor is None or now - self._looked < LOOK_SECONDS:
-            return
-        self._looked = now
-        before = self._file, self.size, self._cut
         try:
             with suppress(FileNotFoundError):
                 status = self.path.stat()
                 if (status.st_dev, status.st_ino) == self._file:
                     return
-            new = self._open()
+            opened = self._open()
         except (OSError, StabtreeError) as error:
-            self._file, self.size, self._cut = before
-            if not self._displaced:
-                _log.warning("%s: it is not there any more, rows go on to where it lies now: %s", self.path, error)
-            self._displaced = True
+            problem = f"it is not there any more, rows go on to where it lies now: {error}"
+            self._problems.report("displaced", problem)
             return
-        self._displaced = False
         os.close(self._descriptor)
-        self._descriptor = new
+        self._descriptor, self._file, self.size, self._cut = opened
         if self.header and not self.size:
             self.append(self.header)
 
@@ -203,20 +191,25 @@ class RowWriter:
     Attributes:
         lock: held while rows are written.
         waits_rows: how many more rows make clear which run a log that goes back holds.
+        written: the rows that were written and not yet taken in: each its step, and its values by name.
     """
 
     def __init__(self, file: LogFile, problems: Problems, *, rank: int, resume: bool | None) -> None:
         self._file, self._problems, self._rank, self._resume = file, problems, rank, resume
-        begin, self._run_id = file.last_header()
-        self._before = file.span(begin) or file.span(0)  # the first and last step of the last run in the file
+        self._run_id, self._before, self._skipped = file.last_run()
         self._header: dict[str, Any] = {}
         self._config: dict[str, Any] = {}
         self._begun = self._settled = False
         self._last_step: int | None = None
         self._pending: dict[int, dict[str, Any]] = {}
-        self._written: deque[tuple[int, dict[str, Any]]] = deque()
+        self.written: deque[tuple[int, dict[str, Any]]] = deque()
         self.lock = threading.RLock()
         self.waits_rows = 0
+
+    @property
+    def skipped(self) -> int:
+        """How many steps the run that goes on has skipped; 0 where another one begins."""
+        return 0 if self._before is not None and not self._resume else self._skipped
 
     @property
     def size(self) -> int:
@@ -245,7 +238,7 @@ class RowWriter:
     def config(self, settings: Mapping[str, Any]) -> None:
         """Write settings, and keep them for a file that is begun anew."""
         try:
-            given = plain_settings(settings)
+            given = _plain_setting(settings)
             _encode(given)
         except Exception as error:  # as in `step`
             self._problems.report("config", f"the configuration could not be written: {described(error)}")
@@ -264,24 +257,25 @@ class RowWriter:
             self._flush(step)
             row = dict(self._pending.get(step, ()))
             for name, value in given.items():
-                if value is not None:
-                    self._take(row, name, value)
+                if value is None:
+                    continue
+                try:
+                    row[str(name)] = value if type(value) in (float, str) else _plain(value)
+                except Exception as error:  # as in `step`
+                    called = name if isinstance(name, str) else shown(name)
+                    problem = f"{called} is no number and is left out: {described(error)}"
+                    self._problems.report(f"metric {called}", problem)
             try:
                 self._put(step, row)
             finally:
                 self._pending.pop(step, None)
 
-    def keep(self, step: int, values: Mapping[str, Any]) -> None:
-        """Keep values for the row of a step."""
-        if values:
+    def keep(self, step: int, values: Mapping[str, Any], *, late: bool = False) -> None:
+        """Keep values for the row of a step; late ones not where later rows make them look like a restart."""
+        if values and not (late and self._last_step is not None and step < self._last_step):
             with self.lock:
                 self._flush(step)
                 self._pending.setdefault(step, {}).update(values)
-
-    def keep_late(self, step: int, values: Mapping[str, Any]) -> None:
-        """Keep what came to be known after its row was due, unless later rows make it look like a restart."""
-        if self._last_step is None or step >= self._last_step:
-            self.keep(step, values)
 
     def pending(self, step: int, name: str) -> Any:
         """Return what was kept for the row of a step under a name."""
@@ -292,17 +286,6 @@ class RowWriter:
         with self.lock:
             for step in sorted(self._pending):
                 self._put(step, self._pending.pop(step))
-
-    def written(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield each row that was written since the last call: its step, and its values by name."""
-        while self._written:
-            yield self._written.popleft()
-
-    def skipped_before(self) -> int:
-        """Return how many steps the run that goes on has skipped."""
-        if self._before is not None and not self._resume:
-            return 0  # another run begins
-        return int(next(reversed(_SKIPPED.findall(self._file.tail(HEAD_BYTES))), 0))
 
     def forget(self) -> None:
         """Forget what was kept, and who holds the lock: in a fork all that is of the other process."""
@@ -333,14 +316,6 @@ class RowWriter:
         self._before = None
         self._file.header = _line(self._header)
 
-    def _take(self, row: dict[str, Any], name: object, value: Any) -> None:
-        """Put a value into a row, as a plain number or a text; nothing where it is neither."""
-        try:
-            row[str(name)] = value if type(value) in (float, str) else plain(value)
-        except Exception as error:  # as in `step`
-            called = name if isinstance(name, str) else shown(name)
-            self._problems.report(f"metric {called}", f"{called} is no number and is left out: {described(error)}")
-
     def _flush(self, step: int) -> None:
         """Write what was kept for steps that have no row yet and come before a step, or before going back to it."""
         back = self._last_step is not None and step < self._last_step
@@ -354,7 +329,7 @@ class RowWriter:
         if not self._begun:
             self._begin()
         if self._write({"step": step, **{name: _spelled(value) for name, value in row.items()}}):
-            self._written.append((step, row))
+            self.written.append((step, row))
 
     def _write(self, row: Mapping[str, Any]) -> bool:
         """Write a line; return whether it could be."""
@@ -367,7 +342,7 @@ class RowWriter:
         return True
 
 
-def plain(value: Any) -> float | int | str:
+def _plain(value: Any) -> float | int | str:
     """Return a number of an array library, or a boolean, as a plain one."""
     if isinstance(value, str):
         return str(value)
@@ -377,15 +352,13 @@ def plain(value: Any) -> float | int | str:
     return as_float(value)
 
 
-def plain_settings(value: Any) -> Any:
+def _plain_setting(value: Any) -> Any:
     """Return a setting as JSON has it: what JSON does not have is spelled out."""
     if isinstance(value, Mapping):
-        return {str(key): plain_settings(item) for key, item in value.items()}
+        return {str(key): _plain_setting(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_settings(item) for item in value]
-    if value is None:
-        return value
-    return _spelled(value) if isinstance(value, int | float) else str(value)
+        return [_plain_setting(item) for item in value]
+    return _spelled(value) if value is None or isinstance(value, int | float) else str(value)
 
 
 def shown(value: object) -> str:
@@ -406,12 +379,10 @@ def _line(row: Mapping[str, Any]) -> bytes:
     return _encode(row).encode() + b"\n"
 
 
-def _spelled(value: float | str) -> float | int | str:
+def _spelled(value: Any) -> Any:
     """Return a value as JSON has it, which knows no NaN and no infinities."""
     if isinstance(value, float) and not math.isfinite(value):
-        if math.isnan(value):
-            return "NaN"
-        return "Infinity" if value > 0 else "-Infinity"
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
 
 
@@ -420,13 +391,18 @@ def _steps(lines: Iterable[bytes]) -> Iterator[int]:
     yield from (int(match[1]) for match in map(_STEP.match, lines) if match)
 
 
+def distributed() -> Any:
+    """Return torch.distributed where it was imported and initialised; None elsewhere."""
+    found = getattr(sys.modules.get("torch"), "distributed", None)
+    return found if found is not None and found.is_available() and found.is_initialized() else None
+
+
 def _from_torch() -> dict[str, int]:
     """Return the seed and the number of ranks that torch knows, where it was imported and given them."""
-    torch, found = sys.modules.get("torch"), dict[str, int]()
-    if torch is not None:
-        with suppress(Exception):  # a torch that is not imported to its end, or a stand-in
-            if (seed := torch.initial_seed()) != UNSEEDED:
-                found["seed"] = seed
-            if torch.distributed.is_available() and torch.distributed.is_initialized():
-                found["world_size"] = torch.distributed.get_world_size()
+    found = dict[str, int]()
+    with suppress(Exception):  # a torch that is not imported to its end, or a stand-in
+        if "torch" in sys.modules and (seed := sys.modules["torch"].initial_seed()) != UNSEEDED:
+            found["seed"] = seed
+        if (ranks := distributed()) is not None:
+            found["world_size"] = ranks.get_world_size()
     return found

@@ -15,7 +15,7 @@ from stabtree.judging.judge import Judging
 from stabtree.judging.settings import read_settings
 from stabtree.predicates.settings import phase_of
 from stabtree.run import CONFIG, Setting
-from stabtree.tools.check.judge import checked, rules
+from stabtree.tools.check import command
 from stabtree.tree.load import load_known, load_preflight, load_tree, load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import falling, make_run
@@ -47,6 +47,11 @@ checks:
     fixes: ["Set it to 1e-4 {lr=0.0001}."]
     source: the rules of our team
 """
+
+
+def checked(run: Run, judging: Judging | None = None) -> Diagnosis:
+    """The diagnosis of a configuration."""
+    return command.checked(run, judging or Judging())
 
 
 def leaves(found: Diagnosis) -> set[str]:
@@ -239,7 +244,7 @@ def test_a_team_adds_rules_of_its_own(tmp_path: Path) -> None:
 def test_a_tree_of_logs_in_the_same_folder_is_left_alone(tmp_path: Path) -> None:
     """A rule about a log has nothing to ask of a configuration."""
     trees = folder(tmp_path, TEAM.replace("when: [config]\n", ""))
-    assert "T1" not in rules(Judging(trees=trees)).questions
+    assert "T1" not in checked(planned(), Judging(trees=trees)).tree.questions
     assert "T1" in load_trees(None, trees).questions
 
 

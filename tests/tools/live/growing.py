@@ -10,8 +10,7 @@ import numpy as np
 
 from stabtree.judging.judge import Judging
 from stabtree.loaders import load_runs
-from stabtree.tools.live.events import Announcer
-from stabtree.tools.live.session import Signs, Watching
+from stabtree.tools.live.events import Announcer, Watching
 from stabtree.tools.live.watch import Follower
 
 if TYPE_CHECKING:
@@ -77,4 +76,4 @@ def watching(path: Path, clock: Callable[[], float]) -> Watching:
 
 def following(path: Path) -> Follower:
     """What looks at a growing log."""
-    return Follower([str(path)], Signs())
+    return Follower([str(path)])

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
+import random
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stabtree import Recorder, StabtreeError, TrainingStoppedError
-from stabtree.judging.judge import Judging
-from stabtree.judging.settings import Settings
+from stabtree.tools.live.judge import Ranks
 from tests.conftest import falling
 
 if TYPE_CHECKING:
     from stabtree.tools.live.events import News
 
-HOLD = 3
-
 
 def train(path: Path, loss: Any, **options: Any) -> Recorder:
     """A loop that logs these losses until it is to stop."""
-    with Recorder(path, hold_rows=HOLD, **options) as rec:
+    with Recorder(path, **options) as rec:
         for step, value in enumerate(loss):
             rec.log(step, loss=value, grad_norm=1.0 + 0.1 * math.sin(step))
             if rec.should_stop:
@@ -51,7 +52,7 @@ def test_nan_stops_the_run_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
 def test_raise_raises_out_of_the_log_that_shows_it(tmp_path: Path) -> None:
     """With the row written; what the loop logs on its way out is written as well."""
     path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="raise", hold_rows=HOLD) as rec:
+    with Recorder(path, on_finding="raise") as rec:
         for step, value in enumerate(falling(100)):
             rec.log(step, loss=value)
         with pytest.raises(TrainingStoppedError, match="stabtree diagnose") as raised:
@@ -93,40 +94,22 @@ def test_a_fault_of_ours_ends_no_training(
     assert 1 < len(calls) < 60  # at judging points alone, not at every row
 
 
-def test_a_rule_that_is_none_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Once, and the training goes on."""
-    judging = Judging(Settings(ignore=("no-such-leaf",)))
-    train(tmp_path / "run.jsonl", falling(50), on_finding="raise", judging=judging)
-    (line,) = [record.getMessage() for record in caplog.records]
-    assert "no-such-leaf" in line
-
-
-def test_a_loop_may_change_its_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that was named from where the loop began stays one file, and is judged."""
-    monkeypatch.setattr("stabtree.tools.live.writer.LOOK_SECONDS", 0.0)
+@pytest.mark.skipif(sys.platform == "win32", reason="there a log that is written to can't be moved")
+def test_a_loop_may_change_its_directory_and_lose_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that was named from where the loop began is begun anew there, and is judged."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     with Recorder("run.jsonl", on_finding="warn") as rec:
         monkeypatch.chdir(tmp_path / "elsewhere")
-        for step, value in enumerate(broken(120, 100)):
-            rec.log(step, loss=value)
-    assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
-    assert len((tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()) == 1 + 120
-    assert not [*Path().iterdir()]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there a log that is written to can't be moved")
-def test_a_log_that_was_removed_is_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is nothing to read at a judgement, the next ones go on: the log is begun anew by then."""
-    path = tmp_path / "run.jsonl"
-    with Recorder(path, on_finding="warn") as rec:
         for step, value in enumerate(broken(300, 200)):
             if step == 50:
-                path.unlink()
+                (tmp_path / "run.jsonl").unlink()
             if step == 100:
                 monkeypatch.setattr("stabtree.tools.live.writer.LOOK_SECONDS", 0.0)
             rec.log(step, loss=value)
-        assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
+    assert [item.finding.leaf.id for item in rec.news] == ["nan-unlocated"]
+    assert len((tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()) == 1 + 200
+    assert not [*Path().iterdir()]
 
 
 def test_a_fault_in_the_last_rows_is_told_at_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -152,18 +135,82 @@ def test_the_settings_of_the_project_count(tmp_path: Path, monkeypatch: pytest.M
     assert told == [["nan-unlocated"], []]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"on_finding": "stop"},
-        {"on_finding": "warn", "fail_on": "bad"},
-        {"rank": -1},
-        {"rank": "1"},
-        {"stats_every": 0.5},
-        {"hold_rows": -1},
-    ],
-)
-def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    """Before the training begins."""
-    with pytest.raises(StabtreeError, match=f"^Recorder: {[*wrong][-1]}: "):
-        Recorder(tmp_path / "run.jsonl", **wrong)
+def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the training begins: a way to report, a level, a rule in the settings."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StabtreeError, match=r"^Recorder: on_finding: "):
+        Recorder("run.jsonl", on_finding="stop")
+    with pytest.raises(StabtreeError, match=r"^Recorder: fail_on: "):
+        Recorder("run.jsonl", on_finding="warn", fail_on="bad")
+    Path("stabtree.toml").write_text('ignore = ["no-such-leaf"]\n', encoding="utf-8")
+    with pytest.raises(StabtreeError, match="no-such-leaf"):
+        Recorder("run.jsonl", on_finding="warn")
+
+
+def test_a_setting_that_check_warns_of_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """And stops nothing."""
+    with Recorder(tmp_path / "run.jsonl", on_finding="raise", fail_on="warning") as rec:
+        rec.config(optimizer="AdamW", lr=0.06, max_steps=400)
+        for step, value in enumerate(falling(100)):
+            rec.log(step, loss=value)
+    assert caplog.text.count("beyond what Adam takes") == 1
+    assert not rec.news
+
+
+SIZE, FOUND = 3, 20
+
+
+class Store:
+    """What torch.distributed keeps for all ranks."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+        self.set, self.get = self.values.__setitem__, self.values.__getitem__
+
+    def check(self, keys: list[str]) -> bool:
+        """Return whether all of them are there."""
+        return all(key in self.values for key in keys)
+
+
+@pytest.fixture(scope="module")
+def news(tmp_path_factory: pytest.TempPathFactory) -> News:
+    """A finding that stops a run."""
+    stop = train(tmp_path_factory.mktemp("run") / "run.jsonl", broken(100, 50), on_finding="warn").should_stop
+    assert stop is not None
+    return stop
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("every", "beside"), [(1, False), (10, False), (10, True)])
+def test_all_ranks_stop_at_the_same_step(news: News, every: int, beside: bool, seed: int) -> None:
+    """A few rows after it was found: three that wait for each other at each step, whichever of them is ahead."""
+    store, barrier = Store(), threading.Barrier(SIZE)
+
+    def loop(rank: int) -> tuple[int, str]:
+        chance = random.Random(seed * SIZE + rank)  # noqa: S311
+        ranks = Ranks(store, rank, "run")
+        for step in range(0, 100 * every, every):
+            barrier.wait(20)
+            time.sleep(chance.random() / 1000)
+            found = news if not rank and step >= FOUND * every else None
+            stop = ranks.stops(step, found)
+            if beside and not rank and stop is None:
+                stop = ranks.stops(step, found)  # as for a row that rank 0 alone logs
+            if stop is not None:
+                return step, stop.finding.leaf.id
+        raise AssertionError("it was not stopped")
+
+    with ThreadPoolExecutor(SIZE) as pool:
+        (first, leaf), *others = pool.map(loop, range(SIZE))
+    assert others == [(first, leaf)] * (SIZE - 1)
+    assert FOUND < first / every <= FOUND + 4
+    assert leaf == news.finding.leaf.id
+
+
+def test_ranks_are_not_waited_for(news: News) -> None:
+    """While nothing is found nothing is set or asked for; where the others log nothing, rank 0 stops alone."""
+    store = Store()
+    other, first = Ranks(store, 1, "run"), Ranks(store, 0, "run")
+    assert [other.stops(step, None) for step in range(50)] == [None] * 50
+    assert not store.values
+    assert [first.stops(step, news) is None for step in range(4)] == [True, True, False, False]

@@ -36,8 +36,8 @@ def fed(losses: list[float], **options: Any) -> NaNMonitor:
     return monitor
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF, Tensor(NAN)])
-@pytest.mark.parametrize("action", ["warn", "skip", "count"])
+@pytest.mark.parametrize("bad", [NAN, -INF, Tensor(INF), np.array([NAN])])
+@pytest.mark.parametrize("action", ["warn", "count"])
 def test_a_bad_loss_is_false_and_a_good_one_true(action: Any, bad: Any) -> None:
     """The checks tell whether to take the update; the state tells what was seen."""
     monitor = NaNMonitor(action)
@@ -55,8 +55,6 @@ def test_a_good_step_ends_the_row_but_not_the_total() -> None:
     assert (monitor.state.consecutive, monitor.state.total, monitor.state.nan_steps) == (1, 3, [1, 2, 4])
     assert (monitor.state.last_good_loss, monitor.state.last_good_step) == (0.9, 3)
     assert not monitor.should_rollback
-    assert fed([1.0, NAN, NAN, NAN], max_consecutive=3).should_rollback
-    assert not fed([1.0, NAN, NAN, NAN, 1.0], max_consecutive=3).should_rollback
     assert fed([NAN] * 10).should_rollback
     assert not fed([NAN] * 9).should_rollback
 
@@ -118,7 +116,7 @@ def test_gradients_are_named(caplog: pytest.LogCaptureFixture) -> None:
     """The first gradient that is not finite is named, the others are counted."""
     monitor = NaNMonitor()
     assert monitor.check_gradients({"a": 1.0, "b": Tensor(3.0)}, 0)
-    assert not monitor.check_gradients({"a": 1.0, "b": Tensor(INF), "c": NAN, "d": 2.0}, 1)
+    assert not monitor.check_gradients({"a": 1.0, "b": Tensor(INF), "c": np.array([[NAN]]), "d": 2.0}, 1)
     assert "the gradient of b is inf, and 1 more" in caplog.text
     assert (monitor.state.total, monitor.state.last_good_step) == (1, None)
 
@@ -172,10 +170,3 @@ def test_the_last_good_step_is_none_whose_gradient_was_bad() -> None:
     monitor.check_loss(0.5, 3)
     monitor.check_gradients({"w": 1.0}, 3)
     assert (monitor.state.last_good_loss, monitor.state.last_good_step) == (0.5, 3)
-
-
-def test_a_tensor_of_one_element_is_a_number() -> None:
-    """A loss of shape (1,) is checked as the number that it holds."""
-    monitor = NaNMonitor()
-    assert monitor.check_loss(np.array([4.0]), 1)
-    assert not monitor.check_gradients({"a": np.array([[np.nan]])}, 2)

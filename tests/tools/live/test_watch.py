@@ -1,19 +1,23 @@
-"""A watch from its first look to its end, with a clock that a test moves on."""
+"""What comes to logs that grow, and a watch from its first look to its end, with a clock that a test moves on."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-from typing import TYPE_CHECKING
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 
-from stabtree.tools.live.watch import DEAD_SECONDS, End, Session
+from stabtree.tools.live.events import LOOKS
+from stabtree.tools.live.watch import DEAD_SECONDS, LISTED_EVERY, SILENT_SECONDS, SMALL_BYTES, End, Session
 from tests.tools.live.growing import TestClock, broken, falling, following, judged, lines, watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from stabtree.common.lazy import Floats
     from stabtree.judging.verdict import Outcome
@@ -21,27 +25,109 @@ if TYPE_CHECKING:
     from stabtree.tools.live.watch import Round
 
 
+def append(path: Path, text: str | bytes) -> None:
+    """Write to the end of a file."""
+    with path.open("ab") as stream:
+        stream.write(text.encode() if isinstance(text, str) else text)
+
+
+def test_a_file_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    """Nothing is there, without a note, until the file is."""
+    path = tmp_path / "later" / "run.csv"
+    follower = following(path)
+    assert follower.look() == (0, False, ())
+    path.parent.mkdir()
+    append(path, "step,loss\n1,2.5\n")
+    assert follower.look() == (16, False, ())
+
+
+@pytest.mark.parametrize("text", ["5,nan\n", "loss: -inf\n", '{"loss": NaN}\n', "5,Infinity\n"])
+def test_text_that_is_not_finite_is_a_sign(tmp_path: Path, text: str) -> None:
+    """Ordinary rows, and words that contain the letters, are none."""
+    path = tmp_path / "run.log"
+    append(path, "".join(lines("csv", falling(100))))
+    follower = following(path)
+    for ordinary in ("", "1,2.5\n", "info: finance banana\n"):
+        append(path, ordinary)
+        assert not follower.look().sign
+    append(path, text)
+    assert [follower.look().sign for _ in range(LOOKS + 2)] == [True] * LOOKS + [False] * 2
+
+
+@pytest.mark.parametrize("how", ["truncated", "rotated"])
+def test_a_log_that_is_written_anew_is_noted(tmp_path: Path, how: str) -> None:
+    """Once; its size is that of the new log, and never the same as before, nor where it is written over by time."""
+    path = tmp_path / "run.csv"
+    append(path, "".join(lines("csv", falling(50))))
+    follower = following(path)
+    before = follower.look().size
+    if how == "rotated":
+        path.rename(tmp_path / "run.csv.1")
+    path.write_text("".join(lines("csv", falling(5))), encoding="utf-8")
+    after, again = follower.look(), follower.look()
+    assert after.size < before
+    assert (len(after.notes), len(again.notes), again.size) == (1, 0, after.size)
+    os.utime(path, ns=(1, 1))
+    assert follower.look().size == after.size + 1
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE])
+def test_a_disk_that_fails_for_a_while_is_survived(tmp_path: Path, number: int) -> None:
+    """It is noted once, without the escapes of a name, and the log goes on afterwards."""
+    path = tmp_path / "run\x1b[31m.csv"
+    append(path, "step,loss\n1,2.5\n")
+    follower = following(path)
+    size = follower.look().size
+    with mock.patch.object(Path, "stat", side_effect=OSError(number, os.strerror(number))):
+        notes = [note for _ in range(3) for note in follower.look().notes]
+    assert len(notes) == 1
+    assert "\x1b" not in notes[0]
+    append(path, "2,2.25\n")
+    assert follower.look() == (size + 7, False, ())
+
+
+def test_a_database_grows_in_the_file_beside_it(tmp_path: Path) -> None:
+    """SQLite writes to its log first."""
+    path = tmp_path / "mlflow.db"
+    with sqlite3.connect(path) as database:
+        database.execute("pragma journal_mode=wal")
+        database.execute("create table a (b)")
+        follower = following(path)
+        before = follower.look().size
+        database.execute("insert into a values (1)")
+        database.commit()
+        assert follower.look().size > before
+    database.close()
+
+
+def test_a_folder_is_followed_by_its_logs(tmp_path: Path) -> None:
+    """New files are found, weights and hidden files are not; what a judgement did not read counts while small."""
+    log, other, elsewhere = tmp_path / "runs" / "a" / "run.csv", tmp_path / "runs" / "data.txt", tmp_path / "else.csv"
+    log.parent.mkdir(parents=True)
+    append(log, "step,loss\n")
+    append(tmp_path / "runs" / "model.safetensors", bytes(1000))
+    append(tmp_path / "runs" / ".hidden", bytes(1000))
+    append(elsewhere, "step,loss\n")
+    follower = following(tmp_path / "runs")
+    assert follower.look().size == 10
+    append(other, bytes(SMALL_BYTES + 1))
+    assert [follower.look().size for _ in range(LISTED_EVERY + 1)][-1] == 10 + SMALL_BYTES + 1
+    follower.judged([str(log), str(elsewhere)])  # as the one that a manifest names
+    assert follower.look().size == 20
+    append(log, "1,2.5\n")
+    assert follower.look().size == 26
+
+
 def written(path: Path, pieces: Sequence[str]) -> list[Callable[[], object]]:
     """What writes the pieces one after the other to the end of a log."""
-
-    def write(piece: str) -> None:
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(piece)
-
-    return [lambda piece=piece: write(piece) for piece in pieces]  # type: ignore[misc]
+    return [lambda piece=piece: append(path, piece) for piece in pieces]  # type: ignore[misc]
 
 
-def watched(path: Path, wakes: Sequence[Callable[[], object]], **options: object) -> tuple[Session, list[Round]]:
+def watched(path: Path, wakes: Sequence[Callable[[], object]], **options: Any) -> tuple[Session, list[Round]]:
     """A watch that lasts until the log has grown by all pieces, or something ends it."""
     clock = TestClock(wakes)
     stopped = options.pop("stopped", lambda: clock.now > len(wakes) + 1)
-    session = Session(
-        following(path),
-        watching(path, clock),
-        sleep=clock.sleep,
-        stopped=stopped,  # type: ignore[arg-type]
-        **options,  # type: ignore[arg-type]
-    )
+    session = Session(following(path), watching(path, clock), sleep=clock.sleep, stopped=stopped, **options)
     return session, list(session.rounds())
 
 
@@ -79,55 +165,40 @@ def test_a_trainers_folder_is_judged_as_diagnose_does(tmp_path: Path) -> None:
     assert [news.finding.leaf.severity for round_ in rounds[:-1] for news in round_.news][:1] == ["critical"]
 
 
-def test_a_finding_is_told_once(tmp_path: Path) -> None:
-    """A loss that turns NaN is told within some rows, once."""
-    path = tmp_path / "run.csv"
-    first, *others = lines("csv", broken(130, 100))
-    _, rounds = watched(path, written(path, [first + "".join(others[:90]), *others[90:]]))
-    told = [news for round_ in rounds for news in round_.news]
-    assert len({news.finding.leaf.id for news in told}) == len(told) > 0
-    assert 100 <= told[0].rows <= 106
-
-
-def test_the_last_rows_of_a_run_that_died_are_told(tmp_path: Path) -> None:
-    """What waits for further rows is told though none follows, once the log has long been silent."""
-    path = tmp_path / "run.csv"
-    loss = falling(100)
-    loss[96:] += 5
-    first, *others = lines("csv", loss)
-    wakes = [*written(path, [first + "".join(others[:95]), "".join(others[95:])]), *[lambda: None] * 700]
-    _, rounds = watched(path, wakes)
-    (at,) = [place for place, round_ in enumerate(rounds) if round_.news]
-    assert 290 <= rounds[at].status.quiet_seconds <= 310
-    assert not any(round_.news for round_ in rounds[at + 1 :])
-
-
-def test_an_error_is_told_when_the_process_is_dead(tmp_path: Path) -> None:
-    """What a process died of is told seconds after its last line; what it survived is not."""
-    before = "".join(lines("text", falling(100)))
-    after = "".join(lines("text", falling(140))[101:])
-    error = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nRuntimeError: it broke\n'
-    dead, alive = tmp_path / "dead.log", tmp_path / "alive.log"
-    _, rounds = watched(dead, [*written(dead, [before, error]), *[lambda: None] * 40])
-    told = [(place, news.finding.leaf.id) for place, round_ in enumerate(rounds) for news in round_.news]
-    assert [leaf for _, leaf in told] == ["exception"]
-    assert rounds[told[0][0]].status.quiet_seconds <= 1 + DEAD_SECONDS
-    _, rounds = watched(alive, [*written(alive, [before, error, after]), *[lambda: None] * 40])
-    assert not any(round_.news for round_ in rounds)
-
-
 def test_until_ends_at_the_first_finding_that_counts(tmp_path: Path) -> None:
-    """With `until` the watch ends where it tells the first finding, long before the log does."""
+    """With `until` the watch ends where it tells the first finding, in the row that shows it."""
     path = tmp_path / "run.csv"
-    pieces = ["".join(lines("csv", broken(90, 100))), *lines("csv", broken(90, 10), first=90)[1:]]
-    wakes = written(path, pieces)
+    first, *others = lines("csv", broken(100, 94))
+    pieces = [first + "".join(others[:90]), *others[90:]]
 
     def critical(news: News) -> bool:
         return news.finding.leaf.severity == "critical"
 
-    session, rounds = watched(path, wakes, until=critical)
-    assert session.end is End.FOUND
-    assert len(rounds) < 25
+    session, rounds = watched(path, written(path, pieces), until=critical)
+    (news,) = [news for round_ in rounds for news in round_.news]
+    assert (session.end, news.rows) == (End.FOUND, 95)
+
+
+ERROR = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nRuntimeError: it broke\n'
+
+
+@pytest.mark.parametrize(
+    ("last", "further", "silence"),
+    [
+        ("step 96 | loss 6.5\nstep 97 | loss 6.6\nstep 98 | loss 6.5\n", "", SILENT_SECONDS),
+        (ERROR, "", DEAD_SECONDS),  # what a process died of
+        (ERROR, "".join(lines("text", falling(140))[97:]), None),  # what it survived
+    ],
+)
+def test_what_waits_for_rows_is_told_when_none_follows(
+    tmp_path: Path, last: str, further: str, silence: float | None
+) -> None:
+    """Once the log has long been silent, or the process is dead."""
+    path = tmp_path / "run.log"
+    pieces = ["".join(lines("text", falling(96))), last, further]
+    _, rounds = watched(path, [*written(path, pieces), *[lambda: None] * 400])
+    told = [round_.quiet_seconds for round_ in rounds if round_.news]
+    assert told == ([] if silence is None else [pytest.approx(silence, abs=1)])
 
 
 @pytest.mark.parametrize(
@@ -145,9 +216,8 @@ def test_until_ends_at_the_first_finding_that_counts(tmp_path: Path) -> None:
 def test_silence_is_a_stall_unless_the_run_is_complete(tmp_path: Path, last: str, end: End) -> None:
     """After so long without a byte the watch ends; what the trainer wrote last says whether that is a stall."""
     path = tmp_path / "run.log"
-    session, rounds = watched(
-        path, written(path, ["".join(lines("text", falling(60))), last]), stall=30.0, stopped=lambda: False
-    )
+    wakes = written(path, ["".join(lines("text", falling(60))), last])
+    session, rounds = watched(path, wakes, stall=30.0, stopped=lambda: False)
     assert session.end is end
     assert 31 <= len(rounds) <= 35
 
@@ -158,16 +228,14 @@ def test_a_complete_run_is_watched_for_a_minute_more(tmp_path: Path, every: floa
     path = tmp_path / "trainer_state.json"
     state_file(path, falling(1000))
     session, _ = watched(path, [], every=every, stopped=lambda: False)
-    assert session.end is End.COMPLETE
-    assert session.silence == seconds
+    assert (session.end, session.silence) == (End.COMPLETE, seconds)
 
 
-def test_a_log_that_does_not_say_so_is_watched_on(tmp_path: Path) -> None:
+def test_a_run_that_is_not_known_to_be_complete_is_watched_on(tmp_path: Path) -> None:
     """Without `stall`, no silence ends the watch of a run that is not known to be complete, beside one that is."""
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    state_file(tmp_path / "a" / "trainer_state.json", falling(1000))
-    state_file(tmp_path / "b" / "trainer_state.json", falling(500))
+    for name, rows in (("a", 1000), ("b", 500)):
+        (tmp_path / name).mkdir()
+        state_file(tmp_path / name / "trainer_state.json", falling(rows))
     session, rounds = watched(tmp_path, [lambda: None] * 300)
     assert session.end is End.ASKED
     assert len(rounds) > 300
@@ -179,7 +247,7 @@ def test_rotation_is_survived(tmp_path: Path) -> None:
     wakes = [
         *written(path, ["".join(lines("csv", broken(80, 40)))]),
         lambda: os.replace(path, tmp_path / "run.csv.1"),  # noqa: PTH105 - as logrotate does
-        *written(path, "".join(lines("csv", falling(60, seed=1))).splitlines(keepends=True)[:30]),
+        *written(path, lines("csv", falling(60, seed=1))[:30]),
     ]
     session, rounds = watched(path, wakes)
     assert said(session.outcomes) == said(judged(path)())
@@ -192,7 +260,7 @@ def test_a_log_is_looked_at_often_while_a_finding_waits_for_rows(tmp_path: Path)
     loss = falling(180)
     loss[125:] += 5
     head, *rows = lines("csv", loss)
-    path.write_text(head + "".join(rows[:100]), encoding="utf-8")
+    append(path, head + "".join(rows[:100]))
     clock = TestClock()
 
     def sleep(seconds: float) -> None:

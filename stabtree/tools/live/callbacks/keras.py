@@ -41,10 +41,6 @@ class OwnMean:
     def __init__(self) -> None:
         self._total = self._count = 0.0
 
-    def begin(self) -> None:
-        """An epoch begins, and with it a new mean."""
-        self._total = self._count = 0.0
-
     def own(self, total: float, count: float) -> float | None:
         """Return the mean since the last one that was returned; None where it can't be known yet.
 
@@ -102,10 +98,7 @@ class KerasCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignor
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Open the log, and write the configuration to it."""
         optimizer = self.model.optimizer
-        step = 0
-        if optimizer is not None:
-            step = int(_number(optimizer.iterations))
-        self._begin(step)
+        self._begin(0 if optimizer is None else int(_number(optimizer.iterations)))
         self._parts = _parts(optimizer)
         self._attached.open().config(settings(self.model, self.params))
 

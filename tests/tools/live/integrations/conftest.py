@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stabtree.tools.live.session import Watching
+from stabtree.tools.live.events import Watching
 
 
 @pytest.fixture

@@ -222,26 +222,21 @@ def test_fitting_on_goes_on_in_the_log(tmp_path: Path) -> None:
 
 
 def test_own_mean_gives_back_what_went_into_a_running_mean() -> None:
-    """From means of any weights, with sums in float32, over epochs that each begin anew."""
+    """From means of any weights, with sums in float32."""
     random = np.random.default_rng(3)
-    mean = OwnMean()
-    for _ in range(2):
-        mean.begin()
-        total = count = np.float32(0)
-        for value in random.uniform(0.5, 2.0, 500).astype(np.float32):
-            weight = np.float32(random.integers(1, 64))
-            total, count = total + value * weight, count + weight
-            assert mean.own(float(total), float(count)) == pytest.approx(float(value), rel=0.01)
+    mean, total, count = OwnMean(), np.float32(0), np.float32(0)
+    for value in random.uniform(0.5, 2.0, 500).astype(np.float32):
+        weight = np.float32(random.integers(1, 64))
+        total, count = total + value * weight, count + weight
+        assert mean.own(float(total), float(count)) == pytest.approx(float(value), rel=0.01)
 
 
 def test_own_mean_tells_a_nan_once() -> None:
-    """What comes after it in the epoch is hidden by it; in the next epoch all is told again."""
+    """What comes after it in the epoch is hidden by it."""
     mean = OwnMean()
     assert mean.own(2.0, 1.0) == 2.0
     assert math.isnan(mean.own(math.nan, 2.0) or 0.0)
     assert mean.own(math.nan, 3.0) is None
-    mean.begin()
-    assert mean.own(1.0, 1.0) == 1.0
 
 
 def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,6 +217,7 @@ def test_weights_of_every_kind(tmp_path: Path) -> None:
     low = [weight.detach().float() for weight in model["low"].parameters()]
     assert row["weight_norm/low"] == pytest.approx(math.hypot(*(float(weight.norm()) for weight in low)), rel=1e-6)
     assert row["grad_norm"] > 0
+    assert load_run(tmp_path / "run.jsonl").setting("trainable_share") == pytest.approx(80 / 100)
 
 
 def test_many_modules_make_few_groups() -> None:
