@@ -68,7 +68,7 @@ def test_the_run_of_a_leaf_ends_there() -> None:
 
 
 def test_a_leaf_is_reached_beyond_its_bars_alone() -> None:
-    """An eighth beyond the bar that a name tells it is; an eighth inside of one bar, and beyond all others, it is not."""
+    """An eighth beyond the bar of a name it is; an eighth inside of one bar, and beyond all others, it is not."""
     reached = [name for name in EDGE if name.partition(":")[0] in ends(corpus.found(f"leaves/EDGE {name}"))]
     assert reached == [*EDGE]
     assert not [name for name in NEAR if name.partition(":")[0] in ends(corpus.found(f"leaves/NEAR {name}"))]
