@@ -230,9 +230,3 @@ def test_options_of_one_run_are_refused_for_several() -> None:
     both = (HEALTHY, str(PHASE19 / "plateau"))
     assert "goes with one run" in failed("diagnose", *both, "--interactive")
     assert "goes with one run" in failed("diagnose", *both, "--rerun", str(PHASE19 / "lr-rising"))
-
-
-def test_a_mistake_under_json_is_json(tmp_path: Path) -> None:
-    """On standard output, beside the two lines on standard error."""
-    done = run("diagnose", str(tmp_path / "no.csv"), "--json")
-    assert (done.returncode, json.loads(done.stdout)["error"]["problem"]) == (2, "there is no such file")

@@ -6,6 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from stabtree.diagnosis.missing import PER_GROUP, how_to_log
 from stabtree.diagnosis.result import SILENT, WEAK, CauseState
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
     Property = Callable[[Outputs], Iterator[str]]
 
+NOBODY_WRITES = (
+    re.compile(r"\de\+\d\d"),
+    re.compile(r"(?<![\d,.])\d{4,}%"),
+    re.compile(r"by chance \d|by chance (?:no|about) "),
+    re.compile(r"\d{4,}(?:\.\d+)?σ"),
+    re.compile(r"trend z|\bz -?\d"),
+    re.compile(r"\d{2}×10"),
+    re.compile(r"\b(?:mend|borne|told|tells|by the letter|in force|let count)\b", re.IGNORECASE),
+)
 MAX_TO_DO = 3
 MAX_CAUSES = 3
 HARMS = frozenset(("rise", "nan", "policy", "reward-fall", "reference"))
@@ -119,10 +129,13 @@ def no_checkpoint_twice(out: Outputs) -> Iterator[str]:
 
 
 def nothing_logged_is_asked_for(out: Outputs) -> Iterator[str]:
-    """Nothing asks to log what is logged."""
+    """Nothing asks to log what is logged, and of all that could be the way to log it is known."""
     run = out.diagnosis.run
-    for item in out.diagnosis.log_next:
-        yield from (f"log next: {name}" for name in item.names if run.has(name))
+    wanted = [name for item in out.diagnosis.log_next for name in item.names]
+    yield from (f"how to log {name}?" for name in wanted if not how_to_log(name))
+    for name in (*wanted, *(name for miss in out.diagnosis.missing for name in miss.metrics)):
+        if run.group(name.removesuffix(PER_GROUP)) if name.endswith(PER_GROUP) else run.has(name):
+            yield f"log next: {name}"
     for text in out.actions:
         for name in words.asked_to_log(text):
             if run.has(name):
@@ -262,6 +275,12 @@ def rows_are_what_they_are_called(out: Outputs) -> Iterator[str]:
             )
 
 
+def numbers_are_plain(out: Outputs) -> Iterator[str]:
+    """No 1.06e+04σ, no 76455%, no odds of chance; nor a word of our own dialect."""
+    for text in (out.screen, out.full, out.markdown, out.postmortem):
+        yield from (line for line in text.splitlines() for form in NOBODY_WRITES if form.search(line))
+
+
 PROPERTIES: Mapping[str, Property] = {
     func.__name__: func
     for func in (
@@ -270,6 +289,6 @@ PROPERTIES: Mapping[str, Property] = {
         *(no_fix_asks_to_log, no_open_condition, one_rate, one_best, one_state_of_a_cause),
         *(only_open_causes, few_causes, what_helps_the_first_cause_is_advised),
         *(few_actions, every_output_has_the_branches, answers_agree_with_evidence, one_tick, finite_words),
-        rows_are_what_they_are_called,
+        *(rows_are_what_they_are_called, numbers_are_plain),
     )
 }
