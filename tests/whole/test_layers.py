@@ -20,8 +20,6 @@ PACKAGE = Path(__file__).resolve().parents[2] / "stabtree"
 HEALTHY = str(PACKAGE.parent / "fixtures" / "phase19" / "healthy")
 # Stages from left to right, names of one stage with blanks between them.
 CORE = "_version common|metrics|frameworks|run|loaders|profile|context|facts|predicates|tree|diagnosis|judging|report"
-    "_version common|metrics|frameworks|run|loaders|profile|context|facts|predicates|tree|diagnosis|judging|report|cli"
-)
 # The tools stand to the right of the core, and what users import to the right of both.
 ORDER = f"{CORE}|cli|tools|__init__ __main__ integrations"
 INNER_ORDERS = {
