@@ -12,7 +12,7 @@ from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
 from stabtree.report.page import TICK_SIGNS, Tick
 from stabtree.report.rows import quoted
-from stabtree.tree.model import Severity, Take
+from stabtree.tree.model import Severity
 from tests.whole.advice import labels, words
 
 if TYPE_CHECKING:
@@ -33,12 +33,9 @@ NOBODY_WRITES = (
 )
 MAX_TO_DO = 3
 MAX_CAUSES = 3
-HARMS = frozenset(("rise", "nan", "policy", "reward-fall", "reference"))
-"""The events that may leave damaged weights."""
 CAUSES = re.compile(
     r"^(?:Causes)? +(?:[●◐○?·–] )?(confirmed|likely|possible|not confirmed|not checkable|ruled out)  ", re.MULTILINE
 )
-GO_BACK = re.compile(r"\b(Reload|Go back to|[Rr]estart from|Take the checkpoint|Keep the checkpoint)\b")
 
 
 def one_onset(out: Outputs) -> Iterator[str]:
@@ -68,26 +65,6 @@ def good_before_bad(out: Outputs) -> Iterator[str]:
     onset = out.finding.onset_step if out.finding else None
     if onset is not None and f" {onset:,}: the last good one" in out.postmortem:
         yield f"post-mortem: step {onset} is good and bad"
-
-
-def nothing_moves_while_all_is_good(out: Outputs) -> Iterator[str]:
-    """What moved first did so after the last good step."""
-    found = out.finding
-    for event in out.report.events:
-        if found and event.first and found.last_good_step is not None and event.step < found.last_good_step:
-            yield f"{found.leaf.id}: {event.metric} moved first at {event.step}, good up to {found.last_good_step}"
-
-
-def restart_before_the_damage(out: Outputs) -> Iterator[str]:
-    """A restart that goes back lies before every incident that may have damaged the weights."""
-    found = out.finding
-    if found is None or found.restart is None or found.restart.take is not Take.BEFORE:
-        return
-    step = found.restart.checkpoint_step if found.restart.checkpoint_step is not None else found.restart.up_to_step
-    for other in out.diagnosis.findings:
-        harmful = other.restart is not None and other.is_alarm and not HARMS.isdisjoint(other.leaf.events)
-        if step is not None and harmful and other.onset_step is not None and step >= other.onset_step:
-            yield f"{found.leaf.id}: restart from {step}, {other.leaf.id} began at {other.onset_step}"
 
 
 def one_restart(out: Outputs) -> Iterator[str]:
@@ -284,7 +261,7 @@ def numbers_are_plain(out: Outputs) -> Iterator[str]:
 PROPERTIES: Mapping[str, Property] = {
     func.__name__: func
     for func in (
-        *(one_onset, good_before_bad, nothing_moves_while_all_is_good, restart_before_the_damage, one_restart),
+        *(one_onset, good_before_bad, one_restart),
         *(no_restart_where_it_came_back, no_cadence_invented, no_checkpoint_twice, nothing_logged_is_asked_for),
         *(no_fix_asks_to_log, no_open_condition, one_rate, one_best, one_state_of_a_cause),
         *(only_open_causes, few_causes, what_helps_the_first_cause_is_advised),

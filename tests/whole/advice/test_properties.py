@@ -19,7 +19,6 @@ from tests.whole.advice.outputs import Outputs
 from tests.whole.advice.properties import PROPERTIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from stabtree.diagnosis.result import Diagnosis
@@ -29,14 +28,12 @@ EVERY = 16  # of their small logs one in so many is read, to stay within seconds
 SMALL = 100_000  # bytes
 CASES = [case for case in corpus.cases() if not case.endswith("by the letter")]
 KNOWN = [*CASES[::16], *(case for case in CASES if case.startswith("fixtures/"))]
-OPEN = ("nothing_moves_while_all_is_good", "restart_before_the_damage")
-"""Where a series moves some rows before the onset, the last good step is not yet moved with it."""
 
 
-def contradictions(diagnosis: Diagnosis, names: Iterable[str] = PROPERTIES.keys() - {*OPEN}) -> list[str]:
+def contradictions(diagnosis: Diagnosis) -> list[str]:
     """What contradicts itself in all that is said of a run, a line each."""
     out = Outputs(diagnosis)
-    return [f"{name}: {text}" for name in sorted(names) for text in PROPERTIES[name](out)]
+    return [f"{name}: {text}" for name, yields in PROPERTIES.items() for text in yields(out)]
 
 
 def test_known_runs_are_not_contradicted() -> None:
