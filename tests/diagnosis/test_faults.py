@@ -16,7 +16,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.facts import FACTS
 from stabtree.loaders import load_run
 from stabtree.predicates import PREDICATES
-from tests.cli.command import process, run
+from tests.cli.command import run
 from tests.conftest import FIXTURES, falling
 
 if TYPE_CHECKING:
@@ -92,16 +92,6 @@ def test_a_fact_that_raises_is_a_note(name: str, folder: Path, monkeypatch: pyte
     if notes_of(found):
         assert found.verdict in (UNKNOWN, "warning", "critical")
         assert f"fact {name}" in notes_of(found)[0]
-
-
-@pytest.mark.faulty
-def test_findings_of_other_questions_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A NaN is found all the same where another question fails."""
-    break_predicate(monkeypatch, "settled")
-    found = diagnose(load_run(NAN))
-    assert found.verdict == "critical"
-    assert found.findings[0].leaf.id == "nan-forward"
-    assert notes_of(found)
 
 
 @pytest.mark.faulty
@@ -182,11 +172,3 @@ def test_a_recorder_stops_on_the_next_finding(part: str, monkeypatch: pytest.Mon
 def test_a_recorder_with_a_rate_that_is_nan_stops(tmp_path: Path) -> None:
     """A rate that is logged as NaN throughout once disarmed it."""
     assert is_stopped(tmp_path / "run.jsonl", lr=float("nan"))
-
-
-def test_two_lines_end_in_no_fault(tmp_path: Path) -> None:
-    """As a process of its own, with any warning an error."""
-    file = tmp_path / "two.csv"
-    file.write_text("step,loss,lr\n0,nan,nan\n", encoding="utf-8")
-    assert process("diagnose", "-q", str(file)).returncode == 1
-    assert process("compare", str(NAN), str(file)).returncode != 4

@@ -2,75 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.errors import StabtreeError
 from stabtree.common.text import in_words
-from stabtree.diagnosis.missing import PER_GROUP, how_to_log
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.loaders import load_run, load_runs
+from stabtree.loaders import load_run
 from stabtree.report.screen import full
 from stabtree.run import Run
 from stabtree.tree.load import load_trees
-from tests.conftest import FIXTURES, ROOT, falling, make_run, series
+from tests.conftest import FIXTURES, falling, make_run, series
 from tests.predicates.judged import loss as judged_loss
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from stabtree.diagnosis.result import Diagnosis
-
-OTHERS = [folder for name in ("logs", "wild") if (folder := ROOT.parent / "shared" / name).is_dir()]
-LARGEST = 100_000  # bytes of a log: what is larger adds time, not metrics
 TREES = load_trees()
-
-
-def held(found: Diagnosis) -> list[str]:
-    """What is advised although the run holds it."""
-    run = found.run
-    advised = [name for miss in found.missing for name in miss.metrics]
-    advised += [name for item in found.log_next for name in item.names]
-    there = []
-    for name in advised:
-        metric = name.removesuffix(PER_GROUP)
-        if run.group(metric) if metric != name else name in run.series or run.group(name):
-            there.append(name)
-    return there
-
-
-@pytest.mark.parametrize("folder", sorted(path for path in FIXTURES.glob("*/*") if path.is_dir()), ids=lambda p: p.name)
-def test_no_fixture_is_advised_to_log_what_it_logs(folder: Path) -> None:
-    """Of what a run holds nothing is named as something to log."""
-    found = diagnose(load_run(folder))
-    assert held(found) == []
-    assert all(how_to_log(name) for item in found.log_next for name in item.names)
-
-
-@pytest.mark.skipif(not OTHERS, reason="no logs of others beside the repository")
-def test_no_log_of_others_is_advised_to_log_what_it_logs() -> None:
-    """The same of real logs, every ninth of the small ones: all would take minutes."""
-    checked = 0
-    for run in runs_of_others():
-        assert held(diagnose(run)) == [], run.name
-        checked += 1
-    assert checked > len(OTHERS) * 3
-
-
-def runs_of_others() -> Iterator[Run]:
-    """Every ninth small log that can be read."""
-    files = [path for folder in OTHERS for path in sorted(folder.rglob("*")) if path.is_file()]
-    for path in (path for path in files[::9] if path.stat().st_size <= LARGEST):
-        try:
-            loaded = load_runs(str(path))
-        except StabtreeError:
-            continue
-        yield from (item.run for item in loaded[:1] if isinstance(item.run, Run))
 
 
 def test_a_short_log_lacks_rows_and_no_metric() -> None:

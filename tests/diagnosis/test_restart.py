@@ -72,17 +72,6 @@ def test_the_reason_is_given() -> None:
     assert "right before the loss broke" not in full(dead_at(650, checkpoint_every=100), RenderOptions(width=300))
 
 
-def test_other_trouble_takes_the_newest_checkpoint_before_it() -> None:
-    """A jump of the schedule comes from outside the weights: the checkpoint of the step before it is sound."""
-    loss, at = falling(1000, 0.01), np.arange(1000)
-    loss[500:504] += 4
-    loss[504:] += 1
-    run = make_run({"loss": loss, "lr": np.where(at < 500, 1e-3, 1e-2)}, checkpoint_every=1)
-    restart = diagnose(run).findings[0].restart
-    assert restart is not None
-    assert (restart.checkpoint_step, restart.fresh_step) == (499, None)
-
-
 @pytest.mark.parametrize(("dtype", "state"), [("fp8", "likely"), ("bf16", "ruled out"), (None, "not checkable")])
 def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: str) -> None:
     """The number format makes the overflow likely; its fix is offered unless another format is known."""
@@ -113,14 +102,6 @@ def test_no_checkpoint_is_advised_from_inside_earlier_trouble() -> None:
     assert found.findings[0].leaf.id == "nan-unlocated"
     assert found.findings[0].restart is not None
     assert found.findings[0].restart.checkpoint_step == 200
-
-
-def test_a_run_that_is_bad_from_its_first_row_has_no_checkpoint() -> None:
-    """Nothing in a log whose first row is NaN shows that an older checkpoint is sound."""
-    run = make_run({"loss": [np.nan] * 100}, steps=range(1000, 1100), checkpoint_every=100)
-    restart = diagnose(run, TREE).findings[0].restart
-    assert restart is not None
-    assert restart.checkpoint_step is None
 
 
 def words(run: Run) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,78 +16,12 @@ from stabtree.run import Gap
 from stabtree.tree.load import load_tree, load_trees
 from stabtree.tree.params import asking, resolved
 from tests.conftest import FIXTURES, falling, make_run, series
-from tests.leaves.phase19 import RUNS
 from tests.predicates.judged import loss as judged_loss
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from stabtree.diagnosis.result import Diagnosis
     from stabtree.tree.model import Question
 
 TREE = load_tree()
-APPLIED = {"nan-structural": ["Q1.4"]}
-HEALTHY = sorted(path.name for path in (FIXTURES / "healthy").iterdir() if path.is_dir())
-
-
-@cache
-def of_fixture(folder: Path, applied: tuple[str, ...] = ()) -> Diagnosis:
-    """The diagnosis of a fixture run."""
-    return diagnose(load_run(folder), TREE, applied=applied)
-
-
-def of_leaf(leaf: str) -> Diagnosis:
-    """The diagnosis of the fixture that is named after a leaf; what comes near a limit, one of another tree asks."""
-    if leaf == "near-limit":
-        return diagnose(load_run(FIXTURES / "phase19" / leaf), load_trees())
-    return of_fixture(FIXTURES / "phase19" / leaf, tuple(APPLIED.get(leaf, ())))
-
-
-@pytest.mark.parametrize("leaf", sorted(TREE.leaves.keys() - RUNS.keys()))
-def test_the_fixture_of_a_leaf_ends_there(leaf: str) -> None:
-    """Every leaf but those with a made run has one of a real training, whose path ends at that leaf."""
-    found = of_leaf(leaf)
-    assert found.end.id == leaf
-    assert found.verdict == TREE.leaves[leaf].severity
-    if found.verdict != "ok":
-        assert found.findings[0].leaf.id == leaf
-        assert found.findings[0].evidence
-
-
-@pytest.mark.parametrize("name", HEALTHY)
-def test_healthy_fixtures_raise_no_alarm(name: str) -> None:
-    """Noisy, smooth, step-decayed, sparsely logged and backing-off runs are all ok."""
-    assert of_fixture(FIXTURES / "healthy" / name).verdict == "ok"
-
-
-def test_the_onset_and_the_restart_come_before_the_trouble() -> None:
-    """The advised checkpoint is the newest multiple of checkpoint_every not after the last good step."""
-    loss = falling(1000)
-    loss[650:] = np.nan
-    finding = diagnose(make_run({"loss": loss}, checkpoint_every=100), TREE).findings[0]
-    assert (finding.onset_step, finding.last_good_step) == (650, 649)
-    assert finding.restart is not None
-    assert (finding.restart.checkpoint_step, finding.restart.lost_steps, finding.restart.assumed) == (600, 399, False)
-
-
-@pytest.mark.parametrize(
-    ("config", "checkpoint", "assumed"),
-    [
-        ({}, None, True),
-        ({"checkpoint_every": 700}, None, False),
-        ({"checkpoints": (100, 333, 639, 649, 650, 700)}, 639, False),
-        ({"checkpoints": (900,)}, None, False),
-    ],
-)
-def test_checkpoints_are_unknown_listed_or_absent(
-    config: dict[str, Any], checkpoint: int | None, assumed: bool
-) -> None:
-    """None is named when nothing is known; from a list when there is one; none when all are too young."""
-    loss = falling(1000)
-    loss[650:] = np.nan
-    restart = diagnose(make_run({"loss": loss}, **config), TREE).findings[0].restart
-    assert restart is not None
-    assert (restart.checkpoint_step, restart.assumed) == (checkpoint, assumed)
 
 
 def test_missing_columns_are_named_not_passed_over() -> None:

@@ -422,11 +422,6 @@ def with_config(run: Run, **config: Any) -> Run:
     return replace(run, config={**run.config, **{key: Setting(value, "test") for key, value in config.items()}})
 
 
-def still_loss() -> Run:
-    """A loss that does not leave where it began."""
-    return make_run({"loss": noisy(2.3, sigma=0.005)})
-
-
 def leaps(times: float) -> Run:
     """A loss that is thrown up to so many times its first value at once, and stays where it lands."""
     return make_run({"loss": noisy(np.where(AT < 2, 2.3, 2.3 * times), sigma=0.005)})

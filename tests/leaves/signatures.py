@@ -130,11 +130,6 @@ def speech(run: Run) -> Run:
     return replace(run, sources=(FileUse("train.csv", "csv", ROWS, (ColumnUse("loss_ctc", None),)),))
 
 
-def risen(**config: Any) -> Run:
-    """A loss that rises over its second half."""
-    return make_run({"loss": unlearned().series["loss"].values}, **config)
-
-
 def overfitted(every: int) -> Run:
     """A run that overfits, and whose loader gives a batch twice in one of so many rows."""
     batches = np.where(AT % every == every - 1, AT - 1, AT)

@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 HEAD = "step,loss,lr\n"
 
 
-def wide(columns: int) -> str:
-    """Two rows below a header of so many columns."""
-    row = ",".join("1" * columns) + "\n"
-    return "step,loss," + ",".join(f"a{i:06d}" for i in range(columns - 2)) + "\n" + row + row
-
-
 def skipped(path: Path) -> list[tuple[int, str]]:
     """The lines that were skipped."""
     return [(skip.line, skip.reason) for skip in load_run(path).sources[0].skipped]
@@ -193,23 +187,7 @@ def test_impossible_names(name: str) -> None:
         load_run(name)
 
 
-JUNK = [
-    b"\0",
-    b'"',
-    b"nan",
-    b"\n",
-    b"\r",
-    b",",
-    b"\xff\xfe",
-    b"{",
-    b"[",
-    b"1e999",
-    b"-1",
-    b"\x1b[31m",
-    b"#",
-    b";",
-    b"9" * 30,
-]
+JUNK = b'\0|"|nan|\n|\r|,|\xff\xfe|{|[|1e999|-1|\x1b[31m|#|;|999999999999999999999999999999'.split(b"|")
 SOUND = {
     "a.csv": text().encode(),
     "b.csv": text(";").encode("utf-16"),
@@ -250,7 +228,7 @@ def test_garbled_files_load_or_are_refused(tmp_path: Path, name: str) -> None:
     """Whatever happened to a file, only a StabtreeError may come of it, and what loads is sound."""
     rng = np.random.default_rng(list(name.encode()))
     refusals: list[str] = []
-    for _ in range(150):
+    for _ in range(60):
         file = write(tmp_path, garbled(SOUND[name], rng), name)
         try:
             run = load_run(file)
@@ -271,19 +249,13 @@ def test_a_header_of_any_length_is_read(tmp_path: Path) -> None:
     assert run.series["loss"].steps.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (wide(40_000), "has more than 20,000 columns"),
-        (wide(200_000), "has more than 20,000 columns"),
-        (wide(600_000), "has more than 20,000 columns"),
-    ],
-)
-def test_what_is_too_long_is_named(tmp_path: Path, content: str, problem: str) -> None:
-    """A file that can't be read for the length of its lines or cells is refused for what it is."""
-    with pytest.raises(StabtreeError) as caught:
-        load_run(write(tmp_path, content))
-    assert caught.value.problem.startswith(problem)
+@pytest.mark.parametrize("columns", [40_000, 600_000])
+def test_too_many_columns_are_named(tmp_path: Path, columns: int) -> None:
+    """A file that can't be read for the length of its lines is refused for what it is."""
+    row = ",".join("1" * columns) + "\n"
+    head = "step,loss," + ",".join(f"a{i:06d}" for i in range(columns - 2))
+    with pytest.raises(StabtreeError, match="has more than 20,000 columns"):
+        load_run(write(tmp_path, f"{head}\n{row}{row}"))
 
 
 def test_a_huge_first_line_is_no_header(tmp_path: Path) -> None:

@@ -14,16 +14,14 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
-from stabtree.judging.verdict import Outcome
-from stabtree.loaders import load_run, load_runs
+from stabtree.loaders import load_run
 from stabtree.loaders.paths import stored
 from stabtree.loaders.paths.stored import hashed, with_inputs
 from stabtree.report.contract import schema
 from stabtree.report.json import error, fingerprint, to_dict, to_json
-from stabtree.report.outputs import RUNS, RenderOptions, output
 from stabtree.tree.load import load_trees
 from tests.cli.command import run as command
-from tests.conftest import FIXTURES, ROOT, falling, make_run, series
+from tests.conftest import FIXTURES, falling, make_run, series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 CASES = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())[::8]
-REAL = [folder for name in ("logs", "wild") if (folder := ROOT.parent / "shared" / name).is_dir()]
-LARGEST = 100_000  # bytes of a real log: what is larger adds time, not shapes
 VALIDATOR = Draft202012Validator(schema())
 
 
@@ -123,20 +119,6 @@ def test_the_lines_of_a_watch_keep_the_contract(tmp_path: Path) -> None:
         assert wrong(item) == []
         VALIDATOR.validate(item)
         assert wrong({**item, "more": 1})
-
-
-@pytest.mark.skipif(not REAL, reason="the real logs are not here")
-@pytest.mark.parametrize("folder", REAL, ids=lambda folder: folder.name)
-def test_real_logs_keep_the_contract(folder: Path) -> None:
-    """So does whatever a real log leads to, a refusal too; every fifteenth of the small ones, for all take minutes."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size <= LARGEST]
-    for path in files[::15]:
-        try:
-            loaded = [(one.name, one.run) for one in load_runs(path)]
-        except StabtreeError as problem:
-            loaded = [(path.name, problem)]
-        outcomes = [Outcome(name, one if isinstance(one, StabtreeError) else diagnose(one)) for name, one in loaded]
-        assert wrong(json.loads(output(RUNS, "json")(outcomes, RenderOptions()))) == [], path
 
 
 def test_the_hash_of_the_rules_is_that_of_their_words() -> None:

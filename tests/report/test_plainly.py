@@ -14,10 +14,9 @@ from stabtree.report.model import Report
 from stabtree.report.words import plainly
 from stabtree.tree.load import load_trees
 from tests.conftest import make_run
-from tests.leaves.make import AT, healthy, noisy
+from tests.leaves.make import AT, noisy
 
 TREES = load_trees()
-SPIKED = healthy()["loss"] + np.where((AT >= 300) & (AT < 320), 4.0, 0.0)
 FALLING = np.linspace(2.5, 0.1, 600) * noisy(1.0, 600, 0.01)
 EVALS = np.arange(0, 600, 30)
 

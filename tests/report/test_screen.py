@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.model import Report
@@ -18,7 +16,7 @@ from stabtree.report.outputs import RenderOptions
 from stabtree.report.screen import MAX_LINES, NARROW_LINES, ROWS_OF_PLOT, full, headline, screen
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
-from tests.conftest import FIXTURES, ROOT, make_run
+from tests.conftest import FIXTURES, make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
 TREE = load_trees()
 OPTIONS = RenderOptions(width=80, exit_code=1)
 RUNS = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())[::8]
-REAL = [folder for name in ("logs", "wild") if (folder := ROOT.parent / "shared" / name).is_dir()]
-LOGS = (".csv", ".jsonl", ".json", ".log", ".txt", ".out")
-LARGEST = 200_000  # bytes of a real log: what is larger adds time, not shapes
 MAX_IN_ALL = 40
 MAX_PLOT = ROWS_OF_PLOT + 1
 BRAILLE = re.compile("[\u2801-\u28ff]|×  +×")
@@ -81,17 +76,6 @@ def checked(run: Run, width: int) -> None:
 def test_every_report_fits_on_a_screen_and_says_what_must_be_said(path: Path, width: int) -> None:
     """At most 25 lines of 80 columns and a plot, 3 for a healthy run; verdict, restart and last line are never cut."""
     checked(load_run(path), width)
-
-
-@pytest.mark.skipif(not REAL, reason="no logs beside the checkout")
-def test_the_report_of_real_logs_fits_on_a_screen() -> None:
-    """As of the fixtures, whatever a log holds; every twelfth, for all take minutes."""
-    logs = [log for folder in REAL for log in sorted(folder.rglob("*")) if log.is_file() and log.suffix in LOGS]
-    for log in logs[::12]:
-        if log.stat().st_size > LARGEST:
-            continue
-        with suppress(StabtreeError):
-            checked(load_run(log), 80)
 
 
 def made(findings: int, questions: int) -> str:

@@ -48,13 +48,13 @@ def alarms(count: int, *rows: int) -> list[tuple[int, str]]:
 
 
 def test_at_max_one_healthy_run_in_a_hundred_raises_an_alarm() -> None:
-    """400 simulated healthy runs give at most 4 warnings; `python -m tests.whole.test_false_alarms 2000` runs more."""
-    assert len(alarms(400)) <= 4
+    """200 simulated healthy runs give at most 2 warnings; `python -m tests.whole.test_false_alarms 2000` runs more."""
+    assert len(alarms(200)) <= 2
 
 
 def test_short_ones_are_judged_and_raise_no_more_alarms() -> None:
-    """400 of 8 to 99 rows, an epoch a row or a few evaluations, give at most 4 warnings, and each gets a verdict."""
-    assert len(alarms(400, 8, 100)) <= 4
+    """200 of 8 to 99 rows, an epoch a row or a few evaluations, give at most 2 warnings, and each gets a verdict."""
+    assert len(alarms(200, 8, 100)) <= 2
     assert all(diagnose(healthy(seed, 8, 40), TREE).verdict != UNKNOWN for seed in range(50))
 
 

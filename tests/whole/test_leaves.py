@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
-
-import pytest
-from msgspec.structs import replace
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.diagnosis.result import SILENT, STRONG, CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.loaders import load_run
-from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
-from tests.conftest import FIXTURES
-from tests.leaves import EDGE, MORE, NEAR, NOT_TOLD, RUNS, TOLD, diagnosed
+from tests import corpus
+from tests.leaves import EDGE, NEAR, NOT_TOLD, RUNS, TOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.tree.model import Tree
 
-
-def outspoken(tree: Tree) -> Tree:
-    """The tree, with every cause told under a finding, also where nothing speaks for it."""
-    causes = {leaf.id: tuple(replace(cause, quiet=False) for cause in leaf.causes) for leaf in tree.leaves.values()}
-    return replace(tree, leaves={id_: replace(leaf, causes=causes[id_]) for id_, leaf in tree.leaves.items()})
-
-
-TREE = outspoken(load_trees())
-FOLDERS = {path.parent.name: path.parent for path in FIXTURES.glob("*/*/manifest.json")}
-FIXED = {leaf: folder for leaf, folder in FOLDERS.items() if leaf in TREE.leaves}
+TREE = corpus.trees()
+LOGGED = [case for case in corpus.cases() if case.startswith("fixtures/") and not case.endswith("by the letter")]
+FIXED = {case.rpartition("/")[2]: case for case in LOGGED if case.rpartition("/")[2] in TREE.leaves}
 # A line that never ends a run is not asked whether the run has survived it.
 NO_ANSWER = {(question.id, "survived") for question in TREE.questions.values() if question.params.get("ends") is False}
 # Where the updates are that small, O7 and O7.slow have sent the walk to `lr-too-low` before.
@@ -40,28 +26,19 @@ NEVER_TOLD = {"O7.lr", "O7.low", "O1.one.low"}
 # A setting or a column alone makes nothing likely.
 GUESSES = {"setting_is", "is_logged"}
 APPLIED = {"nan-structural": ("Q1.4",)}
-MADE = {"RUNS": RUNS, "EDGE": EDGE, "NEAR": NEAR, "TOLD": TOLD, "NOT_TOLD": NOT_TOLD, "MORE": MORE}
 
 
-@cache
-def of_fixture(name: str) -> Diagnosis:
-    """The diagnosis of a fixture run, for `nan-structural` after the fixes were applied."""
-    return diagnose(load_run(FOLDERS[name]), TREE, applied=APPLIED.get(name, ()))
-
-
-@cache
-def of_made(kind: str, name: str) -> Diagnosis:
-    """The diagnosis of a made run."""
-    return diagnosed(MADE[kind][name], TREE)
+def of_leaf(leaf: str) -> Diagnosis:
+    """The diagnosis of the run of a leaf, for `nan-structural` after the fixes were applied."""
+    if leaf in APPLIED:
+        return diagnose(corpus.given(FIXED[leaf])[0], TREE, applied=APPLIED[leaf])
+    return corpus.found(FIXED.get(leaf, f"leaves/RUNS {leaf}"))
 
 
 def of_all() -> Iterator[Diagnosis]:
-    """The diagnoses of all runs."""
-    for name in FOLDERS:
-        yield of_fixture(name)
-    for kind, makers in MADE.items():
-        for name in makers:
-            yield of_made(kind, name)
+    """The diagnoses of all fixtures and of all made runs of the leaves."""
+    yield from map(of_leaf, APPLIED)
+    yield from (corpus.found(case) for case in (*LOGGED, *corpus.cases()) if case in LOGGED or "leaves/" in case)
 
 
 def ends(found: Diagnosis) -> set[str]:
@@ -71,48 +48,30 @@ def ends(found: Diagnosis) -> set[str]:
     return {found.end.id, *further, *(finding.leaf.id for finding in found.reached)}
 
 
-def test_every_leaf_has_one_run() -> None:
-    """A fixture of its name or a made run, and not both; a new leaf without one is named here."""
+def test_the_run_of_a_leaf_ends_there() -> None:
+    """Each leaf has a fixture of its name or a made run, and not both; a new leaf without one is named here.
+
+    It is a finding, with evidence, and decides the verdict unless a worse one does; an ok leaf ends its section.
+    """
     assert set(TREE.leaves) == FIXED.keys() | RUNS.keys()
     assert not FIXED.keys() & RUNS.keys()
+    for leaf in TREE.leaves.values():
+        found = of_leaf(leaf.id)
+        assert leaf.id in ends(found)
+        if leaf.severity is Severity.OK:
+            assert found.verdict in ("ok", "note"), leaf.id
+            continue
+        finding = next(finding for finding in found.reached if finding.leaf.id == leaf.id)
+        assert finding.evidence, leaf.id
+        if finding.leaf.severity is not Severity.NOTE:  # beside which the rest of a short log may not be judged
+            assert Severity(found.verdict).rank >= finding.leaf.severity.rank, leaf.id
 
 
-@pytest.mark.parametrize("leaf", sorted({*FIXED, *RUNS}))
-def test_the_run_of_a_leaf_ends_there(leaf: str) -> None:
-    """It is a finding, with evidence, and decides the verdict unless a worse one does; an ok leaf ends its section."""
-    found = of_fixture(leaf) if leaf in FIXED else of_made("RUNS", leaf)
-    assert leaf in ends(found)
-    if TREE.leaves[leaf].severity is Severity.OK:
-        assert found.verdict in ("ok", "note")
-        return
-    finding = next(finding for finding in found.reached if finding.leaf.id == leaf)
-    assert finding.evidence
-    if finding.leaf.severity is not Severity.NOTE:  # beside which the rest of a short log may not be judged
-        assert Severity(found.verdict).rank >= finding.leaf.severity.rank
-
-
-@pytest.mark.parametrize("name", EDGE)
-def test_a_run_beyond_a_bar_ends_there(name: str) -> None:
-    """An eighth beyond the bar that its name tells, the leaf is reached."""
-    assert name.partition(":")[0] in ends(of_made("EDGE", name))
-
-
-@pytest.mark.parametrize("name", NEAR)
-def test_a_run_that_lacks_one_thing_does_not_end_there(name: str) -> None:
-    """An eighth inside of one bar, and beyond all others, the leaf is not reached."""
-    assert name.partition(":")[0] not in ends(of_made("NEAR", name))
-
-
-def test_every_answer_is_given() -> None:
-    """Each verdict for which a question has an edge is answered by some run."""
-    given = {
-        (visit.question.id, visit.answer.verdict)
-        for found in of_all()
-        for visits in (found.path, *found.further)
-        for visit in visits
-    }
-    wanted = {(question.id, verdict) for question in TREE.questions.values() for verdict in question.go}
-    assert {edge for edge in wanted - given if edge[1] != UNKNOWN} == NO_ANSWER
+def test_a_leaf_is_reached_beyond_its_bars_alone() -> None:
+    """An eighth beyond the bar of a name it is; an eighth inside of one bar, and beyond all others, it is not."""
+    reached = [name for name in EDGE if name.partition(":")[0] in ends(corpus.found(f"leaves/EDGE {name}"))]
+    assert reached == [*EDGE]
+    assert not [name for name in NEAR if name.partition(":")[0] in ends(corpus.found(f"leaves/NEAR {name}"))]
 
 
 def states(found: Diagnosis) -> Iterator[tuple[str, CauseState]]:
@@ -127,25 +86,26 @@ def states(found: Diagnosis) -> Iterator[tuple[str, CauseState]]:
                 yield judged.cause.id, CauseState.LIKELY if guess else judged.state
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_a_cause_is_told(name: str) -> None:
-    """It is confirmed or likely under a finding."""
-    came_to = {state for id_, state in states(of_made("TOLD", name)) if id_ == name.partition(":")[0]}
-    assert came_to & set(STRONG)
+def test_a_cause_is_told_or_ruled_out() -> None:
+    """Confirmed or likely under a finding; an eighth inside of a bar it is looked for and not found."""
+    for kind, names in (("TOLD", TOLD), ("NOT_TOLD", NOT_TOLD)):
+        for name in names:
+            came_to = {s for id_, s in states(corpus.found(f"leaves/{kind} {name}")) if id_ == name.partition(":")[0]}
+            assert came_to & set(STRONG) if kind == "TOLD" else came_to and came_to <= set(SILENT), name
 
 
-@pytest.mark.parametrize("name", NOT_TOLD)
-def test_a_cause_is_ruled_out(name: str) -> None:
-    """Under a finding that may have it, an eighth inside of a bar, it is looked for and not found."""
-    came_to = {state for id_, state in states(of_made("NOT_TOLD", name)) if id_ == name.partition(":")[0]}
-    assert came_to
-    assert came_to <= set(SILENT)
+def test_every_answer_is_given_and_every_cause_told_and_ruled_out() -> None:
+    """Each verdict for which a question has an edge is some run's answer.
 
-
-def test_every_cause_is_told_and_ruled_out() -> None:
-    """Each cause with a test is told under some run's finding, and not found under another's."""
+    Each cause with a test is told under some run's finding, and not found under another's.
+    """
+    given, seen = set(), set()
+    for found in of_all():
+        walks = (found.path, *found.further)
+        given |= {(visit.question.id, visit.answer.verdict) for visits in walks for visit in visits}
+        seen |= {*states(found)}
+    wanted = {(question.id, verdict) for question in TREE.questions.values() for verdict in question.go}
+    assert {edge for edge in wanted - given if edge[1] != UNKNOWN} == NO_ANSWER
     causes = {cause.id for leaf in TREE.leaves.values() for cause in leaf.causes if cause.test}
-    seen = {pair for found in of_all() for pair in states(found)}
     assert causes - {id_ for id_, state in seen if state in STRONG} == NEVER_TOLD
-    quiet = {cause.id for leaf in TREE.leaves.values() for cause in leaf.causes if cause.quiet}  # then they go untold
-    assert causes - quiet - {id_ for id_, state in seen if state in SILENT} == set()
+    assert causes <= {id_ for id_, state in seen if state in SILENT}

@@ -50,23 +50,8 @@ def received(*words: str) -> dict[str, Any]:
 
 def test_an_option_has_the_type_it_was_declared_with() -> None:
     """Text, whole numbers, numbers, paths, choices, flags, lists of them, and what only typer can convert."""
-    words = [
-        "7",
-        "a.csv",
-        "b.csv",
-        "--text",
-        "7",
-        "--whole",
-        "7",
-        "--number",
-        "1e-3",
-        "--path",
-        "p",
-        "--colour",
-        "blue",
-    ]
-    words += ["--several", "1", "--several", "2", "--flag", "--pair", "3", "4"]
-    assert received(*words) == {
+    words = "7 a.csv b.csv --text 7 --whole 7 --number 1e-3 --path p --colour blue --several 1 --several 2 --flag"
+    assert received(*words.split(), "--pair", "3", "4") == {
         "place": 7,
         "more": [Path("a.csv"), Path("b.csv")],
         "text": "7",

@@ -1,10 +1,10 @@
 """128 labelled training runs as they were logged, thin enough to live beside the tests that judge them.
 
-`runs.npz` holds every column of each run, `truth.json` what was done to it: `fault`, whether it is `healthy`, and the
-leaves and sections that are not wrong given what was logged. `python -m tests.corpus.labelled.extract BENCH` makes
-both from the benchmark's dev split. The logs give six digits, so a value is kept as a float32, of which six digits
-are exact, and becomes the float64 of its text again; a loss scale is a whole number, which stays what it is.
-`batch_id` is kept as the number of the batch in order of appearance: questions ask only which ones are the same.
+They are the dev split of `faultbench/`. `runs.npz` holds every column of each run, `truth.json` what was done to it:
+`fault`, whether it is `healthy`, and the leaves and sections that are not wrong given what was logged. The logs give
+six digits, so a value is kept as a float32, of which six digits are exact, and becomes the float64 of its text again; a
+loss scale is a whole number, which stays what it is. `batch_id` is kept as the number of the batch in order of
+appearance: questions ask only which ones are the same.
 """
 
 from __future__ import annotations
@@ -62,14 +62,8 @@ def runs() -> Mapping[str, Run]:
     return found
 
 
-def packed(numbers: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """Whole numbers as the bytes of their differences, first bytes first: uint8 (4, n), which compresses well."""
-    changes = np.diff(numbers, prepend=np.int32(0)).astype("<i4")
-    return np.ascontiguousarray(changes.view(np.uint8).reshape(-1, 4).T)
-
-
 def unpacked(planes: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """The numbers of `packed`."""
+    """Whole numbers from the bytes of their differences, uint8 (4, n), first bytes first."""
     changes = np.ascontiguousarray(planes.T).view("<i4").ravel()
     return np.cumsum(changes, dtype=np.int32)
 

@@ -13,28 +13,26 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
 
-Row = dict[str, float]
+    Counter = Callable[["Shape", int], dict[str, float]]
 
 
 @dataclass(slots=True)
 class Log:
-    """A log, and what is true of it.
+    """A log, and how many rows each run holds after what a resume replaced is gone.
 
-    Attributes:
-        kind: what counts its rows, and what happened to it.
-        rows: its rows, in the order in which they were written.
-        runs: how many rows with a loss, or a reward, each run holds after what a resume replaced is gone.
+    Its `kind` says what counts its rows, and what happened to it.
     """
 
     kind: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[dict[str, float]] = field(default_factory=list)
     runs: list[int] = field(default_factory=list)
 
     def csv(self) -> str:
         """The rows as a table."""
         names = list(self.rows[0])
-        lines = [",".join(names), *(",".join(_text(row[name]) for name in names) for row in self.rows)]
-        return "\n".join(lines) + "\n"
+        return "".join(
+            f"{','.join(line)}\n" for line in (names, *([_text(row[n]) for n in names] for row in self.rows))
+        )
 
     def jsonl(self) -> str:
         """The rows as lines of JSON."""
@@ -44,147 +42,85 @@ class Log:
         """The rows as a program prints them."""
         return "".join(", ".join(f"{name}: {_text(value)}" for name, value in row.items()) + "\n" for row in self.rows)
 
+    def append(self, random: Generator, shape: Shape, count: str, first: int, end: int) -> None:
+        """Train a run, and log some rows of it."""
+        at = np.arange(shape.rows)
+        loss = 1 + 3 * np.exp(-at / (0.25 * shape.rows + 1)) + random.normal(0, 3 * shape.noise, shape.rows)
+        warm = max(1, shape.rows // 20)
+        for row in range(first, end):
+            lr = {"lr": 1e-3 * min((row + 1) / warm, (shape.rows - row) / shape.rows)} if shape.rate else {}
+            self.rows.append({**COUNTERS[count](shape, row), "loss": float(loss[row]), **lr})
+
 
 def _text(value: float) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True, slots=True)
 class Shape:
-    """How a run is trained.
+    """How a run is trained: rows, epochs, steps from row to row, noise, and whether its rate is logged."""
 
-    Attributes:
-        epochs: how many.
-        batches: rows in each.
-        every: steps from row to row.
-        noise: of the loss, as a share of its fall.
-        rate: whether the learning rate is logged, with a warm-up and a decay.
-    """
-
-    epochs: int
-    batches: int
-    every: int
-    noise: float
-    rate: bool
-
-    @property
-    def rows(self) -> int:
-        """How many rows the run has."""
-        return self.epochs * self.batches
+    def __init__(self, random: Generator, *, passes: bool) -> None:
+        epochs = int(random.integers(3, 7))
+        self.batches = int(random.integers(4, 9) if passes else random.integers(10, 30))
+        self.rows = epochs * self.batches
+        self.every = int(random.choice([1, 10, 50, 1000]))
+        self.noise = float(random.choice([0.0, 0.01, 0.05]))
+        self.rate = bool(random.integers(2))
 
 
-def loss(random: Generator, shape: Shape) -> list[float]:
-    """The loss of a run: it falls from 4 to about 1, fast at first."""
-    at = np.arange(shape.rows)
-    fall = 3 * np.exp(-at / (0.25 * shape.rows + 1))
-    return [float(value) for value in 1 + fall + random.normal(0, 3 * shape.noise, shape.rows)]
+COUNTERS: dict[str, Counter] = {
+    "a global step": lambda shape, row: {"step": (row + 1) * shape.every},
+    "batches of epochs without a number": lambda shape, row: {"iter": row % shape.batches * shape.every},
+    "batches of epochs": lambda shape, row: {
+        "epoch": row // shape.batches,
+        "iter": row % shape.batches * shape.every,
+    },
+    "a row an epoch": lambda _, row: {"epoch": row + 1},
+    "a row a round": lambda _, row: {"round": row},
+    "a rounded share of an epoch": lambda shape, row: {"epoch": round((row + 1) / shape.batches, 2)},
+    "a global step beside the epoch": lambda shape, row: {"epoch": row // shape.batches + 1, "step": row * shape.every},
+    "many rows an epoch": lambda shape, row: {"epoch": row // shape.batches},
+}
+PASSES = ("a row an epoch", "a row a round")
+RESUMED = ("a global step", "a row an epoch", "a global step beside the epoch")
 
 
-def _rate(shape: Shape, row: int) -> Row:
-    if not shape.rate:
-        return {}
-    warm = max(1, shape.rows // 20)
-    return {"lr": 1e-3 * min((row + 1) / warm, (shape.rows - row) / shape.rows)}
-
-
-def by_step(shape: Shape, row: int) -> Row:
-    """A global step."""
-    return {"step": (row + 1) * shape.every}
-
-
-def by_batch(shape: Shape, row: int) -> Row:
-    """Batches within an epoch that no column numbers."""
-    return {"iter": row % shape.batches * shape.every}
-
-
-def by_batch_of_epoch(shape: Shape, row: int) -> Row:
-    """Batches within an epoch."""
-    return {"epoch": row // shape.batches, "iter": row % shape.batches * shape.every}
-
-
-def by_epoch(shape: Shape, row: int) -> Row:
-    """One row an epoch."""
-    del shape
-    return {"epoch": row + 1}
-
-
-def by_round(shape: Shape, row: int) -> Row:
-    """One row a round."""
-    del shape
-    return {"round": row}
-
-
-def by_share(shape: Shape, row: int) -> Row:
-    """A share of an epoch, rounded."""
-    return {"epoch": round((row + 1) / shape.batches, 2)}
-
-
-def by_step_and_epoch(shape: Shape, row: int) -> Row:
-    """A global step beside the epoch."""
-    return {"epoch": row // shape.batches + 1, "step": row * shape.every}
-
-
-def by_rows_of_epoch(shape: Shape, row: int) -> Row:
-    """Many rows an epoch, and no step."""
-    return {"epoch": row // shape.batches}
-
-
-COUNTERS = (by_step, by_batch, by_batch_of_epoch, by_epoch, by_round, by_share, by_step_and_epoch, by_rows_of_epoch)
-RESUMED = (by_step, by_epoch, by_step_and_epoch)
-
-
-def _shape(random: Generator, *, passes: bool) -> Shape:
-    return Shape(
-        epochs=int(random.integers(3, 7)),
-        batches=int(random.integers(10, 30)) if not passes else int(random.integers(4, 9)),
-        every=int(random.choice([1, 10, 50, 1000])),
-        noise=float(random.choice([0.0, 0.01, 0.05])),
-        rate=bool(random.integers(2)),
-    )
-
-
-def _append(log: Log, random: Generator, shape: Shape, count: Callable[[Shape, int], Row], rows: int) -> None:
-    values = loss(random, shape)[:rows]
-    log.rows += [{**count(shape, row), "loss": value, **_rate(shape, row)} for row, value in enumerate(values)]
-
-
-def appended(random: Generator, count: Callable[[Shape, int], Row]) -> Log:
+def appended(random: Generator, count: str) -> Log:
     """One to four runs one after the other, of one length or not; the last may be cut after a row or more."""
-    log = Log(f"{count.__name__} appended")
-    shape = _shape(random, passes=count in (by_epoch, by_round))
+    log = Log(f"{count}, appended")
+    shape = Shape(random, passes=count in PASSES)
     total = int(random.integers(1, 5))
     for index in range(total):
         rows = shape.rows
         if index and index == total - 1 and random.integers(2):
             rows = int(random.integers(1, shape.rows))
             log.kind += ", cut"
-        _append(log, random, shape, count, rows)
+        log.append(random, shape, count, 0, rows)
         log.runs.append(rows)
     return log
 
 
-def given_up(random: Generator, count: Callable[[Shape, int], Row]) -> Log:
+def given_up(random: Generator, count: str) -> Log:
     """A first attempt of a few rows, begun anew."""
-    log = Log(f"{count.__name__} given up")
-    shape = _shape(random, passes=count in (by_epoch, by_round))
-    _append(log, random, shape, count, int(random.integers(1, min(6, shape.rows // 4))))
-    _append(log, random, shape, count, shape.rows)
+    log = Log(f"{count}, given up")
+    shape = Shape(random, passes=count in PASSES)
+    log.append(random, shape, count, 0, int(random.integers(1, min(6, shape.rows // 4))))
+    log.append(random, shape, count, 0, shape.rows)
     log.runs = [shape.rows]
     return log
 
 
-def resumed(random: Generator, count: Callable[[Shape, int], Row]) -> Log:
+def resumed(random: Generator, count: str) -> Log:
     """One or two runs; the last of them goes back to a checkpoint once."""
-    log = Log(f"{count.__name__} resumed")
-    shape = _shape(random, passes=count is by_epoch)
+    log = Log(f"{count}, resumed")
+    shape = Shape(random, passes=count in PASSES)
     for _ in range(int(random.integers(0, 2))):
-        _append(log, random, shape, count, shape.rows)
+        log.append(random, shape, count, 0, shape.rows)
         log.runs.append(shape.rows)
     until = int(random.integers(shape.rows // 2, shape.rows))
     again = int(random.integers(shape.rows // 4, until - 2))
-    _append(log, random, shape, count, until)
-    values = loss(random, shape)
-    log.rows += [{**count(shape, row), "loss": values[row], **_rate(shape, row)} for row in range(again, shape.rows)]
+    log.append(random, shape, count, 0, until)
+    log.append(random, shape, count, again, shape.rows)
     log.runs.append(shape.rows)
     return log
 
@@ -211,7 +147,7 @@ def logs(seed: int, count: int) -> list[Log]:
     found = []
     for _ in range(count):
         found += [appended(random, counter) for counter in COUNTERS]
-        found += [given_up(random, counter) for counter in COUNTERS if counter is not by_rows_of_epoch]
+        found += [given_up(random, counter) for counter in COUNTERS if counter != "many rows an epoch"]
         found += [resumed(random, counter) for counter in RESUMED]
         found.append(episodes(random))
     return found

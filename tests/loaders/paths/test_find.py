@@ -11,9 +11,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_runs
 from stabtree.loaders.paths import find
-from tests.loaders.make_binary import events
 from tests.loaders.paths import logs
-from tests.loaders.tensorboard.test_events import rows as event_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,17 +24,6 @@ def names(top: Path) -> list[str]:
         mark = "! " if isinstance(item.run, StabtreeError) else ""
         found.append(f"{mark}{os.path.relpath(item.path, top)}")
     return sorted(found)
-
-
-def test_runs_of_all_formats_below_one_folder(tmp_path: Path) -> None:
-    """A run that one loader finds deep below costs none that another would read: each has its row."""
-    logs.csv(tmp_path / "a" / "metrics.csv", 1)
-    logs.jsonl(tmp_path / "b" / "deep" / "metrics.jsonl", 2)
-    logs.state(tmp_path / "c" / "out", 3)
-    logs.printed(tmp_path / "d" / "train.log", 4)
-    (tmp_path / "e" / "tb").mkdir(parents=True)
-    (tmp_path / "e" / "tb" / "events.out.tfevents.1.host").write_bytes(events(event_rows(30)))
-    assert names(tmp_path) == ["a", "b/deep", "c/out", "d", "e/tb"]
 
 
 @pytest.mark.parametrize("count", [1, find.MAX_TOGETHER + 1])

@@ -47,6 +47,11 @@ class Outputs:
         return screen(self.diagnosis, RenderOptions(width=WIDE, plots=False))
 
     @cached_property
+    def full(self) -> str:
+        """The full report."""
+        return screen(self.diagnosis, RenderOptions(width=WIDE, plots=False, full=True))
+
+    @cached_property
     def json(self) -> dict[str, Any]:
         """What `--json` writes."""
         return to_dict(self.diagnosis)

@@ -6,12 +6,13 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from stabtree.diagnosis.missing import PER_GROUP, how_to_log
 from stabtree.diagnosis.result import SILENT, WEAK, CauseState
 from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
 from stabtree.report.page import TICK_SIGNS, Tick
 from stabtree.report.rows import quoted
-from stabtree.tree.model import Severity, Take
+from stabtree.tree.model import Severity
 from tests.whole.advice import labels, words
 
 if TYPE_CHECKING:
@@ -21,14 +22,20 @@ if TYPE_CHECKING:
 
     Property = Callable[[Outputs], Iterator[str]]
 
+NOBODY_WRITES = (
+    re.compile(r"\de\+\d\d"),
+    re.compile(r"(?<![\d,.])\d{4,}%"),
+    re.compile(r"by chance \d|by chance (?:no|about) "),
+    re.compile(r"\d{4,}(?:\.\d+)?σ"),
+    re.compile(r"trend z|\bz -?\d"),
+    re.compile(r"\d{2}×10"),
+    re.compile(r"\b(?:mend|borne|told|tells|by the letter|in force|let count)\b", re.IGNORECASE),
+)
 MAX_TO_DO = 3
 MAX_CAUSES = 3
-HARMS = frozenset(("rise", "nan", "policy", "reward-fall", "reference"))
-"""The events that may leave damaged weights."""
 CAUSES = re.compile(
     r"^(?:Causes)? +(?:[●◐○?·–] )?(confirmed|likely|possible|not confirmed|not checkable|ruled out)  ", re.MULTILINE
 )
-GO_BACK = re.compile(r"\b(Reload|Go back to|[Rr]estart from|Take the checkpoint|Keep the checkpoint)\b")
 
 
 def one_onset(out: Outputs) -> Iterator[str]:
@@ -58,26 +65,6 @@ def good_before_bad(out: Outputs) -> Iterator[str]:
     onset = out.finding.onset_step if out.finding else None
     if onset is not None and f" {onset:,}: the last good one" in out.postmortem:
         yield f"post-mortem: step {onset} is good and bad"
-
-
-def nothing_moves_while_all_is_good(out: Outputs) -> Iterator[str]:
-    """What moved first did so after the last good step."""
-    found = out.finding
-    for event in out.report.events:
-        if found and event.first and found.last_good_step is not None and event.step < found.last_good_step:
-            yield f"{found.leaf.id}: {event.metric} moved first at {event.step}, good up to {found.last_good_step}"
-
-
-def restart_before_the_damage(out: Outputs) -> Iterator[str]:
-    """A restart that goes back lies before every incident that may have damaged the weights."""
-    found = out.finding
-    if found is None or found.restart is None or found.restart.take is not Take.BEFORE:
-        return
-    step = found.restart.checkpoint_step if found.restart.checkpoint_step is not None else found.restart.up_to_step
-    for other in out.diagnosis.findings:
-        harmful = other.restart is not None and other.is_alarm and not HARMS.isdisjoint(other.leaf.events)
-        if step is not None and harmful and other.onset_step is not None and step >= other.onset_step:
-            yield f"{found.leaf.id}: restart from {step}, {other.leaf.id} began at {other.onset_step}"
 
 
 def one_restart(out: Outputs) -> Iterator[str]:
@@ -119,10 +106,13 @@ def no_checkpoint_twice(out: Outputs) -> Iterator[str]:
 
 
 def nothing_logged_is_asked_for(out: Outputs) -> Iterator[str]:
-    """Nothing asks to log what is logged."""
+    """Nothing asks to log what is logged, and of all that could be the way to log it is known."""
     run = out.diagnosis.run
-    for item in out.diagnosis.log_next:
-        yield from (f"log next: {name}" for name in item.names if run.has(name))
+    wanted = [name for item in out.diagnosis.log_next for name in item.names]
+    yield from (f"how to log {name}?" for name in wanted if not how_to_log(name))
+    for name in (*wanted, *(name for miss in out.diagnosis.missing for name in miss.metrics)):
+        if run.group(name.removesuffix(PER_GROUP)) if name.endswith(PER_GROUP) else run.has(name):
+            yield f"log next: {name}"
     for text in out.actions:
         for name in words.asked_to_log(text):
             if run.has(name):
@@ -262,14 +252,20 @@ def rows_are_what_they_are_called(out: Outputs) -> Iterator[str]:
             )
 
 
+def numbers_are_plain(out: Outputs) -> Iterator[str]:
+    """No 1.06e+04σ, no 76455%, no odds of chance; nor a word of our own dialect."""
+    for text in (out.screen, out.full, out.markdown, out.postmortem):
+        yield from (line for line in text.splitlines() for form in NOBODY_WRITES if form.search(line))
+
+
 PROPERTIES: Mapping[str, Property] = {
     func.__name__: func
     for func in (
-        *(one_onset, good_before_bad, nothing_moves_while_all_is_good, restart_before_the_damage, one_restart),
+        *(one_onset, good_before_bad, one_restart),
         *(no_restart_where_it_came_back, no_cadence_invented, no_checkpoint_twice, nothing_logged_is_asked_for),
         *(no_fix_asks_to_log, no_open_condition, one_rate, one_best, one_state_of_a_cause),
         *(only_open_causes, few_causes, what_helps_the_first_cause_is_advised),
         *(few_actions, every_output_has_the_branches, answers_agree_with_evidence, one_tick, finite_words),
-        rows_are_what_they_are_called,
+        *(rows_are_what_they_are_called, numbers_are_plain),
     )
 }

@@ -76,13 +76,6 @@ def settings(text: str) -> Iterator[tuple[str, str]]:
     yield from (("clipping", value) for value in _CLIP.findall(text))
 
 
-def changes(text: str) -> Iterator[tuple[float, float]]:
-    """Yield the changes of a rate: from what to what."""
-    for name, now, wanted in _CHANGE.findall(_LEAP.sub("", text)):
-        if _RATES.search(name):
-            yield float(now), float(wanted)
-
-
 def asked_to_log(text: str) -> list[str]:
     """The metrics that a text asks to log."""
     return [name for part in _LOG.findall(text) for name in _NAME.findall(part)]

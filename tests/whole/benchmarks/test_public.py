@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(
     not archives.archive_of("dev").exists(), reason="the labelled runs are in the repository, not in a distribution"
 )
-SAMPLE = slice(None, None, 8)
 TOOLS = (peers_own.OWN, *peers.TOOLS)
 
 
@@ -239,16 +238,6 @@ def test_the_record_follows_from_the_predictions(runs: Path, name: str) -> None:
     assert peers_table.scored(name, runs, found["versions"]) == found
 
 
-def test_we_say_of_the_public_copy_what_was_recorded(runs: Path) -> None:
-    """On every eighth run and log, so that it is quick; `make peers` does all."""
-    recorded = peers_table.predictions("dev", peers_own.OWN)
-    for run in sorted(recorded)[SAMPLE]:
-        assert peers_own.of_run(runs / "dev" / "runs" / run) == recorded[run], run
-    recorded = peers_table.predictions("trainers", peers_own.OWN)
-    for path in sorted(recorded)[SAMPLE]:
-        assert peers_own.of_log(runs / "trainers" / path) == recorded[path], path
-
-
 def test_we_read_the_lost_run_in_every_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And its twin is well; as was recorded."""
     monkeypatch.setattr("sys.argv", ["probes", str(tmp_path)])
@@ -285,23 +274,6 @@ def test_the_page_is_made_of_the_record() -> None:
         found = peers_table.rates_of("dev", tool)[scoring.FALSE_ALARMS]
         assert f"| {peers_table.titled(tool)} | {found.share:.0%} · {found.hits}/{found.of}<br>" in page
     assert "$" not in page
-
-
-def test_a_tool_that_was_not_measured_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts and figures name the same tools, in one order."""
-    found = {**peers_table.figures(), "versions": {peers_own.OWN: "0", "another": "1"}}
-    monkeypatch.setattr(comparison, "figures", lambda: found)
-    with pytest.raises(ValueError, match="other tools"):
-        comparison.facts()
-
-
-def test_no_tool_is_named_twice_in_code() -> None:
-    """Their names stand in the module that runs them alone."""
-    code = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "docs").rglob("*.py"), *(ROOT / "faultbench").glob("*.py")]
-    for path in (*code, ROOT / "Makefile", comparison.WORDS):
-        if path != Path(peers.__file__):
-            words = path.read_text(encoding="utf-8").lower()
-            assert not [tool for tool in peers.TOOLS if tool in words], path
 
 
 def test_the_requirements_name_every_tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
