@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
-from stabtree.report.outputs import RenderOptions
 
 from docs.pictures import COLUMNS, ROOT, THEME
 from docs.site.markup import shipped
@@ -19,6 +18,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.judging.verdict import exit_code, levels_of
 from stabtree.loaders import load_run
 from stabtree.report import svg
+from stabtree.report.outputs import RenderOptions
 from stabtree.report.plot import figure
 from stabtree.report.screen import screen
 from stabtree.tree.load import load_trees

@@ -279,7 +279,9 @@ class Scrub(Struct):
             return chunk
         done = self._cached.get((chunk, self._in_error))
         if done is None:
-            kind = "URLs" if "://" in chunk else "paths" if "/" in chunk or "\\" in chunk else "names"
+            kind = "paths" if "/" in chunk or "\\" in chunk else "names"
+            if "://" in chunk:
+                kind = "URLs"
             if kind != "URLs" and _MAIL.search(chunk):
                 done = self._all(chunk, "e-mail addresses")
             else:

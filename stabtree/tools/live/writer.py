@@ -382,7 +382,7 @@ def _line(row: Mapping[str, Any]) -> bytes:
 def _spelled(value: Any) -> Any:
     """Return a value as JSON has it, which knows no NaN and no infinities."""
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(float(value))]
     return value
 
 
