@@ -117,8 +117,8 @@ def thumbnail(example: Example) -> str:
     ranks = {name: place for place, name in reversed([*enumerate(telling)])}
     strips = sorted(drawn.strips, key=lambda strip: ranks.get(strip.metric, len(ranks)))[:ON_CARD]
     picture = STYLE.sub("", WORDS.sub("", svg.svg(replace(drawn, strips=tuple(strips))))).replace("\n", "")
-    box = f"{svg.LEFT} {svg.TOP} {svg.PLOT} {(svg.HEAD + svg.STRIP + svg.SPACE) * len(strips)}"
-    size = f'viewBox="{box}" preserveAspectRatio="none"'
+    tops = [float(y) for y in re.findall(r'class="frame" x="[^"]*" y="([^"]*)"', picture)]
+    size = f'viewBox="{svg.LEFT} {tops[0]:g} {svg.PLOT} {tops[-1] + svg.STRIP - tops[0]:g}" preserveAspectRatio="none"'
     picture = re.sub(r'viewBox="[^"]*" width="\d+" height="\d+"', size, picture)
     return f'{picture}<span class="names">{" · ".join(strip.metric for strip in strips)}</span>'
 

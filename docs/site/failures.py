@@ -128,7 +128,7 @@ def _walk(visits: Sequence[Visit]) -> str:
         last = visit is visits[-1]
         if last or visit.answer.verdict != UNKNOWN:
             evidence = visit.answer.evidence[: MAX_SEEN if last else 1]
-            seen = " ".join(prose(item.text) for item in evidence) or prose(visit.answer.reason)
+            seen = "; ".join(prose(item.text) for item in evidence) or prose(visit.answer.reason)
             verdict = text(visit.answer.verdict.replace("_", " "))
             by = " (a person's answer)" if visit.given_by == "person" else ""
             lines.append(f"{to(visit.question.id)} {prose(visit.question.ask)} **{verdict}**{by}: {seen}")
