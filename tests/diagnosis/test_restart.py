@@ -24,15 +24,12 @@ from tests.predicates.judged import AT, TREE, loss, nan_from
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import Run
 
 
-def dead_at(step: int, **config: Any) -> Diagnosis:
-    """The diagnosis of a run whose loss is NaN from a step on."""
-    loss = falling(1000)
-    loss[step:] = np.nan
-    return diagnose(make_run({"loss": loss}, **config))
+def broken_at(step: int, rows: int = 1000, **config: Any) -> Run:
+    """A run whose loss is NaN from a step on."""
+    return make_run({"loss": np.where(np.arange(rows) < step, falling(rows), np.nan)}, **config)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +51,7 @@ def test_a_checkpoint_from_right_before_the_storm_is_passed_over(
     step: int, config: dict[str, Any], checkpoint: int | None, fresh: int | None
 ) -> None:
     """The newest one that is at least 10 steps older than the last good step, unless there is none."""
-    restart = dead_at(step, **config).findings[0].restart
+    restart = diagnose(broken_at(step, **config)).findings[0].restart
     assert restart is not None
     assert (restart.checkpoint_step, restart.fresh_step) == (checkpoint, fresh)
     assert restart.lost_steps == 999 - (checkpoint or 0)
@@ -62,20 +59,21 @@ def test_a_checkpoint_from_right_before_the_storm_is_passed_over(
 
 def test_the_reason_is_given() -> None:
     """The restart line names the checkpoint that was passed over, or warns of the one that had to do."""
-    found = dead_at(605, checkpoint_every=100)
+    found = diagnose(broken_at(605, checkpoint_every=100))
     passed_over = "Not from step 600: that one was written right before the loss broke"
     assert passed_over in full(found, RenderOptions(width=300))
     assert to_dict(found)["findings"][0]["restart"]["fresh_step"] == 600
     assert "It was written right before the loss broke and is the oldest" in full(
-        dead_at(205, checkpoint_every=200), RenderOptions(width=300)
+        diagnose(broken_at(205, checkpoint_every=200)), RenderOptions(width=300)
     )
-    assert "right before the loss broke" not in full(dead_at(650, checkpoint_every=100), RenderOptions(width=300))
+    sound = full(diagnose(broken_at(650, checkpoint_every=100)), RenderOptions(width=300))
+    assert "right before the loss broke" not in sound
 
 
 @pytest.mark.parametrize(("dtype", "state"), [("fp8", "likely"), ("bf16", "ruled out"), (None, "not checkable")])
 def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: str) -> None:
     """The number format makes the overflow likely; its fix is offered unless another format is known."""
-    finding = dead_at(650, **({"dtype": dtype} if dtype else {})).findings[0]
+    finding = diagnose(broken_at(650, 1000, **({"dtype": dtype} if dtype else {}))).findings[0]
     assert {str(judged.state) for judged in finding.causes if judged.cause.id == "Q1.4.fp8"} == {state}
     assert any("Float8CurrentScaling" in fix for fix in finding.fixes) == (dtype != "bf16")
 
@@ -111,32 +109,51 @@ def words(run: Run) -> str:
     return "".join(text for text, _ in restart_line(restart))
 
 
-def broken_at(step: int, rows: int = 1000, **config: Any) -> Run:
-    """A run whose loss is NaN from a step on."""
-    return make_run({"loss": np.where(np.arange(rows) < step, falling(rows), np.nan)}, **config)
+SEEN = {600: "out/checkpoint-600", 700: "out/x"}
+FIRST_ROWS = "Nothing to go back to: the trouble is there from the first rows. Fix the cause and start again"
+SPARSE = make_run(
+    {"loss": np.where(np.arange(0, 1000, 50) < 650, falling(20), np.nan)},
+    steps=range(0, 1000, 50),
+    checkpoints=(620, 700),
+)
 
 
-def test_no_checkpoint_is_invented() -> None:
-    """Where nothing says when they are written, any that is old enough will do."""
-    assert words(broken_at(650)).startswith(
-        "Restart from any checkpoint up to step 639 (10 steps before the last sound row) with its optimizer state; "
-    )
-    assert "the configuration writes one every 100 steps; if it was kept" in words(broken_at(650, checkpoint_every=100))
-    assert "any checkpoint" not in words(broken_at(650, checkpoints=(600,)))
-    restart = to_dict(diagnose(broken_at(650)))["findings"][0]["restart"]
-    assert (restart["checkpoint_step"], restart["up_to_step"], restart["assumed"]) == (None, 639, True)
-
-
-def test_a_checkpoint_that_was_seen_is_named_by_its_path() -> None:
-    """Also where none is old enough: then the oldest."""
-    run = replace(broken_at(650, checkpoints=(600, 700)), checkpoints={600: "out/checkpoint-600", 700: "out/x"})
-    assert words(run).startswith(
-        "Restart from the checkpoint of step 600 (out/checkpoint-600) with its optimizer state, before step 650;"
-    )
-    run = replace(broken_at(450, checkpoints=(600, 700)), checkpoints={600: "out/checkpoint-600", 700: "out/x"})
-    assert "none of the 2 checkpoints is older than step 450, the oldest is of step 600 (out/checkpoint-600)" in words(
-        run
-    )
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (
+            broken_at(650),
+            "Restart from any checkpoint up to step 639 (10 steps before the last sound row)",
+        ),
+        (broken_at(650, checkpoint_every=100), "the configuration writes one every 100 steps; if it was kept"),
+        (broken_at(650, checkpoints=(600,)), "Restart from the checkpoint of step 600"),
+        (
+            replace(broken_at(650, checkpoints=(600, 700)), checkpoints=SEEN),
+            "Restart from the checkpoint of step 600 (out/checkpoint-600) with its optimizer state, before step 650;",
+        ),
+        (
+            replace(broken_at(450, checkpoints=(600, 700)), checkpoints=SEEN),
+            "none of the 2 checkpoints is older than step 450, the oldest is of step 600 (out/checkpoint-600)",
+        ),
+        (broken_at(150), "Restart from any checkpoint up to step 139"),
+        (broken_at(150, checkpoint_every=200), "the whole run is lost"),
+        (SPARSE, "Restart from the checkpoint of step 620 with its optimizer state, before step 650"),
+        (
+            make_run({"loss": [np.nan] * 100}, checkpoint_every=10),
+            "Nothing to go back to: the run is broken from its first row. Fix the cause and start again",
+        ),
+        (broken_at(4), FIRST_ROWS),
+        (broken_at(4, checkpoint_every=200), FIRST_ROWS),
+        (broken_at(4, checkpoint_every=2), "Restart from the checkpoint of step 2"),
+        (
+            replace(broken_at(20, 40), sources=(FileUse("log.csv", "csv", 40, steps_from="epoch"),)),
+            "any checkpoint up to epoch 18 (1 epoch before the last sound row) with its optimizer state; at least 21",
+        ),
+    ],
+)
+def test_what_is_told_of_a_restart(run: Run, told: str) -> None:
+    """No checkpoint is invented, one that was seen is named by its path, and what is unknown is not called lost."""
+    assert told in words(run)
 
 
 @pytest.mark.parametrize(
@@ -166,16 +183,6 @@ def test_what_is_lost_is_told_in_hours_where_time_is_logged() -> None:
     assert restart.lost_hours == pytest.approx(3.98)
     assert "399 steps (4.0 hours) are run again" in words(run)
     assert "hours" not in words(broken_at(650, checkpoint_every=100))
-
-
-def test_epochs_are_called_epochs() -> None:
-    """A log that counts them has no steps to restart from."""
-    source = FileUse("log.csv", "csv", 40, steps_from="epoch")
-    run = replace(broken_at(20, 40), sources=(source,))
-    assert (
-        "any checkpoint up to epoch 18 (1 epoch before the last sound row) with its optimizer state; "
-        "at least 21 epochs are run again" in words(run)
-    )
 
 
 def test_overfitting_keeps_the_checkpoint_of_the_lowest_eval_loss() -> None:
@@ -230,25 +237,6 @@ def test_what_the_log_tells_goes_before_what_is_configured() -> None:
     )
 
 
-def test_no_run_is_lost_where_nothing_is_known_of_checkpoints() -> None:
-    """There may be one that is old enough."""
-    assert "Restart from any checkpoint up to step 139" in words(broken_at(150))
-    assert "the whole run is lost" in words(broken_at(150, checkpoint_every=200))
-
-
-def test_a_checkpoint_between_the_last_good_row_and_the_trouble_will_do() -> None:
-    """A log of every 50th step is broken at 650: nothing bad is known of the oldest checkpoint, of 620."""
-    at = np.arange(0, 1000, 50)
-    run = make_run({"loss": np.where(at < 650, falling(20), np.nan)}, steps=at.tolist(), checkpoints=(620, 700))
-    assert words(run).startswith("Restart from the checkpoint of step 620 with its optimizer state, before step 650")
-
-
-def test_nothing_is_to_be_gone_back_to_where_the_run_is_broken_from_its_first_row() -> None:
-    """The cause is mended, and the run starts again."""
-    told = words(make_run({"loss": [np.nan] * 100}, checkpoint_every=10))
-    assert told == "Nothing to go back to: the run is broken from its first row. Fix the cause and start again"
-
-
 def test_the_best_reward_of_an_untrained_policy_is_nothing_to_go_back_to() -> None:
     """A reward that falls once the first updates are made was never learned."""
     at = np.arange(0, 4000, 10)
@@ -291,14 +279,6 @@ def test_what_never_came_back_from_its_first_trouble_has_nothing_to_go_back_to(
     assert (
         "Nothing to go back to: loss is off its level from step" in "".join(t for t, _ in restart_line(restart))
     ) == (checkpoint is None)
-
-
-def test_trouble_from_the_first_rows_leaves_nothing_to_go_back_to() -> None:
-    """No checkpoint is older, whether one may have been kept or not."""
-    told = "Nothing to go back to: the trouble is there from the first rows. Fix the cause and start again"
-    assert words(broken_at(4)) == told
-    assert words(broken_at(4, checkpoint_every=200)) == told
-    assert words(broken_at(4, checkpoint_every=2)).startswith("Restart from the checkpoint of step 2")
 
 
 def test_a_scale_that_collapsed_has_not_touched_the_weights() -> None:

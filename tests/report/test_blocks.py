@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from msgspec.structs import replace
 
 from stabtree.report.outputs import RenderOptions
 from stabtree.report.page import Pane, clipped, fitted, in_lines, new_page, uncut
@@ -56,10 +55,3 @@ def test_a_text_is_cut_at_a_clause_or_behind_a_word() -> None:
     assert uncut("One two. Three four five", 9, 2, needed=True) == ["One two."]
     assert uncut("one two three", 9, 1, needed=True) == ["one two", "three"]
     assert all(len(line) <= 9 for line in in_lines("one two three four five six seven", 9, 3))
-
-
-def test_what_is_free_does_not_count() -> None:
-    """A part that does not count leaves the others their room, and folds none of them."""
-    panes = [pane("a", 5, 3), replace(pane("b", 9), free=True)]
-    assert fitted(panes, ("a",), 5, partial(new_page, RenderOptions(width=40))).count("a") == 5
-    assert fitted(panes, ("a",), 4, partial(new_page, RenderOptions(width=40))).count("a") == 3

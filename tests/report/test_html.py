@@ -136,3 +136,12 @@ def test_hostile_names_and_lines_are_text() -> None:
     assert {name for name, _ in plain.elements} == {name for name, _ in hostile.elements}
     assert "<script>alert(1)</script><img src=x onerror='alert(1)'>\"&" in hostile.text
     assert not re.search("[\u2028\u202e\x1b]", hostile.text)
+
+
+def test_a_notebook_shows_a_run_and_its_page() -> None:
+    """A run is a line, a diagnosis is the page in a frame that may do nothing."""
+    run = load_run(OVERFLOW)
+    assert repr(run).startswith("Run('fp16-overflow'")
+    shown = found(run)._repr_html_()
+    assert shown.startswith("<iframe sandbox ")
+    assert "&lt;!doctype html&gt;" in shown

@@ -50,14 +50,6 @@ def test_the_tree_of_the_page_works() -> None:
     assert {"do-not-promote", "gradients-too-large"} <= set(ids)
 
 
-def test_the_tree_of_the_page_is_walked_beside_the_shipped_ones(tmp_path: Path) -> None:
-    """Also where it uses one of them: in a folder of trees its own nodes are added, those that it uses stay one."""
-    (tmp_path / "house.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
-    large = make_run({"loss": falling(400), "eval_loss": np.full(400, np.nan), "grad_norm": np.full(400, 9.0)})
-    ids = [finding.leaf.id for finding in diagnose(large, load_trees(large, tmp_path)).findings]
-    assert {"do-not-promote", "gradients-too-large"} <= set(ids)
-
-
 def test_the_rule_about_a_configuration_works(tmp_path: Path) -> None:
     """It is found beside ours, and no log is walked through it."""
     (tmp_path / "house.yaml").write_text(blocks("yaml")[1], encoding="utf-8")

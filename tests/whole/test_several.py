@@ -157,16 +157,6 @@ def opened_by(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return opened
 
 
-def test_ranks_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that are proved one run by what they hold are put together from what was read of them."""
-    opened = opened_by(monkeypatch)
-    paths = [csv(tmp_path / f"rank{rank}.csv") for rank in (0, 1)]
-    (loaded,) = load_runs(*paths)
-    assert not isinstance(loaded.run, StabtreeError)
-    assert len(loaded.run.ranks) == 2
-    assert sorted(opened) == sorted(paths)
-
-
 def test_a_file_of_several_runs_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its runs is taken from what was read of it."""
     opened = opened_by(monkeypatch)
@@ -174,12 +164,6 @@ def test_a_file_of_several_runs_is_read_once(tmp_path: Path, monkeypatch: pytest
     path = write(tmp_path, f"run_name,step,loss\n{rows}", "sweep.csv")
     assert [loaded.name.rpartition(" ")[2] for loaded in load_runs(path)] == ["a", "b", "c"]
     assert opened == [str(path)]
-
-
-def test_an_option_that_is_none_is_told(tmp_path: Path) -> None:
-    """A misspelled option is no option that was left out."""
-    with pytest.raises(TypeError, match="colums"):
-        load_runs(csv(tmp_path / "a.csv"), colums={"loss": "x"})
 
 
 def test_a_log_that_can_not_be_read_is_a_row_with_its_reason(tmp_path: Path) -> None:

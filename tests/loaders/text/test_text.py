@@ -199,6 +199,7 @@ NO_LOGS = {
     "source": "import torch\nfor step in range(10):\n    loss = 0.5\n    lr = 3e-4\n    step = 1\n    loss.backward()\n"
     * 9,
     "readme": "# Train\n```\nstep 1 loss 2.5\nstep 2 loss 2.4\nstep 3 loss 2.3\n```\n",
+    "versions": "---\nbase_model: x\n---\n\n## Versions\n\n- TRL: 1.16\n- Torch: 2.5\n",
     "config": "learning_rate: 0.1\nbatch_size: 12\nmodel:\n  loss: mse\n  norm: layer\n",
 }
 
@@ -340,9 +341,3 @@ def test_the_values_below_a_bar_are_of_its_epoch(tmp_path: Path) -> None:
     rows = [bar + "                      train_loss: 0.{0}\n                      val_loss: 0.{0}5\n"]
     run = load_run(write(tmp_path, "".join(row.format(epoch) for row in rows for epoch in (4, 5, 6)), "train.log"))
     assert points(run, "loss") == [(4, 0.4), (5, 0.5), (6, 0.6)]
-
-
-def test_prose_that_holds_a_metric_is_no_log(tmp_path: Path) -> None:
-    """A version or a word of documentation that has the name of a metric makes no log of it."""
-    text = "---\nbase_model: x\n---\n\n## Versions\n\n- TRL: 1.16\n- Torch: 2.5\n"
-    assert sniff(open_source(write(tmp_path, text, "README.md")), Names()) == Sure.NO

@@ -22,10 +22,6 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         "".join(f"Episode: {i} | Steps: {70 - i} | Reward: {i}.5\n" for i in (4, 5, 6)),
         {"reward": [(4, 4.5), (5, 5.5), (6, 6.5)]},
     ),
-    "numbered with a sign": (
-        "".join(f"Epoch #{i}: test_reward: {9 * i}.25 ± 1.5, best_reward: 50.0 ± 1.5 in #2\n" for i in (1, 2, 3)),
-        {"reward": [(1, 9.25), (2, 18.25), (3, 27.25)]},
-    ),
     "a sentence": (
         "".join(
             f"[INFO] Cart. Step: {500 * i}. Time Elapsed: {i}.5 s. Mean Reward: 0.{i}. Training.\n" for i in (1, 2, 3)
@@ -68,10 +64,6 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             "lr": [(1, 1.1e-4), (2, 1.2e-4), (3, 1.3e-4)],
             "eval_loss": [(3, 7.25)],
         },
-    ),
-    "megatron behind a rank": (
-        "".join("[default3]:" + MEGATRON.format(i, " lm loss: 2.5E+00 |", "", 0) for i in (10, 20, 30)),
-        {"loss": [(10, 2.5), (20, 2.5), (30, 2.5)]},
     ),
     "nanogpt": (
         (
@@ -158,12 +150,6 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             for i in range(1, 5)
         ),
         {"loss": [(i, 9.5 - i) for i in range(1, 5)]},
-    ),
-    "in a sentence": (
-        "".join(
-            f"Epoch {e}, Step 25, avg loss so far is {5 - e}.5\nEpoch {e}, val loss is {6 - e}.5.\n" for e in range(5)
-        ),
-        {"loss": [(25 * (e + 1), 5.5 - 1 - e + 1) for e in range(5)]},
     ),
     "in Portuguese": (
         "".join(f"Época {e:03d}/30 | loss: {5 - e}.5\n" for e in range(1, 5)),
@@ -408,10 +394,6 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         "".join(f"Epoch 0, Loss: {i}.5, Score: 1\n" + f"[INFO] step={i}, lr=[0.1]\n" * (i % 4 == 3) for i in range(8)),
         {"loss": [(i, i + 0.5) for i in range(8)]},
     ),
-    "losses and nothing else": (
-        "".join(f"loss: {i}.5 acc: 0.5\n" for i in range(5)),
-        {"loss": [(i, i + 0.5) for i in range(5)]},
-    ),
     "columns below their names": (
         "".join(
             f"\n      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
@@ -519,13 +501,5 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             for e in range(4)
         ),
         {"loss": [(e, -e / 10) for e in range(4)], "lr": [(e, (9 - e) / 100) for e in range(4)]},
-    ),
-    "what the tracker dropped": (
-        "".join(
-            f"step {i}, loss {i}.5\n"
-            f"WARNING (User provided step: {i} is less than current step: 40. Dropping entry: {{'train/loss': 9.9}}).\n"
-            for i in range(1, 5)
-        ),
-        {"loss": [(i, i + 0.5) for i in range(1, 5)]},
     ),
 }

@@ -38,13 +38,6 @@ def test_python_has_no_upper_cap() -> None:
     assert CONFIG["tool"]["ruff"]["target-version"] == f"py3{minors[0]}"
 
 
-def test_make_tries_the_other_pythons() -> None:
-    """All but the lowest, which `make test` runs on."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    (found,) = re.findall(r"foreach v,([\d. ]+),", makefile)
-    assert found.split() == PYTHONS[1:]
-
-
 def test_addresses_are_those_of_one_place() -> None:
     """The citation and the forms name the repository and the site that pyproject.toml names."""
     urls = PROJECT["urls"]
@@ -102,18 +95,6 @@ def test_nothing_shipped_is_of_others_but_what_is_listed() -> None:
     assert [name for name in noticed if licences.work_of(name) not in works and name not in listed] == []
 
 
-def test_minified_code_is_of_a_listed_work() -> None:
-    """What nobody writes by hand is somebody else's."""
-    ours = [
-        name
-        for folder in INTO_WHEEL
-        for name in sources(folder)
-        if name.endswith((".js", ".css")) and licences.work_of(name) == licences.SHIPPED[0]
-    ]
-    assert ours
-    assert all(max(map(len, (ROOT / name).read_text(encoding="utf-8").splitlines())) < 400 for name in ours)
-
-
 def test_every_dependency_states_a_licence() -> None:
     """And what is needed by all users lets a user of any kind install it."""
     stated = {name: licences.licence_of(name) for name in licences.below(licences.requirements()["stabtree"])}
@@ -133,14 +114,6 @@ def test_a_release_dates_what_was_unreleased() -> None:
     assert section(text, "0.1.0") == "### Added\n- All."
     assert text.index("## Unreleased") < text.index("## 0.2.0 - 2026-03-04") < text.index("## 0.1.0")
     assert text.endswith("- All.\n")
-
-
-def test_the_first_release_has_none_below_it() -> None:
-    """The changelog then ends with the verdicts."""
-    text = released("# Changelog\n\n## Unreleased\n- All.\n", "0.1.0", "2026-03-04", "The first record.")
-    assert (
-        text == f"# Changelog\n\n## Unreleased\n\n## 0.1.0 - 2026-03-04\n\n- All.\n\n{VERDICTS}\n\nThe first record.\n"
-    )
 
 
 def test_a_release_takes_in_what_its_candidates_brought() -> None:

@@ -48,15 +48,6 @@ def test_what_changed_is_told_by_how_it_changed() -> None:
     assert "nothing to compare with" in verdicts.changes(None, now)
 
 
-def test_many_that_changed_alike_are_counted() -> None:
-    """Not all are named."""
-    was = Record("0.1.0", {"leaves": {f"r{number}": "ok -" for number in range(9)}})
-    now = Record("0.2.0", {"leaves": dict.fromkeys(was.groups["leaves"], "note spike-minor")})
-    assert "| 9 | ok | note `spike-minor` | `leaves/r0`," in verdicts.changes(was, now)
-    assert verdicts.changes(was, now).count("leaves/r") == verdicts.MAX_NAMED
-    assert "and 3 more |" in verdicts.changes(was, now)
-
-
 def test_the_record_of_the_release_before_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By version, not by name: 0.10.0 comes after 0.9.0; a candidate is none."""
     monkeypatch.setattr(verdicts, "RECORDS", tmp_path)
@@ -88,13 +79,3 @@ def test_logs_from_outside_are_recorded_without_their_names(tmp_path: Path, monk
     assert list(record.groups["wild"].values()) == ["critical nan-forward"]
     assert "trainers" not in record.groups
     assert "secret" not in verdicts.written(record)
-
-
-def test_the_last_record_knows_the_runs_of_the_repository() -> None:
-    """All of the fixtures and labelled runs, with verdicts and leaves that there are."""
-    record = verdicts.last()
-    assert record is not None
-    assert set(verdicts.IN_REPOSITORY) <= record.groups.keys()
-    assert len(record.groups["labelled"]) == 128
-    known = {"ok", "note", "warning", "critical", "unknown", "refused"}
-    assert {said.split()[0] for runs in record.groups.values() for said in runs.values()} <= known

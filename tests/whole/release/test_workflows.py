@@ -145,10 +145,3 @@ def test_the_tag_of_the_action_moves_with_a_release(tmp_path: Path) -> None:
     ]
     (candidate,) = page(tmp_path / "candidate", "v1.2.3rc1", known=True)
     assert "--prerelease" in candidate
-
-
-def test_the_page_on_ci_names_the_tag_that_moves() -> None:
-    """Users of the action name the major version of this release."""
-    text = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
-    repository = PROJECT["urls"]["Source"].removeprefix("https://github.com/")
-    assert f"uses: {repository}@v0\n" in text
