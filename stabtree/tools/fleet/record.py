@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.verdict import Outcome
-    from stabtree.report.page import Line
     from stabtree.run import Run
 
 STRETCHES = 16  # of a small line, each with its lowest and its highest value
@@ -206,18 +205,13 @@ def levels(values: Sequence[float | None], count: int) -> list[int | None]:
     return [value if value is None else level(value) for value in values]
 
 
-def spark(values: Sequence[float | None], mark: int | None = None, *, ascii: bool = False) -> Line:  # noqa: A002 - as in `RenderOptions`
-    """Return the line in `CELLS` characters: up to the finding, and from there on; a cross where nothing was finite."""
-    if not values:
-        return [(" " * CELLS, "")]
+def spark(values: Sequence[float | None], *, ascii: bool = False) -> str:  # noqa: A002 - as in `RenderOptions`
+    """Return the line in `CELLS` characters, a cross where not all is finite."""
     signs, not_finite = (ASCII_BLOCKS, "x") if ascii else (BLOCKS, "×")
-    drawn = levels(values, len(signs))
-    text, begins = "", CELLS
-    for cell in range(CELLS):
-        start = cell * len(values) // CELLS
-        stretch = drawn[start : max(start + 1, (cell + 1) * len(values) // CELLS)]
-        heights = [level for level in stretch if level is not None]
+    drawn, text = levels(values, len(signs)), ""
+    for cell in range(CELLS if drawn else 0):
+        start = cell * len(drawn) // CELLS
+        stretch = drawn[start : max(start + 1, (cell + 1) * len(drawn) // CELLS)]
+        heights = [height for height in stretch if height is not None]
         text += signs[max(heights)] if len(heights) == len(stretch) else not_finite
-        if mark is not None and start + len(stretch) > mark:
-            begins = min(begins, cell)
-    return [(text[:begins], "curve"), (text[begins:], "mark")]
+    return text

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections import Counter
 from itertools import groupby
-from textwrap import shorten, wrap
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stabtree.report.page import Line, Page
+    from stabtree.report.page import Page, Piece
     from stabtree.tools.fleet.record import Record
 
 FEW = 40  # runs that are all listed, healthy ones too
@@ -165,7 +165,8 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
         page.line((f"and {rest:,} more that are not healthy: {more}", ""))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
-    yield inert(page.text())
+    text = inert(page.text())
+    yield text.replace("…", ".") if look.ascii else text  # where a word was too long for its column
     for record in (shown or summary.records)[:1]:  # in one line however long it is: it is there to be copied
         page, command = new_page(look), next_command(record)
         if len(command) + 6 > look.width:
@@ -182,16 +183,13 @@ def _groups(page: Page, summary: Summary) -> None:
     room = max(MIN_TITLE, page.width - left)
     page.blank()
     for group in summary.groups[:MAX_GROUPS]:
-        head: Line = [*_badge(group.badge), (f"{len(group.runs):>{digits},}  ", "number")]
-        steps = group.steps
-        for text in _wrapped(page, group.heading, max(MIN_TITLE, room - len(steps) - 2)):
-            width = max(len(steps) + 1, room - styled([(text, "")]).cell_len)
-            page.lines([[*head, (text, "title"), (f"{steps:>{width}}", "dim")]])
-            head, steps = [(" " * left, "")], ""  # beside the first line alone
+        heading = f"{group.heading}, from step {group.steps}" if group.steps else group.heading
+        row = [_badge(group.badge), (f"{len(group.runs):>{digits},}", "number"), (heading, "title")]
+        page.rows([row], indent=0, widths=(BADGE, digits + 2))
         if group.badge != Severity.OK:
-            leaf = f"{group.leaf} · " if group.leaf else ""
-            names = group.examples(summary.name, room - len(leaf))
-            page.lines([[(page.plain(leaf), "id"), (_tail(page.plain(names), room - len(leaf)), "dim")]], indent=left)
+            leaf = page.plain(f"{group.leaf} · " if group.leaf else "")
+            names = _tail(page.plain(group.examples(summary.name, room - len(leaf))), room - len(leaf))
+            page.lines([[(leaf, "id"), (names, "dim")]], indent=left)
         if group.first:
             sentence = page.plain(f"→ {group.first}").partition(". ")[0].removesuffix(".")
             page.lines([[(shorten(sentence, room, placeholder=" …"), "ok word")]], indent=left)
@@ -202,40 +200,31 @@ def _groups(page: Page, summary: Summary) -> None:
 def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderOptions) -> None:
     """Add the heads and a line a run, those of one verdict below its badge."""
     longest = max(MIN_NAME, look.width * 2 // 5)
-    names = [_tail(page.plain(summary.name(record)), longest) for record in shown]
+    names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
     steps = [f"{run.onset_step:,}" if run.onset_step is not None else "–" * (run.verdict != UNREAD) for run in shown]
-    name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
     step_width = max(map(len, ("step", *steps)))
     drawn = look.width >= NARROW and any(record.spark for record in shown)
-    left = 2 + name_width + 2 + (CELLS + 2) * drawn + step_width + 2
+    name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
+    widths = (name_width + 2, *[CELLS + 2] * drawn, step_width + 2)
 
-    def line(name: str, loss: Line, step: str) -> Line:
-        fill = " " * (name_width - styled([(name, "")]).cell_len + 2)
-        return [(f"  {name}{fill}", ""), *([*loss, ("  ", "")] if drawn else []), (f"{step:>{step_width}}  ", "number")]
+    def row(name: str, loss: str, step: str, text: str, style: str = "") -> list[Piece]:
+        curve = [(loss, style or "curve")] * drawn
+        return [(name, style), *curve, (f"{step:>{step_width}}", style or "number"), (text, style)]
 
     page.blank()
-    heads = [*line("run", [(f"{'loss':<{CELLS}}", "")], "step"), ("what was found", "")]
-    page.lines([[(text, "dim") for text, _ in heads]])
+    page.rows([row("run", "loss", "step", "what was found", "dim")], indent=2, widths=widths)
     for badge, members in groupby(zip(shown, names, steps, strict=True), key=lambda cell: cell[0].badge):
         page.blank()
-        page.lines([[*_badge(badge), (counted(summary.counts[badge], "run"), "dim")]])
+        page.rows([[_badge(badge), (counted(summary.counts[badge], "run"), "dim")]], indent=0, widths=(BADGE,))
+        rows = []
         for record, name, step in members:
-            more = f"+{record.more}" if record.more else ""
-            texts = _wrapped(page, f"{record.title} {more}", max(MIN_TITLE, page.width - left))
-            found: list[Line] = [[(text, "")] for text in texts]
-            if more:
-                found[-1] = [(texts[-1].removesuffix(more), ""), (more, "dim")]
-            page.lines([[*line(name, spark(record.spark, record.mark, ascii=look.ascii), step), *found[0]]])
-            page.lines(found[1:], indent=left)
+            more = f" +{record.more}" if record.more else ""
+            rows.append(row(name, spark(record.spark, ascii=look.ascii), step, f"{record.title}{more}"))
+        page.rows(rows, indent=2, widths=widths)
 
 
-def _wrapped(page: Page, text: str, room: int) -> list[str]:
-    return wrap(page.plain(text), room, break_long_words=False, break_on_hyphens=False) or [""]
-
-
-def _badge(badge: str) -> Line:
-    shown = f" {BADGES[badge].word} "
-    return [(shown, badge), (" " * (BADGE - len(shown)), "")]
+def _badge(badge: str) -> Piece:
+    return f" {BADGES[badge].word} ", badge
 
 
 def _tail(name: str, longest: int) -> str:
