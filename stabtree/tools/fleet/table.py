@@ -41,37 +41,21 @@ class RunGroup(Struct, frozen=True):
         badge: the verdict.
         leaf: the id of what was found; empty where nothing was.
         runs: the runs, of which there is at least one.
+        heading: what was found in them.
+        steps: the range of the steps at which it began; empty where there are none.
+        first: what to do about them first, where that is the same for all.
     """
 
     badge: str
     leaf: str
     runs: Sequence[Record]
-
-    @property
-    def heading(self) -> str:
-        """What was found in them."""
-        title = self.runs[0].title
-        if self.badge == Severity.OK:
-            return "Healthy"
-        return title if all(run.title == title for run in self.runs) else f"{title}, and the like"
-
-    @property
-    def first(self) -> str:
-        """What to do about them first, where that is the same for all."""
-        actions = {_OWN_NUMBERS.sub("", run.first) for run in self.runs}
-        return actions.pop() if len(actions) == 1 and self.badge != Severity.OK else ""
-
-    @property
-    def steps(self) -> str:
-        """The range of the steps at which it began; empty where there are none."""
-        steps = [run.onset_step for run in self.runs if run.onset_step is not None]
-        if not steps or self.badge == Severity.OK:
-            return ""
-        return f"{min(steps):,}" if min(steps) == max(steps) else f"{min(steps):,}-{max(steps):,}"
+    heading: str = "Healthy"
+    steps: str = ""
+    first: str = ""
 
     def examples(self, name: Callable[[Record], str], room: int = MAX_NAME) -> str:
         """Return the names of the first runs, as many as there is room for, and how many more there are."""
-        names = [] if self.badge == Severity.OK else [name(run) for run in self.runs[:MAX_EXAMPLES]]
+        names = [name(run) for run in self.runs[:MAX_EXAMPLES] if self.badge != Severity.OK]
         text = ""
         while names and not (text and len(text) <= room):
             rest = len(self.runs) - len(names)
@@ -106,8 +90,8 @@ class Summary:
         self.notes = [note for note in (judged or [()])[0] if all(note in notes for notes in judged)]
         same: dict[tuple[str, str], list[Record]] = {}
         for run in self.records:
-            same.setdefault((run.badge, "" if run.badge == Severity.OK else run.leaf), []).append(run)
-        groups = [RunGroup(badge, leaf, runs) for (badge, leaf), runs in same.items()]
+            same.setdefault((run.badge, run.leaf * (run.badge != Severity.OK)), []).append(run)
+        groups = [_group(badge, leaf, runs) for (badge, leaf), runs in same.items()]
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
 
     @property
@@ -124,6 +108,19 @@ class Summary:
         return clean(record.name.removeprefix(self.folder), MAX_NAME) or "?"
 
 
+def _group(badge: str, leaf: str, runs: Sequence[Record]) -> RunGroup:
+    """Return runs as a group, with what they have in common."""
+    if badge == Severity.OK:
+        return RunGroup(badge, leaf, runs)
+    heading = runs[0].title
+    if any(run.title != heading for run in runs):
+        heading += ", and the like"
+    onsets = [run.onset_step for run in runs if run.onset_step is not None]
+    steps = "-".join(f"{step:,}" for step in sorted({min(onsets), max(onsets)})) if onsets else ""
+    first, *others = {_OWN_NUMBERS.sub("", run.first) for run in runs}
+    return RunGroup(badge, leaf, runs, heading, steps, "" if others else first)
+
+
 def word(badge: str) -> str:
     """Return a verdict as a word in a sentence."""
     return BADGES[badge].word.lower()
@@ -132,8 +129,8 @@ def word(badge: str) -> str:
 def next_command(record: Record, *options: str) -> str:
     """Return what to type to see a run in full; a name that no line can hold is left to be filled in."""
     path = f"./{record.path}" if record.path.startswith("-") else record.path
-    words = ["stabtree diagnose", _typed(path, "PATH"), *(["--run", _typed(record.run, "NAME")] if record.run else [])]
-    return " ".join([*words, *options])
+    run = ["--run", _typed(record.run, "NAME")] if record.run else []
+    return " ".join(["stabtree diagnose", _typed(path, "PATH"), *run, *options])
 
 
 def _typed(name: str, instead: str) -> str:
@@ -183,7 +180,7 @@ def _groups(page: Page, summary: Summary) -> None:
     room = max(MIN_TITLE, page.width - left)
     page.blank()
     for group in summary.groups[:MAX_GROUPS]:
-        heading = f"{group.heading}, from step {group.steps}" if group.steps else group.heading
+        heading = f"{group.heading}, from step {group.steps}".removesuffix(", from step ")
         row = [_badge(group.badge), (f"{len(group.runs):>{digits},}", "number"), (heading, "title")]
         page.rows([row], indent=0, widths=(BADGE, digits + 2))
         if group.badge != Severity.OK:
@@ -201,7 +198,7 @@ def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderO
     """Add the heads and a line a run, those of one verdict below its badge."""
     longest = max(MIN_NAME, look.width * 2 // 5)
     names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
-    steps = [f"{run.onset_step:,}" if run.onset_step is not None else "–" * (run.verdict != UNREAD) for run in shown]
+    steps = [run.onset or "–" * (run.verdict != UNREAD) for run in shown]
     step_width = max(map(len, ("step", *steps)))
     drawn = look.width >= NARROW and any(record.spark for record in shown)
     name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
@@ -218,8 +215,8 @@ def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderO
         page.rows([[_badge(badge), (counted(summary.counts[badge], "run"), "dim")]], indent=0, widths=(BADGE,))
         rows = []
         for record, name, step in members:
-            more = f" +{record.more}" if record.more else ""
-            rows.append(row(name, spark(record.spark, ascii=look.ascii), step, f"{record.title}{more}"))
+            text = f"{record.title} {record.others}".rstrip()
+            rows.append(row(name, spark(record.spark, ascii=look.ascii), step, text))
         page.rows(rows, indent=2, widths=widths)
 
 
