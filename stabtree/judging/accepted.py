@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
+from collections.abc import Callable, Iterator, Mapping  # noqa: TC003 - read when a file is converted
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -14,8 +14,6 @@ from stabtree.common.text import clean
 from stabtree.diagnosis.result import Accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.run import Run
 

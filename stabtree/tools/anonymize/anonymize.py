@@ -18,6 +18,7 @@ from stabtree.loaders.json.lines import is_wrapped
 from stabtree.loaders.source import chunks, open_source
 from stabtree.loaders.tables.delimited import find_layout, head_of
 from stabtree.metrics.names import Names
+from stabtree.report.page import counted
 from stabtree.tools.anonymize.scrub import SECRET_KEY, Scrub
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ def anonymized(
 def _series_lines(run: Run, scrub: Scrub) -> Iterator[bytes]:
     """Yield what was read of a run as JSON lines: its settings, then a row for each step."""
     settings = {key: setting.value for key, setting in run.config.items()}
+    settings |= {key: scrub.value(value, key) for key, value in settings.items() if isinstance(value, str)}
     if settings:
-        scrubbed = {key: scrub.value(value) if isinstance(value, str) else value for key, value in settings.items()}
-        yield json.dumps({"config": scrubbed}).encode() + b"\n"
+        yield json.dumps({"config": settings}).encode() + b"\n"
     rows: dict[int, dict[str, Any]] = {}
     for metric, series in run.series.items():
         name = scrub.column(metric)
@@ -114,7 +115,7 @@ def _bytes(source: Source, format_: str, notes: list[str], scrub: Scrub) -> Iter
     """Yield the rewritten bytes, in pieces that end with a line if lines are shorter than 4 MiB."""
     yield source.data[: source.bom]
     # Bytes that are not UTF-8 are kept; half a letter of UTF-16 can't be.
-    errors = "surrogateescape" if source.encoding == "utf-8" else "replace"
+    errors = {"utf-8": "surrogateescape"}.get(source.encoding, "replace")
     decoder = codecs.getincrementaldecoder(source.encoding)(errors)
     layout = find_layout(head_of(source)) if format_ == "csv" else None
     printed = is_wrapped(source.head)
@@ -188,8 +189,9 @@ class JsonRewrite(Struct):
         if raw[0] != '"' or len(raw) == 1 or not (end or raw[-1] == '"'):
             return self.scrub.text(raw)
         raw = raw[1 : -len(end) - 1]
-        change = self.scrub.column if end else self._value
-        self._key = raw if end else self._key
+        change: Callable[[str], str] = self._value
+        if end:
+            self._key, change = raw, self.scrub.column
         if "\\" not in raw:
             return f'"{change(raw)}"{end}'
         try:
@@ -197,7 +199,9 @@ class JsonRewrite(Struct):
         except ValueError:
             return '"' + self.scrub.text(raw.replace("\\", "\\ ")).replace("\\ ", "\\") + f'"{end}'
         changed = change(text)
-        return f'"{raw}"{end}' if changed == text else json.dumps(changed, ensure_ascii="\\u" in raw) + end
+        if changed == text:
+            return found[0]
+        return json.dumps(changed, ensure_ascii="\\u" in raw) + end
 
     def _value(self, text: str) -> str:
         if self.printed:
@@ -256,8 +260,7 @@ def anonymize_folder(folder: Path, out: Path, scrub: Scrub) -> list[str]:
         else:
             written.append(clean(target.relative_to(out)))
             notes += [f"{shown}: {note}" for note in done.notes]
-    count = len(written)
-    heads = [f"{count:,} file{'' if count == 1 else 's'} written: {listed(written, MAX_LISTED)}."]
+    heads = [f"{counted(len(written), 'file')} written: {listed(written, MAX_LISTED)}."]
     if left:
         heads.append(f"{len(left):,} left out, which are no logs: {listed(left, MAX_LISTED)}.")
     return heads + notes

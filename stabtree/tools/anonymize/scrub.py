@@ -226,7 +226,7 @@ class Scrub(Struct):
             return None if SECRET_KEY.fullmatch(found[0]) else self.column(found[0])
 
         # The reader removes escape codes first.
-        head = ANSI.sub("", line[: 4 * MAX_FORM]) if "\x1b" in line else line
+        head = ANSI.sub("", line[: 4 * MAX_FORM])
         usual = self._known
         if error_words().search(head[:MAX_FORM]):
             self._known, self._in_error = _staying(self.hidden, in_error=True), True
@@ -300,7 +300,7 @@ class Scrub(Struct):
             return self._address(part.replace("-", ".")).replace(".", "-")
         if shape == "whole":
             return self._all(part, kind)
-        return self._word(part, "ids" if shape == "ids" else "IP addresses")
+        return self._word(part, {"ip6": "IP addresses"}.get(str(shape), "ids"))
 
     def _token(self, token: str, kind: str) -> str:
         """Return a run of letters and digits with stand-ins for its unknown words."""
@@ -314,14 +314,15 @@ class Scrub(Struct):
             text = found[0]
             if text not in unknown:
                 return text
-            error = error_words().search(text) if self._in_error else None
+            error = self._in_error and error_words().search(text)
             if not error:
                 return self._word(text, kind)
             # An ending of a word of errors stays, a name before or after it is replaced.
-            ends = (text[: error.start()], text[error.end() :])
-            stays = (len(part) <= MAX_AFFIX or part.lower() in self._known for part in ends)
-            before, after = (part if kept else self._word(part, kind) for part, kept in zip(ends, stays, strict=True))
-            return f"{before}{error[0]}{after}"
+            ends = [text[: error.start()], text[error.end() :]]
+            for index, part in enumerate(ends):
+                if len(part) > MAX_AFFIX and part.lower() not in self._known:
+                    ends[index] = self._word(part, kind)
+            return error[0].join(ends)
 
         return _pieces_of(token).sub(piece, token)
 

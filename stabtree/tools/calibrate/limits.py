@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from stabtree.loaders import Loaded
     from stabtree.run import Run
 
-MAX_ROUNDS = 3  # what one limit no longer reports another may
 DIGITS = 3
 AT_LIMIT = 0.02
 """How far from 0 a strength may be, in doublings, for an answer that is at its limit."""
@@ -107,23 +106,15 @@ def calibrate(given: Iterable[Loaded], judging: Judging) -> Calibration:
         else:
             runs[item.name], walks[item.name] = item.run, found
     alarmed = sum(any(_alarms(found)) for found in walks.values())
-    limits = _limits(walks)
-    others = sorted((limit for limit in limits if limit.strength < 0), key=lambda limit: -limit.strength)
-    set_: dict[str, Limit] = {}
-    for _ in range(MAX_ROUNDS):
-        alarming = sorted((limit for limit in limits if limit.alarms), key=_move)
-        for limit in alarming:
-            before = set_.get(limit.key, limit)
-            names = dict.fromkeys((*before.alarms, *limit.alarms))
-            set_[limit.key] = limit._replace(now=before.now, alarms=tuple(names))
-        if not alarming:
-            break
+    limits = sorted(_limits(walks), key=_move)
+    set_ = {limit.key: limit for limit in limits if limit.alarms}
+    if set_:
         values = tuple(f"{key}={limit.value!r}" for key, limit in set_.items())
         walks = {name: replace(judging, set=values).diagnosed(run) for name, run in runs.items()}
-        limits = _limits({name: found for name, found in walks.items() if any(_alarms(found))})
     left: dict[str, tuple[str, ...]] = {}
     for name, found in walks.items():
         left.update((leaf, (*left.get(leaf, ()), name)) for leaf in _alarms(found))
+    others = sorted((limit for limit in limits if limit.strength < 0), key=lambda limit: -limit.strength)
     unset = (limit for limit in others if limit.key not in set_)
     return Calibration(tuple(runs), tuple(excluded), alarmed, (*set_.values(), *unset), left)
 

@@ -107,8 +107,8 @@ def headlines(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) 
     """Yield a line a run: verdict, path, what was found and from which step on."""
     for record in records:
         title = record.title
-        if record.badge != Severity.OK and record.onset_step is not None:
-            title = f"{record.unit.capitalize()} {record.onset_step:,}: {title}"
+        if record.badge != Severity.OK and record.onset:
+            title = f"{record.unit.capitalize()} {record.onset}: {title}"
         leaf = f" [{record.leaf}]" if record.leaf else ""
         line = clean(f"{BADGES[record.badge].word}  {record.name}: {title}{leaf}", MAX_LINE)
         yield inert(f"{to_ascii(line) if look.ascii else line}\n")
@@ -132,15 +132,7 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
         heads = ("verdict", "runs", "what was found", "from step", "the worst", "what to do first")
         parts.append(table(heads, groups))
     if shown:
-        cells = [
-            [
-                word(record.badge),
-                escape(summary.name(record)),
-                "" if record.onset_step is None else f"{record.onset_step:,}",
-                escape(record.title),
-            ]
-            for record in shown
-        ]
+        cells = [[word(run.badge), escape(summary.name(run)), run.onset, escape(run.title)] for run in shown]
         runs = table(("verdict", "run", "step", "what was found"), cells)
         if not few:
             runs = folded(f"The worst {len(shown):,} of {len(summary.calling):,} runs that are not healthy", runs)

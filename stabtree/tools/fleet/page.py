@@ -9,7 +9,7 @@ from stabtree.judging.verdict import ORDER
 from stabtree.report.html import CLOSING, asset, badge, opening
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import counted
-from stabtree.report.tags import NOTHING, Markup, joined, tag
+from stabtree.report.tags import NOTHING, Markup, tag
 from stabtree.tools.fleet.record import levels
 from stabtree.tools.fleet.table import Summary, next_command
 from stabtree.tree.model import Severity
@@ -115,16 +115,15 @@ def _group(summary: Summary, group: RunGroup) -> Markup:
 
 
 def _row(summary: Summary, record: Record) -> Markup:
-    more = tag("span", f" +{record.more}", class_="id") if record.more else NOTHING
-    steps = ["" if step is None else f"{step:,}" for step in (record.onset_step, record.restart_step, record.last_step)]
+    steps = ["" if step is None else f"{step:,}" for step in (record.restart_step, record.last_step)]
     return tag(
         "tr",
         tag("td", badge(record.badge)),
         tag("td", summary.name(record), class_="run"),
         tag("td", _line(record)),
-        tag("td", steps[0], class_="num"),
-        tag("td", joined([record.title, more])),
-        *(tag("td", step, class_="num") for step in steps[1:]),
+        tag("td", record.onset, class_="num"),
+        tag("td", record.title, " ", tag("span", record.others, class_="id")),
+        *(tag("td", step, class_="num") for step in steps),
     )
 
 

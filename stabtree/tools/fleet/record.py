@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
@@ -22,9 +23,7 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.verdict import Outcome
-    from stabtree.report.page import Line
     from stabtree.run import Run
 
 STRETCHES = 16  # of a small line, each with its lowest and its highest value
@@ -92,6 +91,16 @@ class Record(Struct, frozen=True):
         return f"{self.path} {self.run}".rstrip()
 
     @property
+    def onset(self) -> str:
+        """The first step of the main finding as it is shown; empty where there is none."""
+        return "" if self.onset_step is None else f"{self.onset_step:,}"
+
+    @property
+    def others(self) -> str:
+        """How many further findings there are as it is shown; empty where there are none."""
+        return f"+{self.more}" if self.more else ""
+
+    @property
     def data(self) -> str:
         """The object of `diagnose --json` in one line; of a log that can't be read its error."""
         return zlib.decompress(self.packed).decode() if self.packed else ""
@@ -112,34 +121,42 @@ def record_of(
     found, name = outcome.found, clean(outcome.name.removeprefix(path).strip(), MAX_PATH)
     shown = clean(path, MAX_PATH)
     if isinstance(found, StabtreeError):
-        packed = _packed({"source": outcome.name, "path": outcome.name, **machine.error(found)}) if documents else b""
+        packed = _packed({"source": outcome.name, "path": outcome.name, **machine.error(found)})
         problem = clean(found.problem, MAX_PROBLEM)
         return Record(shown, name, title=problem, files=(path,), packed=packed, fault=fault, seconds=seconds)
-    main = main_finding(found)
-    onset = main.onset_step if main else None
-    line, mark = loss_line(found.run, onset)
-    return Record(
+    main, told = main_finding(found), badge(found)
+    packed = _packed({"source": outcome.name, **machine.to_dict(found)}) if documents else b""
+    line, mark = loss_line(found.run, main.onset_step if main else None)
+    record = Record(
         path=shown,
         run=name,
         verdict=str(found.verdict),
-        badge=badge(found),
+        badge=told,
         partial=found.partial,
-        leaf=main.leaf.id if main else "",
-        section=main.section if main else "",
-        title=headline(found) if badge(found) == Severity.OK else title(found),
-        onset_step=onset,
-        unit=main.unit if main else found.run.unit,
-        more=max(len(found.findings) - 1, 0) if main else 0,
+        title=headline(found) if told == Severity.OK else title(found),
+        unit=found.run.unit,
         rows=sum(source.rows for source in found.run.sources),
         last_step=found.run.last_step,
-        restart_step=main.restart.checkpoint_step if main and main.restart else None,
-        first=_first(found),
         notes=found.run.notes,
         spark=line,
         mark=mark,
         files=tuple(source.path for source in found.run.sources),
-        packed=_packed({"source": outcome.name, **machine.to_dict(found)}) if documents else b"",
+        packed=packed,
         seconds=seconds,
+    )
+    if main is None:
+        names = found.log_next[0].names if found.log_next and not found.findings else ()
+        return replace(record, first=f"Log {in_words(names)}") if names else record
+    return replace(
+        record,
+        leaf=main.leaf.id,
+        section=main.section,
+        onset_step=main.onset_step,
+        unit=main.unit,
+        more=max(len(found.findings) - 1, 0),
+        restart_step=main.restart and main.restart.checkpoint_step,
+        # Going back has a step of its own.
+        first=next((action.text for action in do_now(main) if action.fix), ""),
     )
 
 
@@ -161,16 +178,6 @@ def _packed(document: dict[str, Any]) -> bytes:
     except (TypeError, ValueError, OverflowError):  # a whole number of over 64 bits, a name of a file that is no UTF-8
         text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
     return zlib.compress(text, 1)
-
-
-def _first(found: Diagnosis) -> str:
-    """Return the first thing to do that is not going back, which has a step of its own."""
-    main = main_finding(found)
-    if main is not None:
-        return next((action.text for action in do_now(main) if action.fix), "")
-    if found.log_next and not found.findings:
-        return f"Log {in_words(found.log_next[0].names)}"
-    return ""
 
 
 def loss_line(run: Run, onset: int | None = None) -> tuple[tuple[float | None, ...], int | None]:
@@ -206,18 +213,13 @@ def levels(values: Sequence[float | None], count: int) -> list[int | None]:
     return [value if value is None else level(value) for value in values]
 
 
-def spark(values: Sequence[float | None], mark: int | None = None, *, ascii: bool = False) -> Line:  # noqa: A002 - as in `RenderOptions`
-    """Return the line in `CELLS` characters: up to the finding, and from there on; a cross where nothing was finite."""
-    if not values:
-        return [(" " * CELLS, "")]
+def spark(values: Sequence[float | None], *, ascii: bool = False) -> str:  # noqa: A002 - as in `RenderOptions`
+    """Return the line in `CELLS` characters, a cross where not all is finite."""
     signs, not_finite = (ASCII_BLOCKS, "x") if ascii else (BLOCKS, "×")
-    drawn = levels(values, len(signs))
-    text, begins = "", CELLS
-    for cell in range(CELLS):
-        start = cell * len(values) // CELLS
-        stretch = drawn[start : max(start + 1, (cell + 1) * len(values) // CELLS)]
-        heights = [level for level in stretch if level is not None]
+    drawn, text = levels(values, len(signs)), ""
+    for cell in range(CELLS if drawn else 0):
+        start = cell * len(drawn) // CELLS
+        stretch = drawn[start : max(start + 1, (cell + 1) * len(drawn) // CELLS)]
+        heights = [height for height in stretch if height is not None]
         text += signs[max(heights)] if len(heights) == len(stretch) else not_finite
-        if mark is not None and start + len(stretch) > mark:
-            begins = min(begins, cell)
-    return [(text[:begins], "curve"), (text[begins:], "mark")]
+    return text

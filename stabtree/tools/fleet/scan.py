@@ -115,23 +115,7 @@ def scan(
     Raises:
         StabtreeError: where an argument is wrong.
     """
-    hint = "name the folder that holds the runs"
-    if not paths:
-        raise StabtreeError("no folder to scan", hint=hint)
-    for path in paths:
-        if not isinstance(path, str | os.PathLike) or str(path) in ("", "-"):
-            raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
-    if engine not in _ENGINES:
-        raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(_ENGINES))
-    if address and engine != "dask":
-        hint = "add --engine dask, or leave it out"
-        raise StabtreeError(f"--engine {engine} has no scheduler", where="--scheduler", hint=hint)
-    if jobs is not None and jobs < 1:
-        raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
-    for name in how.keys() - READING:
-        problem = f"{name!r} is not an option of a scan{near(name, READING)}"
-        raise StabtreeError(problem, where="scan", hint=f"known are {', '.join(sorted(READING))}")
-    check_options(**how)
+    _check(paths, engine, address, jobs, how)
     judging = judging or Judging()
     nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
     judging.diagnosed(Run("nothing", {"loss": nothing}))  # refuses rules that no run can be judged by
@@ -155,6 +139,27 @@ def scan(
         stopped = True
     records.sort(key=lambda record: (record.leaf, record.path, record.run))
     return Fleet(tuple(worst_first(records)), stopped)
+
+
+def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, how: Mapping[str, Any]) -> None:
+    """Refuse what a scan is asked for and can't do, before anything is read."""
+    hint = "name the folder that holds the runs"
+    if not paths:
+        raise StabtreeError("no folder to scan", hint=hint)
+    for path in paths:
+        if not isinstance(path, str | os.PathLike) or str(path) in ("", "-"):
+            raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
+    if engine not in _ENGINES:
+        raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(_ENGINES))
+    if address and engine != "dask":
+        hint = "add --engine dask, or leave it out"
+        raise StabtreeError(f"--engine {engine} has no scheduler", where="--scheduler", hint=hint)
+    if jobs is not None and jobs < 1:
+        raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
+    for name in how.keys() - READING:
+        problem = f"{name!r} is not an option of a scan{near(name, READING)}"
+        raise StabtreeError(problem, where="scan", hint=f"known are {', '.join(sorted(READING))}")
+    check_options(**how)
 
 
 # ---- what a worker does

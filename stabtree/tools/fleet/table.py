@@ -7,7 +7,7 @@ import re
 import shlex
 from collections import Counter
 from itertools import groupby
-from textwrap import shorten, wrap
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stabtree.report.page import Line, Page
+    from stabtree.report.page import Page, Piece
     from stabtree.tools.fleet.record import Record
 
 FEW = 40  # runs that are all listed, healthy ones too
@@ -41,37 +41,21 @@ class RunGroup(Struct, frozen=True):
         badge: the verdict.
         leaf: the id of what was found; empty where nothing was.
         runs: the runs, of which there is at least one.
+        heading: what was found in them.
+        steps: the range of the steps at which it began; empty where there are none.
+        first: what to do about them first, where that is the same for all.
     """
 
     badge: str
     leaf: str
     runs: Sequence[Record]
-
-    @property
-    def heading(self) -> str:
-        """What was found in them."""
-        title = self.runs[0].title
-        if self.badge == Severity.OK:
-            return "Healthy"
-        return title if all(run.title == title for run in self.runs) else f"{title}, and the like"
-
-    @property
-    def first(self) -> str:
-        """What to do about them first, where that is the same for all."""
-        actions = {_OWN_NUMBERS.sub("", run.first) for run in self.runs}
-        return actions.pop() if len(actions) == 1 and self.badge != Severity.OK else ""
-
-    @property
-    def steps(self) -> str:
-        """The range of the steps at which it began; empty where there are none."""
-        steps = [run.onset_step for run in self.runs if run.onset_step is not None]
-        if not steps or self.badge == Severity.OK:
-            return ""
-        return f"{min(steps):,}" if min(steps) == max(steps) else f"{min(steps):,}-{max(steps):,}"
+    heading: str = "Healthy"
+    steps: str = ""
+    first: str = ""
 
     def examples(self, name: Callable[[Record], str], room: int = MAX_NAME) -> str:
         """Return the names of the first runs, as many as there is room for, and how many more there are."""
-        names = [] if self.badge == Severity.OK else [name(run) for run in self.runs[:MAX_EXAMPLES]]
+        names = [name(run) for run in self.runs[:MAX_EXAMPLES] if self.badge != Severity.OK]
         text = ""
         while names and not (text and len(text) <= room):
             rest = len(self.runs) - len(names)
@@ -106,8 +90,8 @@ class Summary:
         self.notes = [note for note in (judged or [()])[0] if all(note in notes for notes in judged)]
         same: dict[tuple[str, str], list[Record]] = {}
         for run in self.records:
-            same.setdefault((run.badge, "" if run.badge == Severity.OK else run.leaf), []).append(run)
-        groups = [RunGroup(badge, leaf, runs) for (badge, leaf), runs in same.items()]
+            same.setdefault((run.badge, run.leaf * (run.badge != Severity.OK)), []).append(run)
+        groups = [_group(badge, leaf, runs) for (badge, leaf), runs in same.items()]
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
 
     @property
@@ -124,6 +108,19 @@ class Summary:
         return clean(record.name.removeprefix(self.folder), MAX_NAME) or "?"
 
 
+def _group(badge: str, leaf: str, runs: Sequence[Record]) -> RunGroup:
+    """Return runs as a group, with what they have in common."""
+    if badge == Severity.OK:
+        return RunGroup(badge, leaf, runs)
+    heading = runs[0].title
+    if any(run.title != heading for run in runs):
+        heading += ", and the like"
+    onsets = [run.onset_step for run in runs if run.onset_step is not None]
+    steps = "-".join(f"{step:,}" for step in sorted({min(onsets), max(onsets)})) if onsets else ""
+    first, *others = {_OWN_NUMBERS.sub("", run.first) for run in runs}
+    return RunGroup(badge, leaf, runs, heading, steps, "" if others else first)
+
+
 def word(badge: str) -> str:
     """Return a verdict as a word in a sentence."""
     return BADGES[badge].word.lower()
@@ -132,8 +129,8 @@ def word(badge: str) -> str:
 def next_command(record: Record, *options: str) -> str:
     """Return what to type to see a run in full; a name that no line can hold is left to be filled in."""
     path = f"./{record.path}" if record.path.startswith("-") else record.path
-    words = ["stabtree diagnose", _typed(path, "PATH"), *(["--run", _typed(record.run, "NAME")] if record.run else [])]
-    return " ".join([*words, *options])
+    run = ["--run", _typed(record.run, "NAME")] if record.run else []
+    return " ".join(["stabtree diagnose", _typed(path, "PATH"), *run, *options])
 
 
 def _typed(name: str, instead: str) -> str:
@@ -165,7 +162,8 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
         page.line((f"and {rest:,} more that are not healthy: {more}", ""))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
-    yield inert(page.text())
+    text = inert(page.text())
+    yield text.replace("…", ".") if look.ascii else text  # where a word was too long for its column
     for record in (shown or summary.records)[:1]:  # in one line however long it is: it is there to be copied
         page, command = new_page(look), next_command(record)
         if len(command) + 6 > look.width:
@@ -182,16 +180,13 @@ def _groups(page: Page, summary: Summary) -> None:
     room = max(MIN_TITLE, page.width - left)
     page.blank()
     for group in summary.groups[:MAX_GROUPS]:
-        head: Line = [*_badge(group.badge), (f"{len(group.runs):>{digits},}  ", "number")]
-        steps = group.steps
-        for text in _wrapped(page, group.heading, max(MIN_TITLE, room - len(steps) - 2)):
-            width = max(len(steps) + 1, room - styled([(text, "")]).cell_len)
-            page.lines([[*head, (text, "title"), (f"{steps:>{width}}", "dim")]])
-            head, steps = [(" " * left, "")], ""  # beside the first line alone
+        heading = f"{group.heading}, from step {group.steps}".removesuffix(", from step ")
+        row = [_badge(group.badge), (f"{len(group.runs):>{digits},}", "number"), (heading, "title")]
+        page.rows([row], indent=0, widths=(BADGE, digits + 2))
         if group.badge != Severity.OK:
-            leaf = f"{group.leaf} · " if group.leaf else ""
-            names = group.examples(summary.name, room - len(leaf))
-            page.lines([[(page.plain(leaf), "id"), (_tail(page.plain(names), room - len(leaf)), "dim")]], indent=left)
+            leaf = page.plain(f"{group.leaf} · " if group.leaf else "")
+            names = _tail(page.plain(group.examples(summary.name, room - len(leaf))), room - len(leaf))
+            page.lines([[(leaf, "id"), (names, "dim")]], indent=left)
         if group.first:
             sentence = page.plain(f"→ {group.first}").partition(". ")[0].removesuffix(".")
             page.lines([[(shorten(sentence, room, placeholder=" …"), "ok word")]], indent=left)
@@ -202,40 +197,31 @@ def _groups(page: Page, summary: Summary) -> None:
 def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderOptions) -> None:
     """Add the heads and a line a run, those of one verdict below its badge."""
     longest = max(MIN_NAME, look.width * 2 // 5)
-    names = [_tail(page.plain(summary.name(record)), longest) for record in shown]
-    steps = [f"{run.onset_step:,}" if run.onset_step is not None else "–" * (run.verdict != UNREAD) for run in shown]
-    name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
+    names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
+    steps = [run.onset or "–" * (run.verdict != UNREAD) for run in shown]
     step_width = max(map(len, ("step", *steps)))
     drawn = look.width >= NARROW and any(record.spark for record in shown)
-    left = 2 + name_width + 2 + (CELLS + 2) * drawn + step_width + 2
+    name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
+    widths = (name_width + 2, *[CELLS + 2] * drawn, step_width + 2)
 
-    def line(name: str, loss: Line, step: str) -> Line:
-        fill = " " * (name_width - styled([(name, "")]).cell_len + 2)
-        return [(f"  {name}{fill}", ""), *([*loss, ("  ", "")] if drawn else []), (f"{step:>{step_width}}  ", "number")]
+    def row(name: str, loss: str, step: str, text: str, style: str = "") -> list[Piece]:
+        curve = [(loss, style or "curve")] * drawn
+        return [(name, style), *curve, (f"{step:>{step_width}}", style or "number"), (text, style)]
 
     page.blank()
-    heads = [*line("run", [(f"{'loss':<{CELLS}}", "")], "step"), ("what was found", "")]
-    page.lines([[(text, "dim") for text, _ in heads]])
+    page.rows([row("run", "loss", "step", "what was found", "dim")], indent=2, widths=widths)
     for badge, members in groupby(zip(shown, names, steps, strict=True), key=lambda cell: cell[0].badge):
         page.blank()
-        page.lines([[*_badge(badge), (counted(summary.counts[badge], "run"), "dim")]])
+        page.rows([[_badge(badge), (counted(summary.counts[badge], "run"), "dim")]], indent=0, widths=(BADGE,))
+        rows = []
         for record, name, step in members:
-            more = f"+{record.more}" if record.more else ""
-            texts = _wrapped(page, f"{record.title} {more}", max(MIN_TITLE, page.width - left))
-            found: list[Line] = [[(text, "")] for text in texts]
-            if more:
-                found[-1] = [(texts[-1].removesuffix(more), ""), (more, "dim")]
-            page.lines([[*line(name, spark(record.spark, record.mark, ascii=look.ascii), step), *found[0]]])
-            page.lines(found[1:], indent=left)
+            text = f"{record.title} {record.others}".rstrip()
+            rows.append(row(name, spark(record.spark, ascii=look.ascii), step, text))
+        page.rows(rows, indent=2, widths=widths)
 
 
-def _wrapped(page: Page, text: str, room: int) -> list[str]:
-    return wrap(page.plain(text), room, break_long_words=False, break_on_hyphens=False) or [""]
-
-
-def _badge(badge: str) -> Line:
-    shown = f" {BADGES[badge].word} "
-    return [(shown, badge), (" " * (BADGE - len(shown)), "")]
+def _badge(badge: str) -> Piece:
+    return f" {BADGES[badge].word} ", badge
 
 
 def _tail(name: str, longest: int) -> str:
