@@ -400,126 +400,81 @@ def test_each_setting_tells_where_it_stands(tmp_path: Path, trainer: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("text", "expected"),
     [
+        # Flags, modes, dtypes and sections say what they mean, and what is off or left open says nothing.
         ("fp16: true", {"dtype": "fp16", "mixed": True}),
         ("fp16: false\nbf16: true", {"dtype": "bf16", "mixed": True}),
-        ("fp16: false\nbf16: false", {}),
-        ("bf16: auto", {}),
+        ("fp16: false\nbf16: false", {"dtype": None}),
+        ("bf16: auto", {"dtype": None}),
         ("mixed_precision: 'no'", {"mixed": False}),
         ("mixed_precision: fp8", {"dtype": "fp8", "mixed": True}),
         ("precision: 32-true", {"dtype": "fp32", "mixed": False}),
-        ("precision: 64-true", {}),
+        ("precision: 64-true", {"dtype": None}),
         ("precision: bf16", {"dtype": "bf16"}),
         ("dtype: float16", {"dtype": "fp16"}),
-        ("torch_dtype: torch.bfloat16", {"weights_dtype": "bf16"}),
+        ("torch_dtype: torch.bfloat16", {"dtype": None, "weights_dtype": "bf16"}),
         ("float16: true", {"dtype": "fp16", "mixed": False, "weights_dtype": "fp16"}),
-        ("model: {dtype: bf16}", {"weights_dtype": "bf16"}),
+        ("model: {dtype: bf16}", {"dtype": None, "weights_dtype": "bf16"}),
         ("bf16: {enabled: true, bf16_optimizer_states: true}", {"dtype": "bf16", "optimizer_state_dtype": "bf16"}),
-        ("fp16: {enabled: false, loss_scale: 128}", {}),
-        ("fp16: {enabled: auto, loss_scale: 128}\nbf16: {enabled: true}", {"dtype": "bf16"}),
+        ("fp16: {enabled: false, loss_scale: 128}", {"dtype": None, "loss_scale": None}),
+        ("fp16: {enabled: auto, loss_scale: 128}\nbf16: {enabled: true}", {"dtype": "bf16", "loss_scale": None}),
+        # A scaler is off however that is spelled; a scale of 1 is none, and one that is null is not said.
+        *(
+            (f"dtype: fp16\n{text}", {"loss_scaling": scaling})
+            for text, scaling in (
+                ("loss_scaling: none", "none"),
+                ("loss_scaling: false", "none"),
+                ("grad_scaler: off", "none"),
+                ("use_grad_scaler: false", "none"),
+                ("grad_scaler: {enabled: false, init_scale: 65536}", "none"),
+                ("training: {loss_scaler: disabled}", "none"),
+                ("loss_scale: 1", "none"),
+                ("loss_scaling: dynamic", "dynamic"),
+                ("loss_scale: dynamic", "dynamic"),
+                ("use_grad_scaler: true", "dynamic"),
+                ("loss_scaling: 256", "static"),
+                ("loss_scaling:", None),
+                ("loss_scale: none", None),
+            )
+        ),
+        # In bf16 what is said of the run itself counts, not what would count in fp16 alone.
+        *(
+            (f"bf16: true\n{text}", {"loss_scaling": scaling, "initial_loss_scale": None})
+            for text, scaling in (
+                ("loss_scaling: dynamic", "dynamic"),
+                ("training: {use_grad_scaler: true}", "dynamic"),
+                ("loss_scale: 128", "static"),
+                ("loss_scaling: none", "none"),
+                ("loss_scale: 0", None),
+                ("fp16: true", None),
+                ("fp16: {enabled: auto, loss_scale: 128, initial_scale_power: 8}", None),
+                ("fp16_init_scale: 128", None),
+            )
+        ),
+        # The batch is the product of its parts, where all are there; a bare one that is accumulated is a device's.
+        ("micro_batch_size: 4\ngradient_accumulation_steps: 8", {"batch_size": None}),
+        ("micro_batch_size: 4\ngradient_accumulation_steps: 8\nworld_size: 2", {"batch_size": 64}),
+        ("batch_size: 4\ngrad_accum: 8", {"batch_size": None, "micro_batch_size": 4, "accumulation_steps": 8}),
+        ("global_batch_size: 4\ngrad_accum: 2", {"batch_size": 4, "micro_batch_size": None}),
+        # With `decay_lr` off the numbers of the schedule are no settings.
+        (
+            "decay_lr: false\nlr_decay_iters: 10\nwarmup_iters: 5\nmax_iters: 100",
+            {"schedule_steps": None, "warmup_steps": None, "max_steps": 100},
+        ),
+        # The Hugging Face trainer stops at `max_steps`, however many epochs its arguments hold by default.
+        ("per_device_train_batch_size: 1\nnum_train_epochs: 3\nmax_steps: 50", {"epochs": None, "max_steps": 50}),
+        ("per_device_train_batch_size: 1\nnum_train_epochs: 3\nmax_steps: -1", {"epochs": 3, "max_steps": None}),
+        # Of other settings than clipping -1 says that nothing is set.
+        ("max_grad_norm: -1\nmax_steps: -1\nsave_total_limit: -1", {"grad_clip": -1, "save_total_limit": None}),
     ],
 )
-def test_precision_is_what_the_words_say(tmp_path: Path, said: str, expected: dict[str, object]) -> None:
-    """Flags, modes, dtypes and sections say what they mean, and what is off or left open says nothing."""
-    config = load_config(write(tmp_path, f"lr: 0.1\n{said}\n", "run.yaml")).config
-    keys = ("dtype", "mixed", "weights_dtype", "optimizer_state_dtype", "loss_scale")
-    found = {key: config[key].value for key in keys if key in config}
-    assert {**expected, **{key: found[key] for key in ("mixed",) if key in found}} == found
-    assert set(expected) <= set(found)
-
-
-def test_a_strategy_that_is_not_steps_leaves_its_count_out(tmp_path: Path) -> None:
-    """The number of steps between two checkpoints counts for nothing where a run saves by the epoch."""
-    text = "save_strategy: epoch\nsave_steps: 10\neval_strategy: steps\neval_steps: 20\n"
-    config = load_config(write(tmp_path, text, "run.yaml")).config
-    assert "checkpoint_every" not in config
-    assert config["eval_every"].value == 20
-
-
-def test_the_batch_is_the_product_of_its_parts(tmp_path: Path) -> None:
-    """The effective batch is told where all of its factors are, and not where one is missing."""
-    text = "micro_batch_size: 4\ngradient_accumulation_steps: 8\n"
-    assert "batch_size" not in load_config(write(tmp_path, text, "a.yaml")).config
-    assert load_config(write(tmp_path, f"{text}world_size: 2\n", "b.yaml")).config["batch_size"].value == 64
-
-
-def test_a_bare_batch_size_is_that_of_one_device_where_it_is_accumulated(tmp_path: Path) -> None:
-    """`batch_size` beside an accumulation is a micro-batch; a global batch stays what it is."""
-    bare = load_config(write(tmp_path, "batch_size: 4\ngrad_accum: 8\n", "a.yaml")).config
-    assert {key: one.value for key, one in bare.items()} == {"micro_batch_size": 4, "accumulation_steps": 8}
-    whole = load_config(write(tmp_path, "global_batch_size: 4\ngrad_accum: 2\n", "b.yaml")).config
-    assert whole["batch_size"].value == 4
-
-
-def test_a_schedule_that_is_off_is_not_there(tmp_path: Path) -> None:
-    """With `decay_lr` off the numbers of the schedule are no settings."""
-    text = "learning_rate: 1e-3\ndecay_lr: false\nlr_decay_iters: 10\nwarmup_iters: 5\nmax_iters: 100\n"
-    config = load_config(write(tmp_path, text, "config.yaml")).config
-    assert {"schedule_steps", "warmup_steps"}.isdisjoint(config)
-    assert config["max_steps"].value == 100
-
-
-def test_epochs_count_for_nothing_where_steps_are_set(tmp_path: Path) -> None:
-    """The Hugging Face trainer stops at `max_steps`, however many epochs its arguments hold by default."""
-    text = "per_device_train_batch_size: 1\nnum_train_epochs: 3\nmax_steps: "
-    assert "epochs" not in load_config(write(tmp_path, f"{text}50\n", "a.yaml")).config
-    assert load_config(write(tmp_path, f"{text}-1\n", "b.yaml")).config["epochs"].value == 3
-
-
-@pytest.mark.parametrize(
-    ("said", "scaling"),
-    [
-        ("loss_scaling: none", "none"),
-        ("loss_scaling: false", "none"),
-        ("grad_scaler: off", "none"),
-        ("use_grad_scaler: false", "none"),
-        ("grad_scaler: {enabled: false, init_scale: 65536}", "none"),
-        ("training: {loss_scaler: disabled}", "none"),
-        ("loss_scale: 1", "none"),
-        ("loss_scaling: dynamic", "dynamic"),
-        ("loss_scale: dynamic", "dynamic"),
-        ("use_grad_scaler: true", "dynamic"),
-        ("loss_scaling: 256", "static"),
-        ("loss_scaling:", None),
-        ("loss_scale: none", None),
-    ],
-)
-def test_a_scaler_that_is_off_is_said_to_be_off(tmp_path: Path, said: str, scaling: str | None) -> None:
-    """However it is spelled; a scale of 1 is none, and a scale that is null is not said."""
-    config = load_config(write(tmp_path, f"lr: 0.1\ndtype: fp16\n{said}\n", "run.yaml")).config
-    assert (config["loss_scaling"].value if "loss_scaling" in config else None) == scaling
-
-
-@pytest.mark.parametrize(
-    ("said", "scaling"),
-    [
-        ("loss_scaling: dynamic", "dynamic"),
-        ("training: {use_grad_scaler: true}", "dynamic"),
-        ("loss_scale: 128", "static"),
-        ("loss_scaling: none", "none"),
-        ("loss_scale: 0", None),
-        ("fp16: true", None),
-        ("fp16: {enabled: auto, loss_scale: 128, initial_scale_power: 8}", None),
-        ("fp16_init_scale: 128", None),
-    ],
-)
-def test_a_scaler_of_a_run_in_bf16_is_known(tmp_path: Path, said: str, scaling: str | None) -> None:
-    """What is said of the run itself; not what would count in fp16 alone, which is there by default."""
-    config = load_config(write(tmp_path, f"lr: 0.1\nbf16: true\n{said}\n", "run.yaml")).config
-    assert (config["loss_scaling"].value if "loss_scaling" in config else None) == scaling
-    assert "initial_loss_scale" not in config
+def test_a_setting_is_what_the_words_say(tmp_path: Path, text: str, expected: dict[str, object]) -> None:
+    run = load_config(write(tmp_path, f"lr: 0.1\n{text}\n", "run.yaml"))
+    assert {key: run.setting(key) for key in expected} == expected
 
 
 def test_braces_in_yaml_are_yaml(tmp_path: Path) -> None:
     """A YAML file that is one object in braces may hold comments and commas at the end, as those of GPT-NeoX do."""
-    text = '{\n  # a comment\n  "lr": 0.002,\n  "train-iters": 700,\n}\n'
-    config = load_config(write(tmp_path, text, "run.yml")).config
-    assert {key: one.value for key, one in config.items()} == {"lr": 0.002, "max_steps": 700}
-
-
-def test_a_clip_threshold_of_minus_one_is_one_that_is_off(tmp_path: Path) -> None:
-    """Of other settings -1 says that nothing is set."""
-    text = "max_grad_norm: -1\nmax_steps: -1\nsave_total_limit: -1\n"
-    config = load_config(write(tmp_path, text, "run.yaml")).config
-    assert {key: one.value for key, one in config.items()} == {"grad_clip": -1.0}
+    run = load_config(write(tmp_path, '{\n  # a comment\n  "lr": 0.002,\n  "train-iters": 700,\n}\n', "run.yml"))
+    assert {key: one.value for key, one in run.config.items()} == {"lr": 0.002, "max_steps": 700}

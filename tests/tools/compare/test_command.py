@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import stabtree
-from stabtree.common.errors import StabtreeError
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES, falling
 
@@ -75,15 +74,8 @@ def test_the_screen_names_who_parted_first_and_where(logs: dict[str, str]) -> No
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "dotted" not in run("compare", logs["good"], logs["jumps"], "--no-plots").stdout
     assert run("compare", logs["good"], logs["jumps"], "-q").stdout.startswith("THEY PART  ")
-
-
-def test_settings_that_differ_are_shown() -> None:
-    """As the manifests say them."""
-    done = run("compare", GOOD, BAD)
-    assert done.returncode == 1
-    assert "Settings that differ" in done.stdout
-    assert "batch_size" in done.stdout
-    assert "max_steps" in done.stdout
+    manifests = run("compare", GOOD, BAD).stdout
+    assert all(words in manifests for words in ("Settings that differ", "batch_size", "max_steps"))
 
 
 def test_runs_of_one_seed_are_no_ranks_and_good_ones_may_be_a_pattern(logs: dict[str, str], tmp_path: Path) -> None:
@@ -116,8 +108,6 @@ def test_mistakes_are_told_in_two_lines(logs: dict[str, str]) -> None:
     assert "is also one of the healthy runs" in failed("compare", logs["good"], logs["good"])
     assert "'tokes' is not an axis" in failed("compare", logs["good"], logs["other"], "--by", "tokes")
     assert "'svg' is not an output" in failed("compare", logs["good"], logs["other"], "--output", "svg")
-    with pytest.raises(StabtreeError, match="nothing to compare with"):
-        stabtree.compare(logs["good"])
 
 
 def test_no_name_can_style_or_script_an_output(tmp_path: Path) -> None:

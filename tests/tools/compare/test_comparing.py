@@ -63,21 +63,56 @@ def test_a_run_does_not_part_from_itself_however_it_was_printed() -> None:
         assert (found.method, found.parted, found.partings) == (Method.SEED, Parted.NO, ())
 
 
-def test_a_difference_in_the_digits_alone_is_said_to_be_one() -> None:
-    """Runs of one seed whose rounding differs part, with a note that arithmetic does as much; a jump has none."""
-    good = healthy(1)
-    assert "non-deterministic" in compare_runs([good], changed(good, "loss", AT, 1 + 1e-4)).notes[0]
-    assert not compare_runs([good], changed(good, "loss", AT, 2.0)).notes
+def infinite(run: Run, *rows: int) -> Run:
+    """A run with a gradient norm that is infinite in some rows."""
+    values = run.series["grad_norm"].values.copy()
+    values[[*rows]] = np.inf
+    return replace(run, series={**run.series, "grad_norm": series("grad_norm", values)})
 
 
-@pytest.mark.parametrize("seed", range(2, 6))
-def test_another_seed_parts_where_it_jumps_and_not_by_its_noise(seed: int) -> None:
-    """No healthy run parts; one that jumps does, within a row."""
-    good, other = healthy(1), healthy(seed)
-    assert (compare_runs([good], other).method, where(compare_runs([good], other))) == (Method.HISTORY, None)
-    found = compare_runs([good], changed(other, "grad_norm", AT, 4.0))
-    assert where(found) == ("grad_norm", AT)
-    assert found.chance == 0.01
+def part_of(run: Run, rows: slice, *metrics: str) -> Run:
+    """A run of which the series, or these of them, hold some rows alone."""
+    cut = {name: series(name, run.series[name].values[rows], run.series[name].steps[rows]) for name in run.series}
+    return replace(run, series={**run.series, **{name: cut[name] for name in metrics or cut}})
+
+
+GOOD, FOUR = healthy(1), [healthy(seed) for seed in range(1, 5)]
+STOPPED = replace(part_of(GOOD, slice(AT), "loss"), gaps=(Gap("loss", AT, ROWS - 1, ROWS - AT, at_end=True),))
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "method", "first"),
+    [
+        # Another seed parts where it jumps, and not by its noise.
+        *(([GOOD], healthy(seed), Method.HISTORY, None) for seed in (2, 3)),
+        *(([GOOD], changed(healthy(seed), "grad_norm", AT, 4.0), Method.HISTORY, ("grad_norm", AT)) for seed in (4, 5)),
+        ([GOOD], changed(healthy(2), "lr", AT, 2.0), Method.HISTORY, ("lr", AT)),
+        # Several good runs make an envelope.
+        (FOUR, healthy(7), Method.ENVELOPE, None),
+        (FOUR, changed(healthy(7), "loss", AT, 1.6), Method.ENVELOPE, ("loss", AT)),
+        # One row that is NaN is enough where the good run has none; an inf now and then is usual where it has some.
+        ([GOOD], changed(healthy(2), "loss", AT, np.nan), Method.HISTORY, ("loss", AT)),
+        ([infinite(GOOD, 50, 120)], infinite(healthy(2), 80, 200), Method.HISTORY, None),
+        # Rows are joined where both were logged.
+        ([part_of(GOOD, slice(None, None, 10))], changed(GOOD, "loss", AT + 1, 2.0), Method.SEED, ("loss", AT + 10)),
+        # A series that stops in the bad run alone parts there: often a NaN that was written as an empty cell.
+        ([GOOD], STOPPED, Method.SEED, ("loss", AT)),
+    ],
+)
+def test_runs_part_where_they_do(good: list[Run], bad: Run, method: Method, first: tuple[str, int] | None) -> None:
+    found = compare_runs(good, bad)
+    assert (found.method, where(found)) == (method, first)
+
+
+def test_what_is_no_parting_is_noted() -> None:
+    """A rounding of the digits, a length, a rate that was set otherwise."""
+    assert "non-deterministic" in compare_runs([GOOD], changed(GOOD, "loss", AT, 1 + 1e-4)).notes[0]
+    assert not compare_runs([GOOD], changed(GOOD, "loss", AT, 2.0)).notes
+    found = compare_runs([GOOD], part_of(GOOD, slice(AT)))
+    assert (found.parted, found.rows, found.last_step) == (Parted.NO, AT, AT - 1)
+    assert found.notes == (f"The bad run ends at step {AT - 1:,}, {ROWS - AT} steps earlier.",)
+    found = compare_runs([GOOD], changed(healthy(2), "lr", 0, 2.0))
+    assert (found.parted, found.left_out) == (Parted.NO, (("lr", "it differs from the first row on"),))
 
 
 def test_a_small_shift_is_found_once_it_has_lasted() -> None:
@@ -89,21 +124,17 @@ def test_a_small_shift_is_found_once_it_has_lasted() -> None:
     assert abs(found.first.step - AT) <= 8
 
 
-def test_a_run_that_never_learns_parts_by_its_level() -> None:
-    """There is no row at which it jumps: it goes on as it was while the good run falls."""
+def test_a_level_parts_where_it_departs() -> None:
+    """A run that never learns has no row at which it jumps; one that drops early parts there, and not at its block."""
     flat = 4 + 0.05 * np.random.default_rng(9).normal(size=ROWS)
-    found = compare_runs([healthy(1)], replace(healthy(2), series={"loss": series("loss", flat)}))
+    found = compare_runs([GOOD], replace(healthy(2), series={"loss": series("loss", flat)}))
     assert found.first is not None
-    assert found.first.metric == "loss"
-    assert found.first.step < ROWS // 4
-
-
-def test_several_good_runs_make_an_envelope() -> None:
-    """A good run more lies in it; one that leaves it is told to, at its row."""
-    good = [healthy(seed) for seed in range(1, 5)]
-    assert (compare_runs(good, healthy(7)).method, where(compare_runs(good, healthy(7)))) == (Method.ENVELOPE, None)
-    found = compare_runs(good, changed(healthy(7), "loss", AT, 1.6))
-    assert where(found) == ("loss", AT)
+    assert (found.first.metric, found.first.step < ROWS // 4) == ("loss", True)
+    rewards = [0.2 + 0.02 * np.random.default_rng(seed).normal(size=120) + np.linspace(0, 0.2, 120) for seed in (1, 2)]
+    rewards[1][26:] = 0.0
+    found = compare_runs([make_run({"reward": rewards[0]})], make_run({"reward": rewards[1]}))
+    assert found.first is not None
+    assert 20 <= found.first.step <= 32
 
 
 def test_of_several_good_runs_the_one_of_the_same_seed_is_compared_with() -> None:
@@ -112,53 +143,6 @@ def test_of_several_good_runs_the_one_of_the_same_seed_is_compared_with() -> Non
     found = compare_runs(good, changed(good[1], "loss", AT, 1.001), ["a", "b", "c", "bad"])
     assert (found.method, where(found)) == (Method.SEED, ("loss", AT))
     assert any("b, which has the same seed" in note for note in found.notes)
-
-
-def test_a_nan_parts_on_any_seed_unless_good_runs_have_some() -> None:
-    """One row is enough where the good run has none; an inf now and then is usual where it has some."""
-    good, bad = healthy(1), healthy(2)
-    assert where(compare_runs([good], changed(bad, "loss", AT, np.nan))) == ("loss", AT)
-    norms = [run.series["grad_norm"].values.copy() for run in (good, bad)]
-    norms[0][[50, 120]] = np.inf
-    norms[1][[80, 200]] = np.inf
-    runs = [
-        replace(run, series={**run.series, "grad_norm": series("grad_norm", values)})
-        for run, values in zip((good, bad), norms, strict=True)
-    ]
-    assert where(compare_runs(runs[:1], runs[1])) is None
-
-
-def test_a_series_that_stops_in_the_bad_run_alone_parts_there() -> None:
-    """Others go on: often a NaN that was written as an empty cell."""
-    good = healthy(1)
-    bad = replace(
-        good,
-        series={**good.series, "loss": series("loss", good.series["loss"].values[:AT])},
-        gaps=(Gap("loss", AT, ROWS - 1, ROWS - AT, at_end=True),),
-    )
-    found = compare_runs([good], bad)
-    assert found.first is not None
-    assert (found.first.metric, found.first.step, found.first.how) == ("loss", AT, "stops")
-
-
-def test_rows_are_joined_where_both_were_logged() -> None:
-    """A run logged every 10 steps and one logged at each have a tenth in common; nothing is made up between."""
-    good = healthy(1)
-    rare = {name: series(name, one.values[::10], one.steps[::10]) for name, one in good.series.items()}
-    assert compare_runs([good], replace(good, series=rare)).rows == ROWS // 10
-    found = compare_runs([replace(good, series=rare)], changed(good, "loss", AT + 1, 2.0))
-    assert where(found) == ("loss", AT + 10)
-    assert found.first is not None
-    assert found.first.last_alike == AT
-
-
-def test_runs_of_different_lengths_are_compared_as_far_as_both_go() -> None:
-    """And how much earlier one ends is said."""
-    good = healthy(1)
-    cut = {name: series(name, one.values[:AT], one.steps[:AT]) for name, one in good.series.items()}
-    found = compare_runs([good], replace(good, series=cut))
-    assert (found.parted, found.rows, found.last_step) == (Parted.NO, AT, AT - 1)
-    assert found.notes == (f"The bad run ends at step {AT - 1:,}, {ROWS - AT} steps earlier.",)
 
 
 def test_by_tokens_the_nearest_rows_are_matched() -> None:
@@ -203,15 +187,6 @@ def test_settings_that_differ_are_listed_and_no_others() -> None:
         Unlike("dtype", ("bf16",), None),
         Unlike("seed", (), 3),
     )
-
-
-def test_a_rate_that_was_set_otherwise_is_no_parting() -> None:
-    """It differs from the first row on: that is a setting, and said among what is not compared."""
-    bad = changed(healthy(2), "lr", 0, 2.0)
-    found = compare_runs([healthy(1)], bad)
-    assert found.parted is Parted.NO
-    assert found.left_out == (("lr", "it differs from the first row on"),)
-    assert where(compare_runs([healthy(1)], changed(healthy(2), "lr", AT, 2.0))) == ("lr", AT)
 
 
 def probed(number: int, /, **settings: int | str) -> Run:
@@ -259,11 +234,7 @@ def test_digits_of_a_lower_precision_are_no_parting() -> None:
     found = compare_runs([good], low)
     assert (found.parted, found.digits_differ) == (Parted.NO, "Their first rows differ by rounding")
     assert where(compare_runs([good], changed(low, "loss", 250, 1.5))) == ("loss", 250)
-
-
-def test_a_small_change_beside_an_equal_first_loss_is_a_parting() -> None:
-    """An update that another clipping made is no rounding of the forward pass."""
-    good = probed(1)
+    # A small change beside an equal first loss is one, as an update that another clipping made.
     assert where(compare_runs([good], changed(good, "update_ratio/ln1", 0, 1.001))) == ("update_ratio/ln1", 0)
 
 
@@ -279,12 +250,3 @@ def test_at_one_step_the_reward_leads_and_then_what_moved_furthest() -> None:
     good_cell, bad_cell = [cell.strip() for cell in markdown(found).split("| loss |")[1].split("|")[:2]]
     assert good_cell != bad_cell
     assert where(compare_runs([good], changed(bad, "reward", 26, np.nan))) == ("reward", 26)
-
-
-def test_a_level_that_changes_within_the_first_rows_parts_there() -> None:
-    """And not at the first row of the block that it was seen in."""
-    rewards = [0.2 + 0.02 * np.random.default_rng(seed).normal(size=120) + np.linspace(0, 0.2, 120) for seed in (1, 2)]
-    rewards[1][26:] = 0.0
-    found = compare_runs([make_run({"reward": rewards[0]})], make_run({"reward": rewards[1]}))
-    assert found.first is not None
-    assert 20 <= found.first.step <= 32

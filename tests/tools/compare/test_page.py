@@ -55,22 +55,13 @@ def test_the_page_says_what_the_screen_says_in_its_order(count: int) -> None:
         assert text in parts.text
     places = [parts.text.index(head) for head in HEADS]
     assert places == sorted(places)
-
-
-def test_both_runs_are_drawn_and_the_parting_is_marked() -> None:
-    """Several good runs are one band."""
-    found = compared((healthy(1), healthy(2), healthy(3)), jumping(7))
-    parts = Parts(page(found))
-    drawn = [attributes.get("class") for tag, attributes in parts.elements if tag == "path"]
-    assert {"curve", "behind", "parting-line"} <= set(drawn)
+    # Both are drawn, several good runs as one band, and the parting is marked; where there is none, nothing is.
+    drawn = {attributes.get("class") for tag, attributes in parts.elements if tag == "path"}
+    assert {"curve", "behind", "parting-line"} <= drawn
     assert f"they part at {AT}" in parts.text
-
-
-def test_a_page_without_a_parting_says_so() -> None:
-    """Its heading is a sentence, and nothing is marked."""
-    parts = Parts(page(compared((healthy(1),), healthy(2))))
-    assert "They don't part beyond noise" in parts.text
-    assert "Who parted first" not in parts.text
+    alike = Parts(page(compared((healthy(1),), healthy(2)))).text
+    assert "They don't part beyond noise" in alike
+    assert "Who parted first" not in alike
 
 
 def test_no_name_reaches_beyond_its_text() -> None:

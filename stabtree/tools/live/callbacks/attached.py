@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.live.recorder import Recorder
@@ -22,50 +22,49 @@ def missing(framework: str, package: str) -> StabtreeError:
 
 
 class AttachedRecorder:
-    """The Recorder of a callback.
+    """A callback with a Recorder, which is there while the trainer trains.
 
     Args:
-        path: the log, or a Recorder of the user's own, which stays open.
-        stop_on: the mildest severity that ends the run; None to only tell.
-        options: what else the Recorder is made with.
-
-    Attributes:
-        recorder: it, while the trainer trains.
+        path: the log, which a resumed run goes on with; or a Recorder of your own, whose `fail_on` decides then.
+        stop_on: the mildest severity that stops the run; None to only tell.
+        stats_every: steps between two looks at the model: norms of its gradient and weights, sizes of its updates; 0
+            for none.
+        options: those of the Recorder.
     """
 
-    def __init__(self, path: str | Path | Recorder, stop_on: str | None, options: Mapping[str, Any]) -> None:
-        self._path = path
-        self._stops = stop_on is not None
-        own = {"on_finding": "warn", "fail_on": stop_on or "critical"}
+    _own_options: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(
+        self,
+        path: str | Path | Recorder = "stabtree.jsonl",
+        *,
+        stop_on: str | None = "critical",
+        stats_every: int = 100,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self._path, self._stops = path, stop_on is not None
+        own = {"on_finding": "warn", "fail_on": stop_on or "critical", "stats_every": stats_every, **self._own_options}
         self._options: dict[str, Any] = {**own, **options}
-        self.recorder: Recorder | None = None
+        self._recorder: Recorder | None = None
+        self._begin()
 
-    def open(self) -> Recorder:
+    def _begin(self) -> None:
+        """Forget what was seen of another run."""
+        raise NotImplementedError
+
+    def _open(self) -> Recorder:
         """Open the log, which a run that goes on appends to."""
-        self.close()
-        if isinstance(self._path, Recorder):
-            self.recorder = self._path
-        else:
-            self.recorder = Recorder(self._path, **self._options)
-        return self.recorder
+        self._close()
+        self._recorder = self._path if isinstance(self._path, Recorder) else Recorder(self._path, **self._options)
+        return self._recorder
 
-    def ends(self) -> bool:
+    def _ends(self) -> bool:
         """Return whether the run is to end."""
-        return self._stops and self.recorder is not None and self.recorder.should_stop is not None
+        return self._stops and self._recorder is not None and self._recorder.should_stop is not None
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Close the log, unless it is the user's own."""
-        if self.recorder is not None and self.recorder is not self._path:
-            self.recorder.close()
-        self.recorder = None
-
-
-def main_says(stop: bool, device: Any) -> bool:
-    """Return what the main process says, in all of them; each has to ask, at the same step."""
-    from torch import distributed, tensor
-
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return False  # no one to ask: one alone that stops would leave the others waiting
-    flag = tensor(int(stop), device=device)
-    distributed.broadcast(flag, src=0)
-    return bool(flag.item())
+        if self._recorder is not None and self._recorder is not self._path:
+            self._recorder.close()
+        self._recorder = None

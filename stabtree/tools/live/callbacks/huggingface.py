@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.config import known
 from stabtree.loaders.json.trainer_state import checkpoints, is_summary
-from stabtree.tools.live.callbacks.attached import AttachedRecorder, main_says, missing
+from stabtree.tools.live.callbacks.attached import AttachedRecorder, missing
 from stabtree.tools.live.sink import numbers
 
 try:
@@ -27,12 +27,11 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stabtree.tools.live.recorder import Recorder
 
 MAX_LISTED = 100
 
 
-class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # transformers may be missing
+class HuggingFaceCallback(AttachedRecorder, TrainerCallback):  # type: ignore[misc,unused-ignore]  # transformers may be missing
     """Writes what the Trainer logs, and how the model does now and then, and stops a run that is lost.
 
     Only the main process writes and judges; the others learn whether to stop each time that the Trainer logs. Once
@@ -41,27 +40,11 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
     The Trainer clips the gradients before it calls anyone, so their norm is the one that it logs itself. Its
     `logging_nan_inf_filter` hides a loss that is NaN, but not the gradient that comes of it: where that shows between
     two logs of the Trainer, the step is written as well.
-
-    Args:
-        path: the log, which a resumed run goes on with; or a Recorder of your own, whose `fail_on` decides then.
-        stop_on: the mildest severity that stops the run; None to only tell.
-        stats_every: steps between two looks at the model: norms of its weights, sizes of its updates; 0 for none.
-        options: those of the Recorder.
     """
 
-    def __init__(
-        self,
-        path: str | Path | Recorder = "stabtree.jsonl",
-        *,
-        stop_on: str | None = "critical",
-        stats_every: int = 100,
-        **options: Any,
-    ) -> None:
-        own = {"stats_every": stats_every, "rank": 0}  # the Trainer has a way of its own to stop all ranks
-        self._attached = AttachedRecorder(path, stop_on, {**own, **options})
-        self._begin(())
+    _own_options: ClassVar[Mapping[str, Any]] = {"rank": 0}  # the Trainer has a way of its own to stop all ranks
 
-    def _begin(self, saved: Iterable[int]) -> None:
+    def _begin(self, saved: Iterable[int] = ()) -> None:
         self._saved = set(saved)
         self._smallest: Any = None
         self._hidden: dict[str, float] = {}
@@ -72,13 +55,13 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
         """Open the log, and write the configuration to it."""
         self._begin(step for step in _saved(args) if step <= state.global_step)
         if state.is_world_process_zero:
-            self._attached.open().config(**settings(args, state, model), checkpoints=sorted(self._saved))
+            self._open().config(**settings(args, state, model), checkpoints=sorted(self._saved))
 
     def on_pre_optimizer_step(
         self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **_: Any
     ) -> None:
         """Look at the gradients, which are there now, and at what the step is taken with."""
-        if (recorder := self._attached.recorder) is None:
+        if (recorder := self._recorder) is None:
             return
         if args.logging_nan_inf_filter:
             self._hidden = self._broken(model)
@@ -90,30 +73,30 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
         self._agree = control.should_log
         if getattr(optimizer, "step_was_skipped", False):
             self._hidden = {}  # an overflow, for which there is a loss scale
-        if self._attached.recorder is not None and self._hidden and not control.should_log:
-            self._attached.recorder.log(state.global_step, self._hidden)
+        if self._recorder is not None and self._hidden and not control.should_log:
+            self._recorder.log(state.global_step, self._hidden)
             self._stop(args, control)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         """Write what the Trainer logs, but for its summary at the end."""
-        if self._attached.recorder is not None and logs and not is_summary(logs):
+        if self._recorder is not None and logs and not is_summary(logs):
             row = dict(numbers(logs))
             if self._hidden and "loss" in row:
                 # The filter puts the mean of the losses before, since the last log, for one that is NaN: 0 for none.
                 row |= self._hidden
                 if not row["loss"]:
                     row["loss"] = math.nan
-            self._attached.recorder.log(state.global_step, row)
+            self._recorder.log(state.global_step, row)
         self._stop(args, control)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Write which checkpoints there are: a restart goes back to one of these."""
-        if self._attached.recorder is not None:
+        if self._recorder is not None:
             self._saved.add(state.global_step)
             there = _saved(args)
             if state.global_step in there:  # else they are elsewhere, as in a search of hyperparameters
                 self._saved &= there
-            self._attached.recorder.config(checkpoints=sorted(self._saved)[-MAX_LISTED:])
+            self._recorder.config(checkpoints=sorted(self._saved)[-MAX_LISTED:])
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Save nothing at the end of an epoch that was stopped."""
@@ -121,7 +104,7 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Close the log."""
-        self._attached.close()
+        self._close()
 
     def _broken(self, model: Any) -> dict[str, float]:
         """Return the norm of the gradient where it is not finite, by that of the smallest parameter; and the loss then.
@@ -145,7 +128,7 @@ class HuggingFaceCallback(TrainerCallback):  # type: ignore[misc,unused-ignore] 
         if several and not self._agree:
             return  # here no other process is asked, so they learn it at the next log of the Trainer
         self._agree = False
-        ends = self._attached.ends()
+        ends = self._ends()
         if several:
             ends = main_says(ends, args.device)
         if ends:
@@ -171,6 +154,17 @@ def settings(args: Any, state: Any, model: Any) -> dict[str, Any]:
     if model is not None:
         given["weights_dtype"] = next((str(parameter.dtype) for parameter in model.parameters()), None)
     return known({**given, "device": args.device.type, "log_reduce": "mean"})
+
+
+def main_says(stop: bool, device: Any) -> bool:
+    """Return what the main process says, in all of them; each has to ask, at the same step."""
+    from torch import distributed, tensor
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return False  # no one to ask: one alone that stops would leave the others waiting
+    flag = tensor(int(stop), device=device)
+    distributed.broadcast(flag, src=0)
+    return bool(flag.item())
 
 
 def _saved(args: Any) -> set[int]:

@@ -21,9 +21,7 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from stabtree.tools.live.recorder import Recorder
 
 HALF_ULP = 2.0**-24  # by which a sum in float32 may be off, as a share of itself
 SCHEDULE_EVERY = 10  # steps: to work a schedule out takes Keras longer than all else that is written
@@ -55,7 +53,7 @@ class OwnMean:
         return more / weight
 
 
-class KerasCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]  # Keras may be missing
+class KerasCallback(AttachedRecorder, keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]  # Keras may be missing
     """Writes each optimizer step and each validation, and stops a run that is lost.
 
     A row is an optimizer step, or as many as `steps_per_execution` runs at once. Keras gives the mean loss of the epoch
@@ -65,28 +63,10 @@ class KerasCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignor
     norms of gradient and weights are written, but for that of a gradient that is scaled or accumulated; other backends
     hand out none. Without torch the batches of an epoch count alike, so that a smaller last one counts for too little,
     and learning rate and loss scale are read when an epoch begins.
-
-    Args:
-        path: the log, which a resumed run goes on with; or a Recorder of your own, whose `fail_on` decides then.
-        stop_on: the mildest severity that stops the run; None to only tell.
-        stats_every: steps between two looks at the model: the norms of its gradient and weights; 0 for none.
-        options: those of the Recorder.
     """
 
-    def __init__(
-        self,
-        path: str | Path | Recorder = "stabtree.jsonl",
-        *,
-        stop_on: str | None = "critical",
-        stats_every: int = 100,
-        **options: Any,
-    ) -> None:
-        super().__init__()
-        self._attached = AttachedRecorder(path, stop_on, {"stats_every": stats_every, **options})
+    def _begin(self, step: int = 0) -> None:
         self._by_torch = keras.config.backend() == "torch"
-        self._begin(0)
-
-    def _begin(self, step: int) -> None:
         self._first_step = self._step = step
         self._parts = 1
         self._batches = 0
@@ -100,7 +80,7 @@ class KerasCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignor
         optimizer = self.model.optimizer
         self._begin(0 if optimizer is None else int(_number(optimizer.iterations)))
         self._parts = _parts(optimizer)
-        self._attached.open().config(settings(self.model, self.params))
+        self._open().config(settings(self.model, self.params))
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Begin the means anew."""
@@ -116,7 +96,7 @@ class KerasCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignor
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Write the step, once the last of its batches has come."""
-        recorder = self._attached.recorder
+        recorder = self._recorder
         self._batches += batch - self._batch
         self._batch = batch
         step = self._first_step + self._batches // self._parts
@@ -127,18 +107,18 @@ class KerasCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignor
             recorder.model(step, _TorchWeights(self.model), clipped="loss_scale" in self._of_step)
         recorder.log(step, {**self._own(logs or {}), **self._of_step}, epoch=self._epoch)
         self._of_step = {}
-        if self._attached.ends():
+        if self._ends():
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Write what is known at the end of an epoch: the validation, and the metrics of the training."""
         row = {name: value for name, value in (logs or {}).items() if name not in (*self._means, "learning_rate")}
-        if self._attached.recorder is not None and row:
-            self._attached.recorder.log(self._step, row, epoch=epoch)
+        if self._recorder is not None and row:
+            self._recorder.log(self._step, row, epoch=epoch)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Close the log."""
-        self._attached.close()
+        self._close()
 
     def _own(self, logs: Mapping[str, Any]) -> dict[str, float | None]:
         """Return the losses of a step's own batches; one that is no mean is written as it is."""

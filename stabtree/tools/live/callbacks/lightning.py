@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stabtree.tools.live.callbacks.attached import AttachedRecorder, missing
 
@@ -27,14 +27,13 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.tools.live.recorder import Recorder
 
 NO_METRICS = ("step", "epoch")  # what users log to have another axis in a dashboard
 SHARDED = {"DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy"}
 MAX_LISTED = 100
 
 
-class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightning may be missing
+class LightningCallback(AttachedRecorder, Callback):  # type: ignore[misc,unused-ignore]  # Lightning may be missing
     """Writes each optimizer step and each validation, and stops a run that is lost.
 
     A row is an optimizer step: with gradient accumulation its loss is the mean of its batches. All that the module
@@ -45,28 +44,11 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
     The gradients are looked at before they are clipped, and with their scale taken out. Where a strategy shards
     them (FSDP, DeepSpeed), no rank holds what a norm takes: nothing is written about the model there. Of a model that
     several optimizers share, only the norms of its weights are written.
-
-    Args:
-        path: the log, which a resumed run goes on with; or a Recorder of your own, whose `fail_on` decides then.
-        stop_on: the mildest severity that stops the run; None to only tell.
-        stats_every: steps between two looks at the model: the norms of its gradient and weights, the sizes of its
-            updates; 0 for none.
-        options: those of the Recorder.
     """
 
-    def __init__(
-        self,
-        path: str | Path | Recorder = "stabtree.jsonl",
-        *,
-        stop_on: str | None = "critical",
-        stats_every: int = 100,
-        **options: Any,
-    ) -> None:
-        own = {"stats_every": stats_every, "rank": 0}  # the Trainer has a way of its own to stop all ranks
-        self._attached = AttachedRecorder(path, stop_on, {**own, **options})
-        self._begin(0)
+    _own_options: ClassVar[Mapping[str, Any]] = {"rank": 0}  # the Trainer has a way of its own to stop all ranks
 
-    def _begin(self, step: int) -> None:
+    def _begin(self, step: int = 0) -> None:
         self._step = step
         self._stride = 1
         self._alone = True
@@ -95,11 +77,11 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
         if trainer.ckpt_path:
             self._checkpoints[str(trainer.ckpt_path)] = self._step, _written(str(trainer.ckpt_path))
         if trainer.is_global_zero:
-            self._attached.open().config(settings(trainer, pl_module))
+            self._open().config(settings(trainer, pl_module))
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Look at the gradients, which are whole now and not yet clipped, and at the learning rate of the step."""
-        recorder = self._attached.recorder
+        recorder = self._recorder
         if recorder is not None and self._lr is None:  # of several optimizers the first speaks for the row
             self._lr = optimizer.param_groups[0]["lr"]
             if not self._sharded:
@@ -109,7 +91,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Write the step, once the last of its batches has come."""
-        recorder, losses = self._attached.recorder, self._losses
+        recorder, losses = self._recorder, self._losses
         if recorder is not None and (loss := _loss(outputs)) is not None:
             # Lightning divides it, so that the gradients of a step's batches sum up to their mean.
             if pl_module.automatic_optimization and trainer.accumulate_grad_batches > 1:
@@ -159,13 +141,13 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
 
     def _end(self, trainer: Any) -> None:
         self._list_checkpoints(trainer)
-        self._attached.close()
+        self._close()
         for saving, top, last in self._silenced:
             saving.save_top_k, saving.save_last = top, last
         self._silenced = []
 
     def _write_fresh(self, trainer: Any) -> None:
-        if (recorder := self._attached.recorder) is not None:
+        if (recorder := self._recorder) is not None:
             if row := self._fresh(trainer):
                 recorder.log(self._step, row, epoch=self._epoch)
             self._list_checkpoints(trainer)
@@ -188,7 +170,7 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
 
     def _list_checkpoints(self, trainer: Any) -> None:
         """Once one was saved, list those that there are: a run can't go on from one that was removed since."""
-        if self._saved is None or self._attached.recorder is None:
+        if self._saved is None or self._recorder is None:
             return
         savers = [saver for saver in trainer.checkpoint_callbacks if hasattr(saver, "best_k_models")]
         listed = {path for one in savers for path in (one.best_model_path, one.last_model_path, *one.best_k_models)}
@@ -203,11 +185,11 @@ class LightningCallback(Callback):  # type: ignore[misc,unused-ignore]  # Lightn
                 del self._checkpoints[path]
         self._saved = None
         steps = sorted({step for step, _ in self._checkpoints.values()})
-        self._attached.recorder.config(checkpoints=steps[-MAX_LISTED:])
+        self._recorder.config(checkpoints=steps[-MAX_LISTED:])
 
     def _stop(self, trainer: Any) -> None:
         """Stop by the Trainer's own way, on all ranks at the same step."""
-        ends = self._attached.ends()
+        ends = self._ends()
         if self._several:
             ends = trainer.strategy.reduce_boolean_decision(ends, all=False)
         if ends and not self._silenced:

@@ -130,21 +130,21 @@ def test_a_healthy_run_is_trained_to_its_end(healthy: Ran) -> None:
     """Nothing stops it, and nothing worse than a note is found in its log."""
     assert len(healthy.model.raw) == 2 * EPOCH
     assert all(severity is Severity.NOTE for severity in judged(healthy.folder).values())
-
-
-def test_the_loss_is_that_of_the_batch(healthy: Ran) -> None:
-    """Not the mean since the epoch began, which is what Keras tells; the last, smaller batch has its own, too."""
+    # Not the mean since the epoch began, which is what Keras tells; the last, smaller batch has its own, too.
     assert [row["step"] for row in healthy.steps] == [*range(1, 2 * EPOCH + 1)]
     assert [row["loss"] for row in healthy.steps] == pytest.approx(healthy.model.raw, rel=1e-4)
-
-
-def test_the_epochs_end_is_written_with_its_validation(healthy: Ran) -> None:
-    """The held-out metrics and those of the training that are no loss, as Keras's own history has them."""
+    # The held-out metrics and those of the training that are no loss, as Keras's own history has them.
     ends = [row for row in healthy.rows if "val_loss" in row]
     assert [row["step"] for row in ends] == [EPOCH, 2 * EPOCH]
     for name in ("val_loss", "val_accuracy", "accuracy"):
         assert [row[name] for row in ends] == pytest.approx(healthy.history[name])
     assert not any("loss" in row for row in ends)
+    # What the model was compiled with is read back from the log.
+    run = load_run(healthy.folder / "run.jsonl")
+    said = {
+        "dtype": "fp32", "optimizer": "Adam", "lr": 0.01, "max_steps": 2 * EPOCH, "grad_clip": 1e-3, "n_classes": 4,
+    }  # fmt: skip
+    assert {name: run.setting(name) for name in said} == said
 
 
 def test_the_model_is_looked_at_before_the_gradients_are_clipped(healthy: Ran) -> None:
@@ -156,15 +156,6 @@ def test_the_model_is_looked_at_before_the_gradients_are_clipped(healthy: Ran) -
     ending = f".{healthy.model.layers[0].name}"
     (layer,) = [name for name in looked[-1] if name.startswith("weight_norm/") and name.endswith(ending)]
     assert looked[-1][layer] == pytest.approx(norm, rel=1e-4)
-
-
-def test_the_configuration_is_written(healthy: Ran) -> None:
-    """What the model was compiled with is read back from the log."""
-    run = load_run(healthy.folder / "run.jsonl")
-    said = {
-        "dtype": "fp32", "optimizer": "Adam", "lr": 0.01, "max_steps": 2 * EPOCH, "grad_clip": 1e-3, "n_classes": 4,
-    }  # fmt: skip
-    assert {name: run.setting(name) for name in said} == said
 
 
 def test_nan_stops_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -229,10 +220,7 @@ def test_own_mean_gives_back_what_went_into_a_running_mean() -> None:
         weight = np.float32(random.integers(1, 64))
         total, count = total + value * weight, count + weight
         assert mean.own(float(total), float(count)) == pytest.approx(float(value), rel=0.01)
-
-
-def test_own_mean_tells_a_nan_once() -> None:
-    """What comes after it in the epoch is hidden by it."""
+    # What comes after it in the epoch is hidden by it.
     mean = OwnMean()
     assert mean.own(2.0, 1.0) == 2.0
     assert math.isnan(mean.own(math.nan, 2.0) or 0.0)

@@ -164,38 +164,19 @@ def test_a_healthy_run_is_trained_to_its_end(healthy: Ran) -> None:
     """Nothing stops it, and nothing worse than a note is found in its log."""
     assert healthy.trainer.global_step == 2 * EPOCH
     assert all(severity is Severity.NOTE for severity in judged(healthy.folder).values())
-
-
-def test_a_row_is_an_optimizer_step(healthy: Ran) -> None:
-    """Each step is written once, with the loss that the module returned and the learning rate that it took."""
+    # Each step is written once, with the loss that the module returned and the learning rate that it took.
     assert [row["step"] for row in healthy.steps] == [*range(1, 2 * EPOCH + 1)]
     assert [row["loss"] for row in healthy.steps] == healthy.module.raw
     assert healthy.steps[0]["lr"] == pytest.approx(0.001)
     assert healthy.steps[10]["lr"] == pytest.approx(0.0055)
     assert healthy.steps[40]["lr"] == pytest.approx(0.01)
     assert all(row["loss"] == row["train_loss_step"] for row in healthy.steps)
-
-
-def test_validations_are_written_at_their_steps(healthy: Ran) -> None:
-    """Each one that follows training, and not the one that Lightning tries out before."""
+    # Each one that follows training, and not the one that Lightning tries out before.
     assert [row["step"] for row in healthy.rows if "val_loss" in row] == [EPOCH, 2 * EPOCH]
     assert [row["step"] for row in healthy.rows if "train_loss_epoch" in row] == [EPOCH, 2 * EPOCH]
     eval_loss = load_run(healthy.folder / "run.jsonl").series["eval_loss"]
     assert eval_loss.values[-1] == pytest.approx(healthy.trainer.callback_metrics["val_loss"].item())
-
-
-def test_the_model_is_looked_at_before_the_gradients_are_clipped(healthy: Ran) -> None:
-    """At the interval, with the norms of the whole gradient, of the weights and of the updates."""
-    looked = [row for row in healthy.rows if any(name.startswith("weight_norm/") for name in row)]
-    assert [row["step"] for row in looked] == [1, *range(20, 2 * EPOCH + 1, 20)]
-    assert all(row["grad_norm"] > 0.1 for row in looked)  # they are clipped to a hundredth of that
-    norm = sum(weight.norm().item() ** 2 for weight in healthy.module.net[0].parameters()) ** 0.5
-    assert looked[-1]["weight_norm/net.0"] == pytest.approx(norm, rel=0.05)
-    assert 0 < looked[-1]["update_ratio/net.0"] < 0.1
-
-
-def test_the_configuration_is_written(healthy: Ran) -> None:
-    """What the Trainer and the module say is read back from the log, a module's own settings among it."""
+    # What the Trainer and the module say is read back from the log, a module's own settings among it.
     run = load_run(healthy.folder / "run.jsonl")
     said = {
         "dtype": "fp32",
@@ -206,11 +187,18 @@ def test_the_configuration_is_written(healthy: Ran) -> None:
         "n_classes": 4,
     }
     assert {name: run.setting(name) for name in said} == said
-
-
-def test_the_checkpoints_that_are_left_are_listed(healthy: Ran) -> None:
-    """Those that Lightning removed are not, so that no advice is to go on from one of them."""
+    # Those that Lightning removed are not, so that no advice is to go on from one of them.
     assert load_run(healthy.folder / "run.jsonl").setting("checkpoints") == tuple(saved(healthy.folder))
+
+
+def test_the_model_is_looked_at_before_the_gradients_are_clipped(healthy: Ran) -> None:
+    """At the interval, with the norms of the whole gradient, of the weights and of the updates."""
+    looked = [row for row in healthy.rows if any(name.startswith("weight_norm/") for name in row)]
+    assert [row["step"] for row in looked] == [1, *range(20, 2 * EPOCH + 1, 20)]
+    assert all(row["grad_norm"] > 0.1 for row in looked)  # they are clipped to a hundredth of that
+    norm = sum(weight.norm().item() ** 2 for weight in healthy.module.net[0].parameters()) ** 0.5
+    assert looked[-1]["weight_norm/net.0"] == pytest.approx(norm, rel=0.05)
+    assert 0 < looked[-1]["update_ratio/net.0"] < 0.1
 
 
 def nan_at(fault: int) -> Callable[[int, Any], Any]:

@@ -22,6 +22,10 @@ def test_importing_the_integrations_imports_no_framework() -> None:
     code = f"import sys, stabtree.integrations; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == "[]"
+    # As of any module.
+    assert "LightningCallback" in dir(integrations)
+    with pytest.raises(AttributeError, match="NoCallback"):
+        _ = integrations.NoCallback
 
 
 @pytest.mark.parametrize(("name", "module", "package"), [
@@ -40,10 +44,3 @@ def test_a_framework_that_is_missing_is_named(
         getattr(integrations, name)
     assert raised.value.hint.startswith(f"pip install {package},")
     assert "stabtree.Recorder" in raised.value.hint
-
-
-def test_a_name_that_is_none_is_an_attribute_error() -> None:
-    """As of any module."""
-    assert "LightningCallback" in dir(integrations)
-    with pytest.raises(AttributeError, match="NoCallback"):
-        _ = integrations.NoCallback
