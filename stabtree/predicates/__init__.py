@@ -7,26 +7,26 @@ from stabtree.predicates.registry import Predicate
 
 _NAMES = {
     "nonfinite": (
-        "nonfinite_loss last_row_alone dtype_regime trained_in_fp8 nonfinite_eval only_eval_breaks "
+        "nonfinite_loss last_row_alone dtype_regime trained_in_fp8 nonfinite_eval "
         "nan_origin loss_became_infinite embedding_grad_infinite activation_overflow nan_returns "
         "series_breaks"
     ),
     "traces": (
         "lr_leaps_before_break schedule_followed climbs_past_plan lr_at_zero lr_rises_late lr_restarts "
-        "rate_too_high rate_runs_out norm_sums_up data_changes batches_recur clipped_throughout "
+        "rate_too_high rate_runs_out norm_sums_up data_changes clipped_throughout "
         "gradient_outlives zero_at_once rises_to above_throughout"
     ),
     "spikes": (
         "spike spike_recovers grad_norm_leads spike_cause lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike"
     ),
     "exact": (
-        "loss_collapses resume_seam jump_at_resume throughput_collapses stalled loss_at_zero zero_rows "
+        "loss_collapses resume_seam throughput_collapses stalled loss_at_zero zero_rows "
         "loss_repeats noise_vanishes batch_stays"
     ),
     "precision": "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history no_scale_helps scale_drifts_down",
     "drift": (
         "loss_rising lr_rising lr_climbs_along warming_up weight_norm_change grad_norm_rising "
-        "code_collapses all_skipped beyond_resolution best_untrained"
+        "all_skipped beyond_resolution best_untrained"
     ),
     "end": "settled discriminator_wins stops_early diverges_early overshoots loses_progress grad_norm_climbs",
     "start": (
@@ -39,16 +39,12 @@ _NAMES = {
         "norm_is_multiple nonfinite_in_fp32 never_finite_again"
     ),
     "overfitting": "overfits memorised quality_falls apart_at_once suddenly_easier",
-    "metric": (
-        "never_pays stays_above stood_above stays_below stays_near_zero shoots_up climbs_to_cap outgrows outgrew"
-    ),
-    "policy": (
-        "dies_without_gain shrinks_away multiplies prefers_rejected falls_through never_varies no_trend falls_back"
-    ),
+    "metric": ("never_pays stays_above stood_above stays_near_zero shoots_up climbs_to_cap outgrows outgrew"),
+    "policy": ("shrinks_away multiplies prefers_rejected falls_through no_trend falls_back"),
     "signatures": (
         "setting_is answered is_logged loss_zero_with_grad_nan grad_zero_with_lr_zero initial_loss_high "
-        "isolated_nonfinite breaks_at_start loss_before_break jump_at_tiny_lr falls_despite_scale "
-        "grad_norm_off_scale loss_left_out_with_grad_nan"
+        "isolated_nonfinite breaks_at_start loss_before_break falls_despite_scale "
+        ""
     ),
     "lines": "line_says ended_by failed_without_reason stops_short",
     "settings": "setting_says setting_outside setting_matches setting_exceeds setting_misspelled rate_unusual",

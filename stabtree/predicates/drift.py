@@ -22,11 +22,10 @@ from stabtree.common.stats import (
     kendall_z,
     median,
 )
-from stabtree.common.strength import FARTHEST, above, below, beyond, strongest, weakest, whether
+from stabtree.common.strength import above, beyond, strongest, weakest, whether
 from stabtree.context.find import MISSED_ROWS
 from stabtree.facts.curve import Rise
-from stabtree.facts.registry import Absent, Unknown, finite, highest, last_level
-from stabtree.metrics.table import words
+from stabtree.facts.registry import Absent, Unknown, finite, highest
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.profile import scatter_of
 
@@ -428,40 +427,3 @@ def best_untrained(reward: Series, loss: Series) -> Answer:
     text += f"{figure(median(after), 4)} after"
     found = (Evidence(text, "reward", (begun,), median(after), median(before)),)
     return Answer(LIKELY if median(before) > median(after) else NO, found)
-
-
-NO_INFORMATION = 0.1  # no limit: nats of a whole latent code, less than a seventh of a bit
-_OF_CODES = frozenset(("embedding", "embeddings", "embed", "emb", "feature", "features", "representation", "repr"))
-_SPREADS = frozenset(("std", "spread", "variance", "var"))
-_KL = frozenset(("kl", "kld", "kldiv"))
-_REBUILDS = frozenset(("recon", "reconstruction", "rec", "elbo", "vae"))
-
-
-@predicate(source="posterior collapse (arXiv:1511.06349); collapse (arXiv:2105.04906)")
-def code_collapses(run: Run, *, factor: float = shared.FACTOR_HUGE) -> Answer:
-    """Has the KL of a variational model, or the spread of embeddings, shrunk to nothing?
-
-    Yes where the last level of a series whose name says that it is the spread of embeddings or features lies below a
-    `factor`-th of its highest; or so does the KL beside the loss of a reconstruction, and it is less than any
-    information: an annealed KL falls far, too, and ends at some nats.
-    """
-    logged = {**run.series, **run.others}
-    rebuilds, strengths = any(_REBUILDS & set(words(name)) for name in logged), {}
-    for name, series in logged.items():
-        named, values = set(words(series.origin or name)), finite(series)[1]
-        spreads, informs = named & _OF_CODES and named & _SPREADS, named & _KL and rebuilds
-        if (spreads or informs) and len(values) > shared.ROWS_SHORT and values.min() >= 0:
-            shrunk = below(last_level(values), float(values.max()) / factor)
-            strengths[name] = shrunk if spreads else weakest(shrunk, below(last_level(values), NO_INFORMATION))
-    worst = max(strengths, key=lambda name: strengths[name], default="")
-    if not worst or strengths[worst] <= -FARTHEST:
-        return Answer(NO, (Evidence("no spread of embeddings and no KL of a latent code shrinks"),), strength=-FARTHEST)
-    steps, values = finite(logged[worst])
-    name = logged[worst].origin or worst
-    top, level = float(values.max()), last_level(values)
-    text = f"{name} ends at {figure(level)}, after {figure(top)} at its highest (limit {factor:g} times less)"
-    past = np.flatnonzero(values > top / factor)
-    onset = min(int(past[-1]) + 1, len(steps) - 1) if len(past) else 0
-    brief = f"{name} is down from {figure(top)} to {figure(level, 2)}"
-    evidence = Evidence(text, worst, (int(steps[onset]), int(steps[-1])), level, top / factor, brief)
-    return measured(strengths[worst], (evidence,), onset_step=int(steps[onset]))

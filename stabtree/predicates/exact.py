@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import changes, rows_at_end, rows_before, rows_upto, stretches_of
-from stabtree.common.stats import NEARLY_ZERO, SOME, median, quantiles, resolution, row_medians, windows
+from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
+from stabtree.common.stats import NEARLY_ZERO, SOME, median, quantiles, resolution, row_medians, span, windows
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
 from stabtree.predicates.drift import first_level
@@ -21,7 +22,6 @@ from stabtree.profile.model import quanta
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
-    from stabtree.facts.batches import Seam
     from stabtree.run import Run, Series
 
 
@@ -50,7 +50,7 @@ def loss_at_zero(
     at = int(zero[0]) if len(zero) else 0
     seen = len(zero) / (len(values) - at)
     fell = above(low * fall, high) if high else FARTHEST
-    ends = whether(bool(values[-1] == 0) and len(zero) >= shared.ROWS_SHORT)
+    ends = whether(bool(values[-1] == 0) and len(zero) >= ROWS_SHORT)
     strength = weakest(ends, below(1 - seen, 1 - share), fell)
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), seen, share),)
     good = int(steps[at - 1]) if at else None
@@ -64,7 +64,7 @@ def zero_rows(
     loss: Series,
     *,
     near_share: float,
-    rows: Count = shared.ROWS_LONG,
+    rows: Count = ROWS_LONG,
     digits: float = shared.FACTOR_HUGE,
     share: float = shared.SHARE_HALF,
 ) -> Answer:
@@ -95,7 +95,7 @@ def zero_rows(
     alone = zero[found >= 0].tolist()
     text = f"the loss is exactly 0 in {len(zero):,} rows, {len(alone):,} of them among ordinary ones"
     text += f", the first at step {int(steps[alone[0]]):,}" if alone else ""
-    shown = zero[: shared.ROWS_SHORT] if not alone else np.array(alone[: shared.ROWS_SHORT])
+    shown = zero[:ROWS_SHORT] if not alone else np.array(alone[:ROWS_SHORT])
     evidence = (Evidence(text, "loss", tuple(steps[shown].tolist()), len(alone) / len(values), share),)
     most = above(len(alone) / len(zero), share)  # else the loss scatters as far down as 0
     onset = int(shown[0])
@@ -122,7 +122,7 @@ def loss_repeats(
     """
     steps, values = finite(loss)
     same = changes(values, np.equal)
-    most = values_most if len(values) >= shared.ROWS_LONG else 1
+    most = values_most if len(values) >= ROWS_LONG else 1
     # In nearly every log a few rows show that there are more.
     different = np.unique(values).tolist() if len(set(values[:SOME].tolist())) <= most else []
     begins, lengths = stretches_of(same[values[same] != 0])
@@ -190,12 +190,12 @@ def noise_vanishes(
     if why:
         return inapplicable(why)
     count = len(values) - 1
-    if count < 2 * shared.ROWS_LONG:
-        return unknown(f"the loss has {len(values):,} finite rows, {2 * shared.ROWS_LONG + 1} are needed", "loss")
+    if count < 2 * ROWS_LONG:
+        return unknown(f"the loss has {len(values):,} finite rows, {2 * ROWS_LONG + 1} are needed", "loss")
     rises = np.diff(values) > 0
     # The change after which the shares of rises differ most from the middle of both limits.
     at = int(np.argmax(np.cumsum(rises - (rises_before + rises_after) / 2))) + 1
-    if not shared.ROWS_LONG <= at <= count - shared.ROWS_LONG:
+    if not ROWS_LONG <= at <= count - ROWS_LONG:
         text = f"{rises.mean():.0%} of the changes of the loss are rises, without a row from which on fewer are"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
     before, after = float(rises[:at].mean()), float(rises[at:].mean())
@@ -209,7 +209,7 @@ def noise_vanishes(
 
 
 @predicate(source="measured: one batch over and over from a step on")
-def batch_stays(batch_id: Series, *, rows: Count = shared.ROWS_LONG, changes: float = shared.SHARE_MOST) -> Answer:
+def batch_stays(batch_id: Series, *, rows: Count = ROWS_LONG, changes: float = shared.SHARE_MOST) -> Answer:
     """Is every batch to the end of the log the same one, after batches that differed?
 
     Yes where the last `rows` batches or more have one id, and of the rows before them, as many at least, a share of
@@ -315,36 +315,40 @@ PACE_ROWS = 200  # no limit: rows at which a change of pace is looked for; more 
 SAMPLE = 4000  # no limit: rows that show the pace of a longer log
 
 
-@predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"))
-def resume_seam(
-    seam: Seam,
-    lr: Series | None = None,
-    loss_scale: Series | None = None,
-    *,
-    lr_factor: float = shared.FACTOR_SMALL,
-) -> Answer:
+@predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"), min_points=2)
+def resume_seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> Answer:
     """Does the loss change where the run was resumed?
 
     `jump`: it is higher than the rows before let expect: an optimizer state, a schedule or weights that were not
-    restored. `gain`: it is lower, as when data that were seen already come again. A rate that changes by more than
-    `lr_factor` at the seam, or a scale that starts again, is reported as well.
+    restored. `gain`: it is lower, as when data that were seen already come again. Compared is the median of up to
+    `ROWS_LONG` rows after each resume with what as many before predict: off by more than `sigma` times the scatter of
+    the rows before and by more than `range_share` of all that the loss ever moved.
     """
-    evidence = [seam.evidence]
-    for series, name, factor in ((lr, "lr", lr_factor), (loss_scale, "loss_scale", 1.0)):
-        at = rows_before(series.steps, seam.step) if series is not None else 0
-        if series is not None and 0 < at < len(series):
-            old, new = float(series.values[at - 1]), float(series.values[at])
-            if old > 0 and new > 0 and max(old / new, new / old) > factor:
-                text = f"{name} goes from {figure(old)} to {figure(new)} there"
-                evidence.append(Evidence(text, name, (seam.step,), new / old, factor))
-    verdict = "jump" if seam.change > 0 else "gain"
-    return measured(seam.strength, tuple(evidence), verdict, onset_step=seam.step, last_good_step=seam.good_step)
-
-
-@predicate(source="prime-diloco#97, apex#480, torchtitan#1213", labels=(LIKELY, NO))
-def jump_at_resume(seam: Seam) -> Answer:
-    """Does the loss jump with the first steps after a resume?"""
-    return Answer(LIKELY if seam.change > 0 and seam.strength >= 0 else NO, (seam.evidence,))
+    steps, values = finite(loss)
+    bar, worst = range_share * span(values), None
+    for resume in run.resumes:
+        at = int(np.searchsorted(steps, resume.to_step))
+        before, after = values[max(0, at - ROWS_LONG) : at], values[at : at + ROWS_LONG]
+        if min(len(before), len(after)) < ROWS_SHORT:
+            continue
+        # A falling loss may go on falling or level off: all between its last level and its trend drawn on is expected.
+        level, now = median(before), median(after)
+        slope, start = np.polyfit(np.arange(len(before)), before, 1)
+        ahead = float(start + slope * (len(before) + len(after) / 2))
+        change = max(now - max(level, ahead), 0.0) or min(now - min(level, ahead), 0.0)
+        noise = median(np.abs(np.diff(before))) or float(np.std(before))
+        strength = weakest(above(abs(change), sigma * noise), above(abs(change), bar))
+        if worst is None or strength > (worst.strength or 0.0):
+            text = f"after the resume at step {resume.to_step:,} the loss is {figure(now, 4)}, not {figure(level, 4)}"
+            found = (Evidence(text, "loss", (resume.to_step,), change, bar),)
+            verdict, good = "jump" if change > 0 else "gain", int(steps[at - 1])
+            worst = measured(strength, found, verdict, onset_step=resume.to_step, last_good_step=good)
+    if worst:
+        return worst
+    count = len(run.resumes)
+    text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
+    found = (Evidence(text if count else "the steps of the log never go back", "loss"),)
+    return Answer(NO, found)
 
 
 def _pace(
@@ -391,7 +395,7 @@ def throughput_collapses(
     *,
     factor: float,
     hours: float,
-    rows: Count = shared.ROWS_SHORT,
+    rows: Count = ROWS_SHORT,
     share: float = shared.SHARE_SOME,
 ) -> Answer:
     """Does a step take far longer from some row on, up to the end?

@@ -44,12 +44,6 @@ def at_least(values: Floats, level: float) -> Side:
     return f"at least {level:g}", _above(values, level), level
 
 
-def at_most(values: Floats, level: float) -> Side:
-    """Return the same of too low a value."""
-    strengths = -_above(values, level) if level > 0 else np.where(values <= level, FARTHEST, -FARTHEST)
-    return f"at most {level:g}", strengths, level
-
-
 def within(values: Floats, level: float) -> Side:
     """Return the same of a value that is too close to 0."""
     if level <= 0:
@@ -220,26 +214,6 @@ def never_pays(run: Run, reward_function: Groups, *, rows: Count = shared.ROWS_S
     evidence = tuple(answer.evidence[0] for answer in dead.values())
     alone = len(dead) == len(answers) and run.get("reward") is None
     return replace(first, verdict=YES if alone else "one", evidence=evidence)
-
-
-@predicate(source="public preference-tuning logs")
-def stays_below(
-    run: Run,
-    *,
-    metric: str = "preference_accuracy",
-    level: float,
-    share: float = shared.SHARE_MOST,
-    rows: Count = shared.ROWS_LONG,
-    steps: int = 0,
-) -> Answer:
-    """Does a metric stay at or below a level to the end?
-
-    As `stays_above`, from the other side.
-    """
-    refused = not_asked(run, metric, "")
-    if refused:
-        return refused
-    return stays(run, metric, at_most(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
 
 
 @predicate(source=f"{GUIDE}; key metrics for RL")

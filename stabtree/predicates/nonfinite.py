@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, row_of, rows_before, rows_upto
@@ -184,20 +184,6 @@ def trained_in_fp8(run: Run) -> Answer:
     text = f"dtype is {known.value} ({known.source})"
     fp8 = known.value == "fp8"
     return Answer(LIKELY if fp8 else NO, (Evidence(text),), contrary=not fp8)
-
-
-@predicate(source="public threads: evaluation batches without a single label")
-def only_eval_breaks(loss: Series, eval_loss: Series) -> Answer:
-    """Is the eval loss never finite while the training loss always is?"""
-    broken = int((~np.isfinite(eval_loss.values)).sum())
-    bad = int((~np.isfinite(loss.values)).sum())
-    text = f"eval_loss is not finite in {broken:,} of {len(eval_loss):,} evaluations, the training loss in {bad:,} of "
-    text += f"{len(loss):,} rows"
-    found = Evidence(
-        text, "eval_loss", tuple(int(s) for s in eval_loss.steps[:3]), float(broken), float(len(eval_loss))
-    )
-    strength = whether(0 < len(eval_loss) == broken and not bad and len(loss) > 0)
-    return measured(strength, (found,), onset_step=int(eval_loss.steps[0]) if len(eval_loss) else None)
 
 
 GRADIENT = "The gradient"

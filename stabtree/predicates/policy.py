@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, UNKNOWN, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import NORMAL_MAD, blocks, kendall_z, median, running_medians, true_at_end
 from stabtree.common.strength import above, below, weakest, whether
 from stabtree.facts.curve import fall_of
 from stabtree.facts.registry import finite
-from stabtree.predicates.metric import GUIDE, ends_of, not_asked, stays, within
+from stabtree.predicates.metric import GUIDE, ends_of, not_asked
 from stabtree.predicates.registry import Count, predicate
 from stabtree.profile.build import left_best
 
@@ -35,36 +35,6 @@ def _no_gain(run: Run, beside: str) -> tuple[float, Evidence] | None:
         return None
     found = Evidence(f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}", beside, (), ends[1], ends[0])
     return whether(ends[1] <= ends[0]), found
-
-
-@predicate(source="stable-baselines3, PPO; public RL logs")
-def dies_without_gain(
-    run: Run,
-    *,
-    metric: str = "entropy_loss",
-    level: float,
-    share: float = shared.SHARE_MOST,
-    rows: Count = shared.ROWS_SHORT,
-    beside: str,
-) -> Answer:
-    """Does a metric go to 0 while another one has not risen?
-
-    As `stays_near_zero`, where the median of the last tenth of `beside` is no higher than that of its first: a policy
-    that is sure of what earns most has no entropy left either.
-    """
-    refused = not_asked(run, metric, "")
-    if refused:
-        return refused
-    gained = _no_gain(run, beside)
-    if gained is None:
-        return unknown(f"{beside} was not logged, or in too few rows", beside)
-    answer = stays(run, metric, within(finite(run.series[metric])[1], level), share=share, rows=rows)
-    if answer.verdict == UNKNOWN or answer.strength is None:
-        return answer
-    evidence, strength = (*answer.evidence, gained[1]), weakest(answer.strength, gained[0])
-    if strength < 0:
-        return Answer(NO, evidence, strength=strength)
-    return replace(answer, evidence=evidence, strength=strength)
 
 
 @predicate(source="public preference-tuning and RL logs")
@@ -218,29 +188,6 @@ def falls_through(
     usual = float(median(values[:row]))
     strength = weakest(above(ranges, 1.0), above(usual - float(last[row - 1]), share * abs(usual)))
     return measured(strength, found, onset_step=int(at[row]), last_good_step=int(at[row - 1]))
-
-
-@predicate(source="exact: a constant reward ranks no action above another")
-def never_varies(run: Run, *, metric: str = "reward", rows: Count = shared.ROWS_SHORT) -> Answer:
-    """Does a metric have one value other than 0 in all rows, over `rows` rows or more?
-
-    A 0 in all rows is asked about by itself: a policy that begins may well earn nothing for some steps.
-    """
-    refused = not_asked(run, metric, "")
-    if refused:
-        return refused
-    at, values = finite(run.series[metric])
-    if len(values) < 2:
-        return unknown(f"{metric} has {len(values):,} finite rows", metric)
-    lowest, highest = float(values.min()), float(values.max())
-    if highest > lowest:
-        text = f"{metric} lies between {figure(lowest, 4)} and {figure(highest, 4)}"
-        return measured(whether(False), (Evidence(text, metric, (int(at[0]), int(at[-1]))),))
-    if not highest:
-        return inapplicable(f"{metric} is 0 in all of its {len(values):,} rows, which is asked about by itself")
-    text = f"{metric} is {figure(lowest, 6)} in all of its {len(values):,} rows"
-    found = Evidence(text, metric, (int(at[0]), int(at[-1])), lowest)
-    return measured(above(len(values), rows), (found,), onset_step=int(at[0]))
 
 
 @predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")

@@ -13,7 +13,7 @@ from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, 
 from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import interval, median, stretches
-from stabtree.common.strength import above, below, weakest, whether
+from stabtree.common.strength import above, weakest, whether
 from stabtree.facts.registry import finite, paired
 from stabtree.predicates.registry import Count, predicate
 from stabtree.predicates.start import LARGEST_VOCABULARY
@@ -200,29 +200,6 @@ def loss_before_break(
     return measured(strength if climbs else -strength, (found,), LIKELY)
 
 
-@predicate(source="gpt-neox#947")
-def jump_at_tiny_lr(
-    loss: Series, lr: Series, *, tiny: float, factor: float = shared.FACTOR, rows: Count = shared.ROWS_SHORT
-) -> Answer:
-    """Does the loss jump in the first steps, at a learning rate that can't move anything?
-
-    By more than `factor` times within the first `rows` rows, while lr stays below `tiny`.
-    """
-    _, values = finite(loss)
-    early = values[:rows]
-    if len(early) < 2 or early[0] <= 0:
-        return unknown("the loss has fewer than two rows at its beginning, or begins at or below 0", "loss")
-    at = int(np.argmax(early))
-    upto = int(loss.steps[min(at, len(loss) - 1)])
-    rates = lr.values[(lr.steps <= upto) & np.isfinite(lr.values)]
-    top = float(np.clip(np.abs(rates).max(), 0, 1e300)) if len(rates) else math.inf
-    ratio = float(np.clip(early[at] / early[0], -1e300, 1e300))
-    text = f"the loss goes from {figure(early[0], 4)} to {figure(early[at], 4)} by step {upto:,}; "
-    text += f"lr is at most {figure(min(top, 1e300), 2)}"
-    found = Evidence(text, "loss", (upto,), ratio, factor)
-    return measured(weakest(above(ratio, factor), below(top, tiny)), (found,))
-
-
 @predicate(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)
 def falls_despite_scale(loss: Series, loss_scale: Series) -> Answer:
     """Does the loss go on falling although the loss scale is below 1?
@@ -244,44 +221,3 @@ def falls_despite_scale(loss: Series, loss_scale: Series) -> Answer:
     text += figure(float(scales.min()))
     found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
     return measured(weakest(above(first - end, noise), whether(end <= median(after))), (found,), LIKELY)
-
-
-@predicate(source="Pai-Megatron-Patch#587; BigScience chronicles", labels=("yes", "likely", "no"), min_points=4)
-def grad_norm_off_scale(
-    loss: Series, grad_norm: Series, loss_scale: Series | None = None, *, level: float, scaled: bool = False
-) -> Answer:
-    """Is grad_norm far too large for a loss that falls normally?
-
-    Its median is above `level` while the loss ends below where it began. With `scaled`: divided by the logged loss
-    scale it is ordinary, so it was printed before unscaling.
-    """
-    _, values = finite(loss)
-    _, norms = finite(grad_norm)
-    usual = median(norms)
-    falls = median(values[-3:]) < median(values[:3])
-    text = f"grad_norm is usually {figure(usual, 4)} (large from {level:g}), "
-    text += f"and the loss {'falls' if falls else 'does not fall'}"
-    found = Evidence(text, "grad_norm", (), usual, level)
-    strength = weakest(above(usual, level), whether(falls))
-    if strength < 0 or not scaled:
-        return measured(strength, (found,), LIKELY)
-    scale = median(finite(loss_scale)[1]) if loss_scale is not None and len(finite(loss_scale)[1]) else 1.0
-    true = usual / scale if scale > 1 else usual
-    unscaled = Evidence(
-        f"divided by the loss scale of {figure(scale, 6)} it is {figure(true)}", "loss_scale", (), true, level
-    )
-    return Answer(YES if scale > 1 and true <= level else NO, (found, unscaled))
-
-
-@predicate(source="Megatron-DeepSpeed#396", labels=("likely", "no"))
-def loss_left_out_with_grad_nan(run: Run, grad_norm: Series) -> Answer:
-    """Is the loss left out of exactly the rows whose grad_norm is not finite?"""
-    gaps = [gap for gap in run.gaps if gap.metric == "loss"]
-    broken = grad_norm.steps[~np.isfinite(grad_norm.values)]
-    inside: list[int] = []
-    for gap in gaps:
-        inside += broken[(broken >= gap.first_step) & (broken <= gap.last_step)][:5].tolist()
-    text = f"the loss is missing in {sum(gap.rows for gap in gaps):,} rows; grad_norm is not finite there at steps "
-    text += f"{', '.join(f'{step:,}' for step in inside[:3])}" if inside else "none"
-    found = Evidence(text, "grad_norm", tuple(inside[:3]), float(len(inside)), 0.0)
-    return Answer(LIKELY if inside else NO, (found,))

@@ -23,7 +23,6 @@ from stabtree.predicates.registry import Count, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.facts.batches import Batches
     from stabtree.facts.movers import Break, Movers
     from stabtree.facts.progress import Rate
     from stabtree.facts.registry import Absent, Unknown
@@ -119,21 +118,6 @@ def data_changes(
     text += f"from step {top.step:,} on"
     found = Evidence(f"{text} (limit {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
     return Answer(LIKELY if ratio < factor else NO, (found,))
-
-
-@predicate(source="phase19 Q2.3, third panel", labels=(LIKELY, NO))
-def batches_recur(batches: Batches, *, share: float = shared.SHARE_SOME) -> Answer:
-    """Do batches come back early throughout the run?
-
-    In at least `share` of the rows a batch comes back within a few steps, although many others had been seen.
-    """
-    rows = len(batches.series)
-    early = int(batches.early.sum())
-    text = f"{early:,} of {rows:,} batches come back early"
-    found = (Evidence(text, "batch_id", (), early / rows, share),)
-    if early >= share * rows:
-        return Answer(LIKELY, found)
-    return Answer(NO, found, contrary=not batches.since_steps.any())
 
 
 @predicate(source="precision P13", labels=(LIKELY, NO), min_points=shared.ROWS_SHORT)

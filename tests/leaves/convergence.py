@@ -282,13 +282,6 @@ def won(level: float) -> Run:
     return replace(run, others={"d_loss": Series("d_loss", AT, growing(1.3, level))})
 
 
-def shrunken(factor: float) -> Run:
-    """A falling loss beside embeddings that come together, so many times as close as they were."""
-    run = make_run(healthy())
-    spread = noisy(np.where(AT < 100, 0.5, 0.5 / factor), sigma=0.001)
-    return replace(run, others={"embedding_std": Series("embedding_std", AT, spread)})
-
-
 RUNS: dict[str, Maker] = {
     "loop-broken": partial(asked, "no"),
     "learns-one-batch": partial(asked, "yes"),
@@ -319,7 +312,6 @@ RUNS: dict[str, Maker] = {
     "loss-repeats": partial(repeated, 220),
     "climbs-far": partial(climbs, 3.5),
     "discriminator-wins": partial(won, 0.005),
-    "code-collapsed": partial(shrunken, 120.0),
     "progress-lost": partial(swings, 0.6),
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
@@ -396,7 +388,6 @@ NEAR: dict[str, Maker] = {
     "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
     "discriminator-wins: factor": partial(won, 0.01),
-    "code-collapsed: factor": partial(shrunken, 80.0),
     "progress-lost: share": partial(swings, 0.4),
     "loss-collapses: factor": partial(gone, 18.0),
     "loss-without-noise: rises": partial(calmed, 1 / 5),

@@ -185,22 +185,6 @@ def _gone(lr: Series) -> tuple[int, float, float, float] | None:
     return int(steps[at]), float(values[at - 1]), float(values[at]), peak
 
 
-@clue
-def rate_before_resume(_moment: Moment, run: Run, lr: Series) -> Seen | None:
-    """Return the rate before the last resume that changed it, over the one after it."""
-    steps, values = finite(lr)
-    found: Seen | None = None
-    for resume in run.resumes:
-        at = int(np.searchsorted(steps, resume.to_step))
-        if not 0 < at < len(steps) or values[at] <= 0:
-            continue
-        before, after = float(values[at - 1]), float(values[at])
-        text = f"lr was {figure(before)} before the resume at step {int(steps[at]):,} and {figure(after)} after it"
-        if max(before / after, after / max(before, 1e-300)) > FACTOR:
-            found = Seen(before / after, text, f"{figure(before)} → {figure(after)}", "lr", (int(steps[at]),))
-    return found
-
-
 USUAL_WEIGHT = 0.02  # no limit: the standard deviation that most models are initialised with
 BF16_HALF_DIGIT = 2.0**-9  # no limit
 TOO_LOW_TO_FIT = 1e-4  # no limit: in 200 steps Adam moves each weight by less than 0.02

@@ -9,7 +9,7 @@ from stabtree.common import shared
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
-from stabtree.common.stats import blocks, kendall_z, median
+from stabtree.common.stats import median
 from stabtree.context import model
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
@@ -75,18 +75,6 @@ def reward_gain(_moment: Moment, reward: Series) -> Seen | None:
     gain = (last - first) / spread if spread else 0.0
     first_, last_ = figure(first), figure(last)
     return Seen(gain, f"the reward goes from {first_} to {last_}", f"{first_} → {last_}", "reward")
-
-
-@clue
-def wrong_way(moment: Moment, run: Run) -> Seen | None:
-    """Return the Mann-Kendall score by which the series of the incident gets worse: a loss rises, another one falls."""
-    series = run.get(moment.metric)
-    values = finite(series)[1] if series is not None else np.zeros(0)
-    if len(values) < shared.ROWS_SHORT:
-        return None
-    medians, _ = blocks(values, len(values) // math.ceil(len(values) / shared.LEVELS))
-    score = kendall_z(medians) * (1 if moment.metric.endswith("loss") else -1)
-    return Seen(score, f"{moment.metric} goes the wrong way", "", moment.metric)
 
 
 @clue
