@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 
+STUCK_SHARE = 0.25  # of a window that are early repeats where a loader is stuck
+
+
 class Repeats(NamedTuple):
     """Early repeats before a step.
 
@@ -52,7 +55,6 @@ class Batches(NamedTuple):
         rewound: whether it is one of many neighbours that come back in their order, however long ago they were seen,
             but long before all batches had been (n,).
         recent_steps: within so many steps a batch comes back early.
-        stuck_share: how much of a window must be early repeats for a loader to be stuck.
     """
 
     series: Series
@@ -61,7 +63,6 @@ class Batches(NamedTuple):
     early: Bools
     rewound: Bools
     recent_steps: int
-    stuck_share: float
 
     def around(self, step: int, window_steps: int) -> Repeats | None:
         """Return the early repeats in the window before a step and at it, None where there are none."""
@@ -76,7 +77,7 @@ class Batches(NamedTuple):
         first, last = int(rows[breaks[-1] + 1 if len(breaks) else 0]), int(rows[-1])
         ids = self.series.values
         one_batch = last - first + 1 >= ROWS_SHORT and bool((ids[first : last + 1] == ids[last]).all())
-        needed = float(ROWS_SHORT) if one_batch else max(ROWS_SHORT, self.stuck_share * (end - start))
+        needed = float(ROWS_SHORT) if one_batch else max(ROWS_SHORT, STUCK_SHARE * (end - start))
         return Repeats(inside, end - start, needed, last, first)
 
     def fresh(self, loss: Series) -> Series:
@@ -92,12 +93,7 @@ class Batches(NamedTuple):
 
 
 @fact(min_points=1)
-def batches(
-    batch_id: Series,
-    *,
-    recent_steps: Count,
-    stuck_share: float,
-) -> Batches:
+def batches(batch_id: Series, *, recent_steps: Count) -> Batches:
     """Find which batches came back early: within `recent_steps`, although twice as many had been seen.
 
     A loader that goes back feeds them again in their order: where `ROWS_SHORT` neighbours or more come back after one
@@ -128,7 +124,7 @@ def batches(
     in_order = again[1:] & again[:-1] & (since_rows[1:] == since_rows[:-1])
     for start, end in stretches(in_order):
         rewound[start : end + 1] = end + 1 - start >= ROWS_SHORT
-    return Batches(batch_id, since_steps, known, early, rewound, recent_steps, stuck_share)
+    return Batches(batch_id, since_steps, known, early, rewound, recent_steps)
 
 
 class Watch(Struct, frozen=True):

@@ -67,21 +67,18 @@ class Course(NamedTuple):
         return 1e300 if self.rise > 0 else 0.0
 
 
+MAX_LEVELS = 40  # Kendall's score is quadratic, and 40 levels show any shape that a person would see
+MIN_LEVELS = 8  # of a stretch; fewer than 8 can't reach a score of 2.33 but by rising all along
+
+
 class Levels(NamedTuple):
-    """How rows are put together to levels.
+    """How rows are put together to levels: medians of `ROWS_SHORT` rows or more, of fewer in a short log.
 
     Attributes:
         window_steps: the stretch at the end that is looked at close up, and its doubles.
-        max_levels: the most levels; Kendall's score is quadratic, and 40 show any shape that a person would see.
-        min_levels: the fewest levels of a stretch; fewer than 8 can't reach a score of 2.33 but by rising all along. A
-            whole log of fewer rows has as many levels as rows.
-        rows: the fewest rows whose median is a level, where there are enough for `min_levels`.
     """
 
     window_steps: int
-    max_levels: int
-    min_levels: int
-    rows: int
 
     def length(self, series: Series) -> float:
         """Return how many steps of a series are one level, 0 where it has none."""
@@ -90,22 +87,14 @@ class Levels(NamedTuple):
         return float(steps[-1] - steps[0]) / count if count else 0.0
 
     def count(self, rows: int) -> int:
-        """Return how many levels so many rows give: a log with too few for medians of `rows` has shorter ones."""
-        level_rows = min(self.rows, max(rows // self.min_levels, 1))
-        return min(self.max_levels, rows // level_rows)
+        """Return how many levels so many rows give."""
+        return min(MAX_LEVELS, rows // min(shared.ROWS_SHORT, max(rows // MIN_LEVELS, 1)))
 
 
 @fact()
-def levels(
-    *,
-    window_steps: Count,
-    max_levels: Count,
-    min_levels: Count,
-    level_rows: Count = shared.ROWS_SHORT,
-) -> Levels:
-    """Return how a series is read as levels; the parameters are those of `Levels`."""
-    max_levels, min_levels = max(max_levels, 4), max(min_levels, 4)
-    return Levels(window_steps, max_levels, min_levels, level_rows)
+def levels(*, window_steps: Count) -> Levels:
+    """Return how a series is read as levels."""
+    return Levels(window_steps)
 
 
 def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:
@@ -113,8 +102,8 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
 
     `whole` is the range of the whole run's levels, where the stretch is only a part of it.
     """
-    count = into.count(len(values)) if whole is None else min(into.max_levels, len(values) // into.rows)
-    if count < (FEWEST if whole is None else into.min_levels):
+    count = into.count(len(values)) if whole is None else min(MAX_LEVELS, len(values) // shared.ROWS_SHORT)
+    if count < (FEWEST if whole is None else MIN_LEVELS):
         return None
     levels, starts = blocks(values, count)
     smooth = medians_of_three(levels)
@@ -129,8 +118,8 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
     # The trend is that of the levels since the low, of shorter ones where they are too few for a certain one.
     since, size = levels[low:], 3 * (len(values) // count)
-    count = min(into.min_levels * 2, (len(values) - int(starts[low])) // 2)
-    if len(since) < into.min_levels <= count:
+    count = min(MIN_LEVELS * 2, (len(values) - int(starts[low])) // 2)
+    if len(since) < MIN_LEVELS <= count:
         since, _ = blocks(values[starts[low] :], count)
     return Course(low_step, lowest, end, end - lowest, noise, covered, kendall_z(since), length, size)
 
@@ -306,7 +295,6 @@ def rise(
     earlier_share: float,
     trend_z: float = shared.TREND_Z,
     noise_factor: float = shared.NOISE_TIMES,
-    burst_factor: float = shared.FACTOR_HUGE,
 ) -> Rise | Absent | Unknown:
     """Find the rise of the loss to its end; the parameters are those of `RiseLimits`.
 
@@ -314,7 +302,7 @@ def rise(
     which a stuck loader fed one batch again and again. With `strict`, the document's own rule, every change of the last
     `window_steps` must be a rise. The loss of reinforcement learning is no learning signal (a TD loss grows with the
     values it predicts): where a reward is logged, a rise counts only if the reward has fallen as well; where the loss
-    moves by nature without one, only if it ends `burst_factor` times as high as it usually is. A rise must also exceed
+    moves by nature without one, only if it ends a hundred times as high as it usually is. A rise must also exceed
     `earlier_share` of the largest rise that the run had before it within as many rows, and recovered from.
     """
     limits = RiseLimits(trend_z, noise_factor, range_share, lost_share)
@@ -326,10 +314,10 @@ def rise(
     if not at:
         rows = int(np.isfinite(loss.values).sum())
         return Unknown(f"the loss has {rows:,} finite rows, {FEWEST} are needed to see a rise", ("loss",))
-    strength, found = _rising(loss, at, limits, levels.rows)
+    strength, found = _rising(loss, at, limits)
     if strength < 0:
         return Absent((_level(at[0], limits, last),), strength)
-    spared = _by_nature(context, loss, found, reward, burst_factor) or _as_before(loss, found, levels, earlier_share)
+    spared = _by_nature(context, loss, found, reward) or _as_before(loss, found, levels, earlier_share)
     if spared:
         return spared
     text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
@@ -338,9 +326,7 @@ def rise(
     return Rise(found.low_step, found.low, found.end, last, found, limits, evidence, strength)
 
 
-def _by_nature(
-    context: Context, loss: Series, found: Course, reward: Series | None, burst_factor: float
-) -> Absent | None:
+def _by_nature(context: Context, loss: Series, found: Course, reward: Series | None) -> Absent | None:
     """Return why a rise of a loss that is no learning signal does not count; None where it does."""
     steps = (found.low_step, int(loss.steps[-1]))
     if reward is not None:
@@ -351,10 +337,12 @@ def _by_nature(
         text = f"the loss rises from {_levels(found)}, as it may while a reward is optimised"
         holds = fall is None or fallen < 0
         return Absent((Evidence(text, "loss", steps, found.trend_z), evidence), -FARTHEST) if holds else None
-    if not context.restless or found.end > burst_factor * median(np.abs(finite(loss)[1])):
+    if not context.restless or found.end > shared.FACTOR_HUGE * median(np.abs(finite(loss)[1])):
         return None
     text = f"{context.restless} may rise, here from {_levels(found)}; the limit is "
-    return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),), -FARTHEST)
+    return Absent(
+        (Evidence(f"{text}{shared.FACTOR_HUGE:,.0f} times its median", "loss", steps, found.trend_z),), -FARTHEST
+    )
 
 
 def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float) -> Absent | None:
@@ -419,13 +407,13 @@ def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absen
     return Absent((evidence,))
 
 
-def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits, rows: int) -> tuple[float, Course]:
+def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits) -> tuple[float, Course]:
     """Return the course that rises, the longest first, and how strongly; of none the one that comes nearest."""
     whole, (steps, values) = found[0], finite(loss)
     # A jump within the first level hides the low from the levels: that of the very first rows counts as well, and its
     # noise is that of single rows, since a few of them make the low.
-    low = median(values[:rows])
-    start = whole._replace(low=low, rise=whole.end - low, rows=rows)
+    low = median(values[: shared.ROWS_SHORT])
+    start = whole._replace(low=low, rise=whole.end - low, rows=shared.ROWS_SHORT)
     if start.rise > 0:
         begin, noise = int(steps[0]), change_noise(values)
         start = start._replace(low_step=begin, noise=noise, span=max(whole.span, start.rise))

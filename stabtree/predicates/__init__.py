@@ -34,9 +34,9 @@ _NAMES = {
         "stands_at_chance ends_at_start"
     ),
     "gradients": (
-        "weights_move update_size updates_small units_die logits_drift attention_logits_grow groups_apart "
+        "weights_move update_size updates_small units_die keeps_growing groups_apart "
         "gradients_add_up norm_is_scaled gradients_underflow always_clipped gradients_vanish "
-        "norm_is_multiple nonfinite_in_fp32 never_finite_again"
+        "nonfinite_in_fp32 never_finite_again"
     ),
     "overfitting": "overfits memorised quality_falls apart_at_once suddenly_easier",
     "metric": ("never_pays stays_above stood_above stays_near_zero shoots_up climbs_to_cap outgrows outgrew"),

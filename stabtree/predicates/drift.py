@@ -24,7 +24,7 @@ from stabtree.common.stats import (
 )
 from stabtree.common.strength import above, beyond, strongest, weakest, whether
 from stabtree.context.find import MISSED_ROWS
-from stabtree.facts.curve import Rise
+from stabtree.facts.curve import MAX_LEVELS, Rise
 from stabtree.facts.registry import Absent, Unknown, finite, highest
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.profile import scatter_of
@@ -32,7 +32,6 @@ from stabtree.profile import scatter_of
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
-    from stabtree.facts.curve import Levels
     from stabtree.facts.progress import Rate
     from stabtree.run import Run, Series
 
@@ -111,13 +110,11 @@ def lr_rising(
 
 
 @predicate(source="phase19 Q4.2", labels=(LIKELY, POSSIBLE, NO))
-def lr_climbs_along(
-    loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None, *, factor: float = FACTOR_SMALL
-) -> Answer:
+def lr_climbs_along(loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None) -> Answer:
     """Did the learning rate climb while the loss made its rise, whatever it did later?
 
     Compared are the medians of its first and last tenth from the low of the loss to where most of the rise is made:
-    more than `factor` times. A schedule that warms up and decays ends lower than it began, and broke the run on its way
+    more than twice. A schedule that warms up and decays ends lower than it began, and broke the run on its way
     up. Where it did not climb, it is as for `rate_too_high`.
     """
     if isinstance(rise, Rise) and lr is not None:
@@ -126,11 +123,11 @@ def lr_climbs_along(
         up = int(starts[int(np.argmax(medians >= rise.low + SHARE_MOST * (rise.end - rise.low)))])
         at, rates = _within(lr, rise.low_step, int(steps[up]))
         part = max(1, len(rates) // 10)
-        if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > factor:
+        if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > FACTOR_SMALL:
             ends = f"from {figure(median(rates[:part]))} to {figure(median(rates[-part:]))}"
-            text = f"lr rises {as_factor(ratio)} while the loss rises (limit {factor:g}×), {ends} "
+            text = f"lr rises {as_factor(ratio)} while the loss rises (limit {FACTOR_SMALL:g}×), {ends} "
             text += f"over steps {int(at[0]):,} to {int(at[-1]):,}"
-            return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, factor),))
+            return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, FACTOR_SMALL),))
     return Answer(rate.too_high, rate.evidence)
 
 
@@ -200,7 +197,6 @@ def grad_norm_rising(
     loss: Series,
     grad_norm: Series,
     rise: Rise | Absent | Unknown,
-    levels: Levels,
     *,
     window_steps: Count,
     stretched: bool,
@@ -215,7 +211,7 @@ def grad_norm_rising(
     """
     start, last = _stretch(loss, rise, window_steps, stretched=stretched)
     steps, values = _within(grad_norm, start, last)
-    count = min(levels.max_levels // 2, len(values) // 2)
+    count = min(MAX_LEVELS // 2, len(values) // 2)
     if count < 4:
         return unknown(
             f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm"
@@ -382,13 +378,13 @@ RESOLVED = 2.0**24  # no limit: from here on float32 has no whole numbers: a cha
 
 
 @predicate(source="DeepSpeed: skipped beside step", min_points=2)
-def all_skipped(run: Run, skipped_steps: Series, loss: Series, *, share: float = shared.SHARE_MOST) -> Answer:
+def all_skipped(run: Run, skipped_steps: Series, loss: Series) -> Answer:
     """Was nearly every update skipped?
 
-    Yes where a counter that never falls reaches `share` of the steps of the log, or of the rows of the loss where rows
-    are all that is counted; or where as many rows say that they were skipped.
+    Yes where a counter that never falls reaches nine tenths of the steps of the log, or of the rows of the loss where
+    rows are all that is counted; or where as many rows say that they were skipped.
     """
-    steps, values = finite(skipped_steps)
+    (steps, values), share = finite(skipped_steps), shared.SHARE_MOST
     last = int(steps[-1])
     done = int((loss.steps <= last).sum())
     if not run.by_row:

@@ -50,25 +50,25 @@ TOP = 200  # no limit: rows that are looked at for the highest level
 
 
 @predicate(source="precision P17", min_points=3)
-def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float = shared.FACTOR_SMALL) -> Answer:
+def diverges_early(run: Run, loss: Series, *, first_steps: int) -> Answer:
     """Did the run break down in its first few hundred steps?
 
-    Yes when the loss stops being finite, or rises above `factor` times its first level and stays there, within
+    Yes when the loss stops being finite, or rises above twice its first level and stays there, within
     `first_steps` steps (of which a twentieth may be missing), in the run and in a rerun with another learning rate;
     a rerun that stays stable for so many steps rules it out.
     One run alone can't tell it from a rate that is too high: of 75 labelled faulted runs a dozen break so early, none
     for its initialisation.
     """
-    broke = _breaks_early(loss, first_steps, factor)
+    broke = _breaks_early(loss, first_steps)
     if broke is None:
         text = f"the loss does not break in its first {first_steps:,} steps, or the log begins later"
-        return Answer(NO, (Evidence(text, "loss", (), 0.0, factor),))
+        return Answer(NO, (Evidence(text, "loss", (), 0.0, shared.FACTOR_SMALL),))
     text = f"the loss broke down at step {broke:,}, within the first {first_steps:,}"
     found = [Evidence(text, "loss", (broke,), float(broke), float(first_steps))]
     other = run.rerun.get("loss") if run.rerun else None
     rates = [_rate(item) for item in (run, run.rerun) if item]
     if other is not None and len(set(rates)) == 2 and None not in rates:
-        again = _breaks_early(other, first_steps, factor)
+        again = _breaks_early(other, first_steps)
         instead = f"with a learning rate of {rates[1]:g} instead of {rates[0]:g}"
         if again is not None:
             found.append(Evidence(f"and so did the rerun at step {again:,}, {instead}", "loss", (again,)))
@@ -92,7 +92,7 @@ def _has_beginning(loss: Series, first_steps: int) -> bool:
     return int(loss.steps[0]) <= max(shared.SHARE_SOME * first_steps, interval(loss.steps))
 
 
-def _breaks_early(loss: Series, first_steps: int, factor: float) -> int | None:
+def _breaks_early(loss: Series, first_steps: int) -> int | None:
     if not len(loss) or not _has_beginning(loss, first_steps):
         return None
     inside = loss.steps <= first_steps
@@ -103,7 +103,9 @@ def _breaks_early(loss: Series, first_steps: int, factor: float) -> int | None:
     if not len(usable):
         return int(steps[0])
     level = median(usable[:3])
-    bad = ~np.isfinite(values) | ((values > factor * level) if level > 0 else np.zeros(len(values), dtype=bool))
+    bad = ~np.isfinite(values)
+    if level > 0:
+        bad |= values > FACTOR_SMALL * level
     held = np.flatnonzero(~bad)
     at = int(held[-1]) + 1 if len(held) else 0
     # What comes back within these steps was a spike.

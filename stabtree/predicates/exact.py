@@ -175,14 +175,12 @@ def noise_vanishes(
     context: Context,
     *,
     rises_before: float,
-    rises_after: float = shared.SHARE_SOME,
-    factor: float = shared.FACTOR,
 ) -> Answer:
     """Does the loss fall from a row on without rising, though its rows rose and fell before?
 
     Batches differ, so that the loss of a run that learns rises from row to row almost as often as it falls. Yes where
-    at most `rises_after` of the changes from a row to the end are rises, over 20 rows or more, while it falls to a
-    `factor`-th of its lowest before, and at least `rises_before` of those before it, of 20 or more. Not asked of a loss
+    at most a twentieth of the changes from a row to the end are rises, over 20 rows or more, while it falls to a third
+    of its lowest before, and at least `rises_before` of those before it, of 20 or more. Not asked of a loss
     that moves by nature or may be 0.
     """
     steps, values = finite(loss)
@@ -194,7 +192,7 @@ def noise_vanishes(
         return unknown(f"the loss has {len(values):,} finite rows, {2 * ROWS_LONG + 1} are needed", "loss")
     rises = np.diff(values) > 0
     # The change after which the shares of rises differ most from the middle of both limits.
-    at = int(np.argmax(np.cumsum(rises - (rises_before + rises_after) / 2))) + 1
+    at = int(np.argmax(np.cumsum(rises - (rises_before + shared.SHARE_SOME) / 2))) + 1
     if not ROWS_LONG <= at <= count - ROWS_LONG:
         text = f"{rises.mean():.0%} of the changes of the loss are rises, without a row from which on fewer are"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
@@ -203,8 +201,8 @@ def noise_vanishes(
     text = f"up to step {int(steps[at]):,} {before:.0%} of the changes of the loss are rises, after it {after:.0%}, "
     text += f"while it falls from {figure(began)}, its lowest so far, to {figure(ended)}"
     found = Evidence(text, "loss", (int(steps[at]), int(steps[-1])), before, rises_before)
-    calm = below(after, rises_after)
-    strength = weakest(above(before, rises_before), calm, above(began, factor * ended))
+    calm = below(after, shared.SHARE_SOME)
+    strength = weakest(above(before, rises_before), calm, above(began, shared.FACTOR * ended))
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
 
 

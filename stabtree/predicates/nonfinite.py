@@ -378,9 +378,7 @@ def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> An
 
 
 @predicate(source="phase19 Q1.4; IEEE 754 binary16", labels=(YES, POSSIBLE, NO))
-def activation_overflow(
-    run: Run, loss_break: Break | Absent, activation_max: Groups | None = None, *, limit: float = FP16_MAX
-) -> Answer:
+def activation_overflow(run: Run, loss_break: Break | Absent, activation_max: Groups | None = None) -> Answer:
     """Did a layer's output pass the largest fp16 number, up to the step at which the loss broke?
 
     Unknown in bf16 and fp32, which hold numbers up to about 3e38; possible in fp16 where no activation was logged.
@@ -389,7 +387,7 @@ def activation_overflow(
     if dtype in WIDE:
         return inapplicable(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
     if not activation_max and dtype == "fp16":
-        text = f"the run is fp16, which ends at {limit:,.0f}; activation_max/<group> was not logged"
+        text = f"the run is fp16, which ends at {FP16_MAX:,.0f}; activation_max/<group> was not logged"
         return Answer(POSSIBLE, (Evidence(text),), missing=("activation_max",))
     if not activation_max:
         return unknown("activation_max/<group> was not logged", "activation_max")
@@ -403,10 +401,10 @@ def activation_overflow(
     if not peaks:
         return unknown("activation_max holds no number", "activation_max")
     name = max(peaks, key=lambda key: peaks[key])
-    peak, over = peaks[name], peaks[name] > limit
-    text = f"the largest activation is {figure(peak, 6)} in {name}, {'above' if over else 'below'} {limit:,.0f}"
+    peak, over = peaks[name], peaks[name] > FP16_MAX
+    text = f"the largest activation is {figure(peak, 6)} in {name}, {'above' if over else 'below'} {FP16_MAX:,.0f}"
     observed = peak if np.isfinite(peak) else None
-    return Answer(YES if over else NO, (Evidence(text, f"activation_max/{name}", (), observed, limit),))
+    return Answer(YES if over else NO, (Evidence(text, f"activation_max/{name}", (), observed, FP16_MAX),))
 
 
 @predicate(source="precision P11", labels=("data", "numerics", "gone", NO))

@@ -198,16 +198,14 @@ def no_trend(
     falls: bool = False,
     rows: Count,
     trend_z: float = shared.TREND_Z,
-    factor: float = shared.FACTOR,
-    beside: str = "",
 ) -> Answer:
     """Does a metric that should rise never rise?
 
     Yes where the Mann-Kendall score of its block medians, over at least `rows` rows, stays below `trend_z`, and no
-    level, of three neighbours, is more than `factor` times their scatter above the beginning. With `falls` the metric
+    level, of three neighbours, is more than three times their scatter above the beginning. With `falls` the metric
     ought to fall.
     """
-    refused = not_asked(run, metric, beside)
+    refused = not_asked(run, metric, "")
     if refused:
         return refused
     at, values = finite(run.series[metric])
@@ -221,5 +219,5 @@ def no_trend(
     trend = "steadily" if score >= trend_z else f"without a steady {'fall' if falls else 'rise'}"
     text = f"{metric} goes from {figure(begin)} to {figure(end)} over {len(values):,} rows, {trend}"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
-    strength = weakest(below(score, trend_z), below(gained, factor * scatter), above(len(values), rows))
+    strength = weakest(below(score, trend_z), below(gained, shared.FACTOR * scatter), above(len(values), rows))
     return measured(strength, (found,), onset_step=int(at[0]))

@@ -214,21 +214,20 @@ def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: s
 
 
 @predicate(source="the documents that a tree names", rule="{key} is none of {values}, and nearly one of them")
-def setting_misspelled(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
+def setting_misspelled(run: Run, *, key: str, values: str) -> Answer:
     """Is a setting nearly one of these values?
 
     `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake; what
     is made of their words alone is one more of them, as `linear_with_warmup`, and words may be joined in any way.
     """
-    refused = not_applicable(run, where, being)
-    if refused or key not in run.config:
-        return refused or not_given(run, key)
+    if key not in run.config:
+        return not_given(run, key)
     known, known_values = word(run, key), values.lower().split()
     close = get_close_matches(known, known_values, 1, NEARLY)
     words = {part for value in known_values for part in (value, *value.split("_"))}
     same = words.issuperset(known.split("_")) or _joined(known) in map(_joined, known_values)
     found = bool(close) and not same
-    return decided(run, (key, where), f"did you mean {close[0]}?" if found else "", found=found)
+    return decided(run, (key,), f"did you mean {close[0]}?" if found else "", found=found)
 
 
 def _joined(name: str) -> str:

@@ -124,19 +124,16 @@ def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
 
 
 @predicate(source="LlamaFactory#5660 and others", labels=("likely", "no"), min_points=1)
-def initial_loss_high(run: Run, loss: Series, context: Context, *, factor: float = shared.FACTOR) -> Answer:
+def initial_loss_high(run: Run, loss: Series, context: Context) -> Answer:
     """Does the loss begin far above that of an untrained model?
 
-    Guessing costs ln(classes): above `factor` times that, or ln(262,144), the largest vocabulary, where neither
+    Guessing costs ln(classes): above three times that, or ln(262,144), the largest vocabulary, where neither
     `vocab_size` nor `n_classes` is known. The loss must be exactly 0 later on: a poor initialisation begins high, too.
     """
     steps, values = finite(run.written.get("loss", loss))
-    classes = context.classes.value
-    limit = factor * math.log(classes or LARGEST_VOCABULARY)
-    first = float(values[0])
-    text = (
-        f"the first loss is {figure(first, 4)}; {factor:g} × ln({classes or LARGEST_VOCABULARY:,}) is {figure(limit)}"
-    )
+    classes = context.classes.value or LARGEST_VOCABULARY
+    limit, first = shared.FACTOR * math.log(classes), float(values[0])
+    text = f"the first loss is {figure(first, 4)}; {shared.FACTOR:g} × ln({classes:,}) is {figure(limit)}"
     found = Evidence(text, "loss", (int(steps[0]),), first, limit)
     return measured(weakest(above(first, limit), whether(bool((values == 0).any()))), (found,), LIKELY)
 
@@ -174,13 +171,11 @@ def breaks_at_start(loss: Series, *, at_once: bool) -> Answer:
 
 
 @predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("likely", "no"))
-def loss_before_break(
-    loss: Series, *, climbs: bool = True, factor: float = shared.FACTOR_SMALL, rows: Count = shared.ROWS_LONG
-) -> Answer:
+def loss_before_break(loss: Series, *, climbs: bool = True) -> Answer:
     """Did the loss climb before it broke?
 
-    Compared is the last finite loss before the first that is not with the `rows` rows before it: more than `factor`
-    times their median, and above each of them, as a loss that is scattered over decades is not. Without `climbs` the
+    Compared is the last finite loss before the first that is not with the rows before it: more than twice their
+    median, and above each of them, as a loss that is scattered over decades is not. Without `climbs` the
     question is whether it was ordinary to the last, which a log that has a row for each of several steps, or their
     mean, can't tell.
     """
@@ -190,7 +185,7 @@ def loss_before_break(
     before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
     if len(before) < 2:
         return unknown("the loss has no two rows before it breaks", "loss")
-    window, last = before[-rows - 1 : -1], float(before[-1])
+    window, last, factor = before[-shared.ROWS_LONG - 1 : -1], float(before[-1]), shared.FACTOR_SMALL
     usual, top = median(window), float(window.max())
     ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
     text = f"the last finite loss is {figure(last, 4)}, {as_factor(ratio)} its usual value before (limit {factor:g}×)"

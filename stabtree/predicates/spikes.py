@@ -178,15 +178,13 @@ def grad_norm_leads(
     *,
     sigma: float,
     min_lead_rows: int,
-    factor: float = shared.FACTOR_SMALL,
-    lead_rows: Count = shared.ROWS_LONG,
 ) -> Answer:
     """Did grad_norm rise for some steps before the loss spiked?
 
-    Its usual level is that of twice `lead_rows` rows before the last `lead_rows` before the spike, and yes takes at
-    least `min_lead_rows` rows in a row, up to the spike, above `factor` times that level and `sigma` robust deviations.
+    Its usual level is that of 40 rows before the last 20 before the spike, and yes takes at least `min_lead_rows` rows
+    in a row, up to the spike, above twice that level and `sigma` robust deviations.
     """
-    top = spike.top
+    top, lead_rows = spike.top, shared.ROWS_LONG
     steps, values = finite(grad_norm)
     end = int(np.searchsorted(steps, top.step))
     if end <= shared.ROWS_SHORT:
@@ -195,7 +193,7 @@ def grad_norm_leads(
     usual = before[: max(len(before) - lead_rows, lead_rows, 1)]
     level = median(usual)
     scatter = NORMAL_MAD * median(np.abs(usual - level))
-    bar = max(factor * level, level + sigma * scatter)
+    bar = max(shared.FACTOR_SMALL * level, level + sigma * scatter)
     high = before > bar
     led = len(high) if high.all() else int(np.argmax(~high[::-1]))
     peak = float(before[-led:].max()) if led else float(before[-1])
@@ -273,7 +271,7 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
 
     Batches recur once per epoch, and around the turn of a reshuffled epoch a few come back early. A loader bug
     shows as batches that come back within `recent_steps`, although `others` times as many have been seen:
-    `stuck_share` of the rows before the spike (at least `stuck_rows`) confirm it, fewer make it likely.
+    a quarter of the rows before the spike (at least `stuck_rows`) confirm it, fewer make it likely.
     """
     top, series = spike.top, batches.series
     if series.steps[-1] < top.step or series.steps[0] >= top.step:

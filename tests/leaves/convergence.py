@@ -74,11 +74,6 @@ def padded(noise: float, factor: float = 1.0) -> Run:
     return make_run(healthy(loss=loss, pad_share=share), vocab_size=50257)
 
 
-def accumulated(factor: float) -> Run:
-    """grad_norm is so many times that of a second run, whose configuration is the same but for the accumulation."""
-    return with_rerun(make_run(healthy(grad_norm=noisy(factor))), make_run(healthy()))
-
-
 def apart(low: float, high: float) -> Run:
     """The updates of two parameter groups."""
     return make_run(healthy(**{"update_ratio/embed": noisy(high, sigma=0.01), "update_ratio/trunk": ONES * low}))
@@ -291,7 +286,6 @@ RUNS: dict[str, Maker] = {
     "resume-gain": partial(resumed, -0.335),
     "resume-ok": partial(resumed, 0.0),
     "starts-above-chance": partial(begins, 1.6, 10),
-    "accumulation-not-divided": partial(accumulated, 8.0),
     "loss-follows-padding": partial(padded, 0.2),
     "starts-near-zero": partial(begins, 0.0045, 50257),
     "groups-apart": partial(apart, 1e-4, 0.0113),
@@ -373,7 +367,6 @@ NEAR: dict[str, Maker] = {
     "gradients-add-up: growth": partial(with_norm, 4.4, 0.046),
     "gradients-add-up: smoothness": partial(with_norm, 5.7, 0.059),
     "starts-above-chance: first loss": partial(begins, 1.15, 10),
-    "accumulation-not-divided: no whole number": partial(accumulated, 2.45),
     "loss-follows-padding: correlation": partial(padded, 0.4),
     "starts-near-zero: first loss": partial(begins, 0.0056, 50257),
     "groups-apart: factor": partial(apart, 1e-4 * 0.9, 1e-4 * 79),
