@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import in_words
 from stabtree.frameworks.load import framework
@@ -294,3 +294,51 @@ def phase_of(run: Run) -> str:
     if task == "sft" or (defaults.fine_tunes and begins not in _FROM_SCRATCH):
         return TUNED  # an adapter may be made elsewhere
     return ""
+
+
+def _matches(run: Run, key: str, value: str) -> bool | None:
+    """Return whether a setting has a value, compared as words or as numbers; None where it is not known."""
+    known = run.setting(key)
+    if known is None:
+        return None
+    if isinstance(known, int | float) and not isinstance(known, bool):
+        try:
+            return math.isclose(float(known), float(value), rel_tol=1e-9)
+        except ValueError:
+            return False
+    return str(known).lower() == value.lower()
+
+
+@predicate(source="public threads", labels=("possible", "no"))
+def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
+    """Does the configuration hold this value?
+
+    A setting alone proves nothing, and makes nothing likely: `possible` at best.
+    """
+    match = _matches(run, key, value)
+    if match is None:
+        return unknown(f"the configuration does not name {key}", key)
+    text = f"{key} is {run.setting(key)} ({run.config[key].source}), needed is {value}"
+    return Answer(POSSIBLE, (Evidence(text),)) if match else Answer(NO, (Evidence(text),), contrary=True)
+
+
+@predicate(source="what a person found", labels=(LIKELY, NO))
+def answered(run: Run, *, key: str = "nan_begins", value: str = "embedding") -> Answer:
+    """Did a person answer so?
+
+    `key` is what the question's predicate sets, so only an answer can decide.
+    """
+    match = _matches(run, key, value)
+    if match is None:
+        return unknown(f"nobody answered {key}")
+    found = (Evidence(f"{run.setting(key)}, as {run.config[key].source}"),)
+    return Answer(LIKELY if match else NO, found)
+
+
+@predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
+def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
+    """Is a metric logged that shows what kind of run this is, or another one that shows as much?"""
+    name = next((name for name in (metric, other) if name and run.get(name) is not None), metric)
+    series = run.get(name)
+    text = f"{name} is logged in {len(series):,} rows" if series is not None else f"{name} is not logged"
+    return Answer(POSSIBLE if series is not None else NO, (Evidence(text, name),))

@@ -19,7 +19,7 @@ from stabtree.facts.registry import finite, highest, highest_row, lowest
 from stabtree.facts.spike import Spike
 from stabtree.predicates.gradients import always_clipped
 from stabtree.predicates.metric import stays_above
-from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.registry import Count, Metric, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -158,16 +158,13 @@ def gradient_outlives(
 
 
 @predicate(source="public threads: a reward function that fails", labels=(LIKELY, NO), min_points=4)
-def zero_at_once(run: Run, *, metric: str = "reward") -> Answer:
+def zero_at_once(run: Run, *, metric: Metric = "reward") -> Answer:
     """Does a metric go to exactly 0 from one row to the next, up to the end?
 
     In each of its last `ROWS_SHORT` rows or more, while the row before them is at half of its level before at least: a
     policy that forgets passes through what lies between.
     """
-    series = run.get(metric)
-    if series is None:
-        return unknown(f"{metric} was not logged", metric)
-    steps, values = finite(series)
+    steps, values = finite(run.series[metric])
     alive = np.flatnonzero(values != 0)
     if not len(alive):
         return Answer(NO, (Evidence(f"{metric} is 0 in every row", metric),))
@@ -185,7 +182,7 @@ def zero_at_once(run: Run, *, metric: str = "reward") -> Answer:
 
 
 @predicate(source="SFT and RL guide", labels=(LIKELY, POSSIBLE, NO))
-def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float) -> Answer:
+def above_throughout(run: Run, *, metric: Metric = "clipped_ratio", level: float) -> Answer:
     """Does a metric stay at a level from the first row on?
 
     As `stays_above`; where the first row lies below the level it is possible at most: training brought it there.
@@ -201,7 +198,7 @@ def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float) -
 
 
 @predicate(source="SFT and RL guide")
-def rises_to(run: Run, *, metric: str = "entropy", level: float) -> Answer:
+def rises_to(run: Run, *, metric: Metric = "entropy", level: float) -> Answer:
     """Did a metric rise to a level and stay there?
 
     As `stays_above`, but a metric whose end is within twice its start did not rise: it is not the cause.
