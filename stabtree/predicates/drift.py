@@ -76,13 +76,7 @@ def _ratio(begin: float, end: float) -> float:
 
 @predicate(source="phase19 Q4.2", min_points=2)
 def lr_rising(
-    loss: Series,
-    lr: Series,
-    rise: Rise | Absent | Unknown,
-    *,
-    window_steps: Count,
-    stretched: bool,
-    min_factor: float,
+    loss: Series, lr: Series, rise: Rise | Absent | Unknown, *, window_steps: Count, stretched: bool, min_factor: float
 ) -> Answer:
     """Has the learning rate risen while the loss rose?
 

@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 @predicate(source="masked labels: every label -100", min_points=5)
 def loss_at_zero(
-    run: Run,
-    context: Context,
-    loss: Series,
-    *,
-    share: float = shared.SHARE_MOST,
-    fall: float = shared.FACTOR_HUGE,
+    run: Run, context: Context, loss: Series, *, share: float = shared.SHARE_MOST, fall: float = shared.FACTOR_HUGE
 ) -> Answer:
     """Is the loss exactly 0 throughout, or from some row on?
 
@@ -169,13 +164,7 @@ def _step_of(values: Floats) -> float:
 
 
 @predicate(source="measured: one batch over and over from a step on")
-def noise_vanishes(
-    run: Run,
-    loss: Series,
-    context: Context,
-    *,
-    rises_before: float,
-) -> Answer:
+def noise_vanishes(run: Run, loss: Series, context: Context, *, rises_before: float) -> Answer:
     """Does the loss fall from a row on without rising, though its rows rose and fell before?
 
     Batches differ, so that the loss of a run that learns rises from row to row almost as often as it falls. Yes where

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 @predicate(source="convergence O4", min_points=4)
 def gradients_add_up(
-    grad_norm: Series,
-    loss: Series | None = None,
-    *,
-    growth: float,
-    smooth: float = shared.SHARE_SOME,
+    grad_norm: Series, loss: Series | None = None, *, growth: float, smooth: float = shared.SHARE_SOME
 ) -> Answer:
     """Does grad_norm keep growing, far more smoothly than the gradients of single batches do?
 
@@ -207,11 +203,7 @@ def nonfinite_in_fp32(
 
 @predicate(source="precision P10; Q3.2", min_points=1)
 def never_finite_again(
-    grad_norm: Series,
-    loss: Series | None = None,
-    *,
-    share: float = shared.SHARE_SOME,
-    rows: Count = shared.ROWS_LONG,
+    grad_norm: Series, loss: Series | None = None, *, share: float = shared.SHARE_SOME, rows: Count = shared.ROWS_LONG
 ) -> Answer:
     """Is the gradient not finite in any of the last rows?
 
@@ -237,9 +229,7 @@ STILL = 1e-6  # no limit: float32: the relative change that weights show by roun
 
 @predicate(source="convergence O2 and O3", labels=("still", "no_gradient", "moving"), min_points=2)
 def weights_move(
-    grad_norm: Series | None = None,
-    weight_norm: Groups | None = None,
-    update_ratio: Groups | None = None,
+    grad_norm: Series | None = None, weight_norm: Groups | None = None, update_ratio: Groups | None = None
 ) -> Answer:
     """Do the weights move at all?
 

@@ -452,10 +452,7 @@ def _changes(run: Run, metric: str, factor: float, beside: str, *, up: bool, min
 
 @predicate(source="https://huggingface.co/docs/trl/dpo_trainer")
 def prefers_rejected(
-    preference_accuracy: Series | None = None,
-    eval_preference_accuracy: Series | None = None,
-    *,
-    level: float,
+    preference_accuracy: Series | None = None, eval_preference_accuracy: Series | None = None, *, level: float
 ) -> Answer:
     """Does the model prefer the rejected answers, in training or on held-out pairs?
 
@@ -496,11 +493,7 @@ def _below_guess(series: Series, level: float) -> Answer:
 
 @predicate(source=f"{GUIDE}; reward collapse in public logs")
 def falls_back(
-    run: Run,
-    *,
-    metric: Metric = "reward",
-    share: float = shared.SHARE_HALF,
-    factor: float = shared.FACTOR,
+    run: Run, *, metric: Metric = "reward", share: float = shared.SHARE_HALF, factor: float = shared.FACTOR
 ) -> Answer:
     """Does a metric end far below the best level that it had reached?
 
@@ -557,12 +550,7 @@ def falls_through(
 
 @predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")
 def no_trend(
-    run: Run,
-    *,
-    metric: Metric = "reward",
-    falls: bool = False,
-    rows: Count,
-    trend_z: float = shared.TREND_Z,
+    run: Run, *, metric: Metric = "reward", falls: bool = False, rows: Count, trend_z: float = shared.TREND_Z
 ) -> Answer:
     """Does a metric that should rise never rise?
 

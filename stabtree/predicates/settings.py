@@ -129,10 +129,7 @@ OUTSIDE = "outside"
 NEARLY = 0.75  # no limit: of difflib, where 1 is the same word
 
 
-@predicate(
-    source="the documents that a tree names",
-    rule="{key} is one of: {values}",
-)
+@predicate(source="the documents that a tree names", rule="{key} is one of: {values}")
 def setting_says(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
     """Does a setting have one of these values?
 

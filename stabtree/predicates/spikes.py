@@ -172,13 +172,7 @@ def _climbed_before(loss: Series, spike: Spike, ends: float, climb_rows: int) ->
 
 
 @predicate(source="precision P12")
-def grad_norm_leads(
-    spike: Spike,
-    grad_norm: Series,
-    *,
-    sigma: float,
-    min_lead_rows: int,
-) -> Answer:
+def grad_norm_leads(spike: Spike, grad_norm: Series, *, sigma: float, min_lead_rows: int) -> Answer:
     """Did grad_norm rise for some steps before the loss spiked?
 
     Its usual level is that of 40 rows before the last 20 before the spike, and yes takes at least `min_lead_rows` rows
@@ -217,14 +211,7 @@ CYCLIC = ("restart", "cycl", "triang", "warm_restart", "sgdr")
 
 
 @predicate(source="phase19 Q2.3, learning rate")
-def lr_jumps_at_spike(
-    run: Run,
-    spike: Spike,
-    lr: Series,
-    *,
-    lr_factor: float,
-    lr_falls: bool,
-) -> Answer:
+def lr_jumps_at_spike(run: Run, spike: Spike, lr: Series, *, lr_factor: float, lr_falls: bool) -> Answer:
     """Does the learning rate jump where the loss spikes?
 
     A jump is a rise (with `lr_falls` a fall as well) by more than `lr_factor` from one row to the next, within
@@ -299,12 +286,7 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
 
 @predicate(source="phase19 Q2.3, gradient norm", labels=("yes", "likely", "no"))
 def grad_norm_at_spike(
-    run: Run,
-    spike: Spike,
-    grad_norm: Series,
-    *,
-    grad_norm_factor: float,
-    grad_norm_likely_factor: float,
+    run: Run, spike: Spike, grad_norm: Series, *, grad_norm_factor: float, grad_norm_likely_factor: float
 ) -> Answer:
     """Is grad_norm before clipping far above its rolling mean at the spike?
 
@@ -379,9 +361,7 @@ def _spikes_with_loss(grad_norm: Series, spike: Spike) -> bool:
 
 
 @predicate(
-    source="phase19 Q2.3",
-    labels=("lr_jump", "duplicate_batch", "bad_batch", "unexplained", "minor"),
-    absent=UNKNOWN,
+    source="phase19 Q2.3", labels=("lr_jump", "duplicate_batch", "bad_batch", "unexplained", "minor"), absent=UNKNOWN
 )
 def spike_cause(
     run: Run,

@@ -222,13 +222,7 @@ EARLY_ROWS = 3  # in which a warm-up at least doubles the rate
 
 
 @predicate(source="convergence O8 and O23", labels=("frozen", "early", "follows"), min_points=2)
-def schedule_followed(
-    run: Run,
-    lr: Series,
-    *,
-    min_fall: float,
-    early_share: float = shared.SHARE_HALF,
-) -> Answer:
+def schedule_followed(run: Run, lr: Series, *, min_fall: float, early_share: float = shared.SHARE_HALF) -> Answer:
     """Does the logged learning rate do what the configured schedule says?
 
     `frozen`: the schedule should by now have lowered the rate by `min_fall` (a cosine does so after a tenth of its
