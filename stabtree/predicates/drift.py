@@ -214,10 +214,8 @@ def grad_norm_rising(
     score = kendall_z(medians)
     begin, end = median(medians[:3]), median(medians[-3:])
     ratio = _ratio(begin, end)
-    text = (
-        f"grad_norm goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×, limit {min_factor:g}×) "
-    )
-    text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    text = f"grad_norm goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×, limit "
+    text += f"{min_factor:g}×) over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     if ratio >= min_factor and score < trend_z:
         text += ", without a steady trend"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)

@@ -177,10 +177,8 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
         text += f", {as_factor(float(values[peak]) / first)} its start (limit {factor:g}×)"
         small = Evidence(text, "loss", where, values[peak] / first, factor)
         return Answer(NO, (small,), strength=min(above(level / first, factor), -TINY))
-    text += (
-        f"; the median of {rows} rows reaches {against(level / first, factor)}× its start (limit {factor:g}×), from "
-    )
-    text += f"step {int(steps[at]):,} on"
+    text += f"; the median of {rows} rows reaches {against(level / first, factor)}× its start (limit {factor:g}×), "
+    text += f"from step {int(steps[at]):,} on"
     climbed = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
     past = int(np.argmax(values > factor * first))
     strength, good = beyond(level / first, factor), int(steps[max(past - 1, 0)])
@@ -222,10 +220,8 @@ def loses_progress(
     ended = max(0.0, lost) / gained if gained > 0 else 0.0
     high, best, end = (float(np.exp(course[low] + up)) for up in (gained, 0.0, lost))
     times = min(lost / noise, 1e6) if noise > 0 else 0.0
-    text = (
-        f"the loss ends {figure(end / best)}× above its best: {figure(high, 4)} first, {figure(best, 4)} around step "
-    )
-    text += f"{int(steps[starts[low]]):,}, {figure(end, 4)} at the end"
+    text = f"the loss ends {figure(end / best)}× above its best: {figure(high, 4)} first, {figure(best, 4)} around "
+    text += f"step {int(steps[starts[low]]):,}, {figure(end, 4)} at the end"
     text += f"; {against(ended, share, '.0%')} of the gain is lost (limit {share:.0%})" if ended > 0 else ""
     if ended >= share and times < noise_factor:
         text += ", within its scatter"

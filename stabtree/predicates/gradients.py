@@ -42,10 +42,8 @@ def gradients_add_up(
     jitter, trend = _jitter(values), kendall_z(medians)
     losses = _positive(loss) if loss is not None else values[:0]
     bar = min(smooth, _jitter(losses)) if len(losses) > 1 else smooth
-    text = (
-        f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×); neighbouring rows differ "
-    )
-    text += f"by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
+    text = f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×); neighbouring rows "
+    text += f"differ by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
     if factor >= growth and trend < shared.TREND_Z:
         text += ", without a steady trend"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
@@ -356,10 +354,8 @@ def units_die(
     name = max(ends, key=lambda key: ends[key][0])
     end, begin, steps, values = ends[name]
     of = "" if name == UNGROUPED else f" in {name}"
-    text = (
-        f"{against(end, dead_share, '.0%')} of the units{of} are dead at the end (limit {dead_share:.0%}), {begin:.0%} "
-    )
-    text += "at the beginning"
+    text = f"{against(end, dead_share, '.0%')} of the units{of} are dead at the end (limit {dead_share:.0%}), "
+    text += f"{begin:.0%} at the beginning"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     strength = weakest(above(end, dead_share), strongest(above(end, growth * begin), above(end, all_share)))
     onset = int(steps[np.argmax(values >= (begin + end) / 2)])

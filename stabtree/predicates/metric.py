@@ -481,10 +481,8 @@ def _below_guess(series: Series, level: float) -> Answer:
         return unknown(f"{series.metric} has {len(rows)} finite rows", series.metric)
     scatter = NORMAL_MAD * median(np.abs(rows - median(rows)))
     highest = median(rows) + shared.NOISE_TIMES * scatter / len(rows) ** 0.5
-    text = (
-        f"{series.metric} is {figure(median(rows))} in its last {len(rows)} rows, at most {figure(highest)} with their "
-    )
-    text += f"scatter (limit {level:g}); a guess has {GUESS:g}"
+    text = f"{series.metric} is {figure(median(rows))} in its last {len(rows)} rows, at most {figure(highest)} with "
+    text += f"their scatter (limit {level:g}); a guess has {GUESS:g}"
     found = Evidence(text, series.metric, (int(at[-len(rows)]), int(at[-1])), highest, level)
     onset = len(values) - max(true_at_end(values < GUESS), 1)
     strength = weakest(above(GUESS - highest, GUESS - level), above(len(rows), shared.ROWS_SHORT))

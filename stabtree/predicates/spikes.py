@@ -130,20 +130,16 @@ def _stayed_up(
     top, params = spike.top, spike.params
     share = spike.share(ends)
     if share <= params.lasting_share:
-        text = (
-            f"the loss ends at a level of {figure(ends, 4)}, within {params.lasting_share:.0%} of its range above the "
-        )
-        text += f"{figure(top.mean, 4)} before the spike"
+        text = f"the loss ends at a level of {figure(ends, 4)}, within {params.lasting_share:.0%} of its range above "
+        text += f"the {figure(top.mean, 4)} before the spike"
         return Answer(YES, (Evidence(text, "loss", plain.steps, share, params.lasting_share),))
     repeats = None if isinstance(batches, Unknown) else batches.around(top.step, params.window_steps)
     if repeats and repeats.stuck and not isinstance(batches, Unknown):
         since = int(batches.series.steps[repeats.first])
         before = values[rows_before(steps, since - params.window_steps) : rows_before(steps, since)]
         if len(before) and ends <= float(before.mean()):
-            text = (
-                f"the loss ends at {figure(ends, 4)}, below the {figure(before.mean(), 4)} before the loader got stuck "
-            )
-            text += f"at step {since:,}"
+            text = f"the loss ends at {figure(ends, 4)}, below the {figure(before.mean(), 4)} before the loader got "
+            text += f"stuck at step {since:,}"
             return Answer(YES, (Evidence(text, "loss", (since, top.step), ends, float(before.mean())),))
     start = int(np.searchsorted(steps, top.last_good_step))
     half = start + int(np.argmax(values[start:] >= (top.mean + ends) / 2))
@@ -195,10 +191,8 @@ def grad_norm_leads(spike: Spike, grad_norm: Series, *, sigma: float, min_lead_r
     limit = f"{figure(bar)} ({figure(level)} is usual)"
     text = f"grad_norm did not rise above {limit} right before the spike at step {top.step:,}"
     if led:
-        text = (
-            f"grad_norm was above {limit} for {led} rows before the spike, up to {figure(peak)}; it leads the spike at "
-        )
-        text += f"step {top.step:,} by {lead:,} steps"
+        text = f"grad_norm was above {limit} for {led} rows before the spike, up to {figure(peak)}; it leads the spike "
+        text += f"at step {top.step:,} by {lead:,} steps"
     found = (Evidence(text, "grad_norm", (top.step,), float(led), float(min_lead_rows)),)
     return measured(above(led, min_lead_rows), found)
 
@@ -266,10 +260,8 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     found = batches.around(top.step, spike.params.window_steps)
     if found is None:
         before = int(batches.known[rows_before(series.steps, top.step) - 1])
-        text = (
-            f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, and no sequence "
-        )
-        text += f"of older batches comes back in its order ({before:,} different ones before)"
+        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, and no "
+        text += f"sequence of older batches comes back in its order ({before:,} different ones before)"
         # Where every step has its batch, and none ever came back, there is no repeat to look for.
         every = bool((np.diff(series.steps) == 1).all()) and not batches.since_steps.any()
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),), contrary=every)
@@ -310,10 +302,8 @@ def grad_norm_at_spike(
         found = Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor)
         return Answer(YES, (found,))
     ratio = min(float(near[highest]) / float(before.mean()), 1e300)
-    text = (
-        f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,}; more than {factor:g}× confirms a "
-    )
-    text += "bad batch"
+    text = f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,}; more than {factor:g}× confirms "
+    text += "a bad batch"
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > grad_norm_likely_factor:
         expected = rarity(grad_norm, step, spike.params, _spikes_with_loss(grad_norm, spike))

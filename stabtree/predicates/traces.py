@@ -368,10 +368,8 @@ def climbs_past_plan(run: Run, lr: Series, spike: Spike | Absent | Unknown, *, f
     at = spike.top.step if isinstance(spike, Spike) else int(steps[-1])
     before = values[: max(int(np.searchsorted(steps, at, side="right")), 1)]
     times = float(np.clip(before[-1] / planned, 0, 1e300))
-    text = (
-        f"lr is {figure(before[-1])} at step {at:,}, {figure(times)}× the {figure(planned)} that is configured (limit "
-    )
-    text += f"{factor:g}×), though its warm-up of {warmup:,} steps is over"
+    text = f"lr is {figure(before[-1])} at step {at:,}, {figure(times)}× the {figure(planned)} that is configured "
+    text += f"(limit {factor:g}×), though its warm-up of {warmup:,} steps is over"
     climbs = float(before.max()) <= before[-1] and len(set(before.tolist())) > len(before) // 2
     past = at > warmup and times > factor and climbs
     return Answer(LIKELY if past else NO, (Evidence(text, "lr", (at,), times, factor),))
