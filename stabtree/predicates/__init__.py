@@ -18,10 +18,7 @@ _NAMES = {
     "spikes": (
         "spike spike_recovers grad_norm_leads lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike spike_cause"
     ),
-    "exact": (
-        "loss_at_zero zero_rows loss_repeats noise_vanishes batch_stays loss_collapses resume_seam "
-        "throughput_collapses stalled"
-    ),
+    "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes loss_collapses resume_seam stalled"),
     "precision": (
         "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history no_scale_helps scale_drifts_down "
         "loss_zero_with_grad_nan isolated_nonfinite breaks_at_start loss_before_break falls_despite_scale"
@@ -30,7 +27,7 @@ _NAMES = {
         "loss_rising lr_rising lr_climbs_along warming_up weight_norm_change grad_norm_rising all_skipped "
         "beyond_resolution best_untrained"
     ),
-    "end": "diverges_early stops_early overshoots loses_progress settled grad_norm_climbs discriminator_wins",
+    "end": "diverges_early stops_early overshoots loses_progress settled discriminator_wins",
     "start": (
         "starts_above_chance above_any_chance starts_near_zero double_softmax follows_padding leaves_start "
         "stands_at_chance ends_at_start initial_loss_high"

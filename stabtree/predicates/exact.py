@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
-from stabtree.common.figures import against, as_factor, figure
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import changes, rows_at_end, rows_before, rows_upto, stretches_of
 from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
-from stabtree.common.stats import NEARLY_ZERO, SOME, median, quantiles, resolution, row_medians, span, windows
+from stabtree.common.stats import NEARLY_ZERO, SOME, median, resolution, row_medians, span, windows
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
 from stabtree.predicates.drift import first_level
@@ -20,7 +20,7 @@ from stabtree.profile import scatter_of
 from stabtree.profile.model import quanta
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
@@ -195,27 +195,6 @@ def noise_vanishes(run: Run, loss: Series, context: Context, *, rises_before: fl
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
 
 
-@predicate(source="measured: one batch over and over from a step on")
-def batch_stays(batch_id: Series, *, rows: Count = ROWS_LONG, changes: float = shared.SHARE_MOST) -> Answer:
-    """Is every batch to the end of the log the same one, after batches that differed?
-
-    Yes where the last `rows` batches or more have one id, and of the rows before them, as many at least, a share of
-    `changes` or more have another id than the row before. An id that never changes says nothing of the batches.
-    """
-    ids, steps = batch_id.values, batch_id.steps
-    differs = ids[1:] != ids[:-1]
-    start = int(np.flatnonzero(differs)[-1]) + 1 if differs.any() else 0
-    before, same = float(differs[:start].mean()) if start else 0.0, len(ids) - start
-    text = f"the last {same:,} of {len(ids):,} rows have one batch id"
-    if start:
-        text += f", from step {int(steps[start]):,} on; before, the id changes in {before:.0%} of the rows"
-    found = Evidence(text, "batch_id", (int(steps[start]), int(steps[-1])), float(same), float(rows))
-    if start < rows:
-        return Answer(NO, (found,))
-    strength = weakest(above(same, rows), above(before, changes))
-    return measured(strength, (found,), onset_step=int(steps[start]), last_good_step=int(steps[start - 1]))
-
-
 @predicate(source="measured: a batch that is drawn again and again", min_points=12)
 def loss_collapses(
     run: Run,
@@ -298,8 +277,6 @@ def _lowest(values: Floats, rows: int) -> Floats:
 
 
 HOUR = 3600.0  # no limit: seconds
-PACE_ROWS = 200  # no limit: rows at which a change of pace is looked for; more would not find it more exactly
-SAMPLE = 4000  # no limit: rows that show the pace of a longer log
 
 
 @predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"), min_points=2)
@@ -336,93 +313,6 @@ def resume_seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> 
     text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
     found = (Evidence(text if count else "the steps of the log never go back", "loss"),)
     return Answer(NO, found)
-
-
-def _pace(
-    clock: Series | None, step_time: Series | None, throughput: Series | None, rows: int
-) -> tuple[str, Ints, Floats] | None:
-    """Return what the cost of a step is read from, the steps, and the cost of each, in any unit.
-
-    By the clock, else as the trainer logs it; None where neither has that many rows.
-    """
-    found = [_by_clock(clock, rows)] if clock is not None else []
-    found += [("step_time", *_positive(step_time))] if step_time is not None else []
-    if throughput is not None:
-        steps, speed = _positive(throughput)
-        found.append(("throughput", steps, 1 / speed))
-    for metric, steps, cost in found:
-        if len(cost) >= rows:
-            part = slice(None, None, 1 + len(cost) // SAMPLE)
-            return metric, steps[part], cost[part]
-    return None
-
-
-def _positive(series: Series) -> tuple[Ints, Floats]:
-    steps, values = finite(series)
-    keep = values > 0
-    return steps[keep], values[keep]
-
-
-def _by_clock(clock: Series, rows: int) -> tuple[str, Ints, Floats]:
-    """Return the seconds per step between rows; every second row is dropped while most lie within one clock tick."""
-    steps, values = finite(clock)
-    while len(values) >= 2 * rows and float(np.mean(np.diff(values) == 0)) > shared.SHARE_SOME:
-        steps, values = steps[::2], values[::2]
-    passed, done = np.diff(values), np.diff(steps)
-    keep = passed > 0
-    return ("wall_time", steps[1:][keep], passed[keep] / done[keep])
-
-
-@predicate(source="measured: the pace of healthy runs")
-def throughput_collapses(
-    run: Run,
-    wall_time: Series | None = None,
-    step_time: Series | None = None,
-    throughput: Series | None = None,
-    *,
-    factor: float,
-    hours: float,
-    rows: Count = ROWS_SHORT,
-    share: float = shared.SHARE_SOME,
-) -> Answer:
-    """Does a step take far longer from some row on, up to the end?
-
-    Yes where all but the quickest tenth of the rows from there to the end, `rows` and `share` of the log at
-    least, cost more than `factor` times the median of those before, twice as many at least, and more than all but as
-    few of these: a pause at an evaluation or a checkpoint is a single row. Where a clock is logged, that has cost
-    `hours` at least. Not asked beside a reward: what a step costs changes there with the answers, and with what is
-    still to be explored.
-    """
-    if "reward" in run.series:
-        return inapplicable("a reward is logged: the time of a step depends on what is sampled")
-    rows = max(rows, 2)
-    pace = _pace(wall_time, step_time, throughput, 3 * rows)
-    if pace is None:
-        return unknown(f"no time is logged in {3 * rows} rows or more", "wall_time")
-    metric, steps, cost = pace
-    total, least = len(cost), max(rows, int(share * len(cost)))
-    slowest, at, before, after = 0.0, 0, 0.0, 0.0
-    for row in range(2 * rows, total - least + 1, 1 + total // PACE_ROWS):
-        usual, slow = quantiles(cost[:row], 0.5, shared.SHARE_MOST)
-        quick = quantiles(cost[row:], 1 - shared.SHARE_MOST)[0]
-        if quick > slow and quick / usual > slowest:
-            slowest, at, before, after = quick / usual, row, usual, float(row_medians(cost[row:]))
-    if not at:
-        text = f"by its {metric} a step takes about as long in all {total:,} rows, except for pauses"
-        return Answer(NO, (Evidence(text, metric, (), 1.0, factor),))
-    at += int(np.argmax(cost[at:] > factor * before))
-    step, slowest = int(steps[at]), min(slowest, 1e300)
-    seconds = f" (from {figure(before)} to {figure(after)} s)" if metric == "wall_time" else ""
-    text = f"a step takes {as_factor(after / before)} as long from step {step:,} on{seconds}, by {metric}; "
-    text += f"nearly all of {total - at:,} rows take {against(slowest, factor)}× as long (limit {factor:g}×)"
-    found = [Evidence(text, metric, (step, int(steps[-1])), slowest, factor)]
-    lost = hours
-    if metric == "wall_time":
-        lost = (after - before) * int(steps[-1] - steps[at - 1]) / HOUR
-        text = f"that has cost {against(lost, hours)} hours in {int(steps[-1]) - step:,} steps (limit {hours:g})"
-        found.append(Evidence(text, "wall_time", (step, int(steps[-1])), min(lost, 1e300), hours))
-    strength = weakest(above(slowest - 1, factor - 1), above(lost, hours))
-    return measured(strength, tuple(found), onset_step=step, last_good_step=int(steps[at - 1]))
 
 
 @predicate(source="measured: the pauses of healthy runs", min_points=12)

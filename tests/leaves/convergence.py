@@ -216,22 +216,6 @@ def calmed(share: float) -> Run:
     return make_run(healthy(loss=np.where(AT < 400, noise, np.exp((400 - AT) / 60)) * 2 * np.exp(-AT / 2000)))
 
 
-def drawn_again(rows: int) -> Run:
-    """Batch ids that differ until the last rows, which all have one."""
-    return make_run(healthy(batch_id=np.where(len(AT) - rows > AT, AT * 7919 % 100_003, 5.0)))
-
-
-def climbing(times: float) -> Run:
-    """A grad_norm that stays at its level for half of the run and then grows by a factor on a line of its logarithm."""
-    return make_run(healthy(grad_norm=noisy(times ** np.clip((AT - 300) / 285, 0, 1), sigma=0.1)))
-
-
-def slower(factor: float) -> Run:
-    """A clock by which a step takes so many times as long from two thirds of the run on, but for every tenth."""
-    cost = np.where((AT < 400) | (AT % 10 == 0), 10.0, 10.0 * factor)
-    return make_run(healthy(wall_time=np.cumsum(cost)))
-
-
 def paused(hours: float) -> Run:
     """A clock that goes on by so many hours at one step."""
     return make_run(healthy(wall_time=np.cumsum(np.where(AT == 300, 3600 * hours, 10.0))))
@@ -310,12 +294,8 @@ RUNS: dict[str, Maker] = {
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
     "loss-without-noise": partial(calmed, 1 / 3),
-    "batch-repeats": partial(drawn_again, 30),
     "loss-out-of-scale": partial(unscaled, 60.0),
-    "throughput-collapses": partial(slower, 2.3),
     "stalled": partial(paused, 1.13),
-    "grad-norm-climbs": partial(climbing, 25.0),
-    "grad-norm-climbs-early": partial(climbing, 6.0),
     "ends-at-start": partial(hardly_falls, 0.09),
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
@@ -384,12 +364,8 @@ NEAR: dict[str, Maker] = {
     "progress-lost: share": partial(swings, 0.4),
     "loss-collapses: factor": partial(gone, 18.0),
     "loss-without-noise: rises": partial(calmed, 1 / 5),
-    "batch-repeats: rows": partial(drawn_again, 17),
     "loss-out-of-scale: level": partial(unscaled, 25.0),
-    "throughput-collapses: factor": partial(slower, 1.8),
     "stalled: hours": partial(paused, 0.88),
-    "grad-norm-climbs: factor": partial(climbing, 17.0),
-    "grad-norm-climbs-early: factor": partial(climbing, 4.4),
     "resume-jump: range": partial(resumed, 0.25),
     "resume-jump: scatter": partial(resumed, 0.55, 0.1),
     "resume-gain: range": partial(resumed, -0.265),
