@@ -71,38 +71,30 @@ MAX_LEVELS = 40  # Kendall's score is quadratic, and 40 levels show any shape th
 MIN_LEVELS = 8  # of a stretch; fewer than 8 can't reach a score of 2.33 but by rising all along
 
 
-class Levels(NamedTuple):
-    """How rows are put together to levels: medians of `ROWS_SHORT` rows or more, of fewer in a short log.
+def level_count(rows: int) -> int:
+    """Return how many levels so many rows give: medians of `ROWS_SHORT` rows or more, of fewer in a short log."""
+    return min(MAX_LEVELS, rows // min(shared.ROWS_SHORT, max(rows // MIN_LEVELS, 1)))
 
-    Attributes:
-        window_steps: the stretch at the end that is looked at close up, and its doubles.
-    """
 
-    window_steps: int
-
-    def length(self, series: Series) -> float:
-        """Return how many steps of a series are one level, 0 where it has none."""
-        steps, _ = finite(series)
-        count = self.count(len(steps))
-        return float(steps[-1] - steps[0]) / count if count else 0.0
-
-    def count(self, rows: int) -> int:
-        """Return how many levels so many rows give."""
-        return min(MAX_LEVELS, rows // min(shared.ROWS_SHORT, max(rows // MIN_LEVELS, 1)))
+def level_steps(series: Series) -> float:
+    """Return how many steps of a series are one level, 0 where it has none."""
+    steps, _ = finite(series)
+    count = level_count(len(steps))
+    return float(steps[-1] - steps[0]) / count if count else 0.0
 
 
 @fact()
-def levels(*, window_steps: Count) -> Levels:
-    """Return how a series is read as levels."""
-    return Levels(window_steps)
+def levels(*, window_steps: Count) -> int:
+    """Return the stretch at the end of a series whose levels are looked at close up, and so are its doubles."""
+    return window_steps
 
 
-def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:
+def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course | None:
     """Return the course of a stretch, None when it has too few rows for its levels.
 
     `whole` is the range of the whole run's levels, where the stretch is only a part of it.
     """
-    count = into.count(len(values)) if whole is None else min(MAX_LEVELS, len(values) // shared.ROWS_SHORT)
+    count = level_count(len(values)) if whole is None else min(MAX_LEVELS, len(values) // shared.ROWS_SHORT)
     if count < (FEWEST if whole is None else MIN_LEVELS):
         return None
     levels, starts = blocks(values, count)
@@ -125,20 +117,20 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
 
 
 @remembered
-def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
+def courses(loss: Series, window_steps: int) -> tuple[Course, ...]:
     """Return the courses of the whole run and of its last 2, 4, 8, ... times `window_steps` steps, longest first.
 
     The levels of a long run are long themselves: a rise over the last 200 of 20,000 steps is seen only close up.
     """
     steps, values = finite(loss)
-    whole = _course(steps, values, into)
+    whole = _course(steps, values)
     if whole is None:
         return ()
     found = [whole]
-    length = 2 * into.window_steps
+    length = 2 * window_steps
     while length < whole.steps / 2:
         inside = int(np.searchsorted(steps, steps[-1] - length))
-        part = _course(steps[inside:], values[inside:], into, whole.span)
+        part = _course(steps[inside:], values[inside:], whole.span)
         if part:
             found.insert(1, part)
         length *= 2
@@ -152,19 +144,15 @@ class MetricFall(NamedTuple):
         best: its best level.
         best_step: where that is.
         end: its level at the end.
-        last: its last value.
         share: what is lost, as a share of the range from its lowest level to its best.
         times: what is lost, in units of the scatter of levels; fewer levels make it smaller.
-        rows: how many rows a level has.
     """
 
     best: float
     best_step: int
     end: float
-    last: float
     share: float
     times: float
-    rows: int
 
     def judged(self, metric: str, share: float, factor: float) -> tuple[float, Evidence]:
         """Return how far this is beyond the limits, and the fall in words.
@@ -199,15 +187,8 @@ def fall_of(series: Series) -> MetricFall | None:
     times = 0.0 if lost <= 0 else 1e300
     if lost > 0 and scatter > 0:  # a scatter that is itself known by so many levels only
         times = min(lost / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
-    return MetricFall(
-        best=best,
-        best_step=int(steps[starts[at]]),
-        end=end,
-        last=float(values[-1]),
-        share=lost / (best - lowest) if best > lowest else 0.0,
-        times=times,
-        rows=rows,
-    )
+    share = lost / (best - lowest) if best > lowest else 0.0
+    return MetricFall(best, int(steps[starts[at]]), end, share, times)
 
 
 def _scatter(changes: Floats) -> float:
@@ -285,7 +266,7 @@ class Rise(NamedTuple):
 def rise(
     context: Context,
     loss: Series,
-    levels: Levels,
+    levels: int,
     batches: Batches | Unknown,
     reward: Series | None = None,
     *,
@@ -307,7 +288,7 @@ def rise(
     """
     limits = RiseLimits(trend_z, noise_factor, range_share, lost_share)
     if strict:
-        return _strict(loss, levels.window_steps, limits)
+        return _strict(loss, levels, limits)
     if not isinstance(batches, Unknown):
         loss = batches.fresh(loss)
     last, at = int(loss.steps[-1]), courses(loss, levels)
@@ -317,12 +298,12 @@ def rise(
     strength, found = _rising(loss, at, limits)
     if strength < 0:
         return Absent((_level(at[0], limits, last),), strength)
-    spared = _by_nature(context, loss, found, reward) or _as_before(loss, found, levels, earlier_share)
+    spared = _by_nature(context, loss, found, reward) or _as_before(loss, found, earlier_share)
     if spared:
         return spared
     text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
     seen = (found.low_step, int(finite(loss)[0][-1]))
-    evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found, levels))
+    evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found))
     return Rise(found.low_step, found.low, found.end, last, found, limits, evidence, strength)
 
 
@@ -345,11 +326,11 @@ def _by_nature(context: Context, loss: Series, found: Course, reward: Series | N
     )
 
 
-def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float) -> Absent | None:
+def _as_before(loss: Series, found: Course, earlier_share: float) -> Absent | None:
     """Return why a rise is no larger than what the run did before within as many rows; None where it is."""
     steps, values = finite(loss)
     before, earlier = rows_before(steps, found.low_step), 0.0
-    size = max(1, len(values) // max(1, levels.count(len(values))))
+    size = max(1, len(values) // max(1, level_count(len(values))))
     if before >= 3 * size:
         medians, _ = blocks(values[:before], before // size)
         reach = max(1, (len(values) - before) // size)
@@ -367,11 +348,11 @@ def _levels(found: Course) -> str:
     return f"{figure(found.low, 4)} around step {found.low_step:,} to {figure(found.end, 4)} at the end"
 
 
-def _stays(loss: Series, found: Course, into: Levels) -> str:
+def _stays(loss: Series, found: Course) -> str:
     """Describe a rise that was over long before the end; empty where it goes on in the last half of its rows."""
     steps, values = finite(loss)
     steps, values = steps[rows_before(steps, found.low_step) :], values[rows_before(steps, found.low_step) :]
-    levels, starts = blocks(values, into.count(len(values)))
+    levels, starts = blocks(values, level_count(len(values)))
     below = np.flatnonzero(levels < found.end - SHARE_SOME * found.rise)
     since = int(below[-1]) + 1 if len(below) else 0
     if since > SHARE_HALF * len(levels):

@@ -27,7 +27,7 @@ from stabtree.common.stats import (
     windows,
 )
 from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, strongest, weakest, whether
-from stabtree.facts.curve import Rise, turn_of
+from stabtree.facts.curve import Rise, level_count, turn_of
 from stabtree.facts.registry import Absent, Unknown, finite, highest, highest_row, last_level, lowest, middle
 from stabtree.facts.spike import Spike
 from stabtree.metrics.role import ADVERSARIAL, describe_name
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
-    from stabtree.facts.curve import Levels
     from stabtree.run import Run, Series
 
 
@@ -190,7 +189,6 @@ def loses_progress(
     loss: Series,
     spike: Spike | Absent | Unknown,
     rise: Rise | Absent | Unknown,
-    levels: Levels,
     *,
     share: float,
     factor: float = FACTOR_SMALL,
@@ -204,7 +202,7 @@ def loses_progress(
     have their own findings.
     """
     steps, values = finite(loss)
-    count = levels.count(len(values))
+    count = level_count(len(values))
     if context.restless or lowest(loss) <= 0:
         return inapplicable(context.restless or "the loss reaches 0, where factors mean nothing")
     some, starts = block_rows(values, count)
