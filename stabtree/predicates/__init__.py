@@ -39,8 +39,8 @@ _NAMES = {
     ),
     "overfitting": "overfits quality_falls memorised apart_at_once suddenly_easier",
     "metric": (
-        "stays_above stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows outgrew shrinks_away "
-        "multiplies prefers_rejected falls_back falls_through no_trend"
+        "stays_above stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows changes_by "
+        "prefers_rejected falls_back falls_through no_trend"
     ),
     "lines": "line_says ended_by failed_without_reason stops_short",
     "settings": (

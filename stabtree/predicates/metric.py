@@ -296,34 +296,22 @@ def _cap(run: Run, longest: Series | None) -> float | None:
 
 @predicate(source="stable-baselines3, RL tips; public RL logs")
 def outgrows(
-    run: Run, context: Context, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str
+    run: Run,
+    context: Context,
+    *,
+    metric: str = "value_loss",
+    factor: float = shared.FACTOR_HUGE,
+    beside: str,
+    at_end: bool = True,
 ) -> Answer:
     """Does a metric grow by a large factor while another one does not rise?
 
-    Yes where its last level is more than `factor` times its first. Where `beside` has risen by more than half of its
-    range meanwhile, or is not logged, ten times as much is needed, and more than the square of the growth of `beside`
-    explains: the error of a return is measured in squares. Strengths are those of the orders of magnitude. A value
-    loss is also one that only its name shows to be one.
+    Yes where its last level (else `at_end` its highest) is more than `factor` times its first. Where `beside` has risen
+    by more than half of its range meanwhile, or is not logged, ten times as much is needed, and more than the square of
+    the growth of `beside` explains: the error of a return is measured in squares. Strengths are those of the orders of
+    magnitude. A value loss is also one that only its name shows to be one.
     """
-    return _outgrows(run, _series_of(run, context, metric), metric, factor, beside, at_end=True)
-
-
-@predicate(source="public RL logs")
-def outgrew(
-    run: Run, context: Context, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str
-) -> Answer:
-    """Had a metric grown by a large factor while another one did not rise, and come back?
-
-    As `outgrows`, of its highest level.
-    """
-    return _outgrows(run, _series_of(run, context, metric), metric, factor, beside, at_end=False)
-
-
-def _series_of(run: Run, context: Context, metric: str) -> Series | None:
-    return value_loss_of(run, context) if metric == "value_loss" else run.get(metric)
-
-
-def _outgrows(run: Run, series: Series | None, metric: str, factor: float, beside: str, *, at_end: bool) -> Answer:
+    series = value_loss_of(run, context) if metric == "value_loss" else run.get(metric)
     if series is None:
         return Answer(NO, (Evidence("no value function's loss is logged", "loss"),))
     at, values = finite(series)
@@ -335,18 +323,14 @@ def _outgrows(run: Run, series: Series | None, metric: str, factor: float, besid
     meanwhile, rose, scale = _beside(run, beside, since, until)
     limit = factor * shared.FACTOR_LARGE if rose else factor
     times = level / begin / scale**2
-    metric = series.metric
-    text = f"{metric} goes from {figure(begin)} to {figure(level)} by step {until:,}, "
+    text = f"{series.metric} goes from {figure(begin)} to {figure(level)} by step {until:,}, "
     text += f"{as_factor(level / begin)} (limit {as_factor(limit * scale**2)}); {meanwhile}"
     brief = f"its loss went from {figure(begin)} to {figure(level)}"
-    found = Evidence(text, metric, (since, until), min(times, 1e300), limit, brief=brief)
+    found = Evidence(text, series.metric, (since, until), min(times, 1e300), limit, brief=brief)
     past = calm + int(np.argmax(values[calm:] > factor * begin))
-    return measured(
-        above(math.log10(max(times, 1.0)), math.log10(limit)),
-        (found,),
-        onset_step=risen_by_factors(at, values, begin, level, int(at[past])),
-        last_good_step=since,
-    )
+    onset = risen_by_factors(at, values, begin, level, int(at[past]))
+    strength = above(math.log10(max(times, 1.0)), math.log10(limit))
+    return measured(strength, (found,), onset_step=onset, last_good_step=since)
 
 
 def value_loss_of(run: Run, context: Context) -> Series | None:
@@ -412,24 +396,21 @@ def _no_gain(run: Run, beside: str) -> tuple[float, Evidence] | None:
 
 
 @predicate(source="public preference-tuning and RL logs")
-def shrinks_away(run: Run, *, metric: Metric = "entropy", factor: float = shared.FACTOR_LARGE, beside: str) -> Answer:
-    """Does a metric end at a small part of what it began with, while another one has not risen?
-
-    Yes where its first level is more than `factor` times its last, and `beside`, where logged, ends no higher than it
-    began. What begins at or below 0 is a differential entropy, of which no multiple means anything.
-    """
-    return _changes(run, metric, factor, beside, up=False)
-
-
-@predicate(source="public preference-tuning and RL logs")
-def multiplies(
-    run: Run, *, metric: Metric = "entropy", factor: float = shared.FACTOR, min_level: float, beside: str
+def changes_by(
+    run: Run,
+    *,
+    metric: Metric = "entropy",
+    factor: float = shared.FACTOR,
+    min_level: float = 0.0,
+    up: bool = True,
+    beside: str,
 ) -> Answer:
-    """Does a metric end at a multiple of what it began with, and of `min_level`, while another one has not risen?"""
-    return _changes(run, metric, factor, beside, up=True, min_level=min_level)
+    """Does a metric end at a multiple, or at a small part, of what it began with, while another one has not risen?
 
-
-def _changes(run: Run, metric: str, factor: float, beside: str, *, up: bool, min_level: float = 0.0) -> Answer:
+    Yes where its last level is `factor` times its first (without `up`: its first that many times its last), and at
+    least `min_level`; and where `beside`, if it is logged, ends no higher than it began. What begins at or below 0 is a
+    differential entropy, of which no multiple means anything.
+    """
     at, values = finite(run.series[metric])
     size = min(max(shared.ROWS_SHORT, len(values) // shared.LEVELS), len(values) // 2)
     if size < 1 or (begin := median(values[:size])) <= 0 or float(values.min()) < 0:

@@ -361,18 +361,14 @@ def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> An
     names = [name for name in grad_norm if any(part in name.lower() for part in ("emb", "wte", "wpe"))]
     if not names:
         return unknown("no grad_norm/<group> of an embedding was logged", "grad_norm/<group>")
-    broke = None if isinstance(loss_break, Absent) else loss_break
-    largest = 0.0
+    end, largest = math.inf if isinstance(loss_break, Absent) else loss_break.step, 0.0
     for name in names:
-        series = grad_norm[name]
-        early = series.steps < broke.step if broke else np.ones(len(series), dtype=bool)
-        infinite = early & np.isinf(series.values)
-        if infinite.any():
-            step = int(series.steps[infinite][0])
+        steps, values = (part[grad_norm[name].steps < end] for part in (grad_norm[name].steps, grad_norm[name].values))
+        if np.isinf(values).any():
+            step = int(steps[np.isinf(values)][0])
             text = f"grad_norm/{name} is infinite at step {step:,}, before the loss broke"
             return Answer(YES, (Evidence(text, f"grad_norm/{name}", (step,)),))
-        usable = series.values[early & np.isfinite(series.values)]
-        largest = max(largest, float(usable.max(initial=0)))
+        largest = max(largest, float(values[np.isfinite(values)].max(initial=0)))
     text = f"the embedding's gradient norm is finite before the loss broke, at most {figure(largest, 4)}"
     return Answer(NO, (Evidence(text, "grad_norm", (), largest),))
 
@@ -415,39 +411,31 @@ def nan_returns(run: Run, loss: Series) -> Answer:
     `numerics`: at another step or batch; `gone`: only one of them breaks; `no`: neither does. A rerun with another
     configuration can't distinguish these.
     """
-    other = run.rerun.get("loss") if run.rerun else None
-    if other is None:
+    again = run.rerun.get("loss") if run.rerun else None
+    if run.rerun is None or again is None:
         return unknown("no rerun was given (--rerun), or it has no loss", "rerun")
-    here, there = _first_break(loss), _first_break(other)
+    broken = [int(one.steps[rows[0]]) if len(rows := broken_rows(one)) else None for one in (loss, again)]
+    here, there = broken
     if here is None and there is None:
         return Answer(NO, (Evidence("the loss is finite in both runs", "loss", (), 0.0, 0.0),))
-    changed = run.trained_otherwise(run.rerun) if run.rerun else None
-    if changed:
+    if changed := run.trained_otherwise(run.rerun):
         return unknown(f"the rerun was trained otherwise ({in_words(changed)}): it shows nothing about chance", "rerun")
     if here is None or there is None:
-        step = max(-1 if at is None else at for at in (here, there))  # one of them is None
+        step = max(-1 if at is None else at for at in broken)  # one of them is None
         where = f"at step {step:,} in the {'run' if there is None else 'rerun'} alone"
         return Answer("gone", (Evidence(f"the loss breaks {where}", "loss", (step,)),))
-    batches = [_batch_at(run, here), _batch_at(run.rerun, there) if run.rerun else None]
+    batches = [_batch_at(run, here), _batch_at(run.rerun, there)]
     known = None not in batches
     same = here == there if not known else batches[0] == batches[1]
-    about = f", on {'the same batch' if batches[0] == batches[1] else 'different batches'}" if known else ""
+    about = f", on {'the same batch' if same else 'different batches'}" if known else ""
     text = f"the loss breaks at step {here:,} in the run and at step {there:,} in its rerun{about}"
-    found = (Evidence(text, "loss", (here, there)),)
-    return Answer("data" if same else "numerics", found, onset_step=here)
-
-
-def _first_break(loss: Series) -> int | None:
-    bad = np.flatnonzero(~np.isfinite(loss.values))
-    return int(loss.steps[bad[0]]) if len(bad) else None
+    return Answer("data" if same else "numerics", (Evidence(text, "loss", (here, there)),), onset_step=here)
 
 
 def _batch_at(run: Run, step: int) -> float | None:
     batch = run.get("batch_id")
-    row = int(np.searchsorted(batch.steps, step)) if batch is not None else 0
-    if batch is None or row >= len(batch) or int(batch.steps[row]) != step or not np.isfinite(batch.values[row]):
-        return None
-    return float(batch.values[row])
+    values = batch.values[batch.steps == step] if batch is not None else ()
+    return float(values[0]) if len(values) and np.isfinite(values[0]) else None
 
 
 MEASURED, PASSING = "measured", "passing"
