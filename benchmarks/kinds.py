@@ -18,15 +18,14 @@ FLAT |= {"sft-loss-plateau", "loss-detached", "loop-broken", "updates-too-large"
 FLAT |= {"at-chance", "ends-at-start", "quality-zero"}
 ZERO = {"loss-zero", "starts-near-zero", "loss-zero-rows"}
 RL = {"reward-zero", "reward-collapse", "no-advantage", "reward-no-spread", "entropy-collapse", "kl-high"}
-RL |= {"rl-grad-norm-high", "rl-no-gradient", "clipping-heavy", "sampler-diverged", "value-explodes", "policy-collapse"}
-RL |= {"reward-falls-through", "policy-std-grows", "reward-constant", "entropy-shrinks-away", "entropy-explodes"}
+RL |= {"rl-grad-norm-high", "rl-no-gradient", "clipping-heavy", "sampler-diverged", "value-explodes"}
+RL |= {"reward-falls-through", "policy-std-grows", "entropy-shrinks-away", "entropy-explodes"}
 RL |= {"preferences-swapped", "value-exploded-once"}
 OVERFIT = {"overfitting", "memorised", "quality-falls"}
 PRECISION = {"scale-constant", "scale-collapse", "fp16-overflow", "fp16-suspected", "grad-nonfinite", "fp16-underflow"}
 PRECISION |= {"skips-rise", "minimum-loss-scale", "scale-drifts-down"}
 PRECISION |= {"grad-never-finite", "grad-nonfinite-fp32"}
 NAN |= {"grad-never-finite", "grad-nonfinite-fp32"}
-RESUME = {"resume-jump"}
 DROP = {"loss-collapses", *ZERO}
 
 LEAVES: dict[str, set[str]] = {
@@ -39,7 +38,7 @@ LEAVES: dict[str, set[str]] = {
     "plateau-from-start": FLAT | {"reward-zero", "no-advantage", "lr-zero"},
     "zero-loss": ZERO,
     "rl-collapse": RL,
-    "collapse": DROP | {"discriminator-wins", "code-collapsed"},
+    "collapse": DROP | {"discriminator-wins"},
     "grad-norm-inf": NAN | PRECISION,
     # kinds of ../shared/trainers
     "spike": SPIKE,
@@ -52,7 +51,7 @@ LEAVES: dict[str, set[str]] = {
     "suspicious-drop": DROP,
     "optimizer": FLAT | DIVERGENCE | {"gradients-add-up"},
     "rl": RL,
-    "resume": RESUME,
+    "resume": {"resume-jump"},
     "precision": PRECISION,
 }
 

@@ -17,6 +17,7 @@ from stabtree.diagnosis.causes import FixFormatter, by_strength, conditions_of, 
 from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
 from stabtree.diagnosis.result import Incident, worst_first
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
+from stabtree.facts.curve import level_steps
 from stabtree.facts.progress import Rate
 from stabtree.facts.registry import finite
 from stabtree.predicates import predicate_named
@@ -94,7 +95,7 @@ def _begin_together(one: Incident, other: Incident, facts: Facts) -> bool:
         return False
     early, late = sorted((one.onset_step, other.onset_step))
     loss = facts.run.get("loss")
-    if loss is not None and late - early <= facts.sure("levels").length(loss):
+    if loss is not None and late - early <= level_steps(loss):
         return True
     for incident in (one, other):
         series = facts.run.get(incident.metric)

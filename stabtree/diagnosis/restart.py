@@ -177,7 +177,7 @@ def _newest_sound(known: Checkpoints, onset_step: int, good: int, take: Take) ->
 
 def _best(known: Checkpoints, best_step: int) -> Restart:
     """Return the checkpoint nearest to where the run was at its best; none if most of that is lost in it."""
-    if not known.by_epoch and (best_step <= 0 or known.untrained(best_step)):
+    if not known.run.by_epoch and (best_step <= 0 or known.untrained(best_step)):
         return _restart(known, None, best_step, Take.BEST, nothing=UNTRAINED)
     if known.learned_nothing(best_step):
         return _restart(known, None, best_step, Take.BEST, nothing=LEARNED_NOTHING)
@@ -211,13 +211,13 @@ def _restart(
         source=known.source,
         every=known.every,
         lost_steps=lost_steps,
-        path=known.paths.get(min(known.paths, default=0) if chosen is None else chosen, ""),
+        path=known.run.checkpoints.get(min(known.run.checkpoints, default=0) if chosen is None else chosen, ""),
         before_step=trouble,
         lost_hours=lost_hours,
         take=take if take in (Take.BEST, Take.NEWEST) else Take.BEFORE,
         listed=None if known.steps_unknown else known.steps,
-        unit=known.unit,
-        epoch=known.epochs.get(chosen or 0),
-        line=known.lines.get(chosen or 0),
+        unit=known.run.unit,
+        epoch=known.run.epoch_ends.get(chosen or 0),
+        line=known.run.saved.get(chosen or 0),
         nothing=nothing,
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
 
 _NAMES = {
-    "batches": "batches monitor seam",
+    "batches": "batches monitor",
     "checkpoints": "checkpoints",
     "curve": "levels rise",
     "movers": "loss_break movers",

@@ -8,17 +8,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.answer import Evidence
-from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, last_sound_row, stretches_of
-from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
-from stabtree.common.stats import interval, median, span, stretches
-from stabtree.common.strength import above, weakest
-from stabtree.facts.registry import Absent, Count, fact, finite
+from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.stats import interval, stretches
+from stabtree.facts.registry import Absent, Count, fact
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Ints
     from stabtree.run import Run, Series
+
+
+STUCK_SHARE = 0.25  # of a window that are early repeats where a loader is stuck
 
 
 class Repeats(NamedTuple):
@@ -54,7 +55,6 @@ class Batches(NamedTuple):
         rewound: whether it is one of many neighbours that come back in their order, however long ago they were seen,
             but long before all batches had been (n,).
         recent_steps: within so many steps a batch comes back early.
-        stuck_share: how much of a window must be early repeats for a loader to be stuck.
     """
 
     series: Series
@@ -63,7 +63,6 @@ class Batches(NamedTuple):
     early: Bools
     rewound: Bools
     recent_steps: int
-    stuck_share: float
 
     def around(self, step: int, window_steps: int) -> Repeats | None:
         """Return the early repeats in the window before a step and at it, None where there are none."""
@@ -78,7 +77,7 @@ class Batches(NamedTuple):
         first, last = int(rows[breaks[-1] + 1 if len(breaks) else 0]), int(rows[-1])
         ids = self.series.values
         one_batch = last - first + 1 >= ROWS_SHORT and bool((ids[first : last + 1] == ids[last]).all())
-        needed = float(ROWS_SHORT) if one_batch else max(ROWS_SHORT, self.stuck_share * (end - start))
+        needed = float(ROWS_SHORT) if one_batch else max(ROWS_SHORT, STUCK_SHARE * (end - start))
         return Repeats(inside, end - start, needed, last, first)
 
     def fresh(self, loss: Series) -> Series:
@@ -94,12 +93,7 @@ class Batches(NamedTuple):
 
 
 @fact(min_points=1)
-def batches(
-    batch_id: Series,
-    *,
-    recent_steps: Count,
-    stuck_share: float,
-) -> Batches:
+def batches(batch_id: Series, *, recent_steps: Count) -> Batches:
     """Find which batches came back early: within `recent_steps`, although twice as many had been seen.
 
     A loader that goes back feeds them again in their order: where `ROWS_SHORT` neighbours or more come back after one
@@ -130,7 +124,7 @@ def batches(
     in_order = again[1:] & again[:-1] & (since_rows[1:] == since_rows[:-1])
     for start, end in stretches(in_order):
         rewound[start : end + 1] = end + 1 - start >= ROWS_SHORT
-    return Batches(batch_id, since_steps, known, early, rewound, recent_steps, stuck_share)
+    return Batches(batch_id, since_steps, known, early, rewound, recent_steps)
 
 
 class Watch(Struct, frozen=True):
@@ -236,66 +230,3 @@ def _watch(series: Series, max_consecutive: int) -> Watch | None:
         last_good=float(series.values[good]) if good >= 0 else None,
         last_good_step=int(series.steps[good]) if good >= 0 else None,
     )
-
-
-class Seam(NamedTuple):
-    """The seam of a run at which the loss changes most, for its scatter and its range.
-
-    Attributes:
-        step: where the run was resumed.
-        change: how far the loss is above (below, where negative) the level that the rows before predict.
-        level: the median of the loss before; `now` after.
-        rows: how many rows after it that is the median of.
-        bar: the change that counts, as a share of all that the loss covers.
-        strength: how far the change is from that limit, and from that of the scatter.
-        good_step: the last step before it, None where the log begins there.
-    """
-
-    step: int
-    change: float
-    level: float
-    now: float
-    rows: int
-    bar: float
-    strength: float
-    good_step: int | None
-
-    @property
-    def evidence(self) -> Evidence:
-        """The change at the seam, as evidence."""
-        text = f"after the resume at step {self.step:,} the loss is {figure(self.now, 4)}, not {figure(self.level, 4)}"
-        return Evidence(text, "loss", (self.step,), self.change, self.bar)
-
-
-@fact(min_points=2)
-def seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> Seam | Absent:
-    """Find the seam of a resume at which the loss changes most.
-
-    Compared is the median of up to `ROWS_LONG` rows after each seam with what as many before predict: off by more
-    than `sigma` times the scatter of the rows before and by more than `range_share` of all that the loss ever moved.
-    """
-    steps, values = finite(loss)
-    covered = span(values)
-    worst: Seam | None = None
-    for resume in run.resumes:
-        at = int(np.searchsorted(steps, resume.to_step))
-        before, after = values[max(0, at - ROWS_LONG) : at], values[at : at + ROWS_LONG]
-        if min(len(before), len(after)) < ROWS_SHORT:
-            continue
-        # A falling loss may go on falling or level off: all between its last level and its trend drawn on is expected.
-        level, now = median(before), median(after)
-        slope, start = np.polyfit(np.arange(len(before)), before, 1)
-        ahead = float(start + slope * (len(before) + len(after) / 2))
-        change = max(now - max(level, ahead), 0.0) or min(now - min(level, ahead), 0.0)
-        noise = median(np.abs(np.diff(before))) or float(np.std(before))
-        strength = weakest(above(abs(change), sigma * noise), above(abs(change), range_share * covered))
-        if worst is None or strength > worst.strength:
-            good = int(steps[at - 1])
-            worst = Seam(resume.to_step, change, level, now, len(after), range_share * covered, strength, good)
-    if worst:
-        return worst
-    count = len(run.resumes)
-    text = "the steps of the log never go back"
-    if count:
-        text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
-    return Absent((Evidence(text, "loss", tuple(r.to_step for r in run.resumes[:5])),))

@@ -14,7 +14,7 @@ from stabtree.common.stats import change_noise, interval, median, medians_of_thr
 from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
@@ -37,38 +37,28 @@ class Checkpoints(Struct, frozen=True):
     """Where checkpoints are, and which of them are too recent to trust.
 
     Attributes:
+        run: the run; it knows the paths, the epochs that ended and the lines that say what was saved, by step.
         source: where they were found.
         steps: their steps; None where they come at even distances without an end, or are not known.
         every: steps between two of them; 0 where they are not known.
-        paths: those that were seen, by step.
-        epochs: which epoch ended, by step, where the log shows it.
-        lines: the line of the log that says that it was saved, by step.
         fresh_steps: a checkpoint from so few steps before the loss goes NaN has the state that was about to break it.
         loss: the loss, in which the last step before some other is looked up.
         eval_loss: the eval loss, which shows how good a checkpoint is.
         outcome: the series that says how well the run does; None where only the training loss does.
         higher_is_better: in which direction.
         last_step: the last step of the log.
-        clock: wall-clock time in seconds, where it was logged.
-        by_epoch: whether the log counts epochs.
-        unit: what the log counts: `step`, `epoch` or `row`.
     """
 
+    run: Run
     source: CheckpointSource
     steps: tuple[int, ...] | None
     every: int
-    paths: Mapping[int, str]
-    epochs: Mapping[int, int]
-    lines: Mapping[int, int]
     fresh_steps: int
     loss: Series | None
     eval_loss: Series | None
     outcome: Series | None
     higher_is_better: bool
     last_step: int | None
-    clock: Series | None
-    by_epoch: bool
-    unit: str
 
     @property
     def steps_unknown(self) -> bool:
@@ -79,7 +69,7 @@ class Checkpoints(Struct, frozen=True):
         """Return the newest checkpoint up to a step, None when there is none, as before step 1 or the first epoch."""
         every = max(self.every, 1)
         known = [limit // every * every] if self.steps is None else [s for s in self.steps if s <= limit]
-        first = int(self.loss.steps[0]) if self.by_epoch and self.loss is not None and len(self.loss) else 1
+        first = int(self.loss.steps[0]) if self.run.by_epoch and self.loss is not None and len(self.loss) else 1
         return max((step for step in known if step >= first), default=None)
 
     def oldest(self, after: int) -> int | None:
@@ -240,9 +230,9 @@ class Checkpoints(Struct, frozen=True):
 
         Rows of the same time, or a clock that never moves, are not counted.
         """
-        if self.clock is None:
+        if (clock := self.run.get("wall_time")) is None:
             return None
-        steps, seconds = finite(self.clock)
+        steps, seconds = finite(clock)
         passed = np.diff(seconds)[steps[1:] > step]
         spent = float(passed[passed > 0].sum())
         return spent / HOUR if spent > 0 else None
@@ -250,13 +240,7 @@ class Checkpoints(Struct, frozen=True):
 
 @fact()
 def checkpoints(
-    run: Run,
-    context: Context,
-    loss: Series | None = None,
-    eval_loss: Series | None = None,
-    wall_time: Series | None = None,
-    *,
-    fresh_steps: int,
+    run: Run, context: Context, loss: Series | None = None, eval_loss: Series | None = None, *, fresh_steps: int
 ) -> Checkpoints:
     """Find where checkpoints are: as listed, logged or configured.
 
@@ -276,21 +260,16 @@ def checkpoints(
     elif (configured := _configured(run, eval_loss)) is not None:
         source, (steps, every) = CheckpointSource.CONFIGURED, configured
     return Checkpoints(
+        run=run,
         source=source,
         steps=steps,
         every=every,
-        paths=run.checkpoints,
-        epochs=run.epoch_ends,
-        lines=run.saved,
         fresh_steps=min(fresh_steps, 1) if run.by_epoch else fresh_steps,
         loss=loss,
         eval_loss=eval_loss,
         outcome=None if outcome in (None, "loss") else run.find(outcome),
         higher_is_better=context.better == "higher",
         last_step=last_step,
-        clock=wall_time,
-        by_epoch=run.by_epoch,
-        unit=run.unit,
     )
 
 

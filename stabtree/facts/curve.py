@@ -67,54 +67,35 @@ class Course(NamedTuple):
         return 1e300 if self.rise > 0 else 0.0
 
 
-class Levels(NamedTuple):
-    """How rows are put together to levels.
+MAX_LEVELS = 40  # Kendall's score is quadratic, and 40 levels show any shape that a person would see
+MIN_LEVELS = 8  # of a stretch; fewer than 8 can't reach a score of 2.33 but by rising all along
 
-    Attributes:
-        window_steps: the stretch at the end that is looked at close up, and its doubles.
-        max_levels: the most levels; Kendall's score is quadratic, and 40 show any shape that a person would see.
-        min_levels: the fewest levels of a stretch; fewer than 8 can't reach a score of 2.33 but by rising all along. A
-            whole log of fewer rows has as many levels as rows.
-        rows: the fewest rows whose median is a level, where there are enough for `min_levels`.
-    """
 
-    window_steps: int
-    max_levels: int
-    min_levels: int
-    rows: int
+def level_count(rows: int) -> int:
+    """Return how many levels so many rows give: medians of `ROWS_SHORT` rows or more, of fewer in a short log."""
+    return min(MAX_LEVELS, rows // min(shared.ROWS_SHORT, max(rows // MIN_LEVELS, 1)))
 
-    def length(self, series: Series) -> float:
-        """Return how many steps of a series are one level, 0 where it has none."""
-        steps, _ = finite(series)
-        count = self.count(len(steps))
-        return float(steps[-1] - steps[0]) / count if count else 0.0
 
-    def count(self, rows: int) -> int:
-        """Return how many levels so many rows give: a log with too few for medians of `rows` has shorter ones."""
-        level_rows = min(self.rows, max(rows // self.min_levels, 1))
-        return min(self.max_levels, rows // level_rows)
+def level_steps(series: Series) -> float:
+    """Return how many steps of a series are one level, 0 where it has none."""
+    steps, _ = finite(series)
+    count = level_count(len(steps))
+    return float(steps[-1] - steps[0]) / count if count else 0.0
 
 
 @fact()
-def levels(
-    *,
-    window_steps: Count,
-    max_levels: Count,
-    min_levels: Count,
-    level_rows: Count = shared.ROWS_SHORT,
-) -> Levels:
-    """Return how a series is read as levels; the parameters are those of `Levels`."""
-    max_levels, min_levels = max(max_levels, 4), max(min_levels, 4)
-    return Levels(window_steps, max_levels, min_levels, level_rows)
+def levels(*, window_steps: Count) -> int:
+    """Return the stretch at the end of a series whose levels are looked at close up, and so are its doubles."""
+    return window_steps
 
 
-def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = None) -> Course | None:
+def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course | None:
     """Return the course of a stretch, None when it has too few rows for its levels.
 
     `whole` is the range of the whole run's levels, where the stretch is only a part of it.
     """
-    count = into.count(len(values)) if whole is None else min(into.max_levels, len(values) // into.rows)
-    if count < (FEWEST if whole is None else into.min_levels):
+    count = level_count(len(values)) if whole is None else min(MAX_LEVELS, len(values) // shared.ROWS_SHORT)
+    if count < (FEWEST if whole is None else MIN_LEVELS):
         return None
     levels, starts = blocks(values, count)
     smooth = medians_of_three(levels)
@@ -129,27 +110,27 @@ def _course(steps: Ints, values: Floats, into: Levels, whole: float | None = Non
     low_step, length = int(steps[starts[low]]), int(steps[-1] - steps[0])
     # The trend is that of the levels since the low, of shorter ones where they are too few for a certain one.
     since, size = levels[low:], 3 * (len(values) // count)
-    count = min(into.min_levels * 2, (len(values) - int(starts[low])) // 2)
-    if len(since) < into.min_levels <= count:
+    count = min(MIN_LEVELS * 2, (len(values) - int(starts[low])) // 2)
+    if len(since) < MIN_LEVELS <= count:
         since, _ = blocks(values[starts[low] :], count)
     return Course(low_step, lowest, end, end - lowest, noise, covered, kendall_z(since), length, size)
 
 
 @remembered
-def courses(loss: Series, into: Levels) -> tuple[Course, ...]:
+def courses(loss: Series, window_steps: int) -> tuple[Course, ...]:
     """Return the courses of the whole run and of its last 2, 4, 8, ... times `window_steps` steps, longest first.
 
     The levels of a long run are long themselves: a rise over the last 200 of 20,000 steps is seen only close up.
     """
     steps, values = finite(loss)
-    whole = _course(steps, values, into)
+    whole = _course(steps, values)
     if whole is None:
         return ()
     found = [whole]
-    length = 2 * into.window_steps
+    length = 2 * window_steps
     while length < whole.steps / 2:
         inside = int(np.searchsorted(steps, steps[-1] - length))
-        part = _course(steps[inside:], values[inside:], into, whole.span)
+        part = _course(steps[inside:], values[inside:], whole.span)
         if part:
             found.insert(1, part)
         length *= 2
@@ -163,19 +144,15 @@ class MetricFall(NamedTuple):
         best: its best level.
         best_step: where that is.
         end: its level at the end.
-        last: its last value.
         share: what is lost, as a share of the range from its lowest level to its best.
         times: what is lost, in units of the scatter of levels; fewer levels make it smaller.
-        rows: how many rows a level has.
     """
 
     best: float
     best_step: int
     end: float
-    last: float
     share: float
     times: float
-    rows: int
 
     def judged(self, metric: str, share: float, factor: float) -> tuple[float, Evidence]:
         """Return how far this is beyond the limits, and the fall in words.
@@ -210,15 +187,8 @@ def fall_of(series: Series) -> MetricFall | None:
     times = 0.0 if lost <= 0 else 1e300
     if lost > 0 and scatter > 0:  # a scatter that is itself known by so many levels only
         times = min(lost / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
-    return MetricFall(
-        best=best,
-        best_step=int(steps[starts[at]]),
-        end=end,
-        last=float(values[-1]),
-        share=lost / (best - lowest) if best > lowest else 0.0,
-        times=times,
-        rows=rows,
-    )
+    share = lost / (best - lowest) if best > lowest else 0.0
+    return MetricFall(best, int(steps[starts[at]]), end, share, times)
 
 
 def _scatter(changes: Floats) -> float:
@@ -296,7 +266,7 @@ class Rise(NamedTuple):
 def rise(
     context: Context,
     loss: Series,
-    levels: Levels,
+    levels: int,
     batches: Batches | Unknown,
     reward: Series | None = None,
     *,
@@ -306,7 +276,6 @@ def rise(
     earlier_share: float,
     trend_z: float = shared.TREND_Z,
     noise_factor: float = shared.NOISE_TIMES,
-    burst_factor: float = shared.FACTOR_HUGE,
 ) -> Rise | Absent | Unknown:
     """Find the rise of the loss to its end; the parameters are those of `RiseLimits`.
 
@@ -314,33 +283,31 @@ def rise(
     which a stuck loader fed one batch again and again. With `strict`, the document's own rule, every change of the last
     `window_steps` must be a rise. The loss of reinforcement learning is no learning signal (a TD loss grows with the
     values it predicts): where a reward is logged, a rise counts only if the reward has fallen as well; where the loss
-    moves by nature without one, only if it ends `burst_factor` times as high as it usually is. A rise must also exceed
+    moves by nature without one, only if it ends a hundred times as high as it usually is. A rise must also exceed
     `earlier_share` of the largest rise that the run had before it within as many rows, and recovered from.
     """
     limits = RiseLimits(trend_z, noise_factor, range_share, lost_share)
     if strict:
-        return _strict(loss, levels.window_steps, limits)
+        return _strict(loss, levels, limits)
     if not isinstance(batches, Unknown):
         loss = batches.fresh(loss)
     last, at = int(loss.steps[-1]), courses(loss, levels)
     if not at:
         rows = int(np.isfinite(loss.values).sum())
         return Unknown(f"the loss has {rows:,} finite rows, {FEWEST} are needed to see a rise", ("loss",))
-    strength, found = _rising(loss, at, limits, levels.rows)
+    strength, found = _rising(loss, at, limits)
     if strength < 0:
         return Absent((_level(at[0], limits, last),), strength)
-    spared = _by_nature(context, loss, found, reward, burst_factor) or _as_before(loss, found, levels, earlier_share)
+    spared = _by_nature(context, loss, found, reward) or _as_before(loss, found, earlier_share)
     if spared:
         return spared
     text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
     seen = (found.low_step, int(finite(loss)[0][-1]))
-    evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found, levels))
+    evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found))
     return Rise(found.low_step, found.low, found.end, last, found, limits, evidence, strength)
 
 
-def _by_nature(
-    context: Context, loss: Series, found: Course, reward: Series | None, burst_factor: float
-) -> Absent | None:
+def _by_nature(context: Context, loss: Series, found: Course, reward: Series | None) -> Absent | None:
     """Return why a rise of a loss that is no learning signal does not count; None where it does."""
     steps = (found.low_step, int(loss.steps[-1]))
     if reward is not None:
@@ -351,17 +318,19 @@ def _by_nature(
         text = f"the loss rises from {_levels(found)}, as it may while a reward is optimised"
         holds = fall is None or fallen < 0
         return Absent((Evidence(text, "loss", steps, found.trend_z), evidence), -FARTHEST) if holds else None
-    if not context.restless or found.end > burst_factor * median(np.abs(finite(loss)[1])):
+    if not context.restless or found.end > shared.FACTOR_HUGE * median(np.abs(finite(loss)[1])):
         return None
     text = f"{context.restless} may rise, here from {_levels(found)}; the limit is "
-    return Absent((Evidence(f"{text}{burst_factor:,.0f} times its median", "loss", steps, found.trend_z),), -FARTHEST)
+    return Absent(
+        (Evidence(f"{text}{shared.FACTOR_HUGE:,.0f} times its median", "loss", steps, found.trend_z),), -FARTHEST
+    )
 
 
-def _as_before(loss: Series, found: Course, levels: Levels, earlier_share: float) -> Absent | None:
+def _as_before(loss: Series, found: Course, earlier_share: float) -> Absent | None:
     """Return why a rise is no larger than what the run did before within as many rows; None where it is."""
     steps, values = finite(loss)
     before, earlier = rows_before(steps, found.low_step), 0.0
-    size = max(1, len(values) // max(1, levels.count(len(values))))
+    size = max(1, len(values) // max(1, level_count(len(values))))
     if before >= 3 * size:
         medians, _ = blocks(values[:before], before // size)
         reach = max(1, (len(values) - before) // size)
@@ -379,11 +348,11 @@ def _levels(found: Course) -> str:
     return f"{figure(found.low, 4)} around step {found.low_step:,} to {figure(found.end, 4)} at the end"
 
 
-def _stays(loss: Series, found: Course, into: Levels) -> str:
+def _stays(loss: Series, found: Course) -> str:
     """Describe a rise that was over long before the end; empty where it goes on in the last half of its rows."""
     steps, values = finite(loss)
     steps, values = steps[rows_before(steps, found.low_step) :], values[rows_before(steps, found.low_step) :]
-    levels, starts = blocks(values, into.count(len(values)))
+    levels, starts = blocks(values, level_count(len(values)))
     below = np.flatnonzero(levels < found.end - SHARE_SOME * found.rise)
     since = int(below[-1]) + 1 if len(below) else 0
     if since > SHARE_HALF * len(levels):
@@ -419,13 +388,13 @@ def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absen
     return Absent((evidence,))
 
 
-def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits, rows: int) -> tuple[float, Course]:
+def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits) -> tuple[float, Course]:
     """Return the course that rises, the longest first, and how strongly; of none the one that comes nearest."""
     whole, (steps, values) = found[0], finite(loss)
     # A jump within the first level hides the low from the levels: that of the very first rows counts as well, and its
     # noise is that of single rows, since a few of them make the low.
-    low = median(values[:rows])
-    start = whole._replace(low=low, rise=whole.end - low, rows=rows)
+    low = median(values[: shared.ROWS_SHORT])
+    start = whole._replace(low=low, rise=whole.end - low, rows=shared.ROWS_SHORT)
     if start.rise > 0:
         begin, noise = int(steps[0]), change_noise(values)
         start = start._replace(low_step=begin, noise=noise, span=max(whole.span, start.rise))

@@ -41,27 +41,12 @@ REFERENCE = 4  # no limit: blocks that a course is drawn through: the fewest who
 SPANS = (1, 4)  # how many blocks ahead the course is drawn on
 BEYOND = 100.0  # no limit: how far above all others, in powers of e, a value that is not finite is put
 LARGEST = 1e300  # no limit: times its usual size: what is farther off is no farther off
+MIN_CHANGE = 0.01  # the noise, as a share of the value, that every series is taken to have at least
+MAX_ROWS = 512  # the longest stretch before its end in which a departure is looked for
+MIN_BLOCKS, MAX_BLOCKS = 8, 60  # the earlier stretches of the same length that tell how far a course misses by nature
+AFTER_STEPS = 100  # how long after the trouble began a move still belongs to it
+SCALE_FACTOR = 8.0  # how many times lower a loss scale must be to have done more than its usual search
 TWO_SIDED_90 = 1.645  # no limit: standard deviations outside of which one normal value in ten lies
-
-
-class Limits(NamedTuple):
-    """What counts as having left the normal course.
-
-    Attributes:
-        chance: how many of a family of series may be named by chance.
-        min_change: the noise, as a share of the value, that every series is taken to have at least.
-
-        max_rows: the longest stretch before its end in which a departure is looked for.
-        min_blocks: fewest earlier stretches of the same length that tell how far a course misses by nature.
-        max_blocks: how many of them are looked at.
-    """
-
-    chance: float
-    min_change: float
-
-    max_rows: int
-    min_blocks: int
-    max_blocks: int
 
 
 class Departure(NamedTuple):
@@ -105,7 +90,7 @@ def uneven(value: float, unit: float) -> float:
     return math.sinh(capped) * unit if unit else math.exp(capped)
 
 
-def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Departure | None:
+def departure(scaled: Floats, family: int, side: int = 0) -> Departure | None:
     """Find where the last rows of a series leave the course of those before and stay off it up to the end.
 
     Looked for at every length of two rows and more: the course is drawn through four blocks of that length, and off is
@@ -114,11 +99,10 @@ def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Dep
 
     Args:
         scaled: the rows up to the end, on the scale of `even`.
-        limits: what counts.
         family: how many series are looked at.
         side: 1 where only a rise counts, -1 where only a fall does.
     """
-    stretches = _stretches(len(scaled), limits)
+    stretches = _stretches(len(scaled))
     tried = sum(rows * blocks for rows, blocks in stretches) * family
     found: dict[tuple[int, int], Departure] = {}
     earliest = len(scaled)
@@ -126,7 +110,7 @@ def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Dep
         # It would begin within the stretch: a shorter one finds nothing earlier.
         if len(scaled) - one[0] * one[1] >= earliest:
             break
-        item = _at(scaled, one, limits, tried, side)
+        item = _at(scaled, one, tried, side)
         if item:
             found[one], earliest = item, min(earliest, item.row)
     of_each = (found[one] for one in stretches if one in found)
@@ -134,24 +118,24 @@ def departure(scaled: Floats, limits: Limits, family: int, side: int = 0) -> Dep
 
 
 @cache
-def _stretches(count: int, limits: Limits) -> tuple[tuple[int, int], ...]:
+def _stretches(count: int) -> tuple[tuple[int, int], ...]:
     """Return the stretches before the end to look at: so many blocks of so many rows, which follow others as long.
 
     They are of doubled lengths, and the longest that leaves enough earlier ones.
     """
     found = set()
     for blocks in SPANS:
-        longest = min(count // (REFERENCE + limits.min_blocks - 1 + 2 * blocks), limits.max_rows // blocks)
+        longest = min(count // (REFERENCE + MIN_BLOCKS - 1 + 2 * blocks), MAX_ROWS // blocks)
         doubled = (1 << power for power in range(1, 40) if 1 << power <= longest)
         found |= {(rows, blocks) for rows in (*doubled, longest) if rows > 1}
     return tuple(sorted(found))
 
 
-def _at(scaled: Floats, stretch: tuple[int, int], limits: Limits, tried: int, side: int) -> Departure | None:
+def _at(scaled: Floats, stretch: tuple[int, int], tried: int, side: int) -> Departure | None:
     rows, blocks = stretch
     if not _strays(scaled[len(scaled) - (REFERENCE + blocks) * rows :], rows):
         return None
-    count = min(len(scaled) // rows, REFERENCE + limits.max_blocks - 1 + 2 * blocks)
+    count = min(len(scaled) // rows, REFERENCE + MAX_BLOCKS - 1 + 2 * blocks)
     off, levels = _off_course(scaled[len(scaled) - count * rows :].reshape(count, rows), blocks)
     off = np.maximum(side * off, 0) if side else off
     last, earlier = off[-1], np.abs(off[:-blocks]).ravel()
@@ -159,12 +143,12 @@ def _at(scaled: Floats, stretch: tuple[int, int], limits: Limits, tried: int, si
         return None
     direction = math.copysign(1.0, float(last[-1]))
     at90, at99 = quantiles(earlier, 0.90, 0.99)
-    noise = max(at90 / TWO_SIDED_90, limits.min_change)
+    noise = max(at90 / TWO_SIDED_90, MIN_CHANGE)
     start = _start(last * direction, shared.FACTOR * noise)
     if not 0 < start < len(last):
         return None  # it is on its course, or it left that before this stretch: a longer one sees where
-    own = at90 + (at99 - at90) / math.log(10) * math.log(max(0.1 * tried / limits.chance, 1.0))
-    bar = max(own, noise * _normal_height(tried, limits.chance, len(off) - blocks))
+    own = at90 + (at99 - at90) / math.log(10) * math.log(max(0.1 * tried / shared.SHARE_SOME, 1.0))
+    bar = max(own, noise * _normal_height(tried, len(off) - blocks))
     times = float(np.abs(last[start:]).max()) / bar
     if times <= 1:
         return None
@@ -228,9 +212,9 @@ def _start(off: Floats, quiet: float) -> int:
 
 
 @cache
-def _normal_height(tried: int, chance: float, blocks: int) -> float:
+def _normal_height(tried: int, blocks: int) -> float:
     """Return how many times its noise a normal series, known by so few blocks, goes by chance."""
-    return Tail(tried, 0.0, 1e-9, blocks).height(chance)
+    return Tail(tried, 0.0, 1e-9, blocks).height(shared.SHARE_SOME)
 
 
 # Which way a series goes in trouble where none is better; a rate that falls follows its schedule.
@@ -269,22 +253,14 @@ class Move(NamedTuple):
 
 
 class Movers:
-    """The series of a run, asked when each left its normal course.
+    """The series of a run, asked when each left its normal course."""
 
-    Args:
-        run: the run.
-        limits: what counts as having left it.
-        after_steps: how long after the trouble began a move still belongs to it.
-        scale_factor: how many times lower a loss scale must be to have done more than its usual search.
-    """
-
-    def __init__(self, run: Run, limits: Limits, after_steps: int, scale_factor: float) -> None:
+    def __init__(self, run: Run) -> None:
         aside = with_role(Role.LABEL, Role.CLOCK)  # these say nothing about learning
         self._series = [
             series for name, series in run.series.items() if name.partition("/")[0] not in aside and len(series)
         ]
-        self._run = run
-        self._bars, self._after, self._scale_factor = limits, after_steps, scale_factor
+        self._run, self._after = run, AFTER_STEPS * run.step_size
         self._known: dict[int, dict[str, Move]] = {}
 
     def by(self, step: int) -> tuple[Move, ...]:
@@ -349,7 +325,7 @@ class Movers:
         """Return how a series moved by a step, as one of so many that are looked at; 0 for all metrics."""
         end = int(np.searchsorted(series.steps, last_step, side="right"))
         # Earlier rows change nothing.
-        reach = (REFERENCE + self._bars.max_blocks - 1 + 2 * SPANS[-1]) * self._bars.max_rows
+        reach = (REFERENCE + MAX_BLOCKS - 1 + 2 * SPANS[-1]) * MAX_ROWS
         rows = slice(max(0, end - reach), end)
         steps, values = series.steps[rows], series.values[rows]
         if not end:
@@ -362,12 +338,12 @@ class Movers:
         dead, new = _dead_from(values)
         # Where it stopped being finite is one thing; whether it was on its course up to there is another.
         alive = scaled[:dead]
-        left = departure(alive, self._bars, family or len(self._series), side)
+        left = departure(alive, family or len(self._series), side)
         if left is None and name == "lr":
-            left = _risen(alive, self._bars)
+            left = _risen(alive)
         if left is None:
             return Move(series.metric, int(steps[dead]), LOST, math.inf) if new else None
-        if name == "loss_scale" and left.level - alive[-1] < math.log(self._scale_factor):
+        if name == "loss_scale" and left.level - alive[-1] < math.log(SCALE_FACTOR):
             return None
         left = _jumped(alive, left)
         return Move(series.metric, int(steps[left.row]), _describe(name, steps, values, scaled, left, unit), left.times)
@@ -408,7 +384,7 @@ def _dead_from(values: Floats) -> tuple[int, bool]:
     return start, start > 0 and all(stop - first < len(values) - start for first, stop in bad[:-1])
 
 
-def _risen(scaled: Floats, limits: Limits) -> Departure | None:
+def _risen(scaled: Floats) -> Departure | None:
     """Find where a learning rate began to rise after it had held or fallen, however long ago: a schedule has no noise.
 
     A rise from the first rows on is a warm-up.
@@ -420,8 +396,8 @@ def _risen(scaled: Floats, limits: Limits) -> Departure | None:
     if not len(rises):
         return None
     row = calm + int(rises[0]) + 1
-    way = float(scaled[-1] - scaled[row - 1]) / (limits.min_change * MIN_RISE)
-    return Departure(row, float(scaled[row - 1]), way) if row > limits.min_blocks and way > 1 else None
+    way = float(scaled[-1] - scaled[row - 1]) / (MIN_CHANGE * MIN_RISE)
+    return Departure(row, float(scaled[row - 1]), way) if row > MIN_BLOCKS and way > 1 else None
 
 
 def _describe(name: str, steps: Ints, values: Floats, scaled: Floats, left: Departure, unit: float) -> str:
@@ -452,20 +428,9 @@ def _figure(value: float) -> str:
 
 
 @fact()
-def movers(
-    run: Run,
-    *,
-    min_change: float,
-    max_rows: Count,
-    min_blocks: Count,
-    max_blocks: Count,
-    after_steps: int,
-    scale_factor: float,
-    chance: float = shared.SHARE_SOME,
-) -> Movers:
-    """Find when each series of a run left its normal course; the parameters are those of `Limits` and `Movers`."""
-    limits = Limits(chance, min_change, max_rows, min_blocks, max_blocks)
-    return Movers(run, limits, after_steps, scale_factor)
+def movers(run: Run) -> Movers:
+    """Find when each series of a run left its normal course."""
+    return Movers(run)
 
 
 class Break(NamedTuple):

@@ -305,8 +305,9 @@ class Reading(NamedTuple):
 
 
 @fact()
-def reading(run: Run, *, unread_share: float = shared.SHARE_SOME) -> Reading:
-    """Judge whether what was read represents the run: at most `unread_share` of its lines or of a series is misread."""
+def reading(run: Run) -> Reading:
+    """Judge whether what was read represents the run: at most a twentieth of its lines or of a series is misread."""
+    unread_share = shared.SHARE_SOME
     unread = sum(source.skipped_count for source in run.sources)
     read = sum(source.rows for source in run.sources)
     worst = max((source.lost_share for source in run.sources), default=0.0)

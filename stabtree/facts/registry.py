@@ -36,6 +36,9 @@ Param = int | float | bool | str
 Pattern = str
 """A parameter that is a regular expression; loading a tree checks it."""
 
+Metric = str
+"""A parameter that names a metric, without which the question can't be asked."""
+
 Count = int
 """A parameter that is a number of rows, steps or levels to look at: at least 1."""
 
@@ -46,6 +49,7 @@ _KINDS: dict[str, type[Param]] = {
     "bool": bool,
     "str": str,
     "Pattern": str,
+    "Metric": str,
 }
 
 
@@ -56,12 +60,14 @@ class Parameter(Struct, frozen=True):
         kind: its type.
         default: its value where no tree states one; None where a tree must.
         pattern: whether it is a regular expression.
+        metric: whether it names a metric that must have been logged.
         minimum: the smallest number that it may be.
     """
 
     kind: type[Param]
     default: Param | None = None
     pattern: bool = False
+    metric: bool = False
     minimum: int = 0
 
 
@@ -249,9 +255,8 @@ def declared(func: Callable[..., Any]) -> tuple[tuple[Need, ...], dict[str, Para
         if not words or words[0] not in _KINDS:
             raise TypeError(f"{func.__name__}: {name} must be of type {', '.join(_KINDS)}")
         default = (func.__kwdefaults__ or {}).get(name)
-        params[name] = Parameter(
-            _KINDS[words[0]], default, pattern=words[0] == "Pattern", minimum=1 if words[0] == "Count" else 0
-        )
+        kind, least = words[0], 1 if words[0] == "Count" else 0
+        params[name] = Parameter(_KINDS[kind], default, kind == "Pattern", kind == "Metric", least)
     return tuple(needs), params
 
 

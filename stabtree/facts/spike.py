@@ -395,12 +395,11 @@ def spike(
     log_share: float,
     shift_sigma: float,
     shift_share: float,
-    burst_factor: float = shared.FACTOR_HUGE,
 ) -> Spike | Absent | Unknown:
     """Find the spike that decides: one after which the loss stayed up before any that healed, then the highest rise.
 
     The parameters are those of `SpikeSearchParams`. With `chance` below 1, a loss that bursts by nature has no spike
-    where a reward is logged; without a reward, only one that stays `burst_factor` times as high as the loss usually is,
+    where a reward is logged; without a reward, only one that stays a hundred times as high as the loss usually is,
     up to the end.
     """
     params = SpikeSearchParams(
@@ -426,7 +425,7 @@ def spike(
     covered = span(finite(loss)[1]) if search.spikes else 0.0
     spikes = [Spike(excursion, search, params, covered) for excursion in search.spikes]
     if params.guarded and context.restless:
-        spikes = [found for found in spikes if reward is None and _explodes(loss, found, burst_factor)]
+        spikes = [found for found in spikes if reward is None and _explodes(loss, found)]
         if not spikes:
             text = f"{context.restless} normally has bursts; here they reach {deviations(search.highest)} "
             return Absent((_highest(search, f"{text}at step {search.highest_step:,}"),), -FARTHEST)
@@ -455,11 +454,11 @@ def _stays(loss: Series, found: Spike) -> bool:
     return found.share(end_level(found, loss)) > params.lasting_share
 
 
-def _explodes(loss: Series, found: Spike, factor: float) -> bool:
+def _explodes(loss: Series, found: Spike) -> bool:
     """Return whether a loss stays higher after a spike, to its end, than its bursts ever take it."""
     steps, values = finite(loss)
     usual = median(np.abs(values[: rows_before(steps, found.top.step)]))
-    return _stays(loss, found) and end_level(found, loss) > factor * usual > 0
+    return _stays(loss, found) and end_level(found, loss) > shared.FACTOR_HUGE * usual > 0
 
 
 def end_level(found: Spike, loss: Series) -> float:

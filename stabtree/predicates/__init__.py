@@ -7,55 +7,50 @@ from stabtree.predicates.registry import Predicate
 
 _NAMES = {
     "nonfinite": (
-        "nonfinite_loss last_row_alone dtype_regime trained_in_fp8 nonfinite_eval only_eval_breaks "
-        "nan_origin loss_became_infinite embedding_grad_infinite activation_overflow nan_returns "
-        "series_breaks"
+        "nonfinite_loss last_row_alone dtype_regime nonfinite_eval trained_in_fp8 nan_origin loss_became_infinite "
+        "embedding_grad_infinite activation_overflow nan_returns series_breaks"
     ),
     "traces": (
-        "lr_leaps_before_break schedule_followed climbs_past_plan lr_at_zero lr_rises_late lr_restarts "
-        "rate_too_high rate_runs_out norm_sums_up data_changes batches_recur clipped_throughout "
-        "gradient_outlives zero_at_once rises_to above_throughout"
+        "rate_too_high rate_runs_out norm_sums_up data_changes clipped_throughout gradient_outlives zero_at_once "
+        "above_throughout rises_to schedule_followed lr_at_zero lr_rises_late climbs_past_plan lr_restarts "
+        "lr_leaps_before_break"
     ),
     "spikes": (
-        "spike spike_recovers grad_norm_leads spike_cause lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike"
+        "spike spike_recovers grad_norm_leads lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike spike_cause"
     ),
-    "exact": (
-        "loss_collapses resume_seam jump_at_resume throughput_collapses stalled loss_at_zero zero_rows "
-        "loss_repeats noise_vanishes batch_stays"
+    "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes loss_collapses resume_seam stalled"),
+    "precision": (
+        "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history no_scale_helps scale_drifts_down "
+        "loss_zero_with_grad_nan isolated_nonfinite breaks_at_start loss_before_break falls_despite_scale"
     ),
-    "precision": "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history no_scale_helps scale_drifts_down",
     "drift": (
-        "loss_rising lr_rising lr_climbs_along warming_up weight_norm_change grad_norm_rising "
-        "code_collapses all_skipped beyond_resolution best_untrained"
+        "loss_rising lr_rising lr_climbs_along warming_up weight_norm_change grad_norm_rising all_skipped "
+        "beyond_resolution best_untrained"
     ),
-    "end": "settled discriminator_wins stops_early diverges_early overshoots loses_progress grad_norm_climbs",
+    "end": "diverges_early stops_early overshoots loses_progress settled discriminator_wins",
     "start": (
-        "leaves_start double_softmax starts_above_chance above_any_chance starts_near_zero follows_padding "
-        "stands_at_chance ends_at_start"
+        "starts_above_chance above_any_chance starts_near_zero double_softmax follows_padding leaves_start "
+        "stands_at_chance ends_at_start initial_loss_high"
     ),
     "gradients": (
-        "weights_move update_size updates_small units_die logits_drift attention_logits_grow groups_apart "
-        "gradients_add_up norm_is_scaled gradients_underflow always_clipped gradients_vanish "
-        "norm_is_multiple nonfinite_in_fp32 never_finite_again"
+        "gradients_add_up gradients_vanish norm_is_scaled gradients_underflow always_clipped nonfinite_in_fp32 "
+        "never_finite_again weights_move update_size updates_small groups_apart units_die keeps_growing "
+        "grad_zero_with_lr_zero"
     ),
-    "overfitting": "overfits memorised quality_falls apart_at_once suddenly_easier",
+    "overfitting": "overfits quality_falls memorised apart_at_once suddenly_easier",
     "metric": (
-        "never_pays stays_above stood_above stays_below stays_near_zero shoots_up climbs_to_cap outgrows outgrew"
-    ),
-    "policy": (
-        "dies_without_gain shrinks_away multiplies prefers_rejected falls_through never_varies no_trend falls_back"
-    ),
-    "signatures": (
-        "setting_is answered is_logged loss_zero_with_grad_nan grad_zero_with_lr_zero initial_loss_high "
-        "isolated_nonfinite breaks_at_start loss_before_break jump_at_tiny_lr falls_despite_scale "
-        "grad_norm_off_scale loss_left_out_with_grad_nan"
+        "stays_above stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows changes_by "
+        "prefers_rejected falls_back falls_through no_trend"
     ),
     "lines": "line_says ended_by failed_without_reason stops_short",
-    "settings": "setting_says setting_outside setting_matches setting_exceeds setting_misspelled rate_unusual",
+    "settings": (
+        "setting_says setting_outside setting_matches setting_exceeds setting_misspelled rate_unusual setting_is "
+        "answered is_logged"
+    ),
     "plans": (
-        "not_clipped outlasts_schedule starts_at_peak warms_up_beyond warms_up_briefly averages_too_slowly "
-        "epsilon_vanishes batch_differs groups_split best_mismatched eval_never saves_never saves_rarely "
-        "keeps_too_few logs_too_little logs_too_rarely"
+        "starts_at_peak warms_up_beyond warms_up_briefly outlasts_schedule not_clipped averages_too_slowly "
+        "epsilon_vanishes batch_differs groups_split eval_never saves_never saves_rarely keeps_too_few "
+        "best_mismatched logs_too_little logs_too_rarely"
     ),
 }
 

@@ -22,18 +22,16 @@ from stabtree.common.stats import (
     kendall_z,
     median,
 )
-from stabtree.common.strength import FARTHEST, above, below, beyond, strongest, weakest, whether
+from stabtree.common.strength import above, beyond, strongest, weakest, whether
 from stabtree.context.find import MISSED_ROWS
-from stabtree.facts.curve import Rise
-from stabtree.facts.registry import Absent, Unknown, finite, highest, last_level
-from stabtree.metrics.table import words
+from stabtree.facts.curve import MAX_LEVELS, Rise
+from stabtree.facts.registry import Absent, Unknown, finite, highest
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.profile import scatter_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
-    from stabtree.facts.curve import Levels
     from stabtree.facts.progress import Rate
     from stabtree.run import Run, Series
 
@@ -78,13 +76,7 @@ def _ratio(begin: float, end: float) -> float:
 
 @predicate(source="phase19 Q4.2", min_points=2)
 def lr_rising(
-    loss: Series,
-    lr: Series,
-    rise: Rise | Absent | Unknown,
-    *,
-    window_steps: Count,
-    stretched: bool,
-    min_factor: float,
+    loss: Series, lr: Series, rise: Rise | Absent | Unknown, *, window_steps: Count, stretched: bool, min_factor: float
 ) -> Answer:
     """Has the learning rate risen while the loss rose?
 
@@ -112,13 +104,11 @@ def lr_rising(
 
 
 @predicate(source="phase19 Q4.2", labels=(LIKELY, POSSIBLE, NO))
-def lr_climbs_along(
-    loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None, *, factor: float = FACTOR_SMALL
-) -> Answer:
+def lr_climbs_along(loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None) -> Answer:
     """Did the learning rate climb while the loss made its rise, whatever it did later?
 
     Compared are the medians of its first and last tenth from the low of the loss to where most of the rise is made:
-    more than `factor` times. A schedule that warms up and decays ends lower than it began, and broke the run on its way
+    more than twice. A schedule that warms up and decays ends lower than it began, and broke the run on its way
     up. Where it did not climb, it is as for `rate_too_high`.
     """
     if isinstance(rise, Rise) and lr is not None:
@@ -127,11 +117,11 @@ def lr_climbs_along(
         up = int(starts[int(np.argmax(medians >= rise.low + SHARE_MOST * (rise.end - rise.low)))])
         at, rates = _within(lr, rise.low_step, int(steps[up]))
         part = max(1, len(rates) // 10)
-        if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > factor:
+        if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > FACTOR_SMALL:
             ends = f"from {figure(median(rates[:part]))} to {figure(median(rates[-part:]))}"
-            text = f"lr rises {as_factor(ratio)} while the loss rises (limit {factor:g}×), {ends} "
+            text = f"lr rises {as_factor(ratio)} while the loss rises (limit {FACTOR_SMALL:g}×), {ends} "
             text += f"over steps {int(at[0]):,} to {int(at[-1]):,}"
-            return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, factor),))
+            return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, FACTOR_SMALL),))
     return Answer(rate.too_high, rate.evidence)
 
 
@@ -201,7 +191,6 @@ def grad_norm_rising(
     loss: Series,
     grad_norm: Series,
     rise: Rise | Absent | Unknown,
-    levels: Levels,
     *,
     window_steps: Count,
     stretched: bool,
@@ -216,7 +205,7 @@ def grad_norm_rising(
     """
     start, last = _stretch(loss, rise, window_steps, stretched=stretched)
     steps, values = _within(grad_norm, start, last)
-    count = min(levels.max_levels // 2, len(values) // 2)
+    count = min(MAX_LEVELS // 2, len(values) // 2)
     if count < 4:
         return unknown(
             f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm"
@@ -225,10 +214,8 @@ def grad_norm_rising(
     score = kendall_z(medians)
     begin, end = median(medians[:3]), median(medians[-3:])
     ratio = _ratio(begin, end)
-    text = (
-        f"grad_norm goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×, limit {min_factor:g}×) "
-    )
-    text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    text = f"grad_norm goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×, limit "
+    text += f"{min_factor:g}×) over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     if ratio >= min_factor and score < trend_z:
         text += ", without a steady trend"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
@@ -383,13 +370,13 @@ RESOLVED = 2.0**24  # no limit: from here on float32 has no whole numbers: a cha
 
 
 @predicate(source="DeepSpeed: skipped beside step", min_points=2)
-def all_skipped(run: Run, skipped_steps: Series, loss: Series, *, share: float = shared.SHARE_MOST) -> Answer:
+def all_skipped(run: Run, skipped_steps: Series, loss: Series) -> Answer:
     """Was nearly every update skipped?
 
-    Yes where a counter that never falls reaches `share` of the steps of the log, or of the rows of the loss where rows
-    are all that is counted; or where as many rows say that they were skipped.
+    Yes where a counter that never falls reaches nine tenths of the steps of the log, or of the rows of the loss where
+    rows are all that is counted; or where as many rows say that they were skipped.
     """
-    steps, values = finite(skipped_steps)
+    (steps, values), share = finite(skipped_steps), shared.SHARE_MOST
     last = int(steps[-1])
     done = int((loss.steps <= last).sum())
     if not run.by_row:
@@ -428,40 +415,3 @@ def best_untrained(reward: Series, loss: Series) -> Answer:
     text += f"{figure(median(after), 4)} after"
     found = (Evidence(text, "reward", (begun,), median(after), median(before)),)
     return Answer(LIKELY if median(before) > median(after) else NO, found)
-
-
-NO_INFORMATION = 0.1  # no limit: nats of a whole latent code, less than a seventh of a bit
-_OF_CODES = frozenset(("embedding", "embeddings", "embed", "emb", "feature", "features", "representation", "repr"))
-_SPREADS = frozenset(("std", "spread", "variance", "var"))
-_KL = frozenset(("kl", "kld", "kldiv"))
-_REBUILDS = frozenset(("recon", "reconstruction", "rec", "elbo", "vae"))
-
-
-@predicate(source="posterior collapse (arXiv:1511.06349); collapse (arXiv:2105.04906)")
-def code_collapses(run: Run, *, factor: float = shared.FACTOR_HUGE) -> Answer:
-    """Has the KL of a variational model, or the spread of embeddings, shrunk to nothing?
-
-    Yes where the last level of a series whose name says that it is the spread of embeddings or features lies below a
-    `factor`-th of its highest; or so does the KL beside the loss of a reconstruction, and it is less than any
-    information: an annealed KL falls far, too, and ends at some nats.
-    """
-    logged = {**run.series, **run.others}
-    rebuilds, strengths = any(_REBUILDS & set(words(name)) for name in logged), {}
-    for name, series in logged.items():
-        named, values = set(words(series.origin or name)), finite(series)[1]
-        spreads, informs = named & _OF_CODES and named & _SPREADS, named & _KL and rebuilds
-        if (spreads or informs) and len(values) > shared.ROWS_SHORT and values.min() >= 0:
-            shrunk = below(last_level(values), float(values.max()) / factor)
-            strengths[name] = shrunk if spreads else weakest(shrunk, below(last_level(values), NO_INFORMATION))
-    worst = max(strengths, key=lambda name: strengths[name], default="")
-    if not worst or strengths[worst] <= -FARTHEST:
-        return Answer(NO, (Evidence("no spread of embeddings and no KL of a latent code shrinks"),), strength=-FARTHEST)
-    steps, values = finite(logged[worst])
-    name = logged[worst].origin or worst
-    top, level = float(values.max()), last_level(values)
-    text = f"{name} ends at {figure(level)}, after {figure(top)} at its highest (limit {factor:g} times less)"
-    past = np.flatnonzero(values > top / factor)
-    onset = min(int(past[-1]) + 1, len(steps) - 1) if len(past) else 0
-    brief = f"{name} is down from {figure(top)} to {figure(level, 2)}"
-    evidence = Evidence(text, worst, (int(steps[onset]), int(steps[-1])), level, top / factor, brief)
-    return measured(strengths[worst], (evidence,), onset_step=int(steps[onset]))

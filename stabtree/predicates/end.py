@@ -16,7 +16,6 @@ from stabtree.common.stats import (
     MEDIAN_ERROR,
     NORMAL_MAD,
     block_rows,
-    blocks,
     change_noise,
     highest_rows,
     interval,
@@ -28,7 +27,7 @@ from stabtree.common.stats import (
     windows,
 )
 from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, strongest, weakest, whether
-from stabtree.facts.curve import Rise, turn_of
+from stabtree.facts.curve import Rise, level_count, turn_of
 from stabtree.facts.registry import Absent, Unknown, finite, highest, highest_row, last_level, lowest, middle
 from stabtree.facts.spike import Spike
 from stabtree.metrics.role import ADVERSARIAL, describe_name
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
     from stabtree.facts.batches import Batches
-    from stabtree.facts.curve import Levels
     from stabtree.run import Run, Series
 
 
@@ -50,25 +48,25 @@ TOP = 200  # no limit: rows that are looked at for the highest level
 
 
 @predicate(source="precision P17", min_points=3)
-def diverges_early(run: Run, loss: Series, *, first_steps: int, factor: float = shared.FACTOR_SMALL) -> Answer:
+def diverges_early(run: Run, loss: Series, *, first_steps: int) -> Answer:
     """Did the run break down in its first few hundred steps?
 
-    Yes when the loss stops being finite, or rises above `factor` times its first level and stays there, within
+    Yes when the loss stops being finite, or rises above twice its first level and stays there, within
     `first_steps` steps (of which a twentieth may be missing), in the run and in a rerun with another learning rate;
     a rerun that stays stable for so many steps rules it out.
     One run alone can't tell it from a rate that is too high: of 75 labelled faulted runs a dozen break so early, none
     for its initialisation.
     """
-    broke = _breaks_early(loss, first_steps, factor)
+    broke = _breaks_early(loss, first_steps)
     if broke is None:
         text = f"the loss does not break in its first {first_steps:,} steps, or the log begins later"
-        return Answer(NO, (Evidence(text, "loss", (), 0.0, factor),))
+        return Answer(NO, (Evidence(text, "loss", (), 0.0, shared.FACTOR_SMALL),))
     text = f"the loss broke down at step {broke:,}, within the first {first_steps:,}"
     found = [Evidence(text, "loss", (broke,), float(broke), float(first_steps))]
     other = run.rerun.get("loss") if run.rerun else None
     rates = [_rate(item) for item in (run, run.rerun) if item]
     if other is not None and len(set(rates)) == 2 and None not in rates:
-        again = _breaks_early(other, first_steps, factor)
+        again = _breaks_early(other, first_steps)
         instead = f"with a learning rate of {rates[1]:g} instead of {rates[0]:g}"
         if again is not None:
             found.append(Evidence(f"and so did the rerun at step {again:,}, {instead}", "loss", (again,)))
@@ -92,7 +90,7 @@ def _has_beginning(loss: Series, first_steps: int) -> bool:
     return int(loss.steps[0]) <= max(shared.SHARE_SOME * first_steps, interval(loss.steps))
 
 
-def _breaks_early(loss: Series, first_steps: int, factor: float) -> int | None:
+def _breaks_early(loss: Series, first_steps: int) -> int | None:
     if not len(loss) or not _has_beginning(loss, first_steps):
         return None
     inside = loss.steps <= first_steps
@@ -103,7 +101,9 @@ def _breaks_early(loss: Series, first_steps: int, factor: float) -> int | None:
     if not len(usable):
         return int(steps[0])
     level = median(usable[:3])
-    bad = ~np.isfinite(values) | ((values > factor * level) if level > 0 else np.zeros(len(values), dtype=bool))
+    bad = ~np.isfinite(values)
+    if level > 0:
+        bad |= values > FACTOR_SMALL * level
     held = np.flatnonzero(~bad)
     at = int(held[-1]) + 1 if len(held) else 0
     # What comes back within these steps was a spike.
@@ -175,10 +175,8 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
         text += f", {as_factor(float(values[peak]) / first)} its start (limit {factor:g}×)"
         small = Evidence(text, "loss", where, values[peak] / first, factor)
         return Answer(NO, (small,), strength=min(above(level / first, factor), -TINY))
-    text += (
-        f"; the median of {rows} rows reaches {against(level / first, factor)}× its start (limit {factor:g}×), from "
-    )
-    text += f"step {int(steps[at]):,} on"
+    text += f"; the median of {rows} rows reaches {against(level / first, factor)}× its start (limit {factor:g}×), "
+    text += f"from step {int(steps[at]):,} on"
     climbed = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
     past = int(np.argmax(values > factor * first))
     strength, good = beyond(level / first, factor), int(steps[max(past - 1, 0)])
@@ -191,7 +189,6 @@ def loses_progress(
     loss: Series,
     spike: Spike | Absent | Unknown,
     rise: Rise | Absent | Unknown,
-    levels: Levels,
     *,
     share: float,
     factor: float = FACTOR_SMALL,
@@ -205,7 +202,7 @@ def loses_progress(
     have their own findings.
     """
     steps, values = finite(loss)
-    count = levels.count(len(values))
+    count = level_count(len(values))
     if context.restless or lowest(loss) <= 0:
         return inapplicable(context.restless or "the loss reaches 0, where factors mean nothing")
     some, starts = block_rows(values, count)
@@ -220,10 +217,8 @@ def loses_progress(
     ended = max(0.0, lost) / gained if gained > 0 else 0.0
     high, best, end = (float(np.exp(course[low] + up)) for up in (gained, 0.0, lost))
     times = min(lost / noise, 1e6) if noise > 0 else 0.0
-    text = (
-        f"the loss ends {figure(end / best)}× above its best: {figure(high, 4)} first, {figure(best, 4)} around step "
-    )
-    text += f"{int(steps[starts[low]]):,}, {figure(end, 4)} at the end"
+    text = f"the loss ends {figure(end / best)}× above its best: {figure(high, 4)} first, {figure(best, 4)} around "
+    text += f"step {int(steps[starts[low]]):,}, {figure(end, 4)} at the end"
     text += f"; {against(ended, share, '.0%')} of the gain is lost (limit {share:.0%})" if ended > 0 else ""
     if ended >= share and times < noise_factor:
         text += ", within its scatter"
@@ -424,66 +419,6 @@ def _learned_text(name: str, gain: Gain) -> Evidence:
     text += figure(NOISE_TIMES * gain.error, 2)
     brief = f"{figure(gain.first)} to {figure(gain.last)}"
     return Evidence(text, name, (), gain.fall, NOISE_TIMES * gain.error, brief)
-
-
-EARLY = "early"
-CALM = 1 + shared.SHARE_SOME  # times its level at which a loss has hardly risen
-
-
-@predicate(source="measured: gradients before a divergence", labels=(YES, EARLY, NO), min_points=60)
-def grad_norm_climbs(
-    context: Context,
-    loss: Series,
-    grad_norm: Series,
-    *,
-    factor: float,
-    early_factor: float,
-    levels: Count = shared.LEVELS,
-) -> Answer:
-    """Does grad_norm climb exponentially up to the end, while the loss is calm?
-
-    Yes where the logarithms of the last third of its `levels` block medians, or of more of them, lie on a rising line
-    that explains nine tenths of their scatter, and rise by more than `factor`; `early` by more than `early_factor`. The
-    loss is calm where it ends at most 5% above where that stretch began: a loss that rises as well is asked for
-    elsewhere. Not asked of a loss that moves by nature.
-    """
-    (steps, values), levels = finite(grad_norm), max(levels, 4)
-    if lowest(grad_norm) <= 0:
-        steps, values = steps[values > 0], values[values > 0]
-    if context.restless:
-        return inapplicable(context.restless)
-    if len(values) < 3 * levels:
-        return unknown(f"grad_norm has fewer than {3 * levels} positive values")
-    medians, starts = blocks(values, levels)
-    logs = np.log(medians)
-    climbs = [(_climb(logs[at:]), -at) for at in range(levels - max(levels // 3, 3) + 1)]
-    rise, at = max(climbs)
-    begin, times = int(steps[starts[-at]]), float(np.exp(min(rise, 690.0)))
-    text = f"grad_norm grows {against(times, early_factor)}× (limit {early_factor:g}×), step by step, "
-    text += f"from {figure(medians[-at])} at step {begin:,} to {figure(medians[-1])} at the end"
-    if not rise:
-        text = "grad_norm does not grow exponentially up to the end"
-    found = [Evidence(text, "grad_norm", (begin, int(steps[-1])), times, early_factor)]
-    if not rise:
-        return Answer(NO, tuple(found))
-    at_loss, losses = finite(loss)
-    row, part = min(int(np.searchsorted(at_loss, begin)), len(losses) - 1), max(3, len(losses) // levels)
-    before, end = float(median(losses[row : row + part])), float(median(losses[-part:]))
-    text = f"the loss goes from {figure(before, 4)} to {figure(end, 4)} meanwhile"
-    found.append(Evidence(text, "loss", (begin,), end, CALM * before))
-    calm = below(end, CALM * before)
-    verdict, limit = (YES, factor) if times >= factor else (EARLY, early_factor)
-    return measured(weakest(above(times - 1, limit - 1), calm), tuple(found), verdict, onset_step=begin)
-
-
-def _climb(logs: Floats) -> float:
-    """Return the rise of the values end to end and along a line that explains most of their scatter, else 0."""
-    offsets = np.arange(len(logs)) - (len(logs) - 1) / 2
-    slope = float(offsets @ logs) / float(offsets @ offsets)
-    scatter = float(((logs - logs.mean()) ** 2).sum())
-    explained = slope * slope * float(offsets @ offsets)
-    rise = min(slope * (len(logs) - 1), float(logs[-1] - logs[0]))
-    return rise if rise > 0 and explained > shared.SHARE_MOST * scatter else 0.0
 
 
 @predicate(source="https://github.com/soumith/ganhacks, track failures early")

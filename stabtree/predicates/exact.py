@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, inapplicable, measured, unknown
-from stabtree.common.figures import against, as_factor, figure
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import changes, rows_at_end, rows_before, rows_upto, stretches_of
-from stabtree.common.stats import NEARLY_ZERO, SOME, median, quantiles, resolution, row_medians, windows
+from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
+from stabtree.common.stats import NEARLY_ZERO, SOME, median, resolution, row_medians, span, windows
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
 from stabtree.predicates.drift import first_level
@@ -19,20 +20,14 @@ from stabtree.profile import scatter_of
 from stabtree.profile.model import quanta
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats, Ints
+    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context
-    from stabtree.facts.batches import Seam
     from stabtree.run import Run, Series
 
 
 @predicate(source="masked labels: every label -100", min_points=5)
 def loss_at_zero(
-    run: Run,
-    context: Context,
-    loss: Series,
-    *,
-    share: float = shared.SHARE_MOST,
-    fall: float = shared.FACTOR_HUGE,
+    run: Run, context: Context, loss: Series, *, share: float = shared.SHARE_MOST, fall: float = shared.FACTOR_HUGE
 ) -> Answer:
     """Is the loss exactly 0 throughout, or from some row on?
 
@@ -50,7 +45,7 @@ def loss_at_zero(
     at = int(zero[0]) if len(zero) else 0
     seen = len(zero) / (len(values) - at)
     fell = above(low * fall, high) if high else FARTHEST
-    ends = whether(bool(values[-1] == 0) and len(zero) >= shared.ROWS_SHORT)
+    ends = whether(bool(values[-1] == 0) and len(zero) >= ROWS_SHORT)
     strength = weakest(ends, below(1 - seen, 1 - share), fell)
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), seen, share),)
     good = int(steps[at - 1]) if at else None
@@ -64,7 +59,7 @@ def zero_rows(
     loss: Series,
     *,
     near_share: float,
-    rows: Count = shared.ROWS_LONG,
+    rows: Count = ROWS_LONG,
     digits: float = shared.FACTOR_HUGE,
     share: float = shared.SHARE_HALF,
 ) -> Answer:
@@ -95,7 +90,7 @@ def zero_rows(
     alone = zero[found >= 0].tolist()
     text = f"the loss is exactly 0 in {len(zero):,} rows, {len(alone):,} of them among ordinary ones"
     text += f", the first at step {int(steps[alone[0]]):,}" if alone else ""
-    shown = zero[: shared.ROWS_SHORT] if not alone else np.array(alone[: shared.ROWS_SHORT])
+    shown = zero[:ROWS_SHORT] if not alone else np.array(alone[:ROWS_SHORT])
     evidence = (Evidence(text, "loss", tuple(steps[shown].tolist()), len(alone) / len(values), share),)
     most = above(len(alone) / len(zero), share)  # else the loss scatters as far down as 0
     onset = int(shown[0])
@@ -122,7 +117,7 @@ def loss_repeats(
     """
     steps, values = finite(loss)
     same = changes(values, np.equal)
-    most = values_most if len(values) >= shared.ROWS_LONG else 1
+    most = values_most if len(values) >= ROWS_LONG else 1
     # In nearly every log a few rows show that there are more.
     different = np.unique(values).tolist() if len(set(values[:SOME].tolist())) <= most else []
     begins, lengths = stretches_of(same[values[same] != 0])
@@ -169,20 +164,12 @@ def _step_of(values: Floats) -> float:
 
 
 @predicate(source="measured: one batch over and over from a step on")
-def noise_vanishes(
-    run: Run,
-    loss: Series,
-    context: Context,
-    *,
-    rises_before: float,
-    rises_after: float = shared.SHARE_SOME,
-    factor: float = shared.FACTOR,
-) -> Answer:
+def noise_vanishes(run: Run, loss: Series, context: Context, *, rises_before: float) -> Answer:
     """Does the loss fall from a row on without rising, though its rows rose and fell before?
 
     Batches differ, so that the loss of a run that learns rises from row to row almost as often as it falls. Yes where
-    at most `rises_after` of the changes from a row to the end are rises, over 20 rows or more, while it falls to a
-    `factor`-th of its lowest before, and at least `rises_before` of those before it, of 20 or more. Not asked of a loss
+    at most a twentieth of the changes from a row to the end are rises, over 20 rows or more, while it falls to a third
+    of its lowest before, and at least `rises_before` of those before it, of 20 or more. Not asked of a loss
     that moves by nature or may be 0.
     """
     steps, values = finite(loss)
@@ -190,12 +177,12 @@ def noise_vanishes(
     if why:
         return inapplicable(why)
     count = len(values) - 1
-    if count < 2 * shared.ROWS_LONG:
-        return unknown(f"the loss has {len(values):,} finite rows, {2 * shared.ROWS_LONG + 1} are needed", "loss")
+    if count < 2 * ROWS_LONG:
+        return unknown(f"the loss has {len(values):,} finite rows, {2 * ROWS_LONG + 1} are needed", "loss")
     rises = np.diff(values) > 0
     # The change after which the shares of rises differ most from the middle of both limits.
-    at = int(np.argmax(np.cumsum(rises - (rises_before + rises_after) / 2))) + 1
-    if not shared.ROWS_LONG <= at <= count - shared.ROWS_LONG:
+    at = int(np.argmax(np.cumsum(rises - (rises_before + shared.SHARE_SOME) / 2))) + 1
+    if not ROWS_LONG <= at <= count - ROWS_LONG:
         text = f"{rises.mean():.0%} of the changes of the loss are rises, without a row from which on fewer are"
         return Answer(NO, (Evidence(text, "loss", (int(steps[0]), int(steps[-1]))),))
     before, after = float(rises[:at].mean()), float(rises[at:].mean())
@@ -203,30 +190,9 @@ def noise_vanishes(
     text = f"up to step {int(steps[at]):,} {before:.0%} of the changes of the loss are rises, after it {after:.0%}, "
     text += f"while it falls from {figure(began)}, its lowest so far, to {figure(ended)}"
     found = Evidence(text, "loss", (int(steps[at]), int(steps[-1])), before, rises_before)
-    calm = below(after, rises_after)
-    strength = weakest(above(before, rises_before), calm, above(began, factor * ended))
+    calm = below(after, shared.SHARE_SOME)
+    strength = weakest(above(before, rises_before), calm, above(began, shared.FACTOR * ended))
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
-
-
-@predicate(source="measured: one batch over and over from a step on")
-def batch_stays(batch_id: Series, *, rows: Count = shared.ROWS_LONG, changes: float = shared.SHARE_MOST) -> Answer:
-    """Is every batch to the end of the log the same one, after batches that differed?
-
-    Yes where the last `rows` batches or more have one id, and of the rows before them, as many at least, a share of
-    `changes` or more have another id than the row before. An id that never changes says nothing of the batches.
-    """
-    ids, steps = batch_id.values, batch_id.steps
-    differs = ids[1:] != ids[:-1]
-    start = int(np.flatnonzero(differs)[-1]) + 1 if differs.any() else 0
-    before, same = float(differs[:start].mean()) if start else 0.0, len(ids) - start
-    text = f"the last {same:,} of {len(ids):,} rows have one batch id"
-    if start:
-        text += f", from step {int(steps[start]):,} on; before, the id changes in {before:.0%} of the rows"
-    found = Evidence(text, "batch_id", (int(steps[start]), int(steps[-1])), float(same), float(rows))
-    if start < rows:
-        return Answer(NO, (found,))
-    strength = weakest(above(same, rows), above(before, changes))
-    return measured(strength, (found,), onset_step=int(steps[start]), last_good_step=int(steps[start - 1]))
 
 
 @predicate(source="measured: a batch that is drawn again and again", min_points=12)
@@ -311,127 +277,42 @@ def _lowest(values: Floats, rows: int) -> Floats:
 
 
 HOUR = 3600.0  # no limit: seconds
-PACE_ROWS = 200  # no limit: rows at which a change of pace is looked for; more would not find it more exactly
-SAMPLE = 4000  # no limit: rows that show the pace of a longer log
 
 
-@predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"))
-def resume_seam(
-    seam: Seam,
-    lr: Series | None = None,
-    loss_scale: Series | None = None,
-    *,
-    lr_factor: float = shared.FACTOR_SMALL,
-) -> Answer:
+@predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"), min_points=2)
+def resume_seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> Answer:
     """Does the loss change where the run was resumed?
 
     `jump`: it is higher than the rows before let expect: an optimizer state, a schedule or weights that were not
-    restored. `gain`: it is lower, as when data that were seen already come again. A rate that changes by more than
-    `lr_factor` at the seam, or a scale that starts again, is reported as well.
+    restored. `gain`: it is lower, as when data that were seen already come again. Compared is the median of up to
+    `ROWS_LONG` rows after each resume with what as many before predict: off by more than `sigma` times the scatter of
+    the rows before and by more than `range_share` of all that the loss ever moved.
     """
-    evidence = [seam.evidence]
-    for series, name, factor in ((lr, "lr", lr_factor), (loss_scale, "loss_scale", 1.0)):
-        at = rows_before(series.steps, seam.step) if series is not None else 0
-        if series is not None and 0 < at < len(series):
-            old, new = float(series.values[at - 1]), float(series.values[at])
-            if old > 0 and new > 0 and max(old / new, new / old) > factor:
-                text = f"{name} goes from {figure(old)} to {figure(new)} there"
-                evidence.append(Evidence(text, name, (seam.step,), new / old, factor))
-    verdict = "jump" if seam.change > 0 else "gain"
-    return measured(seam.strength, tuple(evidence), verdict, onset_step=seam.step, last_good_step=seam.good_step)
-
-
-@predicate(source="prime-diloco#97, apex#480, torchtitan#1213", labels=(LIKELY, NO))
-def jump_at_resume(seam: Seam) -> Answer:
-    """Does the loss jump with the first steps after a resume?"""
-    return Answer(LIKELY if seam.change > 0 and seam.strength >= 0 else NO, (seam.evidence,))
-
-
-def _pace(
-    clock: Series | None, step_time: Series | None, throughput: Series | None, rows: int
-) -> tuple[str, Ints, Floats] | None:
-    """Return what the cost of a step is read from, the steps, and the cost of each, in any unit.
-
-    By the clock, else as the trainer logs it; None where neither has that many rows.
-    """
-    found = [_by_clock(clock, rows)] if clock is not None else []
-    found += [("step_time", *_positive(step_time))] if step_time is not None else []
-    if throughput is not None:
-        steps, speed = _positive(throughput)
-        found.append(("throughput", steps, 1 / speed))
-    for metric, steps, cost in found:
-        if len(cost) >= rows:
-            part = slice(None, None, 1 + len(cost) // SAMPLE)
-            return metric, steps[part], cost[part]
-    return None
-
-
-def _positive(series: Series) -> tuple[Ints, Floats]:
-    steps, values = finite(series)
-    keep = values > 0
-    return steps[keep], values[keep]
-
-
-def _by_clock(clock: Series, rows: int) -> tuple[str, Ints, Floats]:
-    """Return the seconds per step between rows; every second row is dropped while most lie within one clock tick."""
-    steps, values = finite(clock)
-    while len(values) >= 2 * rows and float(np.mean(np.diff(values) == 0)) > shared.SHARE_SOME:
-        steps, values = steps[::2], values[::2]
-    passed, done = np.diff(values), np.diff(steps)
-    keep = passed > 0
-    return ("wall_time", steps[1:][keep], passed[keep] / done[keep])
-
-
-@predicate(source="measured: the pace of healthy runs")
-def throughput_collapses(
-    run: Run,
-    wall_time: Series | None = None,
-    step_time: Series | None = None,
-    throughput: Series | None = None,
-    *,
-    factor: float,
-    hours: float,
-    rows: Count = shared.ROWS_SHORT,
-    share: float = shared.SHARE_SOME,
-) -> Answer:
-    """Does a step take far longer from some row on, up to the end?
-
-    Yes where all but the quickest tenth of the rows from there to the end, `rows` and `share` of the log at
-    least, cost more than `factor` times the median of those before, twice as many at least, and more than all but as
-    few of these: a pause at an evaluation or a checkpoint is a single row. Where a clock is logged, that has cost
-    `hours` at least. Not asked beside a reward: what a step costs changes there with the answers, and with what is
-    still to be explored.
-    """
-    if "reward" in run.series:
-        return inapplicable("a reward is logged: the time of a step depends on what is sampled")
-    rows = max(rows, 2)
-    pace = _pace(wall_time, step_time, throughput, 3 * rows)
-    if pace is None:
-        return unknown(f"no time is logged in {3 * rows} rows or more", "wall_time")
-    metric, steps, cost = pace
-    total, least = len(cost), max(rows, int(share * len(cost)))
-    slowest, at, before, after = 0.0, 0, 0.0, 0.0
-    for row in range(2 * rows, total - least + 1, 1 + total // PACE_ROWS):
-        usual, slow = quantiles(cost[:row], 0.5, shared.SHARE_MOST)
-        quick = quantiles(cost[row:], 1 - shared.SHARE_MOST)[0]
-        if quick > slow and quick / usual > slowest:
-            slowest, at, before, after = quick / usual, row, usual, float(row_medians(cost[row:]))
-    if not at:
-        text = f"by its {metric} a step takes about as long in all {total:,} rows, except for pauses"
-        return Answer(NO, (Evidence(text, metric, (), 1.0, factor),))
-    at += int(np.argmax(cost[at:] > factor * before))
-    step, slowest = int(steps[at]), min(slowest, 1e300)
-    seconds = f" (from {figure(before)} to {figure(after)} s)" if metric == "wall_time" else ""
-    text = f"a step takes {as_factor(after / before)} as long from step {step:,} on{seconds}, by {metric}; "
-    text += f"nearly all of {total - at:,} rows take {against(slowest, factor)}× as long (limit {factor:g}×)"
-    found = [Evidence(text, metric, (step, int(steps[-1])), slowest, factor)]
-    lost = hours
-    if metric == "wall_time":
-        lost = (after - before) * int(steps[-1] - steps[at - 1]) / HOUR
-        text = f"that has cost {against(lost, hours)} hours in {int(steps[-1]) - step:,} steps (limit {hours:g})"
-        found.append(Evidence(text, "wall_time", (step, int(steps[-1])), min(lost, 1e300), hours))
-    strength = weakest(above(slowest - 1, factor - 1), above(lost, hours))
-    return measured(strength, tuple(found), onset_step=step, last_good_step=int(steps[at - 1]))
+    steps, values = finite(loss)
+    bar, worst = range_share * span(values), None
+    for resume in run.resumes:
+        at = int(np.searchsorted(steps, resume.to_step))
+        before, after = values[max(0, at - ROWS_LONG) : at], values[at : at + ROWS_LONG]
+        if min(len(before), len(after)) < ROWS_SHORT:
+            continue
+        # A falling loss may go on falling or level off: all between its last level and its trend drawn on is expected.
+        level, now = median(before), median(after)
+        slope, start = np.polyfit(np.arange(len(before)), before, 1)
+        ahead = float(start + slope * (len(before) + len(after) / 2))
+        change = max(now - max(level, ahead), 0.0) or min(now - min(level, ahead), 0.0)
+        noise = median(np.abs(np.diff(before))) or float(np.std(before))
+        strength = weakest(above(abs(change), sigma * noise), above(abs(change), bar))
+        if worst is None or strength > (worst.strength or 0.0):
+            text = f"after the resume at step {resume.to_step:,} the loss is {figure(now, 4)}, not {figure(level, 4)}"
+            found = (Evidence(text, "loss", (resume.to_step,), change, bar),)
+            verdict, good = "jump" if change > 0 else "gain", int(steps[at - 1])
+            worst = measured(strength, found, verdict, onset_step=resume.to_step, last_good_step=good)
+    if worst:
+        return worst
+    count = len(run.resumes)
+    text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
+    found = (Evidence(text if count else "the steps of the log never go back", "loss"),)
+    return Answer(NO, found)
 
 
 @predicate(source="measured: the pauses of healthy runs", min_points=12)

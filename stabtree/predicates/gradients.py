@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, measured, unknown
-from stabtree.common.figures import against, as_factor, figure
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, rows_at_end
 from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median
@@ -24,38 +24,30 @@ if TYPE_CHECKING:
 
 @predicate(source="convergence O4", min_points=4)
 def gradients_add_up(
-    grad_norm: Series,
-    loss: Series | None = None,
-    *,
-    growth: float,
-    smooth: float = shared.SHARE_SOME,
-    trend_z: float = shared.TREND_Z,
-    levels: Count = shared.LEVELS,
+    grad_norm: Series, loss: Series | None = None, *, growth: float, smooth: float = shared.SHARE_SOME
 ) -> Answer:
     """Does grad_norm keep growing, far more smoothly than the gradients of single batches do?
 
     A gradient that is never zeroed is the sum of all batches so far: it leaves the level of its first rows within a few
     steps, goes on growing and changes little from one step to the next. Yes when it ends more than `growth` times above
-    its first three rows with a rising trend (Mann-Kendall z of `levels` block medians above `trend_z`), while
+    its first three rows with a rising trend (Mann-Kendall z of block medians), while
     neighbouring rows differ by less than `smooth` (median), and by less than those of the loss: the gradient of a batch
     is never steadier than its loss. Where the sum is clipped in place it can't grow, and does little harm.
     """
     values = _positive(grad_norm)
     if len(values) < 8:
         return unknown("grad_norm has fewer than 8 positive values", "grad_norm")
-    medians, _ = blocks(values, min(max(levels, 4), len(values) // 2))
+    medians, _ = blocks(values, min(shared.LEVELS, len(values) // 2))
     factor = min(median(medians[-3:]) / median(values[:3]), 1e300)
     jitter, trend = _jitter(values), kendall_z(medians)
     losses = _positive(loss) if loss is not None else values[:0]
     bar = min(smooth, _jitter(losses)) if len(losses) > 1 else smooth
-    text = (
-        f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×); neighbouring rows differ "
-    )
-    text += f"by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
-    if factor >= growth and trend < trend_z:
+    text = f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×); neighbouring rows "
+    text += f"differ by {against(jitter, bar, '.1%')} (limit {against(bar, jitter, '.1%')})"
+    if factor >= growth and trend < shared.TREND_Z:
         text += ", without a steady trend"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
-    strength = weakest(above(factor, growth), above(trend, trend_z), below(jitter, bar))
+    strength = weakest(above(factor, growth), above(trend, shared.TREND_Z), below(jitter, bar))
     return measured(strength, found, onset_step=int(grad_norm.steps[0]))
 
 
@@ -70,46 +62,12 @@ def _jitter(values: Floats) -> float:
     return median(np.abs(np.log(values[1::stride] / values[:-1:stride][: len(values[1::stride])])))
 
 
-@predicate(source="convergence O9")
-def norm_is_multiple(
-    run: Run, grad_norm: Series, *, whole: float, most: Count, rows: Count = shared.ROWS_LONG
-) -> Answer:
-    """Is grad_norm a whole multiple of that of a second run?
-
-    Compared are the medians of the first `rows` rows of the run and its rerun, before the two part. Yes when one is N
-    times the other, N a whole number from 2 to `most`, within `whole`: the configured accumulation steps where they are
-    known.
-    """
-    other = run.rerun.get("grad_norm") if run.rerun else None
-    if other is None:
-        return unknown("no rerun was given (--rerun), or it has no grad_norm", "rerun")
-    mine, theirs = finite(grad_norm)[1][:rows], finite(other)[1][:rows]
-    a, b = (median(part) if len(part) else 0.0 for part in (mine, theirs))
-    if min(a, b) <= 0:
-        return unknown("grad_norm is 0 or not logged at the beginning of one of the runs", "grad_norm")
-    ratio = max(a, b) / min(a, b)
-    steps = {item.setting("accumulation_steps") for item in (run, run.rerun) if item} - {None, 1}
-    wanted = steps or {round(min(ratio, 1e6))}
-    near = [n for n in wanted if isinstance(n, int) and 2 <= n <= most and abs(ratio / n - 1) < whole / max(1, n / 8)]
-    text = f"the first grad_norms differ {as_factor(ratio)}: {figure(a, 4)} here, {figure(b, 4)} in the rerun"
-    text += f"; {', '.join(map(str, steps))} accumulation steps are configured" if steps else ""
-    found = (Evidence(text, "grad_norm", (), min(ratio, 1e9), float(near[0]) if near else 2.0),)
-    return Answer(YES if near else NO, found)
-
-
 @predicate(source="precision P18", min_points=shared.ROWS_SHORT)
-def gradients_vanish(
-    loss: Series,
-    grad_norm: Series,
-    *,
-    share: float,
-    loss_share: float = shared.SHARE_HALF,
-    trend_z: float = shared.TREND_Z,
-) -> Answer:
+def gradients_vanish(loss: Series, grad_norm: Series, *, share: float, loss_share: float = shared.SHARE_HALF) -> Answer:
     """Do the gradients vanish while the loss is still high?
 
-    Yes when grad_norm ends below `share` of its level at the beginning, with a falling trend (of block medians, below
-    -`trend_z`), while the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its
+    Yes when grad_norm ends below `share` of its level at the beginning, with a falling trend of block medians, while
+    the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its
     gradients along: no fault.
     """
     begin, end, trend = ends_and_trend(finite(grad_norm)[1], shared.LEVELS)
@@ -118,27 +76,19 @@ def gradients_vanish(
     text += figure(last, 4)
     found = (Evidence(text, "grad_norm", (), end, share * begin),)
     high = weakest(above(last, loss_share * first), whether(first > 0))
-    return measured(weakest(below(end, share * begin), above(-trend, trend_z), high), found)
+    return measured(weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high), found)
 
 
 MEASURED = "measured"
 
 
 @predicate(source="precision P7", labels=(YES, MEASURED, NO))
-def norm_is_scaled(
-    run: Run,
-    grad_norm: Series,
-    loss_scale: Series,
-    *,
-    min_ratio: float,
-    min_scale: float = shared.FACTOR_HUGE,
-    min_slope: float = shared.SHARE_HALF,
-) -> Answer:
+def norm_is_scaled(run: Run, grad_norm: Series, loss_scale: Series, *, min_ratio: float) -> Answer:
     """Is the logged grad_norm that of gradients still multiplied by the loss scale?
 
-    Yes when its median is of the order of the scale (more than `min_ratio` of it, and both above `min_scale`, below
-    which the two look alike) and, where the scale moves by two halvings or more, the norm moves with it, with a slope
-    above `min_slope`: an unscaled norm knows nothing of the scale. Where the norm moved with the scale so exactly that
+    Yes when its median is of the order of the scale (more than `min_ratio` of it, and both above 100, below which
+    the two look alike) and, where the scale moves by two halvings or more, the norm moves with it, with a slope
+    above one half: an unscaled norm knows nothing of the scale. Where the norm moved with the scale so exactly that
     it was divided by it on reading, that is the proof. `measured`: so it is, and no `grad_clip` below that median is
     configured, so that nothing is clipped by it.
     """
@@ -152,7 +102,7 @@ def norm_is_scaled(
     ratio = middle / level
     text = f"grad_norm is {figure(ratio, 2)} times the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
     found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
-    strength = weakest(above(ratio, min_ratio), above(min(middle, level), min_scale))
+    strength = weakest(above(ratio, min_ratio), above(min(middle, level), shared.FACTOR_HUGE))
     if grad_norm.divided_by:
         middle, strength = middle * level, whether(True)
         text = f"grad_norm goes up and down with the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
@@ -160,8 +110,8 @@ def norm_is_scaled(
     elif strength >= 0 and float(scale.max()) >= 4 * float(scale.min()):
         slope = float(np.polyfit(np.log2(scale), np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {figure(2**slope, 2)}× (a scaled one 2×, an unscaled one 1×)"
-        found.append(Evidence(text, "loss_scale", (), slope, min_slope))
-        strength = weakest(strength, above(slope, min_slope))
+        found.append(Evidence(text, "loss_scale", (), slope, shared.SHARE_HALF))
+        strength = weakest(strength, above(slope, shared.SHARE_HALF))
     clip = run.setting("grad_clip")
     clips = isinstance(clip, int | float) and 0 < clip < middle
     return measured(strength, tuple(found), YES if clips else MEASURED)
@@ -251,11 +201,7 @@ def nonfinite_in_fp32(
 
 @predicate(source="precision P10; Q3.2", min_points=1)
 def never_finite_again(
-    grad_norm: Series,
-    loss: Series | None = None,
-    *,
-    share: float = shared.SHARE_SOME,
-    rows: Count = shared.ROWS_LONG,
+    grad_norm: Series, loss: Series | None = None, *, share: float = shared.SHARE_SOME, rows: Count = shared.ROWS_LONG
 ) -> Answer:
     """Is the gradient not finite in any of the last rows?
 
@@ -281,24 +227,22 @@ STILL = 1e-6  # no limit: float32: the relative change that weights show by roun
 
 @predicate(source="convergence O2 and O3", labels=("still", "no_gradient", "moving"), min_points=2)
 def weights_move(
-    grad_norm: Series | None = None,
-    weight_norm: Groups | None = None,
-    update_ratio: Groups | None = None,
-    *,
-    zero_share: float = shared.SHARE_HALF,
+    grad_norm: Series | None = None, weight_norm: Groups | None = None, update_ratio: Groups | None = None
 ) -> Answer:
     """Do the weights move at all?
 
-    `no_gradient`: grad_norm is exactly 0 in more than `zero_share` of the rows: nothing flows back. `still`: every
+    `no_gradient`: grad_norm is exactly 0 in more than half of the rows: nothing flows back. `still`: every
     weight norm stays within 1e-6 of itself (float32's rounding), or every update ratio is 0, under a gradient that is
     not 0: the optimizer steps something else. An update ratio above 0 means that they move, however little.
     """
     if grad_norm is not None:
         _, values = finite(grad_norm)
         zero = float(np.mean(values == 0)) if len(values) else 0.0
-        if zero > zero_share:
+        if zero > shared.SHARE_HALF:
             text = f"grad_norm is exactly 0 in {zero:.0%} of its rows"
-            return Answer("no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, zero_share),))
+            return Answer(
+                "no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF),)
+            )
     norms = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
     ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
     if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):
@@ -410,10 +354,8 @@ def units_die(
     name = max(ends, key=lambda key: ends[key][0])
     end, begin, steps, values = ends[name]
     of = "" if name == UNGROUPED else f" in {name}"
-    text = (
-        f"{against(end, dead_share, '.0%')} of the units{of} are dead at the end (limit {dead_share:.0%}), {begin:.0%} "
-    )
-    text += "at the beginning"
+    text = f"{against(end, dead_share, '.0%')} of the units{of} are dead at the end (limit {dead_share:.0%}), "
+    text += f"{begin:.0%} at the beginning"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     strength = weakest(above(end, dead_share), strongest(above(end, growth * begin), above(end, all_share)))
     onset = int(steps[np.argmax(values >= (begin + end) / 2)])
@@ -421,56 +363,36 @@ def units_die(
     return measured(strength, found, onset_step=onset)
 
 
-@predicate(source="precision P15")
-def logits_drift(
-    logits_max: Series | None = None,
-    logsumexp: Series | None = None,
-    *,
-    least: float,
-    growth: float = shared.FACTOR,
-    trend_z: float = shared.TREND_Z,
+@predicate(source="precision P15 and P16")
+def keeps_growing(
+    run: Run, *, metric: str = "logits_max", other: str = "", least: float, growth: float = shared.FACTOR
 ) -> Answer:
-    """Do the output logits keep growing?
+    """Do the logits keep growing, in any layer?
 
-    Yes when the absolute value of the largest logit or of log Z has a rising trend (that of block medians, above
-    `trend_z`), ends above `growth` times its level at the beginning and above `least`: at 20, exp() of it spans nine
-    decades.
+    Yes when the absolute value of a metric, or of an `other` one that shows the same, has a rising trend of block
+    medians, ends above `growth` times its level at the beginning and above `least`: at 20, exp() of a logit spans nine
+    decades, and at 50 a softmax has long since put all its weight on one key.
     """
     grown = []
-    for name, series in (("logits_max", logits_max), ("logsumexp", logsumexp)):
-        if series is not None and len(finite(series)[1]):
-            grown.append(_growth(series, name, f"|{name}| goes from", (growth, least, trend_z)))
+    for name in filter(None, (metric, other)):
+        whole = run.get(name)
+        for group, series in (run.group(name) or ({"": whole} if whole else {})).items():
+            if len(values := finite(series)[1]):
+                begin, end, trend = ends_and_trend(np.abs(values), shared.LEVELS)
+                strength = weakest(above(trend, shared.TREND_Z), above(end, growth * begin), above(end, least))
+                steady = "steadily" if trend >= shared.TREND_Z else "without a steady trend"
+                text = f"|{name}|{f' of {group}' if group else ''} goes from {figure(begin)} to {figure(end)}, {steady}"
+                grown.append((strength, Evidence(text, name, (), end, max(growth * begin, least))))
     if not grown:
-        return unknown("neither logits_max nor logsumexp was logged", "logits_max", "logsumexp")
+        return unknown(f"{metric} has no finite rows", metric)
     strength, evidence = max(grown, key=itemgetter(0))
     return measured(strength, (evidence,))
 
 
-@predicate(source="precision P16")
-def attention_logits_grow(
-    attention_logits_max: Groups, *, least: float, growth: float = shared.FACTOR, trend_z: float = shared.TREND_Z
-) -> Answer:
-    """Do the attention logits of some layer keep growing?
-
-    Yes when a layer's largest Q·K has a rising trend (of block medians, above `trend_z`), ends above `growth` times its
-    level at the beginning and above `least`, where its softmax has long since put all its weight on one key.
-    """
-    grown = []
-    for name, series in attention_logits_max.items():
-        if len(finite(series)[1]):
-            of = "" if name == UNGROUPED else f" of {name}"
-            text = f"the largest attention logits{of} go from"
-            grown.append(_growth(series, "attention_logits_max", text, (growth, least, trend_z)))
-    if not grown:
-        return unknown("attention_logits_max has no finite rows", "attention_logits_max")
-    strength, evidence = max(grown, key=itemgetter(0))
-    return measured(strength, (evidence,))
-
-
-def _growth(series: Series, metric: str, text: str, limits: tuple[float, float, float]) -> tuple[float, Evidence]:
-    """Return how surely a series grows past its limits: the factor of growth, the level and the trend."""
-    growth, least, trend_z = limits
-    begin, end, trend = ends_and_trend(np.abs(finite(series)[1]), shared.LEVELS)
-    strength = weakest(above(trend, trend_z), above(end, growth * begin), above(end, least))
-    text += f" {figure(begin)} to {figure(end)}, {'steadily' if trend >= trend_z else 'without a steady trend'}"
-    return strength, Evidence(text, metric, (), end, max(growth * begin, least))
+@predicate(source="Qwen3-VL#1146")
+def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
+    """Are grad_norm and the learning rate both exactly 0 throughout?"""
+    zeros = int((grad_norm.values == 0).sum()), int((lr.values == 0).sum())
+    text = f"grad_norm is exactly 0 in {zeros[0]:,} of {len(grad_norm):,} rows, lr in {zeros[1]:,} of {len(lr):,}"
+    yes = len(grad_norm) > 1 and len(lr) > 1 and zeros == (len(grad_norm), len(lr))
+    return Answer(YES if yes else NO, (Evidence(text, "grad_norm", (), float(zeros[0]), float(len(grad_norm))),))

@@ -1,4 +1,4 @@
-"""Questions that any metric can be asked: whether it stays, grows or leaps."""
+"""Questions that any metric can be asked: whether it stays, grows, leaps, falls or never moves."""
 
 from __future__ import annotations
 
@@ -11,12 +11,23 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
-from stabtree.common.stats import median, quantiles, row_medians, running_medians, windows
-from stabtree.common.strength import FARTHEST, above, below, weakest
+from stabtree.common.stats import (
+    NORMAL_MAD,
+    blocks,
+    kendall_z,
+    median,
+    quantiles,
+    row_medians,
+    running_medians,
+    true_at_end,
+    windows,
+)
+from stabtree.common.strength import FARTHEST, above, below, weakest, whether
+from stabtree.facts.curve import fall_of
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
-from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
-from stabtree.profile.build import risen_by_factors
+from stabtree.predicates.registry import UNGROUPED, Count, Groups, Metric, predicate
+from stabtree.profile.build import left_best, risen_by_factors
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -28,12 +39,8 @@ GUIDE = "axolotl, Training Stability & Debugging"
 Side = tuple[str, "Floats", float]
 
 
-def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | None:
-    """Return the answer where a metric was not logged, or not in a run that also logs `beside`; else None."""
-    if unless and run.get(unless) is not None:
-        return Answer(NO, (Evidence(f"{unless} is logged, which shows more than {metric}", unless),))
-    if run.get(metric) is None:
-        return unknown(f"{metric} was not logged", metric)
+def beside_is_logged(run: Run, metric: str, beside: str) -> Answer | None:
+    """Return the answer in a run that does not log `beside` as well; else None."""
     if beside and run.get(beside) is None:
         return Answer(NO, (Evidence(f"no {beside} is logged beside {metric}: the limit does not apply", metric),))
     return None
@@ -42,12 +49,6 @@ def not_asked(run: Run, metric: str, beside: str, unless: str = "") -> Answer | 
 def at_least(values: Floats, level: float) -> Side:
     """Return what is bad about too high a value, how far each value is on that side, (n,), and the level."""
     return f"at least {level:g}", _above(values, level), level
-
-
-def at_most(values: Floats, level: float) -> Side:
-    """Return the same of too low a value."""
-    strengths = -_above(values, level) if level > 0 else np.where(values <= level, FARTHEST, -FARTHEST)
-    return f"at most {level:g}", strengths, level
 
 
 def within(values: Floats, level: float) -> Side:
@@ -107,7 +108,7 @@ def ends_of(values: Floats, rows: int) -> tuple[float, float] | None:
 def stays_above(
     run: Run,
     *,
-    metric: str = "kl",
+    metric: Metric = "kl",
     level: float,
     share: float = shared.SHARE_MOST,
     rows: Count = shared.ROWS_SHORT,
@@ -121,8 +122,7 @@ def stays_above(
     Where `beside` names a metric that was not logged, the limit does not apply and the answer is no; so where what it
     `harms` ends higher than it began by more than half of all that it covered.
     """
-    refused = not_asked(run, metric, beside) or (_unharmed(run, harms) if harms else None)
-    if refused:
+    if refused := beside_is_logged(run, metric, beside) or (_unharmed(run, harms) if harms else None):
         return refused
     return stays(run, metric, at_least(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
 
@@ -131,7 +131,7 @@ def stays_above(
 def stood_above(
     run: Run,
     *,
-    metric: str = "grad_norm",
+    metric: Metric = "grad_norm",
     level: float,
     share: float = shared.SHARE_MOST,
     rows: Count = shared.ROWS_SHORT,
@@ -140,9 +140,6 @@ def stood_above(
 
     Yes where at least `share` of some `rows` rows in a row are at or above `level`.
     """
-    refused = not_asked(run, metric, "")
-    if refused:
-        return refused
     at, values = finite(run.series[metric])
     if not len(values):
         return unknown(f"{metric} has no finite rows", metric)
@@ -182,7 +179,7 @@ def _unharmed(run: Run, metric: str) -> Answer | None:
 def stays_near_zero(
     run: Run,
     *,
-    metric: str = "reward",
+    metric: Metric = "reward",
     level: float = 0.0,
     share: float = shared.SHARE_MOST,
     rows: Count = shared.ROWS_SHORT,
@@ -196,8 +193,9 @@ def stays_near_zero(
     last rows are as many more as cover `steps` steps. Where `unless` names a metric that was logged, that one is asked
     instead and the answer is no.
     """
-    refused = not_asked(run, metric, beside, unless)
-    if refused:
+    if unless and run.get(unless) is not None:
+        return Answer(NO, (Evidence(f"{unless} is logged, which shows more than {metric}", unless),))
+    if refused := beside_is_logged(run, metric, beside):
         return refused
     return stays(run, metric, within(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
 
@@ -222,31 +220,11 @@ def never_pays(run: Run, reward_function: Groups, *, rows: Count = shared.ROWS_S
     return replace(first, verdict=YES if alone else "one", evidence=evidence)
 
 
-@predicate(source="public preference-tuning logs")
-def stays_below(
-    run: Run,
-    *,
-    metric: str = "preference_accuracy",
-    level: float,
-    share: float = shared.SHARE_MOST,
-    rows: Count = shared.ROWS_LONG,
-    steps: int = 0,
-) -> Answer:
-    """Does a metric stay at or below a level to the end?
-
-    As `stays_above`, from the other side.
-    """
-    refused = not_asked(run, metric, "")
-    if refused:
-        return refused
-    return stays(run, metric, at_most(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
-
-
 @predicate(source=f"{GUIDE}; key metrics for RL")
 def shoots_up(
     run: Run,
     *,
-    metric: str = "kl",
+    metric: Metric = "kl",
     factor: float = shared.FACTOR_LARGE,
     rows: Count = shared.ROWS_SHORT,
     min_level: float,
@@ -257,9 +235,6 @@ def shoots_up(
     Yes where the median of `rows` neighbouring rows exceeds `factor` times that of the `before_rows` before them, and
     `min_level`: a multiple of next to nothing is nothing.
     """
-    refused = not_asked(run, metric, "")
-    if refused:
-        return refused
     at, values = finite(run.series[metric])
     before_rows = min(before_rows, len(values) - rows)
     if before_rows < rows:
@@ -321,34 +296,22 @@ def _cap(run: Run, longest: Series | None) -> float | None:
 
 @predicate(source="stable-baselines3, RL tips; public RL logs")
 def outgrows(
-    run: Run, context: Context, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str
+    run: Run,
+    context: Context,
+    *,
+    metric: str = "value_loss",
+    factor: float = shared.FACTOR_HUGE,
+    beside: str,
+    at_end: bool = True,
 ) -> Answer:
     """Does a metric grow by a large factor while another one does not rise?
 
-    Yes where its last level is more than `factor` times its first. Where `beside` has risen by more than half of its
-    range meanwhile, or is not logged, ten times as much is needed, and more than the square of the growth of `beside`
-    explains: the error of a return is measured in squares. Strengths are those of the orders of magnitude. A value
-    loss is also one that only its name shows to be one.
+    Yes where its last level (else `at_end` its highest) is more than `factor` times its first. Where `beside` has risen
+    by more than half of its range meanwhile, or is not logged, ten times as much is needed, and more than the square of
+    the growth of `beside` explains: the error of a return is measured in squares. Strengths are those of the orders of
+    magnitude. A value loss is also one that only its name shows to be one.
     """
-    return _outgrows(run, _series_of(run, context, metric), metric, factor, beside, at_end=True)
-
-
-@predicate(source="public RL logs")
-def outgrew(
-    run: Run, context: Context, *, metric: str = "value_loss", factor: float = shared.FACTOR_HUGE, beside: str
-) -> Answer:
-    """Had a metric grown by a large factor while another one did not rise, and come back?
-
-    As `outgrows`, of its highest level.
-    """
-    return _outgrows(run, _series_of(run, context, metric), metric, factor, beside, at_end=False)
-
-
-def _series_of(run: Run, context: Context, metric: str) -> Series | None:
-    return value_loss_of(run, context) if metric == "value_loss" else run.get(metric)
-
-
-def _outgrows(run: Run, series: Series | None, metric: str, factor: float, beside: str, *, at_end: bool) -> Answer:
+    series = value_loss_of(run, context) if metric == "value_loss" else run.get(metric)
     if series is None:
         return Answer(NO, (Evidence("no value function's loss is logged", "loss"),))
     at, values = finite(series)
@@ -360,18 +323,14 @@ def _outgrows(run: Run, series: Series | None, metric: str, factor: float, besid
     meanwhile, rose, scale = _beside(run, beside, since, until)
     limit = factor * shared.FACTOR_LARGE if rose else factor
     times = level / begin / scale**2
-    metric = series.metric
-    text = f"{metric} goes from {figure(begin)} to {figure(level)} by step {until:,}, "
+    text = f"{series.metric} goes from {figure(begin)} to {figure(level)} by step {until:,}, "
     text += f"{as_factor(level / begin)} (limit {as_factor(limit * scale**2)}); {meanwhile}"
     brief = f"its loss went from {figure(begin)} to {figure(level)}"
-    found = Evidence(text, metric, (since, until), min(times, 1e300), limit, brief=brief)
+    found = Evidence(text, series.metric, (since, until), min(times, 1e300), limit, brief=brief)
     past = calm + int(np.argmax(values[calm:] > factor * begin))
-    return measured(
-        above(math.log10(max(times, 1.0)), math.log10(limit)),
-        (found,),
-        onset_step=risen_by_factors(at, values, begin, level, int(at[past])),
-        last_good_step=since,
-    )
+    onset = risen_by_factors(at, values, begin, level, int(at[past]))
+    strength = above(math.log10(max(times, 1.0)), math.log10(limit))
+    return measured(strength, (found,), onset_step=onset, last_good_step=since)
 
 
 def value_loss_of(run: Run, context: Context) -> Series | None:
@@ -420,3 +379,174 @@ def _beside(run: Run, metric: str, since: int, until: int) -> tuple[str, bool, f
     first = abs(median(values[:size]))
     scale = max(abs(after) / first, 1.0) if rose and first > 0 else 1.0
     return f"{metric} goes from {figure(before)} to {figure(after)} meanwhile", rose, min(scale, 1e50)
+
+
+GUESS = 0.5  # no limit: the accuracy of a guess between two answers
+
+
+def _no_gain(run: Run, beside: str) -> tuple[float, Evidence] | None:
+    """Return how surely a reward ends no higher than it began; None where it is not logged or too short."""
+    if run.get(beside) is None:
+        return None
+    ends = ends_of(finite(run.series[beside])[1], shared.ROWS_SHORT)
+    if ends is None:
+        return None
+    found = Evidence(f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}", beside, (), ends[1], ends[0])
+    return whether(ends[1] <= ends[0]), found
+
+
+@predicate(source="public preference-tuning and RL logs")
+def changes_by(
+    run: Run,
+    *,
+    metric: Metric = "entropy",
+    factor: float = shared.FACTOR,
+    min_level: float = 0.0,
+    up: bool = True,
+    beside: str,
+) -> Answer:
+    """Does a metric end at a multiple, or at a small part, of what it began with, while another one has not risen?
+
+    Yes where its last level is `factor` times its first (without `up`: its first that many times its last), and at
+    least `min_level`; and where `beside`, if it is logged, ends no higher than it began. What begins at or below 0 is a
+    differential entropy, of which no multiple means anything.
+    """
+    at, values = finite(run.series[metric])
+    size = min(max(shared.ROWS_SHORT, len(values) // shared.LEVELS), len(values) // 2)
+    if size < 1 or (begin := median(values[:size])) <= 0 or float(values.min()) < 0:
+        return unknown(f"{metric} has too few finite rows above 0", metric)
+    end = median(values[-size:])
+    strength = above(end, factor * begin) if up else below(end, begin / factor)
+    limit = max(factor * begin, min_level) if up else begin / factor
+    text = f"{metric} goes from {figure(begin)} to {figure(end)} (limit {figure(limit)})"
+    found = [Evidence(text, metric, (int(at[0]), int(at[-1])), end, limit)]
+    conditions = [strength, above(end, min_level)]
+    gained = _no_gain(run, beside)
+    if gained is not None:
+        conditions.append(gained[0])
+        found.append(gained[1])
+    past = np.flatnonzero(values < limit if not up else values > limit)
+    first = int(past[0]) if len(past) else 0
+    before = int(at[first - 1]) if first else None
+    return measured(weakest(*conditions), tuple(found), onset_step=int(at[first]), last_good_step=before)
+
+
+@predicate(source="https://huggingface.co/docs/trl/dpo_trainer")
+def prefers_rejected(
+    preference_accuracy: Series | None = None, eval_preference_accuracy: Series | None = None, *, level: float
+) -> Answer:
+    """Does the model prefer the rejected answers, in training or on held-out pairs?
+
+    Yes where the accuracy of pairs stays below `level`, by more than its scatter: overfitting sinks to one half, which
+    a guess has, and no further.
+    """
+    answers = [
+        _below_guess(series, level) for series in (eval_preference_accuracy, preference_accuracy) if series is not None
+    ]
+    known = [answer for answer in answers if answer.strength is not None]
+    if not known:
+        return answers[0] if answers else unknown("no accuracy of pairs was logged", "preference_accuracy")
+    found = max(known, key=lambda answer: answer.strength or 0.0)
+    opposite = len(known) > 1 and min(answer.strength or 0.0 for answer in known) < 0
+    brief = "Training pairs and held-out pairs teach opposite preferences" if opposite else ""
+    first, *others = found.evidence
+    brief = brief or "The model prefers the rejected answers"
+    both = (part for answer in known if opposite and answer is not found for part in answer.evidence)
+    return replace(found, evidence=(replace(first, brief=brief), *others, *both))
+
+
+def _below_guess(series: Series, level: float) -> Answer:
+    at, values = finite(series)
+    rows = values[-shared.ROWS_LONG :]
+    if len(rows) < 2:
+        return unknown(f"{series.metric} has {len(rows)} finite rows", series.metric)
+    scatter = NORMAL_MAD * median(np.abs(rows - median(rows)))
+    highest = median(rows) + shared.NOISE_TIMES * scatter / len(rows) ** 0.5
+    text = f"{series.metric} is {figure(median(rows))} in its last {len(rows)} rows, at most {figure(highest)} with "
+    text += f"their scatter (limit {level:g}); a guess has {GUESS:g}"
+    found = Evidence(text, series.metric, (int(at[-len(rows)]), int(at[-1])), highest, level)
+    onset = len(values) - max(true_at_end(values < GUESS), 1)
+    strength = weakest(above(GUESS - highest, GUESS - level), above(len(rows), shared.ROWS_SHORT))
+    return measured(strength, (found,), onset_step=int(at[onset]))
+
+
+@predicate(source=f"{GUIDE}; reward collapse in public logs")
+def falls_back(
+    run: Run, *, metric: Metric = "reward", share: float = shared.SHARE_HALF, factor: float = shared.FACTOR
+) -> Answer:
+    """Does a metric end far below the best level that it had reached?
+
+    Yes where it has lost more than `share` of all that it covered, and that is more than `factor` times the scatter of
+    its levels. It need not have gained anything before: a policy that ends worse than it began is no better than one
+    that forgets.
+    """
+    at, values = finite(run.series[metric])
+    found = fall_of(run.series[metric])
+    if found is None and len(values) > 1 and values[-1] >= values[0]:
+        text = f"{metric} goes from {figure(values[0])} to {figure(values[-1])}"
+        return measured(whether(False), (Evidence(text, metric, (int(at[0]), int(at[-1]))),))
+    if found is None:
+        return unknown(f"{metric} has too few finite rows to see a fall", metric)
+    strength, evidence = found.judged(metric, share, factor)
+    left = left_best(at, -values, found.best_step, -found.best, -found.end)
+    return measured(strength, (evidence,), onset_step=left.first_bad_step, last_good_step=left.last_good_step)
+
+
+@predicate(source="measured: rewards of public runs")
+def falls_through(
+    run: Run,
+    *,
+    metric: Metric = "reward",
+    rows: Count = 3,
+    before_rows: Count = shared.ROWS_LONG,
+    share: float = shared.SHARE_HALF,
+) -> Answer:
+    """Does a metric fall below all its earlier values in its last rows?
+
+    Yes where each of its last `rows` rows is below the lowest of all rows before, by more than the range of these, and
+    below their median by more than `share` of it: what has settled has next to no range. With fewer than `before_rows`
+    rows before, the range has to be exceeded by as much more.
+    """
+    at, values = finite(run.series[metric])
+    if len(values) < rows + 2:
+        return unknown(f"{metric} has {len(values):,} finite rows, {rows + 2} are needed", metric)
+    # The longest stretch at the end whose values are all below those before it.
+    lowest, highest = np.minimum.accumulate(values)[:-1], np.maximum.accumulate(values)[:-1]
+    last = np.maximum.accumulate(values[::-1])[::-1][1:]
+    known = np.minimum(np.arange(1, len(values)) / before_rows, 1.0)
+    gap = np.where(highest > lowest, known * (lowest - last) / np.maximum(highest - lowest, 1e-300), -1e9)
+    inside = gap[1 : len(values) - rows]
+    row = 2 + int(np.argmax(inside))
+    ranges = max(-1e9, min(float(inside.max()), 1e9))
+    before = f"between {figure(lowest[row - 1], 4)} and {figure(highest[row - 1], 4)}"
+    text = f"the last {len(values) - row:,} rows of {metric} are all below {figure(last[row - 1], 4)}, "
+    text += f"{against(ranges, 1.0)}× the earlier range lower (limit 1×); before, it lay {before}"
+    found = (Evidence(text, metric, (int(at[row]), int(at[-1])), ranges, 1.0),)
+    usual = float(median(values[:row]))
+    strength = weakest(above(ranges, 1.0), above(usual - float(last[row - 1]), share * abs(usual)))
+    return measured(strength, found, onset_step=int(at[row]), last_good_step=int(at[row - 1]))
+
+
+@predicate(source=f"{GUIDE}; Mann 1945, Kendall 1975")
+def no_trend(
+    run: Run, *, metric: Metric = "reward", falls: bool = False, rows: Count, trend_z: float = shared.TREND_Z
+) -> Answer:
+    """Does a metric that should rise never rise?
+
+    Yes where the Mann-Kendall score of its block medians, over at least `rows` rows, stays below `trend_z`, and no
+    level, of three neighbours, is more than three times their scatter above the beginning. With `falls` the metric
+    ought to fall.
+    """
+    at, values = finite(run.series[metric])
+    if len(values) < shared.ROWS_SHORT:
+        return unknown(f"{metric} has {len(values):,} finite rows, {rows} are needed", metric)
+    medians, _ = blocks(-values if falls else values, len(values) // math.ceil(len(values) / shared.LEVELS))
+    score, smooth = kendall_z(medians), running_medians(medians, 3)
+    scatter = NORMAL_MAD * median(np.abs(np.diff(medians))) / 2**0.5
+    gained = float(smooth.max() - smooth[0])
+    begin, end = (float(level) * (-1 if falls else 1) for level in (smooth[0], smooth[-1]))
+    trend = "steadily" if score >= trend_z else f"without a steady {'fall' if falls else 'rise'}"
+    text = f"{metric} goes from {figure(begin)} to {figure(end)} over {len(values):,} rows, {trend}"
+    found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
+    strength = weakest(below(score, trend_z), below(gained, shared.FACTOR * scatter), above(len(values), rows))
+    return measured(strength, (found,), onset_step=int(at[0]))

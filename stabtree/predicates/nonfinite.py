@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, row_of, rows_before, rows_upto
@@ -186,20 +186,6 @@ def trained_in_fp8(run: Run) -> Answer:
     return Answer(LIKELY if fp8 else NO, (Evidence(text),), contrary=not fp8)
 
 
-@predicate(source="public threads: evaluation batches without a single label")
-def only_eval_breaks(loss: Series, eval_loss: Series) -> Answer:
-    """Is the eval loss never finite while the training loss always is?"""
-    broken = int((~np.isfinite(eval_loss.values)).sum())
-    bad = int((~np.isfinite(loss.values)).sum())
-    text = f"eval_loss is not finite in {broken:,} of {len(eval_loss):,} evaluations, the training loss in {bad:,} of "
-    text += f"{len(loss):,} rows"
-    found = Evidence(
-        text, "eval_loss", tuple(int(s) for s in eval_loss.steps[:3]), float(broken), float(len(eval_loss))
-    )
-    strength = whether(0 < len(eval_loss) == broken and not bad and len(loss) > 0)
-    return measured(strength, (found,), onset_step=int(eval_loss.steps[0]) if len(eval_loss) else None)
-
-
 GRADIENT = "The gradient"
 CROSS_ENTROPY = {"task": ("language-model", "classification", "segmentation"), "precision": ("fp32",)}
 FP16_MAX = 65504.0  # no limit: IEEE 754 binary16
@@ -375,26 +361,20 @@ def embedding_grad_infinite(grad_norm: Groups, loss_break: Break | Absent) -> An
     names = [name for name in grad_norm if any(part in name.lower() for part in ("emb", "wte", "wpe"))]
     if not names:
         return unknown("no grad_norm/<group> of an embedding was logged", "grad_norm/<group>")
-    broke = None if isinstance(loss_break, Absent) else loss_break
-    largest = 0.0
+    end, largest = math.inf if isinstance(loss_break, Absent) else loss_break.step, 0.0
     for name in names:
-        series = grad_norm[name]
-        early = series.steps < broke.step if broke else np.ones(len(series), dtype=bool)
-        infinite = early & np.isinf(series.values)
-        if infinite.any():
-            step = int(series.steps[infinite][0])
+        steps, values = (part[grad_norm[name].steps < end] for part in (grad_norm[name].steps, grad_norm[name].values))
+        if np.isinf(values).any():
+            step = int(steps[np.isinf(values)][0])
             text = f"grad_norm/{name} is infinite at step {step:,}, before the loss broke"
             return Answer(YES, (Evidence(text, f"grad_norm/{name}", (step,)),))
-        usable = series.values[early & np.isfinite(series.values)]
-        largest = max(largest, float(usable.max(initial=0)))
+        largest = max(largest, float(values[np.isfinite(values)].max(initial=0)))
     text = f"the embedding's gradient norm is finite before the loss broke, at most {figure(largest, 4)}"
     return Answer(NO, (Evidence(text, "grad_norm", (), largest),))
 
 
 @predicate(source="phase19 Q1.4; IEEE 754 binary16", labels=(YES, POSSIBLE, NO))
-def activation_overflow(
-    run: Run, loss_break: Break | Absent, activation_max: Groups | None = None, *, limit: float = FP16_MAX
-) -> Answer:
+def activation_overflow(run: Run, loss_break: Break | Absent, activation_max: Groups | None = None) -> Answer:
     """Did a layer's output pass the largest fp16 number, up to the step at which the loss broke?
 
     Unknown in bf16 and fp32, which hold numbers up to about 3e38; possible in fp16 where no activation was logged.
@@ -403,7 +383,7 @@ def activation_overflow(
     if dtype in WIDE:
         return inapplicable(f"{dtype} holds numbers up to 3e38, far beyond fp16's 65504")
     if not activation_max and dtype == "fp16":
-        text = f"the run is fp16, which ends at {limit:,.0f}; activation_max/<group> was not logged"
+        text = f"the run is fp16, which ends at {FP16_MAX:,.0f}; activation_max/<group> was not logged"
         return Answer(POSSIBLE, (Evidence(text),), missing=("activation_max",))
     if not activation_max:
         return unknown("activation_max/<group> was not logged", "activation_max")
@@ -417,10 +397,10 @@ def activation_overflow(
     if not peaks:
         return unknown("activation_max holds no number", "activation_max")
     name = max(peaks, key=lambda key: peaks[key])
-    peak, over = peaks[name], peaks[name] > limit
-    text = f"the largest activation is {figure(peak, 6)} in {name}, {'above' if over else 'below'} {limit:,.0f}"
+    peak, over = peaks[name], peaks[name] > FP16_MAX
+    text = f"the largest activation is {figure(peak, 6)} in {name}, {'above' if over else 'below'} {FP16_MAX:,.0f}"
     observed = peak if np.isfinite(peak) else None
-    return Answer(YES if over else NO, (Evidence(text, f"activation_max/{name}", (), observed, limit),))
+    return Answer(YES if over else NO, (Evidence(text, f"activation_max/{name}", (), observed, FP16_MAX),))
 
 
 @predicate(source="precision P11", labels=("data", "numerics", "gone", NO))
@@ -431,39 +411,31 @@ def nan_returns(run: Run, loss: Series) -> Answer:
     `numerics`: at another step or batch; `gone`: only one of them breaks; `no`: neither does. A rerun with another
     configuration can't distinguish these.
     """
-    other = run.rerun.get("loss") if run.rerun else None
-    if other is None:
+    again = run.rerun.get("loss") if run.rerun else None
+    if run.rerun is None or again is None:
         return unknown("no rerun was given (--rerun), or it has no loss", "rerun")
-    here, there = _first_break(loss), _first_break(other)
+    broken = [int(one.steps[rows[0]]) if len(rows := broken_rows(one)) else None for one in (loss, again)]
+    here, there = broken
     if here is None and there is None:
         return Answer(NO, (Evidence("the loss is finite in both runs", "loss", (), 0.0, 0.0),))
-    changed = run.trained_otherwise(run.rerun) if run.rerun else None
-    if changed:
+    if changed := run.trained_otherwise(run.rerun):
         return unknown(f"the rerun was trained otherwise ({in_words(changed)}): it shows nothing about chance", "rerun")
     if here is None or there is None:
-        step = max(-1 if at is None else at for at in (here, there))  # one of them is None
+        step = max(-1 if at is None else at for at in broken)  # one of them is None
         where = f"at step {step:,} in the {'run' if there is None else 'rerun'} alone"
         return Answer("gone", (Evidence(f"the loss breaks {where}", "loss", (step,)),))
-    batches = [_batch_at(run, here), _batch_at(run.rerun, there) if run.rerun else None]
+    batches = [_batch_at(run, here), _batch_at(run.rerun, there)]
     known = None not in batches
     same = here == there if not known else batches[0] == batches[1]
-    about = f", on {'the same batch' if batches[0] == batches[1] else 'different batches'}" if known else ""
+    about = f", on {'the same batch' if same else 'different batches'}" if known else ""
     text = f"the loss breaks at step {here:,} in the run and at step {there:,} in its rerun{about}"
-    found = (Evidence(text, "loss", (here, there)),)
-    return Answer("data" if same else "numerics", found, onset_step=here)
-
-
-def _first_break(loss: Series) -> int | None:
-    bad = np.flatnonzero(~np.isfinite(loss.values))
-    return int(loss.steps[bad[0]]) if len(bad) else None
+    return Answer("data" if same else "numerics", (Evidence(text, "loss", (here, there)),), onset_step=here)
 
 
 def _batch_at(run: Run, step: int) -> float | None:
     batch = run.get("batch_id")
-    row = int(np.searchsorted(batch.steps, step)) if batch is not None else 0
-    if batch is None or row >= len(batch) or int(batch.steps[row]) != step or not np.isfinite(batch.values[row]):
-        return None
-    return float(batch.values[row])
+    values = batch.values[batch.steps == step] if batch is not None else ()
+    return float(values[0]) if len(values) and np.isfinite(values[0]) else None
 
 
 MEASURED, PASSING = "measured", "passing"

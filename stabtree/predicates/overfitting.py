@@ -311,29 +311,21 @@ def cost_of_an_error(eval_loss: Series, wrong: float | None) -> float | None:
 
 
 @predicate(source="convergence O5", labels=(LIKELY, POSSIBLE, NO), min_points=3)
-def apart_at_once(
-    loss: Series,
-    eval_loss: Series,
-    eval_quality: Series | None = None,
-    *,
-    cost: float = ERROR_COST,
-    gap_factor: float = shared.FACTOR_SMALL,
-    noise_factor: float = shared.NOISE_TIMES,
-) -> Answer:
+def apart_at_once(loss: Series, eval_loss: Series, eval_quality: Series | None = None) -> Answer:
     """Does the eval loss stand far above the training loss from its first third on, and scatter rather than rise?
 
-    Likely where the median of the first third lies above the training loss there by more than `gap_factor` times all
-    that this ever falls, and the last third rises above it by less than `noise_factor` times the scatter: learning by
-    heart takes time. Possible where it rises by more. Likely as well where each wrong answer costs more than `cost`
-    nats: logits far outside those of training come from inputs of another scale. Possible where no evaluation is better
-    than the untrained model.
+    Likely where the median of the first third lies above the training loss there by more than twice all that this ever
+    falls, and the last third rises above it by less than its scatter explains: learning by heart takes time. Possible
+    where it rises by more. Likely as well where each wrong answer costs more than `ERROR_COST` nats: logits far outside
+    those of training come from inputs of another scale. Possible where no evaluation is better than the untrained
+    model.
     """
     wrong = wrong_share(eval_quality)
     each = cost_of_an_error(eval_loss, wrong)
-    if wrong is not None and each is not None and each > cost:
+    if wrong is not None and each is not None and each > ERROR_COST:
         text = f"{1 - wrong:.0%} of the held-out answers are right, and a wrong one costs {figure(each)} nats"
-        return Answer(LIKELY, (Evidence(text, "eval_loss", (), each, cost),))
-    steps, evals = finite(eval_loss)
+        return Answer(LIKELY, (Evidence(text, "eval_loss", (), each, ERROR_COST),))
+    (steps, evals), gap_factor = finite(eval_loss), shared.FACTOR_SMALL
     own, trained = finite(loss)
     third = max(1, len(evals) // 3)
     early = trained[own <= steps[third - 1]]
@@ -349,21 +341,21 @@ def apart_at_once(
             return Answer(NO, (found,))
         text = f"the best evaluation, {figure(best)}, is no better than the untrained model, {figure(untrained)}"
         return Answer(POSSIBLE, (Evidence(text, "eval_loss", (), best, untrained),))
-    return Answer(LIKELY if rise < noise_factor * noise else POSSIBLE, (found,))
+    return Answer(LIKELY if rise < shared.NOISE_TIMES * noise else POSSIBLE, (found,))
 
 
 @predicate(source="measured: one batch over and over from a step on", labels=(LIKELY, NO), min_points=3)
-def suddenly_easier(loss: Series, eval_loss: Series, *, times: float = SPEED_UP) -> Answer:
+def suddenly_easier(loss: Series, eval_loss: Series) -> Answer:
     """Does the training loss fall far faster right after the held-out loss turned than right before?
 
-    Memorising is gradual. A loss that falls `times` as fast at once has been given something easier: the same few
-    batches.
+    Memorising is gradual. A loss that falls `SPEED_UP` times as fast at once has been given something easier: the
+    same few batches.
     """
     found = speed_up(loss, eval_loss)
     if found is None:
         return unknown("too few rows of loss around the best evaluation", "loss")
     step, faster = found
-    return measured(above(faster, times), (Evidence(said(step, faster), "loss", (step,), faster, times),), LIKELY)
+    return measured(above(faster, SPEED_UP), (Evidence(said(step, faster), "loss", (step,), faster, SPEED_UP),), LIKELY)
 
 
 def said(step: int, faster: float) -> str:

@@ -1,4 +1,4 @@
-"""What a run in half precision logs: overflows, and the history of its loss scale."""
+"""What a run in half precision logs: overflows, the history of its loss scale, and the traces of known NaN."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
-from stabtree.common.figures import figure
+from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, rows_before
 from stabtree.common.shared import ROWS_SHORT
-from stabtree.common.stats import interval, is_counter, stretches, true_at_end
-from stabtree.common.strength import FARTHEST, above, beyond, weakest
+from stabtree.common.stats import interval, is_counter, median, stretches, true_at_end
+from stabtree.common.strength import FARTHEST, above, beyond, weakest, whether
 from stabtree.facts.movers import Break, storm_start
 from stabtree.facts.progress import FELL, SMALLEST
-from stabtree.facts.registry import Absent, Unknown, finite, highest, lowest, seen
-from stabtree.predicates.registry import predicate
+from stabtree.facts.registry import Absent, Unknown, finite, highest, lowest, paired, seen
+from stabtree.predicates.registry import Count, Metric, predicate
 from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Ints
     from stabtree.facts.progress import ScaleHistory
     from stabtree.run import Run, Series
 
@@ -329,3 +330,123 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     top = len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))
     first = min(top + 1, len(logs) - 1)
     return measured(strength, found, onset_step=int(steps[first]), last_good_step=int(steps[top]))
+
+
+@predicate(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("likely", "no"))
+def loss_zero_with_grad_nan(
+    run: Run,
+    loss: Series,
+    grad_norm: Series,
+    lr: Series | None = None,
+    *,
+    share: float = shared.SHARE_HALF,
+    lr_moves: str = "any",
+) -> Answer:
+    """Is the loss exactly 0 where grad_norm is not finite?
+
+    In at least `share` of the rows with such a grad_norm, the first of which is one of the first rows of the log: what
+    breaks later has broken the weights, which leaves the same trace. transformers prints a NaN
+    loss as 0. `lr_moves` is `moves` or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16
+    it goes on. Asked is the loss as it was written, before such a 0 was taken for the NaN that it is.
+    """
+    steps, losses, norms = paired(run.written.get("loss", loss), grad_norm)
+    broken = ~np.isfinite(norms)
+    zero = broken & (losses == 0)
+    how = "written as 0, which stands for NaN," if "loss" in run.written else "exactly 0"
+    text = f"loss is {how} in {int(zero.sum()):,} of the {int(broken.sum()):,} rows whose grad_norm is not finite"
+    at = tuple(int(s) for s in steps[zero][:3])
+    found = Evidence(text, "loss", at, float(zero.sum()), share * float(broken.sum()))
+    early = bool(broken.any()) and int(np.argmax(broken)) < shared.ROWS_SHORT
+    strength = weakest(above(float(zero.sum()), share * float(broken.sum())), whether(early))
+    if strength < 0:
+        return measured(strength, (found,), LIKELY)
+    moved = _moved(lr, steps[zero]) if lr is not None else None
+    if lr_moves != "any" and moved is not None:
+        rate = Evidence(f"lr {'moves' if moved else 'is frozen'} over these rows", "lr", at)
+        return Answer(LIKELY if moved == (lr_moves == "moves") else NO, (found, rate))
+    return measured(strength, (found,), LIKELY)
+
+
+def _moved(lr: Series, steps: Ints) -> bool | None:
+    """Return whether lr changes over the given steps; None where it was logged at fewer than two of them."""
+    values = lr.values[np.isin(lr.steps, steps)]
+    values = values[np.isfinite(values)]
+    return bool(float(values.max()) != float(values.min())) if len(values) > 1 else None
+
+
+@predicate(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
+def isolated_nonfinite(run: Run, *, metric: Metric = "loss", longest: Count) -> Answer:
+    """Is a metric not finite in single rows only, with ordinary ones around them?
+
+    At most `longest` rows in a row, in fewer than half of all, and finite at the end.
+    """
+    series = run.series[metric]
+    bad = ~np.isfinite(series.values)
+    most = max((b - a for a, b in stretches(bad)), default=0)
+    text = f"{metric} is not finite in {int(bad.sum()):,} of {len(series):,} rows, at most {most} in a row"
+    found = Evidence(text, metric, tuple(int(s) for s in series.steps[bad][:5]), float(most), float(longest))
+    single = 0 < most <= longest and bad.sum() < shared.SHARE_HALF * len(bad) and not bad[-1]
+    return Answer(LIKELY if single else NO, (found,))
+
+
+@predicate(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
+def breaks_at_start(loss: Series, *, at_once: bool) -> Answer:
+    """Is the loss not finite from its first rows on, up to the end?
+
+    With `at_once` no row is finite, else a few of the first ones are.
+    """
+    good = np.flatnonzero(np.isfinite(loss.values))
+    last = int(good[-1]) + 1 if len(good) else 0
+    text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
+    text += f", last at step {int(loss.steps[good[-1]]):,}" if len(good) else ""
+    found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), 0.0)
+    early = last == 0 if at_once else 0 < last <= shared.ROWS_SHORT
+    return Answer(LIKELY if early and last < len(loss) else NO, (found,))
+
+
+@predicate(source="detectron2#508 and #838, mlx-lm#1658", labels=("likely", "no"))
+def loss_before_break(loss: Series, *, climbs: bool = True) -> Answer:
+    """Did the loss climb before it broke?
+
+    Compared is the last finite loss before the first that is not with the rows before it: more than twice their
+    median, and above each of them, as a loss that is scattered over decades is not. Without `climbs` the
+    question is whether it was ordinary to the last, which a log that has a row for each of several steps, or their
+    mean, can't tell.
+    """
+    if not climbs and len(loss) > 1 and interval(loss.steps) > 1:
+        return unknown("the loss is not logged at every step: the rows right before the break are not visible", "loss")
+    bad = np.flatnonzero(~np.isfinite(loss.values))
+    before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
+    if len(before) < 2:
+        return unknown("the loss has no two rows before it breaks", "loss")
+    window, last, factor = before[-shared.ROWS_LONG - 1 : -1], float(before[-1]), shared.FACTOR_SMALL
+    usual, top = median(window), float(window.max())
+    ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
+    text = f"the last finite loss is {figure(last, 4)}, {as_factor(ratio)} its usual value before (limit {factor:g}×)"
+    text += f", which reached {figure(top, 4)}" if last <= top else ""
+    found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
+    strength = weakest(above(ratio, factor), whether(last > top))
+    return measured(strength if climbs else -strength, (found,), LIKELY)
+
+
+@predicate(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)
+def falls_despite_scale(loss: Series, loss_scale: Series) -> Answer:
+    """Does the loss go on falling although the loss scale is below 1?
+
+    Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over
+    many tokens is large, and its scale small: no collapse. Where every step is skipped the loss does not move.
+    """
+    at, scales = finite(loss_scale)
+    low = at[scales < 1]
+    steps, values = finite(loss)
+    after = values[steps >= low[0]] if len(low) else values[:0]
+    if len(after) < 4 or not np.isfinite(loss.values).all():
+        text = f"the loss has {len(after):,} rows at a scale below 1, or rows that are not finite"
+        return Answer(NO, (Evidence(text, "loss_scale", (), float(scales.min()) if len(scales) else None, 1.0),))
+    part = max(1, len(after) // 4)
+    first, end = median(after[:part]), median(after[-part:])
+    noise = median(np.abs(np.diff(after)))
+    text = f"the loss goes from {figure(first, 4)} to {figure(end, 4)} while the loss scale goes down to "
+    text += figure(float(scales.min()))
+    found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
+    return measured(weakest(above(first - end, noise), whether(end <= median(after))), (found,), LIKELY)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stabtree.common.answer import NO, UNKNOWN, YES, Answer
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer, unknown
 from stabtree.common.errors import StabtreeError
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
@@ -26,6 +26,7 @@ from stabtree.facts.registry import (
     UNGROUPED,
     Count,
     Groups,
+    Metric,
     Need,
     Param,
     Parameter,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from stabtree.facts.registry import Facts
     from stabtree.run import Run
 
-__all__ = ["UNGROUPED", "Count", "Groups", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
+__all__ = ["UNGROUPED", "Count", "Groups", "Metric", "Need", "Param", "Parameter", "Pattern", "Predicate", "predicate"]
 
 
 class Predicate(Struct, frozen=True):
@@ -95,8 +96,12 @@ class Predicate(Struct, frozen=True):
             if self.absent == UNKNOWN:
                 answer = Answer(UNKNOWN, reason=refused.evidence[0].text)
             return as_logged(answer, facts.run, facts.unit)
+        settings = complete(self.name, self.params, params, facts.run.step_size)
+        named = (str(settings[key]) for key, item in self.params.items() if item.metric)
+        if lacking := [name for name in named if facts.run.get(name) is None]:
+            return unknown(f"{lacking[0]} was not logged", lacking[0])
         with any_floats(facts.run):
-            answer = self.func(*arguments, **complete(self.name, self.params, params, facts.run.step_size))
+            answer = self.func(*arguments, **settings)
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")
         return as_logged(answer, facts.run, facts.unit)

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import in_words
 from stabtree.frameworks.load import framework
@@ -129,10 +129,7 @@ OUTSIDE = "outside"
 NEARLY = 0.75  # no limit: of difflib, where 1 is the same word
 
 
-@predicate(
-    source="the documents that a tree names",
-    rule="{key} is one of: {values}",
-)
+@predicate(source="the documents that a tree names", rule="{key} is one of: {values}")
 def setting_says(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
     """Does a setting have one of these values?
 
@@ -214,21 +211,20 @@ def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: s
 
 
 @predicate(source="the documents that a tree names", rule="{key} is none of {values}, and nearly one of them")
-def setting_misspelled(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
+def setting_misspelled(run: Run, *, key: str, values: str) -> Answer:
     """Is a setting nearly one of these values?
 
     `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake; what
     is made of their words alone is one more of them, as `linear_with_warmup`, and words may be joined in any way.
     """
-    refused = not_applicable(run, where, being)
-    if refused or key not in run.config:
-        return refused or not_given(run, key)
+    if key not in run.config:
+        return not_given(run, key)
     known, known_values = word(run, key), values.lower().split()
     close = get_close_matches(known, known_values, 1, NEARLY)
     words = {part for value in known_values for part in (value, *value.split("_"))}
     same = words.issuperset(known.split("_")) or _joined(known) in map(_joined, known_values)
     found = bool(close) and not same
-    return decided(run, (key, where), f"did you mean {close[0]}?" if found else "", found=found)
+    return decided(run, (key,), f"did you mean {close[0]}?" if found else "", found=found)
 
 
 def _joined(name: str) -> str:
@@ -295,3 +291,51 @@ def phase_of(run: Run) -> str:
     if task == "sft" or (defaults.fine_tunes and begins not in _FROM_SCRATCH):
         return TUNED  # an adapter may be made elsewhere
     return ""
+
+
+def _matches(run: Run, key: str, value: str) -> bool | None:
+    """Return whether a setting has a value, compared as words or as numbers; None where it is not known."""
+    known = run.setting(key)
+    if known is None:
+        return None
+    if isinstance(known, int | float) and not isinstance(known, bool):
+        try:
+            return math.isclose(float(known), float(value), rel_tol=1e-9)
+        except ValueError:
+            return False
+    return str(known).lower() == value.lower()
+
+
+@predicate(source="public threads", labels=("possible", "no"))
+def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
+    """Does the configuration hold this value?
+
+    A setting alone proves nothing, and makes nothing likely: `possible` at best.
+    """
+    match = _matches(run, key, value)
+    if match is None:
+        return unknown(f"the configuration does not name {key}", key)
+    text = f"{key} is {run.setting(key)} ({run.config[key].source}), needed is {value}"
+    return Answer(POSSIBLE, (Evidence(text),)) if match else Answer(NO, (Evidence(text),), contrary=True)
+
+
+@predicate(source="what a person found", labels=(LIKELY, NO))
+def answered(run: Run, *, key: str = "nan_begins", value: str = "embedding") -> Answer:
+    """Did a person answer so?
+
+    `key` is what the question's predicate sets, so only an answer can decide.
+    """
+    match = _matches(run, key, value)
+    if match is None:
+        return unknown(f"nobody answered {key}")
+    found = (Evidence(f"{run.setting(key)}, as {run.config[key].source}"),)
+    return Answer(LIKELY if match else NO, found)
+
+
+@predicate(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
+def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
+    """Is a metric logged that shows what kind of run this is, or another one that shows as much?"""
+    name = next((name for name in (metric, other) if name and run.get(name) is not None), metric)
+    series = run.get(name)
+    text = f"{name} is logged in {len(series):,} rows" if series is not None else f"{name} is not logged"
+    return Answer(POSSIBLE if series is not None else NO, (Evidence(text, name),))

@@ -130,20 +130,16 @@ def _stayed_up(
     top, params = spike.top, spike.params
     share = spike.share(ends)
     if share <= params.lasting_share:
-        text = (
-            f"the loss ends at a level of {figure(ends, 4)}, within {params.lasting_share:.0%} of its range above the "
-        )
-        text += f"{figure(top.mean, 4)} before the spike"
+        text = f"the loss ends at a level of {figure(ends, 4)}, within {params.lasting_share:.0%} of its range above "
+        text += f"the {figure(top.mean, 4)} before the spike"
         return Answer(YES, (Evidence(text, "loss", plain.steps, share, params.lasting_share),))
     repeats = None if isinstance(batches, Unknown) else batches.around(top.step, params.window_steps)
     if repeats and repeats.stuck and not isinstance(batches, Unknown):
         since = int(batches.series.steps[repeats.first])
         before = values[rows_before(steps, since - params.window_steps) : rows_before(steps, since)]
         if len(before) and ends <= float(before.mean()):
-            text = (
-                f"the loss ends at {figure(ends, 4)}, below the {figure(before.mean(), 4)} before the loader got stuck "
-            )
-            text += f"at step {since:,}"
+            text = f"the loss ends at {figure(ends, 4)}, below the {figure(before.mean(), 4)} before the loader got "
+            text += f"stuck at step {since:,}"
             return Answer(YES, (Evidence(text, "loss", (since, top.step), ends, float(before.mean())),))
     start = int(np.searchsorted(steps, top.last_good_step))
     half = start + int(np.argmax(values[start:] >= (top.mean + ends) / 2))
@@ -172,21 +168,13 @@ def _climbed_before(loss: Series, spike: Spike, ends: float, climb_rows: int) ->
 
 
 @predicate(source="precision P12")
-def grad_norm_leads(
-    spike: Spike,
-    grad_norm: Series,
-    *,
-    sigma: float,
-    min_lead_rows: int,
-    factor: float = shared.FACTOR_SMALL,
-    lead_rows: Count = shared.ROWS_LONG,
-) -> Answer:
+def grad_norm_leads(spike: Spike, grad_norm: Series, *, sigma: float, min_lead_rows: int) -> Answer:
     """Did grad_norm rise for some steps before the loss spiked?
 
-    Its usual level is that of twice `lead_rows` rows before the last `lead_rows` before the spike, and yes takes at
-    least `min_lead_rows` rows in a row, up to the spike, above `factor` times that level and `sigma` robust deviations.
+    Its usual level is that of 40 rows before the last 20 before the spike, and yes takes at least `min_lead_rows` rows
+    in a row, up to the spike, above twice that level and `sigma` robust deviations.
     """
-    top = spike.top
+    top, lead_rows = spike.top, shared.ROWS_LONG
     steps, values = finite(grad_norm)
     end = int(np.searchsorted(steps, top.step))
     if end <= shared.ROWS_SHORT:
@@ -195,7 +183,7 @@ def grad_norm_leads(
     usual = before[: max(len(before) - lead_rows, lead_rows, 1)]
     level = median(usual)
     scatter = NORMAL_MAD * median(np.abs(usual - level))
-    bar = max(factor * level, level + sigma * scatter)
+    bar = max(shared.FACTOR_SMALL * level, level + sigma * scatter)
     high = before > bar
     led = len(high) if high.all() else int(np.argmax(~high[::-1]))
     peak = float(before[-led:].max()) if led else float(before[-1])
@@ -203,10 +191,8 @@ def grad_norm_leads(
     limit = f"{figure(bar)} ({figure(level)} is usual)"
     text = f"grad_norm did not rise above {limit} right before the spike at step {top.step:,}"
     if led:
-        text = (
-            f"grad_norm was above {limit} for {led} rows before the spike, up to {figure(peak)}; it leads the spike at "
-        )
-        text += f"step {top.step:,} by {lead:,} steps"
+        text = f"grad_norm was above {limit} for {led} rows before the spike, up to {figure(peak)}; it leads the spike "
+        text += f"at step {top.step:,} by {lead:,} steps"
     found = (Evidence(text, "grad_norm", (top.step,), float(led), float(min_lead_rows)),)
     return measured(above(led, min_lead_rows), found)
 
@@ -219,14 +205,7 @@ CYCLIC = ("restart", "cycl", "triang", "warm_restart", "sgdr")
 
 
 @predicate(source="phase19 Q2.3, learning rate")
-def lr_jumps_at_spike(
-    run: Run,
-    spike: Spike,
-    lr: Series,
-    *,
-    lr_factor: float,
-    lr_falls: bool,
-) -> Answer:
+def lr_jumps_at_spike(run: Run, spike: Spike, lr: Series, *, lr_factor: float, lr_falls: bool) -> Answer:
     """Does the learning rate jump where the loss spikes?
 
     A jump is a rise (with `lr_falls` a fall as well) by more than `lr_factor` from one row to the next, within
@@ -273,7 +252,7 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
 
     Batches recur once per epoch, and around the turn of a reshuffled epoch a few come back early. A loader bug
     shows as batches that come back within `recent_steps`, although `others` times as many have been seen:
-    `stuck_share` of the rows before the spike (at least `stuck_rows`) confirm it, fewer make it likely.
+    a quarter of the rows before the spike (at least `stuck_rows`) confirm it, fewer make it likely.
     """
     top, series = spike.top, batches.series
     if series.steps[-1] < top.step or series.steps[0] >= top.step:
@@ -281,10 +260,8 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     found = batches.around(top.step, spike.params.window_steps)
     if found is None:
         before = int(batches.known[rows_before(series.steps, top.step) - 1])
-        text = (
-            f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, and no sequence "
-        )
-        text += f"of older batches comes back in its order ({before:,} different ones before)"
+        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, and no "
+        text += f"sequence of older batches comes back in its order ({before:,} different ones before)"
         # Where every step has its batch, and none ever came back, there is no repeat to look for.
         every = bool((np.diff(series.steps) == 1).all()) and not batches.since_steps.any()
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),), contrary=every)
@@ -301,12 +278,7 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
 
 @predicate(source="phase19 Q2.3, gradient norm", labels=("yes", "likely", "no"))
 def grad_norm_at_spike(
-    run: Run,
-    spike: Spike,
-    grad_norm: Series,
-    *,
-    grad_norm_factor: float,
-    grad_norm_likely_factor: float,
+    run: Run, spike: Spike, grad_norm: Series, *, grad_norm_factor: float, grad_norm_likely_factor: float
 ) -> Answer:
     """Is grad_norm before clipping far above its rolling mean at the spike?
 
@@ -330,10 +302,8 @@ def grad_norm_at_spike(
         found = Evidence(f"grad_norm is not finite at step {step:,}", "grad_norm", (step,), None, factor)
         return Answer(YES, (found,))
     ratio = min(float(near[highest]) / float(before.mean()), 1e300)
-    text = (
-        f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,}; more than {factor:g}× confirms a "
-    )
-    text += "bad batch"
+    text = f"grad_norm is {against(ratio, factor)}× its rolling mean at step {step:,}; more than {factor:g}× confirms "
+    text += "a bad batch"
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > grad_norm_likely_factor:
         expected = rarity(grad_norm, step, spike.params, _spikes_with_loss(grad_norm, spike))
@@ -381,9 +351,7 @@ def _spikes_with_loss(grad_norm: Series, spike: Spike) -> bool:
 
 
 @predicate(
-    source="phase19 Q2.3",
-    labels=("lr_jump", "duplicate_batch", "bad_batch", "unexplained", "minor"),
-    absent=UNKNOWN,
+    source="phase19 Q2.3", labels=("lr_jump", "duplicate_batch", "bad_batch", "unexplained", "minor"), absent=UNKNOWN
 )
 def spike_cause(
     run: Run,

@@ -19,11 +19,10 @@ from stabtree.facts.registry import finite, highest, highest_row, lowest
 from stabtree.facts.spike import Spike
 from stabtree.predicates.gradients import always_clipped
 from stabtree.predicates.metric import stays_above
-from stabtree.predicates.registry import Count, predicate
+from stabtree.predicates.registry import Count, Metric, predicate
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.facts.batches import Batches
     from stabtree.facts.movers import Break, Movers
     from stabtree.facts.progress import Rate
     from stabtree.facts.registry import Absent, Unknown
@@ -44,29 +43,30 @@ def rate_too_high(rate: Rate, *, guess: bool = True) -> Answer:
 
 
 @predicate(source="convergence O8", labels=(LIKELY, NO), min_points=4)
-def rate_runs_out(lr: Series, *, share: float = shared.SHARE_SOME, rows_share: float = shared.SHARE_HALF) -> Answer:
+def rate_runs_out(lr: Series) -> Answer:
     """Is the learning rate almost 0 for most of the run?
 
-    Below `share` of its peak in at least `rows_share` of its rows, all of them after the peak.
+    Below a twentieth of its peak in half of its rows, all of them after the peak.
     """
     steps, values = finite(lr)
     peak = int(np.argmax(values))
-    gone = values[peak:] < share * values[peak]
+    gone = values[peak:] < shared.SHARE_SOME * values[peak]
     part = float(gone.sum() / len(values))
-    text = f"lr is below {share:g} of its peak of {figure(values[peak])} in {part:.0%} of its rows"
-    found = (Evidence(text, "lr", (int(steps[peak]),), part, rows_share),)
-    return measured(above(part, rows_share), found, LIKELY)
+    text = f"lr is below {shared.SHARE_SOME:g} of its peak of {figure(values[peak])} in {part:.0%} of its rows"
+    found = (Evidence(text, "lr", (int(steps[peak]),), part, shared.SHARE_HALF),)
+    return measured(above(part, shared.SHARE_HALF), found, LIKELY)
 
 
 @predicate(source="convergence O4", labels=(LIKELY, NO))
-def norm_sums_up(grad_norm: Series, *, rows: Count = shared.ROWS_SHORT, growth: float = shared.FACTOR) -> Answer:
+def norm_sums_up(grad_norm: Series) -> Answer:
     """Does grad_norm grow like a sum over the very first steps?
 
-    A gradient that is never zeroed is the sum of the batches so far: the norms of the first `rows` steps rise one after
-    the other, to more than `growth` times the first.
+    A gradient that is never zeroed is the sum of the batches so far: the norms of the first steps rise one after the
+    other, to more than three times the first.
     """
+    rows, growth = shared.ROWS_SHORT, shared.FACTOR
     first, steps = grad_norm.values[:rows], grad_norm.steps[:rows]
-    if rows < 2 or len(first) < rows or steps[0] > 1 or (np.diff(steps) != 1).any():
+    if len(first) < rows or steps[0] > 1 or (np.diff(steps) != 1).any():
         return unknown(f"grad_norm is not logged at each of the first {rows} steps", "grad_norm")
     if not np.isfinite(first).all() or first[0] <= 0:
         return Answer(NO, (Evidence(f"grad_norm is 0 or not finite in its first {rows} rows", "grad_norm"),))
@@ -121,21 +121,6 @@ def data_changes(
     return Answer(LIKELY if ratio < factor else NO, (found,))
 
 
-@predicate(source="phase19 Q2.3, third panel", labels=(LIKELY, NO))
-def batches_recur(batches: Batches, *, share: float = shared.SHARE_SOME) -> Answer:
-    """Do batches come back early throughout the run?
-
-    In at least `share` of the rows a batch comes back within a few steps, although many others had been seen.
-    """
-    rows = len(batches.series)
-    early = int(batches.early.sum())
-    text = f"{early:,} of {rows:,} batches come back early"
-    found = (Evidence(text, "batch_id", (), early / rows, share),)
-    if early >= share * rows:
-        return Answer(LIKELY, found)
-    return Answer(NO, found, contrary=not batches.since_steps.any())
-
-
 @predicate(source="precision P13", labels=(LIKELY, NO), min_points=shared.ROWS_SHORT)
 def clipped_throughout(run: Run, grad_norm: Series) -> Answer:
     """Does clipping cut almost every update to a fraction?
@@ -173,18 +158,13 @@ def gradient_outlives(
 
 
 @predicate(source="public threads: a reward function that fails", labels=(LIKELY, NO), min_points=4)
-def zero_at_once(
-    run: Run, *, metric: str = "reward", rows: Count = shared.ROWS_SHORT, usual: float = shared.SHARE_HALF
-) -> Answer:
+def zero_at_once(run: Run, *, metric: Metric = "reward") -> Answer:
     """Does a metric go to exactly 0 from one row to the next, up to the end?
 
-    In each of its last `rows` rows or more, while the row before them is at `usual` of its level before at least: a
+    In each of its last `ROWS_SHORT` rows or more, while the row before them is at half of its level before at least: a
     policy that forgets passes through what lies between.
     """
-    series = run.get(metric)
-    if series is None:
-        return unknown(f"{metric} was not logged", metric)
-    steps, values = finite(series)
+    steps, values = finite(run.series[metric])
     alive = np.flatnonzero(values != 0)
     if not len(alive):
         return Answer(NO, (Evidence(f"{metric} is 0 in every row", metric),))
@@ -192,17 +172,17 @@ def zero_at_once(
     zeros = len(values) - 1 - last
     level = abs(median(values[: last + 1]))
     if not zeros:
-        return Answer(
-            NO, (Evidence(f"{metric} ends at {figure(values[last])}, not at 0", metric, (int(steps[last]),)),)
-        )
+        text = f"{metric} ends at {figure(values[last])}, not at 0"
+        return Answer(NO, (Evidence(text, metric, (int(steps[last]),)),))
     text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it was at {figure(values[last])}"
     text += f" (usually {figure(level)})"
-    found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(rows)),)
-    return Answer(LIKELY if zeros >= max(rows, 1) and abs(values[last]) >= usual * level > 0 else NO, found)
+    found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(shared.ROWS_SHORT)),)
+    at_once = zeros >= shared.ROWS_SHORT and abs(values[last]) >= shared.SHARE_HALF * level > 0
+    return Answer(LIKELY if at_once else NO, found)
 
 
 @predicate(source="SFT and RL guide", labels=(LIKELY, POSSIBLE, NO))
-def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float) -> Answer:
+def above_throughout(run: Run, *, metric: Metric = "clipped_ratio", level: float) -> Answer:
     """Does a metric stay at a level from the first row on?
 
     As `stays_above`; where the first row lies below the level it is possible at most: training brought it there.
@@ -218,11 +198,12 @@ def above_throughout(run: Run, *, metric: str = "clipped_ratio", level: float) -
 
 
 @predicate(source="SFT and RL guide")
-def rises_to(run: Run, *, metric: str = "entropy", level: float, growth: float = shared.FACTOR_SMALL) -> Answer:
+def rises_to(run: Run, *, metric: Metric = "entropy", level: float) -> Answer:
     """Did a metric rise to a level and stay there?
 
-    As `stays_above`, but a metric that was within `growth` of its end from the start did not rise: it is not the cause.
+    As `stays_above`, but a metric whose end is within twice its start did not rise: it is not the cause.
     """
+    growth = shared.FACTOR_SMALL
     answer = stays_above.func(run, metric=metric, level=level)
     if answer.verdict != YES:
         return answer
@@ -241,20 +222,13 @@ EARLY_ROWS = 3  # in which a warm-up at least doubles the rate
 
 
 @predicate(source="convergence O8 and O23", labels=("frozen", "early", "follows"), min_points=2)
-def schedule_followed(
-    run: Run,
-    lr: Series,
-    *,
-    min_fall: float,
-    early_share: float = shared.SHARE_HALF,
-    left_share: float = shared.SHARE_SOME,
-) -> Answer:
+def schedule_followed(run: Run, lr: Series, *, min_fall: float, early_share: float = shared.SHARE_HALF) -> Answer:
     """Does the logged learning rate do what the configured schedule says?
 
     `frozen`: the schedule should by now have lowered the rate by `min_fall` (a cosine does so after a tenth of its
     way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: before
     `early_share` of the planned steps the rate goes below a thousandth of its peak for good, or, where the schedule
-    moves to its end, to a floor below half of its peak, and stays for `left_share` of the plan at least: a
+    moves to its end, to a floor below half of its peak, and stays for a twentieth of the plan at least: a
     scheduler that is stepped more often than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the
     configuration.
     """
@@ -284,7 +258,7 @@ def schedule_followed(
     if isinstance(planned, int) and at is not None:
         text = f"lr is down to {figure(values[-1], 2)}, from {figure(peak)}, at step {at:,} of {planned:,} planned, "
         found = (Evidence(f"{text}and stays there", "lr", (at, last), at / planned, early_share),)
-        strength = weakest(below(at, early_share * planned), above(last - at, left_share * planned))
+        strength = weakest(below(at, early_share * planned), above(last - at, shared.SHARE_SOME * planned))
         verdict = "early" if strength >= 0 else "follows"
         return Answer(verdict, found, onset_step=at if strength >= 0 else None, strength=strength, near="early")
     text = f"lr goes from {figure(after[0])} to {figure(after[-1])} after the warm-up, the schedule is {schedule!r}"
@@ -394,10 +368,8 @@ def climbs_past_plan(run: Run, lr: Series, spike: Spike | Absent | Unknown, *, f
     at = spike.top.step if isinstance(spike, Spike) else int(steps[-1])
     before = values[: max(int(np.searchsorted(steps, at, side="right")), 1)]
     times = float(np.clip(before[-1] / planned, 0, 1e300))
-    text = (
-        f"lr is {figure(before[-1])} at step {at:,}, {figure(times)}× the {figure(planned)} that is configured (limit "
-    )
-    text += f"{factor:g}×), though its warm-up of {warmup:,} steps is over"
+    text = f"lr is {figure(before[-1])} at step {at:,}, {figure(times)}× the {figure(planned)} that is configured "
+    text += f"(limit {factor:g}×), though its warm-up of {warmup:,} steps is over"
     climbs = float(before.max()) <= before[-1] and len(set(before.tolist())) > len(before) // 2
     past = at > warmup and times > factor and climbs
     return Answer(LIKELY if past else NO, (Evidence(text, "lr", (at,), times, factor),))

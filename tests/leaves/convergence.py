@@ -74,11 +74,6 @@ def padded(noise: float, factor: float = 1.0) -> Run:
     return make_run(healthy(loss=loss, pad_share=share), vocab_size=50257)
 
 
-def accumulated(factor: float) -> Run:
-    """grad_norm is so many times that of a second run, whose configuration is the same but for the accumulation."""
-    return with_rerun(make_run(healthy(grad_norm=noisy(factor))), make_run(healthy()))
-
-
 def apart(low: float, high: float) -> Run:
     """The updates of two parameter groups."""
     return make_run(healthy(**{"update_ratio/embed": noisy(high, sigma=0.01), "update_ratio/trunk": ONES * low}))
@@ -221,22 +216,6 @@ def calmed(share: float) -> Run:
     return make_run(healthy(loss=np.where(AT < 400, noise, np.exp((400 - AT) / 60)) * 2 * np.exp(-AT / 2000)))
 
 
-def drawn_again(rows: int) -> Run:
-    """Batch ids that differ until the last rows, which all have one."""
-    return make_run(healthy(batch_id=np.where(len(AT) - rows > AT, AT * 7919 % 100_003, 5.0)))
-
-
-def climbing(times: float) -> Run:
-    """A grad_norm that stays at its level for half of the run and then grows by a factor on a line of its logarithm."""
-    return make_run(healthy(grad_norm=noisy(times ** np.clip((AT - 300) / 285, 0, 1), sigma=0.1)))
-
-
-def slower(factor: float) -> Run:
-    """A clock by which a step takes so many times as long from two thirds of the run on, but for every tenth."""
-    cost = np.where((AT < 400) | (AT % 10 == 0), 10.0, 10.0 * factor)
-    return make_run(healthy(wall_time=np.cumsum(cost)))
-
-
 def paused(hours: float) -> Run:
     """A clock that goes on by so many hours at one step."""
     return make_run(healthy(wall_time=np.cumsum(np.where(AT == 300, 3600 * hours, 10.0))))
@@ -282,13 +261,6 @@ def won(level: float) -> Run:
     return replace(run, others={"d_loss": Series("d_loss", AT, growing(1.3, level))})
 
 
-def shrunken(factor: float) -> Run:
-    """A falling loss beside embeddings that come together, so many times as close as they were."""
-    run = make_run(healthy())
-    spread = noisy(np.where(AT < 100, 0.5, 0.5 / factor), sigma=0.001)
-    return replace(run, others={"embedding_std": Series("embedding_std", AT, spread)})
-
-
 RUNS: dict[str, Maker] = {
     "loop-broken": partial(asked, "no"),
     "learns-one-batch": partial(asked, "yes"),
@@ -298,7 +270,6 @@ RUNS: dict[str, Maker] = {
     "resume-gain": partial(resumed, -0.335),
     "resume-ok": partial(resumed, 0.0),
     "starts-above-chance": partial(begins, 1.6, 10),
-    "accumulation-not-divided": partial(accumulated, 8.0),
     "loss-follows-padding": partial(padded, 0.2),
     "starts-near-zero": partial(begins, 0.0045, 50257),
     "groups-apart": partial(apart, 1e-4, 0.0113),
@@ -319,17 +290,12 @@ RUNS: dict[str, Maker] = {
     "loss-repeats": partial(repeated, 220),
     "climbs-far": partial(climbs, 3.5),
     "discriminator-wins": partial(won, 0.005),
-    "code-collapsed": partial(shrunken, 120.0),
     "progress-lost": partial(swings, 0.6),
     "at-chance": partial(thrown_to_chance, 0.09),
     "loss-collapses": partial(gone, 23.0),
     "loss-without-noise": partial(calmed, 1 / 3),
-    "batch-repeats": partial(drawn_again, 30),
     "loss-out-of-scale": partial(unscaled, 60.0),
-    "throughput-collapses": partial(slower, 2.3),
     "stalled": partial(paused, 1.13),
-    "grad-norm-climbs": partial(climbing, 25.0),
-    "grad-norm-climbs-early": partial(climbing, 6.0),
     "ends-at-start": partial(hardly_falls, 0.09),
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
@@ -381,7 +347,6 @@ NEAR: dict[str, Maker] = {
     "gradients-add-up: growth": partial(with_norm, 4.4, 0.046),
     "gradients-add-up: smoothness": partial(with_norm, 5.7, 0.059),
     "starts-above-chance: first loss": partial(begins, 1.15, 10),
-    "accumulation-not-divided: no whole number": partial(accumulated, 2.45),
     "loss-follows-padding: correlation": partial(padded, 0.4),
     "starts-near-zero: first loss": partial(begins, 0.0056, 50257),
     "groups-apart: factor": partial(apart, 1e-4 * 0.9, 1e-4 * 79),
@@ -396,16 +361,11 @@ NEAR: dict[str, Maker] = {
     "ends-at-start: share": partial(hardly_falls, 0.12),
     "climbs-far: factor": partial(climbs, 2.8),
     "discriminator-wins: factor": partial(won, 0.01),
-    "code-collapsed: factor": partial(shrunken, 80.0),
     "progress-lost: share": partial(swings, 0.4),
     "loss-collapses: factor": partial(gone, 18.0),
     "loss-without-noise: rises": partial(calmed, 1 / 5),
-    "batch-repeats: rows": partial(drawn_again, 17),
     "loss-out-of-scale: level": partial(unscaled, 25.0),
-    "throughput-collapses: factor": partial(slower, 1.8),
     "stalled: hours": partial(paused, 0.88),
-    "grad-norm-climbs: factor": partial(climbing, 17.0),
-    "grad-norm-climbs-early: factor": partial(climbing, 4.4),
     "resume-jump: range": partial(resumed, 0.25),
     "resume-jump: scatter": partial(resumed, 0.55, 0.1),
     "resume-gain: range": partial(resumed, -0.265),

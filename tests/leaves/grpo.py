@@ -155,11 +155,6 @@ def exploded_once(times: float) -> Run:
     return learning(value_loss=value_loss, reward=0.3 + 0.1 * AT + noise(0.03, 1))
 
 
-def sure(level: float, gain: float = -0.05) -> Run:
-    """A policy whose entropy is gone from a third of the run on, beside a reward that ends so much higher."""
-    return learning(entropy_loss=np.where(AT < 0.3, -0.6, -level), reward=0.3 + gain * AT + noise(0.005, 1))
-
-
 def spread(times: float) -> Run:
     """A Gaussian policy whose spread grows so many times over, beside a reward that falls a little."""
     policy_std = np.exp(np.log(times) * np.clip((AT - 0.2) / 0.6, 0, 1))
@@ -208,11 +203,9 @@ RUNS: dict[str, Maker] = {
     "kl-jumps": partial(thrown, 1.35),
     "value-explodes": partial(exploded, 115.0),
     "preferences-swapped": swapped,
-    "reward-constant": partial(learning, reward=ZERO + 0.3, reward_std=None),
     "entropy-shrinks-away": partial(unrisen, entropy=0.3 * 0.04 ** np.minimum(2 * AT, 1)),
     "entropy-explodes": partial(unrisen, entropy=0.25 * 3.5 ** np.minimum(2 * AT, 1)),
     "value-exploded-once": partial(exploded_once, 140.0),
-    "policy-collapse": partial(sure, 0.0088),
     "policy-std-grows": partial(spread, 11.3),
     "reward-falls-through": partial(dropped, 1.13),
     "reward-not-rising": partial(reward_still, 0.15),
@@ -247,8 +240,6 @@ NEAR: dict[str, Maker] = {
     "entropy-explodes: factor": partial(unrisen, entropy=0.25 * 2.6 ** np.minimum(2 * AT, 1)),
     "value-exploded-once: factor": partial(exploded_once, 85.0),
     "value-explodes: factor": partial(exploded, 85.0),
-    "policy-collapse: level": partial(sure, 0.0113),
-    "policy-collapse: the reward rises": partial(sure, 0.0088, 0.3),
     "policy-std-grows: factor": partial(spread, 8.8),
     "reward-falls-through: factor": partial(dropped, 0.88),
     "reward-falls-through: rows": partial(dropped, 1.13, 2),
@@ -276,7 +267,6 @@ CAUSES: tuple[tuple[Bar, Build], ...] = (
     (Bar("G2.stale", "logp_diff", 0.1, share=0.9, rows=5, steps=0), collapsed),
     (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.9, rows=5, steps=0, most=1.0), unrisen),
     (Bar("G5.zero", "reward", 0.0, share=0.9, rows=5, steps=0, low=True), useless),
-    (Bar("G23.margin", "preference_margin", 0.0, share=0.9, rows=20, steps=0, low=True), swapped),
     (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
 )
 

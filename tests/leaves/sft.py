@@ -51,7 +51,6 @@ RUNS: dict[str, Maker] = {
     "sft-loss-plateau": lambda: stopped(loss=loss()),
     "sft-grad-norm-high": beyond(BAR, TUNING, tuning),
     "sft-grad-norm-was-high": lambda: tuning(grad_norm=high_for(6)),
-    "eval-loss-nan": lambda: tuning(eval_loss=np.full(len(AT), np.nan)),
     "sft-ok": tuning,
 }
 

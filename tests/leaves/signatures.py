@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from stabtree.run import ColumnUse, FileUse, Gap, Resume, Series
+from stabtree.run import ColumnUse, FileUse, Series
 from tests.conftest import falling, make_run
 from tests.leaves.make import logged, nan_from, noisy
 
@@ -73,32 +73,10 @@ def tiny_scale(loss: Floats) -> Run:
     return make_run({"loss": loss, "loss_scale": 2.0 ** (10 - np.clip(AT - 99, 0, 16))}, dtype="fp16")
 
 
-def resumed(change: float, *, seam: bool = True) -> Run:
-    """A loss that rises, and is higher from step 100 on, to which the run had gone back from step 120."""
-    run = make_run({"loss": LOSS + np.where(AT >= 100, change, 0) + 3 * np.clip((AT - 120) / 80, 0, 1)})
-    return replace(run, resumes=(Resume(120, 100, 20),)) if seam else run
-
-
-def thrown(times: float, lr: float) -> Run:
-    """A loss that is so many times higher from the fifth row on."""
-    return make_run({"loss": noisy(np.where(AT < 4, 2.3, 2.3 * times), ROWS, 0.005), "lr": lr * ONES})
-
-
 def still(**columns: Any) -> Run:
     """A loss that does not fall, in a run of 600 steps."""
     loss = 8 + np.random.default_rng(0).normal(0, 0.01, 600)
     return make_run({"loss": loss, **{name: value * np.ones(600) for name, value in columns.items()}})
-
-
-def tuned(level: float, **columns: Any) -> Run:
-    """A run of fine-tuning whose grad_norm lies about a level."""
-    return make_run({"loss": LOSS, "grad_norm": level * GRAD, "token_accuracy": 0.5 + AT / 1000, **columns})
-
-
-def with_gap(grad_norm: Floats) -> Run:
-    """A run whose loss is no longer logged from step 150 on."""
-    series = {**make_run({"loss": LOSS[:150]}).series, **make_run({"grad_norm": grad_norm}).series}
-    return replace(make_run({}), series=series, gaps=(Gap("loss", 150, 199, 50, at_end=True),))
 
 
 def jumped(**columns: Any) -> Run:
@@ -119,21 +97,9 @@ def floored(lowest: float) -> Run:
     return make_run({"loss": LOSS, "loss_scale": scale, "grad_norm": norm}, dtype="fp16")
 
 
-def leaping(row: int, times: float = 3.4) -> Run:
-    """A loss that leaps at a row under a rate of nothing, and rises later."""
-    loss = noisy(np.where(row > AT, 2.3, 2.3 * times) + 3 * np.clip((AT - 120) / 80, 0, 1), ROWS, 0.005)
-    return make_run({"loss": loss, "lr": 0.88e-7 * ONES})
-
-
 def speech(run: Run) -> Run:
     """The run, from a log that has a column of a CTC loss."""
     return replace(run, sources=(FileUse("train.csv", "csv", ROWS, (ColumnUse("loss_ctc", None),)),))
-
-
-def overfitted(every: int) -> Run:
-    """A run that overfits, and whose loader gives a batch twice in one of so many rows."""
-    batches = np.where(AT % every == every - 1, AT - 1, AT)
-    return make_run({"loss": LOSS, "eval_loss": 1.2 + 0.3 * np.abs(AT - 100) / 100, "batch_id": batches})
 
 
 def summed(last: float) -> Run:
@@ -180,7 +146,6 @@ TOLD: dict[str, Maker] = {
     "T50": partial(skipping, 0.94),
     "T51": partial(huge, 1.9e7),
     "T52": partial(collecting, 100),
-    "T33": partial(overfitted, 18),
     "T37": lambda: with_config(still(grad_norm=11.2), grad_clip=1.0),
     "T38": partial(summed, 3.36),
     "T45": partial(decayed, 0.56),
@@ -203,20 +168,13 @@ TOLD: dict[str, Maker] = {
     "T17": lambda: tiny_scale(LOSS),
     "T18": lambda: vanishing(LOSS, nan_from(100, GRAD)),
     "T20": partial(often, 2),
-    "T21": partial(resumed, 0.46),
-    "T22": partial(resumed, 0.46),
-    "T23": partial(thrown, 3.4, 0.88e-7),
     "T24": lambda: still(grad_norm=0.0, lr=0.0),
-    "T25": partial(tuned, 112.0),
-    "T26": partial(tuned, 112.0, loss_scale=4.0 * ONES),
-    "T27": lambda: with_gap(nan_from(150, GRAD)),
     "T28": lambda: unlearned(reward=LOSS),
     "T29": partial(early, 150, dtype="fp8"),
     "S20.samples": lambda: jumped(token_accuracy=GRAD),
     "S20.lr": lambda: make_run({"loss": noisy(1.0, ROWS, 0.02), "token_accuracy": GRAD}),
     "T7: after one row": partial(early, 1, **PURE),
     "T17: lowest scale": partial(floored, 0.88),
-    "T23: late": partial(leaping, 4),
 }
 
 
@@ -226,7 +184,6 @@ NOT_TOLD: dict[str, Maker] = {
     "T50": partial(skipping, 0.86),
     "T51": partial(huge, 1.5e7),
     "T52": partial(collecting, 0),
-    "T33": partial(overfitted, 23),
     "T37": lambda: with_config(still(grad_norm=8.8), grad_clip=1.0),
     "T38": partial(summed, 2.64),
     "T45": partial(decayed, 0.44),
@@ -235,9 +192,6 @@ NOT_TOLD: dict[str, Maker] = {
     "T4: share of the rows": partial(dead, 0.44, ONES * 1e-4, dtype="fp16"),
     "T7: from the first row on": partial(early, 0, **PURE),
     "T17: lowest scale": partial(floored, 1.12),
-    "T23: later": partial(leaping, 6),
-    "T23: height": partial(leaping, 4, 2.64),
-    "T26: level": partial(tuned, 88.0, loss_scale=4.0 * ONES),
     "T1": partial(dead, 0.44, overlap_comm=True),
     "T2": partial(dead, 0.44, dtype="bf16"),
     "T3": partial(dead, 0.84, vocab_size=32_000),
@@ -255,13 +209,7 @@ NOT_TOLD: dict[str, Maker] = {
     "T17": lambda: tiny_scale(np.where(AT < 100, LOSS, LOSS[100] + 0.01 * GRAD)),
     "T18": lambda: vanishing(LOSS, np.where(AT % 2, nan_from(100, GRAD), GRAD)),
     "T20": partial(often, 3),
-    "T21": partial(resumed, 0.37),
-    "T22": partial(resumed, 0.46, seam=False),
-    "T23": partial(thrown, 3.4, 1.12e-7),
     "T24": lambda: still(grad_norm=0.0, lr=1e-3),
-    "T25": partial(tuned, 88.0),
-    "T26": partial(tuned, 112.0, loss_scale=1.0 * ONES),
-    "T27": lambda: with_gap(np.where(AT >= 150, 1.0, GRAD)),
     "T28": unlearned,
     "T29": partial(early, 150, dtype="fp32"),
     "S20.samples": jumped,

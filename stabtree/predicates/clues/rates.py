@@ -185,24 +185,6 @@ def _gone(lr: Series) -> tuple[int, float, float, float] | None:
     return int(steps[at]), float(values[at - 1]), float(values[at]), peak
 
 
-@clue
-def rate_before_resume(_moment: Moment, run: Run, lr: Series) -> Seen | None:
-    """Return the rate before the last resume that changed it, over the one after it."""
-    steps, values = finite(lr)
-    found: Seen | None = None
-    for resume in run.resumes:
-        at = int(np.searchsorted(steps, resume.to_step))
-        if not 0 < at < len(steps) or values[at] <= 0:
-            continue
-        before, after = float(values[at - 1]), float(values[at])
-        text = f"lr was {figure(before)} before the resume at step {int(steps[at]):,} and {figure(after)} after it"
-        if max(before / after, after / max(before, 1e-300)) > FACTOR:
-            found = Seen(before / after, text, f"{figure(before)} → {figure(after)}", "lr", (int(steps[at]),))
-    return found
-
-
-USUAL_WEIGHT = 0.02  # no limit: the standard deviation that most models are initialised with
-BF16_HALF_DIGIT = 2.0**-9  # no limit
 TOO_LOW_TO_FIT = 1e-4  # no limit: in 200 steps Adam moves each weight by less than 0.02
 MIN_TRIAL_FACTOR = 2.0  # no limit: trials of nearer rates show no difference
 STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much, as a person would
@@ -385,19 +367,6 @@ def highest_rate(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | 
     if rate is None and (lr is None or not len(lr) or bool(lr.values.any())):
         return None
     return Seen(rate or 0.0, f"lr is at most {rate or 0.0:.3g}", f"lr {rate or 0.0:.3g}", "lr")
-
-
-@clue
-def update_in_half_digits(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | None:
-    """Return how large an update of Adam, about lr, is beside half a digit of a usual weight in bf16."""
-    rate = peak_rate(run, lr)
-    if rate is None or "sgd" in str(run.setting("optimizer") or "").lower():
-        return None
-    half = USUAL_WEIGHT * BF16_HALF_DIGIT
-    text = (
-        f"Adam moves a weight by about lr = {rate:.3g}; half a digit of a bf16 weight of {USUAL_WEIGHT:g} is {half:.2g}"
-    )
-    return Seen(rate / half, text, f"{rate:.3g} against {half:.2g}", "lr")
 
 
 def _rate(run: Run, lr: Series | None) -> float | None:

@@ -9,11 +9,10 @@ from stabtree.common import shared
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
-from stabtree.common.stats import blocks, kendall_z, median
+from stabtree.common.stats import median
 from stabtree.context import model
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
-from stabtree.predicates.metric import value_loss_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -26,7 +25,6 @@ OF_TEXT = ("completion_length", "clipped_ratio", "frac_reward_zero_std", "token_
 TEXT_TRAINERS = ("trl", "verl", "openrlhf", "axolotl", "llamafactory", "huggingface")
 GAME_TRAINERS = ("sb3", "baselines", "cleanrl", "tianshou", "rllib")
 OF_EPISODES = ("ep_len", "episode", "ep_rew", "ep_ret", "eprew", "success_rate", "return")
-FAR = 1000.0  # no limit: a critic that grew so many times has diverged, whatever the reward
 
 
 def text_or_not(run: Run, context: Context) -> bool | None:
@@ -75,18 +73,6 @@ def reward_gain(_moment: Moment, reward: Series) -> Seen | None:
     gain = (last - first) / spread if spread else 0.0
     first_, last_ = figure(first), figure(last)
     return Seen(gain, f"the reward goes from {first_} to {last_}", f"{first_} → {last_}", "reward")
-
-
-@clue
-def wrong_way(moment: Moment, run: Run) -> Seen | None:
-    """Return the Mann-Kendall score by which the series of the incident gets worse: a loss rises, another one falls."""
-    series = run.get(moment.metric)
-    values = finite(series)[1] if series is not None else np.zeros(0)
-    if len(values) < shared.ROWS_SHORT:
-        return None
-    medians, _ = blocks(values, len(values) // math.ceil(len(values) / shared.LEVELS))
-    score = kendall_z(medians) * (1 if moment.metric.endswith("loss") else -1)
-    return Seen(score, f"{moment.metric} goes the wrong way", "", moment.metric)
 
 
 @clue
@@ -145,56 +131,6 @@ def update_kl(moment: Moment, approx_kl: Series) -> Seen | None:
     size = median(values)
     return Seen(
         size, f"an update moves the policy by a KL of {size:.2g}, 0.01 to 0.03 is usual", f"{size:.2g}", "approx_kl"
-    )
-
-
-@clue
-def bonus_first(_moment: Moment, run: Run, context: Context) -> Seen | None:
-    """Return whether the coefficient of the entropy grew tenfold before the loss of the critic did: `yes` or `no`."""
-    series = next((one for name, one in run.others.items() if name.endswith(("ent_coef", "alpha"))), None)
-    critic = value_loss_of(run, context)
-    if series is None or critic is None:
-        return None
-    bonus_at, critic_at = _grown_at(series), _grown_at(critic)
-    if bonus_at is None:
-        return Seen("no", f"{series.metric} does not grow tenfold", "", series.metric)
-    text = f"{series.metric} is ten times its first value at step {bonus_at:,}"
-    if critic_at is not None and critic_at <= bonus_at:
-        return Seen("no", f"{text}, the loss of the critic at step {critic_at:,}", "", series.metric, (bonus_at,))
-    return Seen("yes", f"{text}, before the loss of the critic", "", series.metric, (bonus_at,))
-
-
-def _grown_at(series: Series) -> int | None:
-    """Return the first step from which a series is ten times its first value; None if it never is."""
-    steps, values = finite(series)
-    grown = np.abs(values) >= shared.FACTOR_LARGE * abs(float(values[0])) if len(values) else values
-    return int(steps[np.argmax(grown)]) if len(values) and values[0] and grown.any() else None
-
-
-@clue
-def critic_check(moment: Moment, run: Run, context: Context) -> Seen | None:
-    """Return by which step, and by which level, one sees whether the critic of another run diverges as this one did."""
-    series = value_loss_of(run, context)
-    if series is None:
-        return None
-    steps, values = finite(series)
-    size = min(shared.ROWS_SHORT, len(values) // 2)
-    if not size or (first := median(values[:size])) <= 0:
-        return None
-    grown = min(float(values.max()) / first, FAR)
-    if grown < shared.FACTOR_LARGE:
-        return None
-    at = int(steps[np.argmax(values >= grown * first)])
-    unit = int(10 ** max(len(str(at)) - 1, 0))
-    step, level = -(-at // unit) * unit, _round(first * math.sqrt(shared.FACTOR_LARGE))  # with one digit each
-    name = series.origin or series.metric
-    short = f"{name} below {figure(level)} at {moment.unit} {step:,}"
-    return Seen(
-        level,
-        f"{name} was {figure(first)} and {figure(grown)} times that by {moment.unit} {at:,}",
-        short,
-        series.metric,
-        (at,),
     )
 
 
