@@ -434,7 +434,7 @@ def nan_returns(run: Run, loss: Series) -> Answer:
 
 def _batch_at(run: Run, step: int) -> float | None:
     batch = run.get("batch_id")
-    values = batch.values[batch.steps == step] if batch is not None else ()
+    values = np.empty(0) if batch is None else batch.values[batch.steps == step]
     return float(values[0]) if len(values) and np.isfinite(values[0]) else None
 
 

@@ -14,7 +14,7 @@ from stabtree.loaders import load_run
 from stabtree.report.outputs import RenderOptions
 from stabtree.tools.live.events import News
 from stabtree.tools.live.messages import closing, finding_line, finding_text, status_line
-from stabtree.tools.live.watch import Status
+from stabtree.tools.live.watch import Round
 from tests.conftest import FIXTURES
 
 TIME = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -28,9 +28,9 @@ def found() -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def pulse(found: Outcome) -> Status:
+def pulse(found: Outcome) -> Round:
     """How a watch over it goes."""
-    return Status(there=True, outcomes=(found,), quiet_seconds=3.2)
+    return Round((), (), there=True, outcomes=(found,), quiet_seconds=3.2)
 
 
 def news(outcome: Outcome, run: str = "run.csv", *, again: bool = False) -> News:
@@ -39,7 +39,7 @@ def news(outcome: Outcome, run: str = "run.csv", *, again: bool = False) -> News
     return News(run, outcome.found.findings[0], outcome.found, 40, 37, again)
 
 
-def test_the_line_says_where_the_run_is(pulse: Status) -> None:
+def test_the_line_says_where_the_run_is(pulse: Round) -> None:
     """It holds the verdict, the loss, the step, and the time since the last row."""
     line = status_line(pulse, "run.csv", RenderOptions(width=119))
     assert re.fullmatch(r"CRITICAL  loss [0-9.]+  step [0-9,]+  last row 3s ago", line)
@@ -47,11 +47,11 @@ def test_the_line_says_where_the_run_is(pulse: Status) -> None:
 
 @pytest.mark.parametrize("width", [20, 27, 40, 80])
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_the_line_fits(pulse: Status, found: Outcome, width: int, ascii_: bool) -> None:
+def test_the_line_fits(pulse: Round, found: Outcome, width: int, ascii_: bool) -> None:
     """At any width it is one line that fits, of several runs too, whatever their names hold."""
     unread = Outcome(EVIL, StabtreeError("is empty"))
     several = pulse._replace(outcomes=(unread, found._replace(name=EVIL), found))
-    for status in (pulse, several, Status(quiet_seconds=75)):
+    for status in (pulse, several, Round((), (), quiet_seconds=75)):
         line = status_line(status, EVIL, RenderOptions(width=width, ascii=ascii_))
         assert len(line) <= width
         assert line.isprintable()

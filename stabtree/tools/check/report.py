@@ -73,7 +73,7 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
     notes = [*_read_from(found, name), *accepted, *found.run.notes[:MAX_NOTES]]
     # The verdict, the last two lines, and what parts them.
     room = MAX_LINES - 4 - (more > 0) - len(notes) - 2 * bool(quiet)
-    was_long = True
+    was_long, parted, lines = True, False, list[tuple[str, str]]()
     for place, finding in enumerate(loud):
         rest = len(loud) - place - 1
         for form in FORMS:
