@@ -160,13 +160,19 @@ def checked(run: Run, judging: Judging) -> Diagnosis:
 
     if judging.tree:
         tree = load_tree(judging.tree)
-        tree = tree if CONFIG in tree.when else replace(tree, when=(*tree.when, CONFIG))
+        tree = replace(tree, when=tuple(dict.fromkeys((*tree.when, CONFIG))))
     else:  # the project's own single tree is one for logs
         tree = load_preflight(judging.trees or judging.settings.trees or None)
     diagnosis = judging.judged(run, tree)
-    how, verdict = "say {} in the configuration", diagnosis.verdict
-    missing = tuple(replace(it, log=how.format(in_words(it.metrics)) if it.metrics else "") for it in diagnosis.missing)
-    log_next = tuple(replace(it, log=how.format(in_words(it.names)) if it.names else "") for it in diagnosis.log_next)
+    missing = tuple(replace(item, log=_how_to_say(item.metrics)) for item in diagnosis.missing)
+    log_next = tuple(replace(item, log=_how_to_say(item.names)) for item in diagnosis.log_next)
+    verdict = diagnosis.verdict
     if verdict in (Severity.OK, Severity.NOTE) and diagnosis.judged < min(ENOUGH, len(diagnosis.tree.questions)):
         verdict = UNKNOWN
     return replace(diagnosis, missing=missing, log_next=log_next, verdict=verdict)
+
+
+def _how_to_say(keys: tuple[str, ...]) -> str:
+    if not keys:
+        return ""
+    return f"say {in_words(keys)} in the configuration"

@@ -154,8 +154,9 @@ class _Event:
     def describe(self, finding: Incident, run: Run) -> None:
         """Take in a finding that describes it now."""
         self.kinds |= _kinds(finding)
-        # A wrong setting is an event of its own, which began in no row.
-        self.onset_row = -math.inf if _is_setting(finding) else _rows_before(finding, run, metric="")
+        self.onset_row = _rows_before(finding, run, metric="")
+        if _is_setting(finding):
+            self.onset_row = -math.inf  # it began in no row: no other finding is of this event
 
     def may_be(self, finding: Incident) -> bool:
         """Return whether a finding can belong to it: what begins after it was reported is another event.
@@ -184,19 +185,18 @@ class _Event:
 
     def now(
         self, found: Sequence[Incident], milder: Sequence[Incident], run: Run
-    ) -> tuple[Incident, EventChange] | None:
-        """Return what describes it now, and what that changes; None where it changes nothing.
+    ) -> tuple[Incident, EventChange | None] | None:
+        """Return what describes it now, and what that changes; None for either where there is nothing.
 
         What is only a note now, or accepted, is over; what nothing describes any more is withdrawn.
         """
         reported = self.reported
         if found:
-            named = reported.leaf.id if reported is not None else ""
+            named = reported and reported.leaf.id
             worst_first = sorted(found, key=lambda item: (-item.leaf.severity.rank, item.leaf.id != named))
             for finding in reversed(worst_first):
                 self.describe(finding, run)
-            change = self.change_to(worst_first[0])
-            return None if change is None else (worst_first[0], change)
+            return worst_first[0], self.change_to(worst_first[0])
         if not self.is_open or reported is None:
             return None
         for item in milder:
@@ -297,9 +297,11 @@ class Announcer:
         assigned = self._assign(key, counting, run, now)
         for event in [item for item in self._events if item.run == key]:
             described = event.now(assigned.get(event.number, []), milder, run)
-            event.pending = None if described is None else self._pending(event, *described, run, now)
-            if event.pending is not None:
-                yield event, event.pending
+            if described is None or described[1] is None:
+                event.pending = None
+                continue
+            event.pending = pending = self._pending(event, described[0], described[1], run, now)
+            yield event, pending
 
     def _assign(self, key: str, findings: Sequence[Incident], run: Run, now: float) -> dict[int, list[Incident]]:
         """Return the findings that describe each event of a run, by its number.
@@ -384,21 +386,28 @@ def _hold(finding: Incident, run: Run, age: int, rows: int) -> tuple[int, int]:
         rows: the number of rows for which anything of this age must hold.
     """
     leaf, before, least = finding.leaf, _rows_before(finding, run), 0
-    if ENDS not in leaf.events:  # a run may survive an error that it prints
-        is_nan = "nan" in leaf.events and leaf.severity is Severity.CRITICAL
-        is_zero = "zero" in leaf.events and finding.metric in NEVER_ZERO
-        if finding.storm if is_nan else is_zero or _is_setting(finding):
-            return 0, 0  # a single row proves it
+    if _is_certain(finding):
+        return 0, 0
     if leaf.severity is not Severity.CRITICAL:
         least = MIN_ROWS - before - age - 1
     if "rise" in leaf.events and leaf.lasting:
         least = max(least, MIN_ROWS - age)
-    if leaf.events and not (leaf.lasting or leaf.restart):  # it has passed, and left nothing to go back for
-        # A cause that names no step holds from the start: it bears out what begins there, and no later event.
-        strong = [cause for cause in finding.causes if cause.state in STRONG]
-        if not any(before < MIN_ROWS or any(item.steps for item in cause.evidence) for cause in strong):
-            least = max(least, WINDOW_ROWS - before)
+    passed = bool(leaf.events) and not (leaf.lasting or leaf.restart)  # it left nothing to go back for
+    # A cause that names no step holds from the start: it bears out what begins there, and no later event.
+    strong = [cause.evidence for cause in finding.causes if cause.state in STRONG]
+    if passed and not any(before < MIN_ROWS or any(item.steps for item in evidence) for evidence in strong):
+        least = max(least, WINDOW_ROWS - before)
     return rows, max(least, 0)
+
+
+def _is_certain(finding: Incident) -> bool:
+    """Return whether a single row, or none, proves it: a loss that is NaN or 0, a wrong setting."""
+    events = finding.leaf.events
+    if ENDS in events:
+        return False  # a run may survive an error that it prints
+    if "nan" in events and finding.leaf.severity is Severity.CRITICAL:
+        return finding.storm
+    return ("zero" in events and finding.metric in NEVER_ZERO) or _is_setting(finding)
 
 
 def _rows_before(finding: Incident, run: Run, metric: str | None = None) -> int:
@@ -508,7 +517,9 @@ class Watching:
         is_due = size < self._size  # written anew
         if size > self._size:
             is_due = self._is_due(size, now, sign=sign)
-        return self._judged(size) if is_due else ()
+        if is_due:
+            return self._judged(size)
+        return ()
 
     def ended(self, size: int) -> tuple[News, ...]:
         """Judge the log without waiting for further rows: for the last time, or since it has fallen silent."""
@@ -538,8 +549,10 @@ class Watching:
             self.outcomes = self._judge()
             return self.announcer.judged(self.outcomes, final=final, now=began)
         finally:  # a failure takes its time too
-            self._read = size + (self._read if size >= self._size else 0)
+            if size < self._size:
+                self._read = 0
+            self._read += size
             self._size = size
             self._ended = self.clock()
-            self._last_seconds = 0.0 if is_first else self._ended - began  # the first one imports what it needs
+            self._last_seconds = (self._ended - began) * (not is_first)  # the first one imports what it needs
             self._spent += self._last_seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from stabtree.common.errors import StabtreeError
@@ -17,9 +18,10 @@ from stabtree.report.words import step_prefix
 from stabtree.tools.live.events import EventChange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from stabtree.diagnosis.result import Incident
     from stabtree.judging.verdict import Outcome
     from stabtree.report.outputs import RenderOptions
     from stabtree.report.page import Line
@@ -54,14 +56,21 @@ def finding_text(news: News, time: datetime, look: RenderOptions, *, named: bool
     title = f"{step_prefix(finding)}{finding.leaf.title}"
     page.line((title, "heading"), ("  ", ""), (finding.leaf.id, "id"), indent=INDENT)
     if news.change.is_finding:
-        restart = finding.restart
-        back: Line = restart_line(restart) if restart is not None else []
-        back_text = "".join(piece for piece, _ in back)
-        first = next((action.text for action in do_now(finding) if action.text != back_text), None)
-        steps: list[Line] = [line for line in ([(first, "")] if first is not None else [], back) if line]
-        for label, pieces in zip(("First", "Then"), steps, strict=False):
+        for label, pieces in zip(("First", "Then"), _what_to_do(finding), strict=False):
             page.item((label, "dim"), pieces, indent=INDENT, head_width=7)
     return page.text()
+
+
+def _what_to_do(finding: Incident) -> Iterator[Line]:
+    """Yield what to do first, and where to restart."""
+    back: Line = []
+    if finding.restart is not None:
+        back = restart_line(finding.restart)
+    back_text = "".join(piece for piece, _ in back)
+    for action in [action for action in do_now(finding) if action.text != back_text][:1]:
+        yield [(action.text, "")]
+    if back:
+        yield back
 
 
 def _change_words(news: News) -> str:
@@ -89,26 +98,30 @@ def status_line(round_: Round, name: str, look: RenderOptions) -> str:
         name: what to call the log while it is not there.
         look: how wide the line may be.
     """
-    quiet, outcomes = duration(round_.quiet_seconds), round_.outcomes
-    parts = [] if round_.there else [f"waiting for {clean(name)}", quiet]
-    if len(outcomes) > 1:
-        counts = {verdict: sum(item.verdict == verdict for item in outcomes) for verdict in map(str, ORDER)}
-        words = [f"{number} {BADGES[verdict].word.lower()}" for verdict, number in counts.items() if number]
-        parts += [f"{len(outcomes)} runs: {', '.join(words)}"]
-    elif outcomes and round_.there:
-        parts += [BADGES[outcomes[0].verdict].word]
-        if not isinstance(outcomes[0].found, StabtreeError):
-            run = outcomes[0].found.run
-            if (loss := run.get("loss")) is not None and len(loss):
-                last = float(loss.values[-1])
-                parts.append(f"loss {last:.4g}" if math.isfinite(last) else "loss not finite")
-            if run.last_step is not None:
-                parts.append(f"{run.unit} {run.last_step:,}")
+    quiet = duration(round_.quiet_seconds)
+    parts = [f"waiting for {clean(name)}", quiet]
     if round_.there:
-        parts.append(f"last row {quiet} ago")
+        parts = [*_state(round_.outcomes), f"last row {quiet} ago"]
     while len(parts) > 1 and len("  ".join(parts)) > look.width:
         parts.pop()
     return _as_line("  ".join(parts), look)[: look.width]
+
+
+def _state(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the verdict, the last loss and the last step of a run, or how many of several runs are how."""
+    if len(outcomes) > 1:
+        counts = Counter(outcome.verdict for outcome in outcomes)
+        words = [f"{counts[verdict]} {BADGES[verdict].word.lower()}" for verdict in map(str, ORDER) if counts[verdict]]
+        yield f"{len(outcomes)} runs: {', '.join(words)}"
+        return
+    for outcome in outcomes:
+        yield BADGES[outcome.verdict].word
+        if not isinstance(outcome.found, StabtreeError):
+            run = outcome.found.run
+            if (loss := run.get("loss")) is not None and len(loss):
+                yield f"loss {float(loss.values[-1]):.4g}"
+            if run.last_step is not None:
+                yield f"{run.unit} {run.last_step:,}"
 
 
 def duration(seconds: float) -> str:

@@ -154,7 +154,12 @@ class NaNMonitor:
             state.total += 1
             if len(state.nan_steps) < MAX_NAN_STEPS:
                 state.nan_steps.append(step)
-        what, last_good = problem or f"not finite on another rank; {fine}", "no step was good before"
+        self._react(problem or f"not finite on another rank; {fine}", step, is_new=is_new)
+        return False
+
+    def _react(self, what: str, step: int, *, is_new: bool) -> None:
+        """Log or raise what is wrong, as `action` says."""
+        state, last_good = self.state, "no step was good before"
         if state.last_good_step is not None:
             last_good = f"the last good loss was {state.last_good_loss:.6g}, at step {state.last_good_step}"
         if self.action == "raise":
@@ -165,7 +170,6 @@ class NaNMonitor:
         if self.action != "count" and is_new and state.consecutive == self.max_consecutive:
             message = "step %d: %d bad steps in a row: stop, and restart from a checkpoint from well before; %s"
             _log.error(message, step, self.max_consecutive, last_good)
-        return False
 
 
 def as_float(value: SupportsFloat) -> float:

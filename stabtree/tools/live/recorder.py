@@ -66,10 +66,7 @@ class Recorder:
         monitor: NaNMonitor | None = None,
         resume: bool | None = None,
     ) -> None:
-        for name, value in (("rank", rank), ("stats_every", stats_every)):  # else found wrong only when it is used
-            if value is not None and not (isinstance(value, SupportsIndex) and index(value) >= 0):
-                problem, hint = f"{shown(value)} is not a whole number from 0 on", "give a whole number from 0 on"
-                raise StabtreeError(problem, where=f"Recorder: {name}", hint=hint)
+        _refuse(rank=rank, stats_every=stats_every)
         self.path = Path(path)
         self.rank = rank or 0
         if rank is None and (known := distributed()) is not None:
@@ -87,7 +84,9 @@ class Recorder:
         if on_finding is not None and not rank:
             from stabtree.tools.live.judge import LoopJudge, ranks_here
 
-            ranks = ranks_here(Path(path)) if rank is None else None
+            ranks = None
+            if rank is None:
+                ranks = ranks_here(Path(path))
             self._judge = LoopJudge(self.path, self._problems, on_finding, fail_on, ranks, judges=not self.rank)
         self._ended = weakref.finalize(self, _end, self._rows, self._process)
 
@@ -97,12 +96,16 @@ class Recorder:
 
         Where several ranks log the run, it is None until the step that they stop at, and on all of them a finding then.
         """
-        return self._judge.should_stop if self._judge else None
+        if self._judge:
+            return self._judge.should_stop
+        return None
 
     @property
     def news(self) -> tuple[News, ...]:
         """All findings that were reported so far."""
-        return self._judge.news if self._judge else ()
+        if self._judge:
+            return self._judge.news
+        return ()
 
     def config(self, settings: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Write what the run was started with: `dtype="bf16"`, `optimizer="AdamW"`, `lr=3e-4`, `warmup_steps=100`."""
@@ -239,6 +242,18 @@ class Recorder:
                 self.monitor.check_loss(loss, step)
             if "loss_scale" not in row and isinstance(norm := row.get("grad_norm"), int | float):
                 self.monitor.check_gradients({"grad_norm": norm}, step)
+
+
+def _refuse(**counts: object) -> None:
+    """Refuse what would be found wrong only when it is used.
+
+    Raises:
+        StabtreeError: for the first such argument.
+    """
+    for name, value in counts.items():
+        if value is not None and not (isinstance(value, SupportsIndex) and index(value) >= 0):
+            problem, where = f"{shown(value)} is not a whole number from 0 on", f"Recorder: {name}"
+            raise StabtreeError(problem, where=where, hint="give a whole number from 0 on")
 
 
 def _end(rows: RowWriter, process: int) -> None:

@@ -87,7 +87,9 @@ class Follower:
         if read - self._read:
             self._looks = 0
         self._read |= read
-        for path, file in self._files.items() if read else ():
+        if not read:
+            return
+        for path, file in self._files.items():
             is_read = not self._read.isdisjoint({path, *map(str, Path(path).parents)})
             file.is_log = is_read or file.name in self._paths or file.size <= SMALL_BYTES
 
@@ -139,24 +141,29 @@ class Follower:
         file.size, file.time = size, status.st_mtime_ns
 
     def _list(self) -> Iterator[str]:
-        """Yield the files that may be logs; below folders, as far down as runs lie."""
+        """Yield the files that may be logs."""
         for given in (*self._paths, *sorted(self._read)):
             for path in expanded(given):
-                if not os.path.isdir(path):  # noqa: PTH112 - answers False where a Path raises
+                if os.path.isdir(path):  # noqa: PTH112 - answers False where a Path raises
+                    yield from _below(path)
+                else:
                     yield path
                     if path.endswith(DATABASES):
                         yield f"{path}-wal"
-                    continue
-                seen = 0
-                for place, folders, files in os.walk(path):
-                    if len(Path(place).relative_to(path).parts) >= MAX_DEPTH:
-                        folders.clear()
-                    folders[:] = sorted(name for name in folders if not name.startswith("."))
-                    seen += len(folders) + len(files)
-                    if seen > MAX_ENTRIES:
-                        break
-                    logs = (name for name in sorted(files) if not name.lower().endswith(WEIGHTS))
-                    yield from (str(Path(place, name)) for name in logs if not name.startswith("."))
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Yield the files below a folder, as far down as runs lie."""
+    seen = 0
+    for place, folders, files in os.walk(folder):
+        if len(Path(place).relative_to(folder).parts) >= MAX_DEPTH:
+            folders.clear()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        seen += len(folders) + len(files)
+        if seen > MAX_ENTRIES:
+            return
+        logs = (name for name in sorted(files) if not name.lower().endswith(WEIGHTS))
+        yield from (str(Path(place, name)) for name in logs if not name.startswith("."))
 
 
 class End(StrEnum):
@@ -237,7 +244,9 @@ class Session:
             if growth.size:
                 news = self._watching.grown(growth.size, sign=growth.sign)
             # After a long silence what waits for further rows is reported without them.
-            patience = DEAD_SECONDS if self._watching.announcer.awaits_end else SILENT_SECONDS
+            patience = SILENT_SECONDS
+            if self._watching.announcer.awaits_end:
+                patience = DEAD_SECONDS
             is_silent = 0 < growth.size == self._size and self._clock() - self._grew >= patience
             if is_silent and not self._silent:
                 news += self._watching.ended(growth.size)

@@ -209,7 +209,7 @@ class RowWriter:
     @property
     def skipped(self) -> int:
         """How many steps the run that goes on has skipped; 0 where another one begins."""
-        return 0 if self._before is not None and not self._resume else self._skipped
+        return self._skipped * (self._before is None or bool(self._resume))
 
     @property
     def size(self) -> int:
@@ -358,7 +358,9 @@ def _plain_setting(value: Any) -> Any:
         return {str(key): _plain_setting(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain_setting(item) for item in value]
-    return _spelled(value) if value is None or isinstance(value, int | float) else str(value)
+    if value is None or isinstance(value, int | float):
+        return _spelled(value)
+    return str(value)
 
 
 def shown(value: object) -> str:
@@ -394,7 +396,9 @@ def _steps(lines: Iterable[bytes]) -> Iterator[int]:
 def distributed() -> Any:
     """Return torch.distributed where it was imported and initialised; None elsewhere."""
     found = getattr(sys.modules.get("torch"), "distributed", None)
-    return found if found is not None and found.is_available() and found.is_initialized() else None
+    if found is not None and found.is_available() and found.is_initialized():
+        return found
+    return None
 
 
 def _from_torch() -> dict[str, int]:

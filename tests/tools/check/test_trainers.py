@@ -13,7 +13,8 @@ from tests.loaders.make import write
 if TYPE_CHECKING:
     from pathlib import Path
 
-AXOLOTL = """
+SAMPLES = """\
+### axolotl tune.yml
 base_model: some/model
 load_in_4bit: true
 datasets: [{path: some/data, type: alpaca}]
@@ -41,8 +42,12 @@ saves_per_epoch: 0
 weight_decay: 0.01
 rl: grpo
 trl: {num_generations: 8, beta: 0.04, max_completion_length: 256}
-"""
-FACTORY = """
+=> framework: axolotl, init_from: some/model, adapter: qlora, lora_rank: 16, lora_alpha: 32, accumulation_steps: 4,
+micro_batch_size: 2, epochs: 3, optimizer: paged_adamw_8bit, lr_schedule: cosine, lr: 0.00015, dtype: bf16, mixed:
+true, gradient_checkpointing: true, log_interval: 1, warmup_ratio: 0.05, eval_strategy: epoch, save_strategy: no,
+weight_decay: 0.01, task: grpo, num_generations: 8, beta: 0.04, max_completion_length: 256, max_seq_length: 2048,
+sample_packing: true, train_on_inputs: false
+### llamafactory pt.yaml
 model_name_or_path: some/model
 stage: pt
 finetuning_type: lora
@@ -62,16 +67,22 @@ logging_steps: 10
 save_steps: 0.05
 eval_strategy: steps
 eval_steps: 250
-"""
-DEEPSPEED = """
+=> framework: llamafactory, init_from: some/model, task: pretrain, adapter: qlora, lora_rank: 8, max_seq_length: 1024,
+sample_packing: true, micro_batch_size: 1, accumulation_steps: 8, lr: 0.0001, max_steps: 4000, lr_schedule: cosine,
+warmup_ratio: 0.1, log_interval: 10, dtype: bf16, mixed: false, weights_dtype: bf16, checkpoint_every: 200,
+eval_strategy: steps, eval_every: 250
+### deepspeed ds.json
 {"train_batch_size": 256, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 4,
  "optimizer": {"type": "AdamW", "params": {"lr": 3e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": "auto"}},
  "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 500, "total_num_steps": 20000}},
  "fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 12, "loss_scale_window": 500, "min_loss_scale": 1},
  "bf16": {"enabled": false}, "communication_data_type": "fp16",
  "zero_optimization": {"stage": 2, "overlap_comm": true}, "gradient_clipping": 1.0, "steps_per_print": 20}
-"""
-LIGHTNING = """
+=> framework: deepspeed, batch_size: 256, micro_batch_size: 8, accumulation_steps: 4, optimizer: adamw, lr: 0.0003,
+beta1: 0.9, beta2: 0.95, epsilon: 1e-08, lr_schedule: warmupdecaylr, warmup_steps: 500, schedule_steps: 20000,
+dtype: fp16, mixed: true, loss_scaling: dynamic, initial_loss_scale: 4096, scale_window: 500, min_loss_scale: 1,
+grad_reduce_dtype: fp16, overlap_comm: true, grad_clip: 1, log_interval: 20
+### lightning config.yaml
 seed_everything: 7
 trainer:
   accelerator: gpu
@@ -92,8 +103,11 @@ model: {class_path: nets.Net, init_args: {lr: 0.5, width: 64}}
 data: {class_path: nets.Data, init_args: {batch_size: 16}}
 optimizer: {class_path: torch.optim.Adam, init_args: {lr: 2e-3, betas: [0.9, 0.99]}}
 lr_scheduler: {class_path: torch.optim.lr_scheduler.CosineAnnealingLR, init_args: {T_max: 900, eta_min: 1e-5}}
-"""
-HYDRA = """
+=> framework: lightning, seed: 7, dtype: fp16, mixed: false, weights_dtype: fp16, loss_scaling: none, epochs: 5,
+log_interval: 25, accumulation_steps: 2, grad_clip: 0.5, grad_clip_by: value, logs: csv, checkpoint_every: 200,
+save_total_limit: 3, micro_batch_size: 16, optimizer: adam, lr: 0.002, beta1: 0.9, beta2: 0.99, lr_schedule:
+cosineannealinglr, schedule_steps: 900, min_lr: 1e-05
+### hydra config.yaml
 training:
   max_steps: 3000
   precision: bf16-mixed
@@ -105,8 +119,9 @@ optimizer:
   weight_decay: ???
 scheduler: {_target_: torch.optim.lr_scheduler.OneCycleLR, total_steps: 3000}
 checkpoint: {every_n_steps: 300}
-"""
-TUNE = """
+=> max_steps: 3000, dtype: bf16, mixed: true, seed: 11, optimizer: adamw, lr: 0.0006, lr_schedule: onecyclelr,
+schedule_steps: 3000, checkpoint_every: 300
+### torchtune lora.yaml
 tokenizer: {_component_: torchtune.models.some_tokenizer, max_seq_len: 4096}
 dataset: {_component_: torchtune.datasets.alpaca_dataset, packed: true}
 model: {_component_: torchtune.models.lora_some_8b, lora_rank: 8, lora_alpha: 16}
@@ -119,8 +134,10 @@ lr_scheduler: {_component_: torchtune.modules.get_cosine_schedule_with_warmup, n
 profiler: {enabled: false, warmup_steps: 3}
 dtype: bf16
 log_every_n_steps: 1
-"""
-TITAN = """
+=> framework: torchtune, adapter: lora, lora_rank: 8, lora_alpha: 16, epochs: 1, micro_batch_size: 4,
+accumulation_steps: 1, optimizer: adamw, lr: 0.0003, log_interval: 1, lr_schedule: get_cosine_schedule_with_warmup,
+warmup_steps: 100, dtype: bf16, mixed: false, weights_dtype: bf16, max_seq_length: 4096, sample_packing: true
+### torchtitan train.toml
 [metrics]
 log_freq = 5
 [optimizer]
@@ -143,8 +160,10 @@ interval = 500
 [validation]
 enable = true
 freq = 50
-"""
-FAIRSEQ = """
+=> framework: torchtitan, log_interval: 5, optimizer: adamw, lr: 0.0008, epsilon: 1e-08, warmup_steps: 200,
+lr_schedule: linear, micro_batch_size: 8, max_seq_length: 2048, grad_clip: 1, max_steps: 1000, weights_dtype: bf16,
+grad_reduce_dtype: fp32, save_strategy: no, eval_every: 50
+### fairseq base.yaml
 common: {fp16: true, log_interval: 20, fp16_init_scale: 128}
 dataset: {batch_size: 6}
 distributed_training: {distributed_world_size: 4}
@@ -152,8 +171,11 @@ optimization: {max_update: 9000, lr: [0.0004], update_freq: [2], clip_norm: 0}
 optimizer: {_name: adam, adam_betas: "(0.9,0.97)", adam_eps: 1e-06, weight_decay: 0.02}
 lr_scheduler: {_name: polynomial_decay, warmup_updates: 300, total_num_update: 9000}
 model: {_name: small, dropout: 0.1}
-"""
-COMPOSER = """
+=> framework: fairseq, dropout: 0.1, dtype: fp16, mixed: true, loss_scaling: dynamic, initial_loss_scale: 128,
+log_interval: 20, micro_batch_size: 6, world_size: 4, accumulation_steps: 2, batch_size: 48, max_steps: 9000, lr:
+0.0004, grad_clip: 0, optimizer: adam, beta1: 0.9, beta2: 0.97, epsilon: 1e-06, weight_decay: 0.02, lr_schedule:
+polynomial_decay, warmup_steps: 300, schedule_steps: 9000
+### composer sft.yaml
 global_seed: 5
 max_duration: 3ep
 eval_interval: 40ba
@@ -166,8 +188,10 @@ global_train_batch_size: 48
 device_train_microbatch_size: 3
 seed: ${global_seed}
 precision: amp_bf16
-"""
-VERL = """
+=> framework: composer, seed: 5, epochs: 3, eval_every: 40, save_strategy: epoch, lr_schedule: cosine_with_warmup,
+warmup_ratio: 0.06, optimizer: decoupled_adamw, lr: 2e-05, beta1: 0.9, beta2: 0.96, epsilon: 1e-08, weight_decay: 0,
+grad_clip: 0.7, grad_clip_by: norm, batch_size: 48, micro_batch_size: 3, dtype: bf16
+### verl ppo.yaml
 data: {train_batch_size: 96, max_prompt_length: 256}
 actor_rollout_ref:
   actor:
@@ -185,8 +209,10 @@ actor_rollout_ref:
 critic: {optim: {lr: 1.0e-05}}
 algorithm: {adv_estimator: grpo, kl_ctrl: {type: fixed}}
 trainer: {total_epochs: 4, save_freq: -1, test_freq: 10, logger: [console, wandb]}
-"""
-TRL = """
+=> framework: verl, task: grpo, batch_size: 96, lr: 2e-06, warmup_ratio: 0.04, beta1: 0.9, beta2: 0.99, grad_clip: 0.8,
+optimizer: adam, clip_epsilon: 0.2, num_generations: 12, temperature: 0.9, epochs: 4, save_strategy: no, eval_every:
+10, logs: "console, wandb"
+### trl grpo.yaml
 model_name_or_path: some/model
 dtype: bfloat16
 use_peft: false
@@ -204,8 +230,10 @@ eval_steps: 100
 logging_nan_inf_filter: true
 save_total_limit: 1
 load_best_model_at_end: false
-"""
-MEGATRON = """
+=> framework: trl, init_from: some/model, task: grpo, weights_dtype: bf16, adapter: full, num_generations: 8, lr:
+1e-06, beta: 0, clip_epsilon: 0.2, epsilon: 1e-08, temperature: 0.9, dtype: bf16, mixed: true, logs: none,
+eval_strategy: no, log_filters_nan: true, max_seq_length: 512, save_total_limit: 1, load_best: false
+### megatron args.yaml
 tensor_model_parallel_size: 2
 fp16: true
 loss_scale: 4096
@@ -218,161 +246,31 @@ lr_warmup_fraction: 0.01
 clip_grad: 1.0
 adam_beta2: 0.95
 min_lr: 1.0e-5
-"""
-WANDB = """
+=> framework: megatron, dtype: fp16, mixed: true, loss_scaling: static, loss_scale: 4096, batch_size: 512,
+micro_batch_size: 4, max_steps: 10000, lr_schedule: cosine, schedule_steps: 9000, warmup_ratio: 0.01, grad_clip: 1,
+beta2: 0.95, min_lr: 1e-05
+### wandb config.yaml
 wandb_version: 1
 _wandb: {value: {cli_version: 0.1}}
 lr: {desc: null, value: 1e-3}
 batch_size: {value: 64}
 trainer/precision: {value: 32}
 optimizer: {value: sgd}
-"""
-STATE = """
+=> lr: 0.001, batch_size: 64, dtype: fp32, mixed: false, optimizer: sgd
+### trainer_state trainer_state.json
 {"global_step": 200, "max_steps": 400, "num_train_epochs": 2, "train_batch_size": 8, "logging_steps": 10,
  "eval_steps": 500, "save_steps": 100, "log_history": [{"step": 10, "loss": 2.5, "learning_rate": 1e-3}]}
+=> framework: huggingface, max_steps: 400, epochs: 2, micro_batch_size: 8, log_interval: 10
+### manifest manifest.json
+{"run_name": "a", "dtype": "bf16", "optimizer": {"name": "adamw", "lr": 3e-4}, "checkpoint_every": 50}
+=> dtype: bf16, optimizer: adamw, lr: 0.0003, checkpoint_every: 50
 """
-MANIFEST = '{"run_name": "a", "dtype": "bf16", "optimizer": {"name": "adamw", "lr": 3e-4}, "checkpoint_every": 50}'
-
-CASES: dict[str, tuple[str, str, str]] = {
-    "axolotl": (
-        "tune.yml",
-        AXOLOTL,
-        """
-        framework: axolotl, init_from: some/model, adapter: qlora, lora_rank: 16, lora_alpha: 32, accumulation_steps:
-        4, micro_batch_size: 2, epochs: 3, optimizer: paged_adamw_8bit, lr_schedule: cosine, lr: 0.00015, dtype: bf16,
-        mixed: true, gradient_checkpointing: true, log_interval: 1, warmup_ratio: 0.05, eval_strategy: epoch,
-        save_strategy: no, weight_decay: 0.01, task: grpo, num_generations: 8, beta: 0.04, max_completion_length: 256,
-        max_seq_length: 2048, sample_packing: true, train_on_inputs: false
-        """,
-    ),
-    "llamafactory": (
-        "pt.yaml",
-        FACTORY,
-        """
-        framework: llamafactory, init_from: some/model, task: pretrain, adapter: qlora, lora_rank: 8, max_seq_length:
-        1024, sample_packing: true, micro_batch_size: 1, accumulation_steps: 8, lr: 0.0001, max_steps: 4000,
-        lr_schedule: cosine, warmup_ratio: 0.1, log_interval: 10, dtype: bf16, mixed: false, weights_dtype: bf16,
-        checkpoint_every: 200, eval_strategy: steps, eval_every: 250
-        """,
-    ),
-    "deepspeed": (
-        "ds.json",
-        DEEPSPEED,
-        """
-        framework: deepspeed, batch_size: 256, micro_batch_size: 8, accumulation_steps: 4, optimizer: adamw, lr:
-        0.0003, beta1: 0.9, beta2: 0.95, epsilon: 1e-08, lr_schedule: warmupdecaylr, warmup_steps: 500,
-        schedule_steps: 20000, dtype: fp16, mixed: true, loss_scaling: dynamic, initial_loss_scale: 4096,
-        scale_window: 500, min_loss_scale: 1, grad_reduce_dtype: fp16, overlap_comm: true, grad_clip: 1, log_interval:
-        20
-        """,
-    ),
-    "lightning": (
-        "config.yaml",
-        LIGHTNING,
-        """
-        framework: lightning, seed: 7, dtype: fp16, mixed: false, weights_dtype: fp16, loss_scaling: none, epochs: 5,
-        log_interval: 25, accumulation_steps: 2, grad_clip: 0.5, grad_clip_by: value, logs: csv, checkpoint_every:
-        200, save_total_limit: 3, micro_batch_size: 16, optimizer: adam, lr: 0.002, beta1: 0.9, beta2: 0.99,
-        lr_schedule: cosineannealinglr, schedule_steps: 900, min_lr: 1e-05
-        """,
-    ),
-    "hydra": (
-        "config.yaml",
-        HYDRA,
-        """
-        max_steps: 3000, dtype: bf16, mixed: true, seed: 11, optimizer: adamw, lr: 0.0006, lr_schedule: onecyclelr,
-        schedule_steps: 3000, checkpoint_every: 300
-        """,
-    ),
-    "torchtune": (
-        "lora.yaml",
-        TUNE,
-        """
-        framework: torchtune, adapter: lora, lora_rank: 8, lora_alpha: 16, epochs: 1, micro_batch_size: 4,
-        accumulation_steps: 1, optimizer: adamw, lr: 0.0003, log_interval: 1, lr_schedule:
-        get_cosine_schedule_with_warmup, warmup_steps: 100, dtype: bf16, mixed: false, weights_dtype: bf16,
-        max_seq_length: 4096, sample_packing: true
-        """,
-    ),
-    "torchtitan": (
-        "train.toml",
-        TITAN,
-        """
-        framework: torchtitan, log_interval: 5, optimizer: adamw, lr: 0.0008, epsilon: 1e-08, warmup_steps: 200,
-        lr_schedule: linear, micro_batch_size: 8, max_seq_length: 2048, grad_clip: 1, max_steps: 1000, weights_dtype:
-        bf16, grad_reduce_dtype: fp32, save_strategy: no, eval_every: 50
-        """,
-    ),
-    "fairseq": (
-        "base.yaml",
-        FAIRSEQ,
-        """
-        framework: fairseq, dropout: 0.1, dtype: fp16, mixed: true, loss_scaling: dynamic, initial_loss_scale: 128,
-        log_interval: 20, micro_batch_size: 6, world_size: 4, accumulation_steps: 2, batch_size: 48, max_steps: 9000,
-        lr: 0.0004, grad_clip: 0, optimizer: adam, beta1: 0.9, beta2: 0.97, epsilon: 1e-06, weight_decay: 0.02,
-        lr_schedule: polynomial_decay, warmup_steps: 300, schedule_steps: 9000
-        """,
-    ),
-    "composer": (
-        "sft.yaml",
-        COMPOSER,
-        """
-        framework: composer, seed: 5, epochs: 3, eval_every: 40, save_strategy: epoch, lr_schedule:
-        cosine_with_warmup, warmup_ratio: 0.06, optimizer: decoupled_adamw, lr: 2e-05, beta1: 0.9, beta2: 0.96,
-        epsilon: 1e-08, weight_decay: 0, grad_clip: 0.7, grad_clip_by: norm, batch_size: 48, micro_batch_size: 3,
-        dtype: bf16
-        """,
-    ),
-    "verl": (
-        "ppo.yaml",
-        VERL,
-        """
-        framework: verl, task: grpo, batch_size: 96, lr: 2e-06, warmup_ratio: 0.04, beta1: 0.9, beta2: 0.99,
-        grad_clip: 0.8, optimizer: adam, clip_epsilon: 0.2, num_generations: 12, temperature: 0.9, epochs: 4,
-        save_strategy: no, eval_every: 10, logs: "console, wandb"
-        """,
-    ),
-    "trl": (
-        "grpo.yaml",
-        TRL,
-        """
-        framework: trl, init_from: some/model, task: grpo, weights_dtype: bf16, adapter: full, num_generations: 8, lr:
-        1e-06, beta: 0, clip_epsilon: 0.2, epsilon: 1e-08, temperature: 0.9, dtype: bf16, mixed: true, logs: none,
-        eval_strategy: no, log_filters_nan: true, max_seq_length: 512, save_total_limit: 1, load_best: false
-        """,
-    ),
-    "megatron": (
-        "args.yaml",
-        MEGATRON,
-        """
-        framework: megatron, dtype: fp16, mixed: true, loss_scaling: static, loss_scale: 4096, batch_size: 512,
-        micro_batch_size: 4, max_steps: 10000, lr_schedule: cosine, schedule_steps: 9000, warmup_ratio: 0.01,
-        grad_clip: 1, beta2: 0.95, min_lr: 1e-05
-        """,
-    ),
-    "wandb": (
-        "config.yaml",
-        WANDB,
-        """
-        lr: 0.001, batch_size: 64, dtype: fp32, mixed: false, optimizer: sgd
-        """,
-    ),
-    "trainer_state": (
-        "trainer_state.json",
-        STATE,
-        """
-        framework: huggingface, max_steps: 400, epochs: 2, micro_batch_size: 8, log_interval: 10
-        """,
-    ),
-    "manifest": (
-        "manifest.json",
-        MANIFEST,
-        """
-        dtype: bf16, optimizer: adamw, lr: 0.0003, checkpoint_every: 50
-        """,
-    ),
-}
+CASES: dict[str, tuple[str, str, str]] = {}
 """By trainer: the name of a file, what it holds, and the settings that come out."""
+for _sample in SAMPLES.split("### ")[1:]:
+    _head, _text = _sample.split("\n", 1)
+    _trainer, _name = _head.split()
+    CASES[_trainer] = (_name, *_text.split("\n=> "))  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("trainer", CASES)

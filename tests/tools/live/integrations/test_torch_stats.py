@@ -13,29 +13,27 @@ import pytest
 from stabtree import Recorder
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.run import Run
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
 
 from stabtree.tools.live import torch_stats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 F = torch.nn.functional
 torch.set_num_threads(1)  # what is this small is fastest so
 
 
-def small(width: int = 32) -> Any:
+def small() -> Any:
     """A classifier of two layers."""
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(8, width), torch.nn.ReLU(), torch.nn.Linear(width, 3))
+    return torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3))
 
 
-def batch(step: int, rows: int = 32) -> tuple[Any, Any]:
+def batch(step: int) -> tuple[Any, Any]:
     """A batch that can be learned: the largest of three inputs."""
-    x = torch.randn(rows, 8, generator=torch.Generator().manual_seed(step))
+    x = torch.randn(32, 8, generator=torch.Generator().manual_seed(step))
     return x, x[:, :3].argmax(1)
 
 
@@ -48,24 +46,6 @@ def rows_of(path: Path) -> dict[int, dict[str, Any]]:
             continue
         found.setdefault(row["step"], {}).update(row)
     return found
-
-
-def trained(path: Path, steps: int, *, model: Any = None, every: int = 10, lr: float = 0.01, **also: Any) -> Run:
-    """A run of a plain loop; `also` holds an optimizer, or what happens to the model before a step."""
-    model = model or small()
-    optimizer = also.get("optimizer") or torch.optim.AdamW(model.parameters(), lr=lr)
-    before: Callable[[int, Any], object] = also.get("before", lambda *_: None)
-    with Recorder(path, stats_every=every) as rec:
-        for step in range(steps):
-            before(step, model)
-            x, y = batch(step)
-            loss = F.cross_entropy(model(x), y)
-            optimizer.zero_grad()
-            loss.backward()
-            rec.model(step, model, optimizer)
-            optimizer.step()
-            rec.log(step, loss=loss, lr=lr)
-    return load_run(path)
 
 
 def test_the_numbers_are_those_of_torch(tmp_path: Path) -> None:
@@ -85,12 +65,8 @@ def test_the_numbers_are_those_of_torch(tmp_path: Path) -> None:
     assert row["grad_norm"] == pytest.approx(float(norm), rel=1e-6)
     assert row["weight_norm/0"] == pytest.approx(float(first.norm()), rel=1e-6)
     assert row["update_ratio/0"] == pytest.approx(float((after - first).norm() / first.norm()), rel=1e-4)
-    assert {name for name in row if "/" in name} == {
-        "weight_norm/0",
-        "weight_norm/2",
-        "update_ratio/0",
-        "update_ratio/2",
-    }
+    names = {f"{metric}/{module}" for metric in ("weight_norm", "update_ratio") for module in (0, 2)}
+    assert {name for name in row if "/" in name} == names
 
 
 def test_of_a_large_tensor_a_sample_tells(tmp_path: Path) -> None:
@@ -261,22 +237,22 @@ def test_a_model_that_cannot_be_looked_at_ends_no_training(
     assert [*rows_of(tmp_path / "run.jsonl")] == [0, 1, 2]
 
 
-def alone(run: Run) -> Run:
-    """The same run with its loss alone."""
-    return Run(name=run.name, series={"loss": run.series["loss"]}, config=run.config)
-
-
 def test_a_healthy_run_stays_healthy(tmp_path: Path) -> None:
     """What is looked at every few steps only raises no alarm of its own."""
-    run = trained(tmp_path / "run.jsonl", 300, every=20, lr=0.003)
+    model = small()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
+    with Recorder(tmp_path / "run.jsonl", stats_every=20) as rec:
+        for step in range(300):
+            x, y = batch(step)
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            rec.model(step, model, optimizer)
+            optimizer.step()
+            rec.log(step, loss=loss, lr=0.003)
+    run = load_run(tmp_path / "run.jsonl")
     assert {"grad_norm", "weight_norm/0", "update_ratio/2", "dead_relu_frac/1"} <= run.series.keys()
-    assert [item.leaf.id for item in diagnose(run).findings] == []
-
-
-def told(run: Run) -> tuple[set[str], set[str]]:
-    """The leaves that are found in a run, and the questions that its log can't answer."""
-    found = diagnose(run)
-    return {item.leaf.id for item in found.findings}, {item.id for item in found.missing}
+    assert not diagnose(run).findings
 
 
 def test_a_batch_of_tensors_is_known_again(tmp_path: Path) -> None:
