@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ import pytest
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tools.live.events import HOLD_ROWS
+from tests.tools.live.integrations.logs import alarms, example, rows_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stabtree[test-integrations]'")
 with warnings.catch_warnings():
@@ -27,10 +26,10 @@ from stabtree.tools.live.callbacks import huggingface
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the frameworks warn of each other
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "callbacks.md"
 VOCABULARY, LENGTH, BATCH = 32, 16, 8
 QUIET = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "logging_steps": 1}
 
@@ -108,27 +107,12 @@ def fit(folder: Path, **options: Any) -> int:
     return int(training.state.global_step)
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:
-    """The lines of the log."""
-    return [json.loads(line) for line in (folder / "run.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-def rows(folder: Path) -> list[dict[str, Any]]:
-    """The rows of the log, but for its configuration."""
-    return [line for line in lines(folder) if "config" not in line]
-
-
-def found(folder: Path) -> list[tuple[str, int | None]]:
-    """The leaves that are found in the log, with the step of each."""
-    return [(one.leaf.id, one.onset_step) for one in diagnose(load_run(folder / "run.jsonl")).findings]
-
-
 def test_a_healthy_run_is_written_whole_and_goes_on_to_its_end(tmp_path: Path) -> None:
     """Every step is a row with what the Trainer logs, nothing is found, and the Trainer's summary is no row."""
     assert fit(tmp_path) == 60
-    assert [row["step"] for row in rows(tmp_path)] == list(range(1, 61))
-    assert all({"loss", "grad_norm", "learning_rate", "epoch"} <= row.keys() for row in rows(tmp_path))
-    assert found(tmp_path) == []
+    assert [row["step"] for row in rows_of(tmp_path)] == list(range(1, 61))
+    assert all({"loss", "grad_norm", "learning_rate", "epoch"} <= row.keys() for row in rows_of(tmp_path))
+    assert not alarms(tmp_path)
     run = load_run(tmp_path / "run.jsonl")
     looked = [series for name, series in run.series.items() if name.startswith("update_ratio/")]
     assert {step for series in looked for step in series.steps.tolist()} == {1, 20, 40, 60}
@@ -178,7 +162,7 @@ def test_once_stopped_no_checkpoint_is_saved(tmp_path: Path) -> None:
     options = {"save_strategy": "epoch", "save_total_limit": 1, "max_steps": -1, "num_train_epochs": 2}
     fit(tmp_path, fault=Poison(70), **options)
     assert [path.name for path in (tmp_path / "out").glob("checkpoint-*")] == ["checkpoint-64"]
-    assert lines(tmp_path)[-1]["step"] < 80
+    assert rows_of(tmp_path)[-1]["step"] < 80
 
 
 def test_a_resumed_run_goes_on_with_its_log(tmp_path: Path) -> None:
@@ -222,7 +206,5 @@ def test_of_several_processes_the_main_one_writes_and_says_when_to_stop(
 def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the page on callbacks shows of the Trainer is code that runs as it stands there."""
     monkeypatch.chdir(tmp_path)
-    section = PAGE.read_text(encoding="utf-8").partition("## Hugging Face")[2]
-    block = section.partition("```python\n")[2].partition("```")[0]
-    exec(block, {"model": model(), "dataset": Texts()})  # noqa: S102 - our own page
+    exec(example("Hugging Face"), {"model": model(), "dataset": Texts()})  # noqa: S102 - our own page
     assert load_run(tmp_path / "run.jsonl").series["loss"].steps.tolist() == list(range(1, 21))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import os
@@ -11,11 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
-from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tools.live.events import HOLD_ROWS
-from stabtree.tree.model import Severity
-from tests.conftest import ROOT
+from tests.tools.live.integrations.logs import alarms, example, rows_of
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 REASON = "Keras with torch behind it is not installed: pip install 'stabtree[test-integrations]'"
@@ -39,7 +36,6 @@ torch.set_num_threads(1)  # the model is too small for more
 
 BATCH, EPOCH, LAST = 16, 40, 5
 FAULT = 50
-PAGE = ROOT / "docs" / "how-to" / "callbacks.md"
 
 
 class Noting(Sequential):  # type: ignore[misc,unused-ignore]
@@ -62,8 +58,7 @@ class Ran(NamedTuple):
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The rows of its log, but for the configuration."""
-        lines = (self.folder / "run.jsonl").read_text(encoding="utf-8").splitlines()
-        return [row for row in map(json.loads, lines) if "config" not in row]
+        return rows_of(self.folder)
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -114,11 +109,6 @@ def fit(folder: Path, model: Any = None, *, told: dict[str, Any] | None = None, 
     return Ran(folder, model, history.history)
 
 
-def judged(folder: Path) -> dict[str, Severity]:
-    """The leaves that a diagnosis of the log finds, with their severity."""
-    return {item.leaf.id: item.leaf.severity for item in diagnose(load_run(folder / "run.jsonl")).findings}
-
-
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """A run without a fault that was judged at every row."""
@@ -129,7 +119,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_a_healthy_run_is_trained_to_its_end(healthy: Ran) -> None:
     """Nothing stops it, and nothing worse than a note is found in its log."""
     assert len(healthy.model.raw) == 2 * EPOCH
-    assert all(severity is Severity.NOTE for severity in judged(healthy.folder).values())
+    assert not alarms(healthy.folder)
     # Not the mean since the epoch began, which is what Keras tells; the last, smaller batch has its own, too.
     assert [row["step"] for row in healthy.steps] == [*range(1, 2 * EPOCH + 1)]
     assert [row["loss"] for row in healthy.steps] == pytest.approx(healthy.model.raw, rel=1e-4)
@@ -230,8 +220,6 @@ def test_own_mean_gives_back_what_went_into_a_running_mean() -> None:
 def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What docs/how-to/callbacks.md shows of Keras is code that runs as it stands there."""
     monkeypatch.chdir(tmp_path)
-    section = PAGE.read_text(encoding="utf-8").partition("## Keras")[2]
-    block = section.partition("```python\n")[2].partition("```")[0]
     x, y = data(5 * 32, 1)
-    exec(block, {"model": made(keras.optimizers.Adam(0.01)), "x": x, "y": y})  # noqa: S102 - our own page
+    exec(example("Keras"), {"model": made(keras.optimizers.Adam(0.01)), "x": x, "y": y})  # noqa: S102 - our own page
     assert load_run(tmp_path / "run.jsonl").series["loss"].steps.tolist() == list(range(1, 16))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tools.live.events import HOLD_ROWS
-from stabtree.tree.model import Severity
-from tests.conftest import ROOT
+from tests.tools.live.integrations.logs import alarms, example, rows_of
 
 REASON = "Lightning is not installed: pip install 'stabtree[test-integrations]'"
 pl = pytest.importorskip("lightning.pytorch", reason=REASON)
@@ -36,7 +33,6 @@ torch.set_num_threads(1)  # the model is too small for more
 
 BATCH, EPOCH = 16, 40
 FAULT = 50
-PAGE = ROOT / "docs" / "how-to" / "callbacks.md"
 
 
 class Small(LightningModule):  # type: ignore[misc,unused-ignore]
@@ -101,8 +97,7 @@ class Ran(NamedTuple):
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The rows of its log, but for the configuration."""
-        lines = (self.folder / "run.jsonl").read_text(encoding="utf-8").splitlines()
-        return [row for row in map(json.loads, lines) if "config" not in row]
+        return rows_of(self.folder)
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -147,11 +142,6 @@ def saved(folder: Path) -> list[int]:
     return sorted(torch.load(file, weights_only=False)["global_step"] for file in (folder / "saved").iterdir())
 
 
-def judged(folder: Path) -> dict[str, Severity]:
-    """The leaves that a diagnosis of the log finds, with their severity."""
-    return {item.leaf.id: item.leaf.severity for item in diagnose(load_run(folder / "run.jsonl")).findings}
-
-
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """A run without a fault that was judged at every row, with two checkpoints left of four."""
@@ -163,7 +153,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_a_healthy_run_is_trained_to_its_end(healthy: Ran) -> None:
     """Nothing stops it, and nothing worse than a note is found in its log."""
     assert healthy.trainer.global_step == 2 * EPOCH
-    assert all(severity is Severity.NOTE for severity in judged(healthy.folder).values())
+    assert not alarms(healthy.folder)
     # Each step is written once, with the loss that the module returned and the learning rate that it took.
     assert [row["step"] for row in healthy.steps] == [*range(1, 2 * EPOCH + 1)]
     assert [row["loss"] for row in healthy.steps] == healthy.module.raw
@@ -309,7 +299,5 @@ def test_it_works_with_pytorch_lightning_too(tmp_path: Path) -> None:
 def test_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What docs/how-to/callbacks.md shows of Lightning is code that runs as it stands there."""
     monkeypatch.chdir(tmp_path)
-    section = PAGE.read_text(encoding="utf-8").partition("## Lightning")[2]
-    block = section.partition("```python\n")[2].partition("```")[0]
-    exec(block, {"module": Small(), "loader": data(640, 1)})  # noqa: S102 - our own page
+    exec(example("Lightning"), {"module": Small(), "loader": data(640, 1)})  # noqa: S102 - our own page
     assert load_run(tmp_path / "run.jsonl").series["loss"].steps.tolist() == list(range(1, 21))
