@@ -97,7 +97,7 @@ def check(
     files = _files(paths)
     for file in files:
         protect_log(targets, file)
-    groups = [files] if merge else [[file] for file in files]
+    groups = [files] * merge or [[file] for file in files]
     hashed = not {JSON, JSONL}.isdisjoint(targets.values())
     outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
     for outcome in outcomes:

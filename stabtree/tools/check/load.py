@@ -116,11 +116,8 @@ def _logged(path: Path) -> Settings:
     except StabtreeError:
         return {}
     # What the batch is of is not said there, and a warm-up of 0 may be one by a share of all steps.
-    unsure = {
-        "batch_size",
-        *(["warmup_steps"] if "warmup_steps" in config and not config["warmup_steps"].value else []),
-    }
-    settings = {key: one for key, one in config.items() if key in SETTINGS and key not in unsure}
+    unsure = ("batch_size", ("warmup_steps", 0))
+    settings = {key: one for key, one in config.items() if key in SETTINGS and not {key, (key, one.value)} & {*unsure}}
     if len(settings) < _FEW:  # as a column named after an optimizer, a seed in a file's name
         return {}
     if "framework" in config:  # it logs all that it trains with, whoever chose it

@@ -511,7 +511,7 @@ def _misspelled(reading: FileSettings) -> tuple[KeyPath, str] | None:
     for path, kind in islice(_keys(reading.file.values, "top", ()), _MAX_KEYS):
         word = plain_word(path[-1])
         used = word in (*_USED, *KINDS[kind].own, *config.keys, *config.ignored)
-        if len(word) < _MIN_LENGTH or used or _USED_PARTS.issuperset(word.split("_")):
+        if any((len(word) < _MIN_LENGTH, used, _USED_PARTS.issuperset(word.split("_")))):
             continue
         near = [other for length in (0, -1, 1) for other in _BY_LENGTH.get(len(word) + length, ())]
         near = get_close_matches(word, [other for other in near if squeezed(other) != squeezed(word)], 1, _CLOSE)

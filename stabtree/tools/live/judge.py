@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import pickle
 from collections import Counter
 from contextlib import suppress
@@ -112,7 +113,7 @@ class LoopJudge:
         Raises:
             TrainingStoppedError: with `on_finding="raise"`.
         """
-        stop = self._report(last=False)
+        stop = self._report(warns=self._on_finding == WARN)
         if self._ranks is not None:
             try:
                 stop = self._ranks.stops(step, self._worst) if self.should_stop is None else None
@@ -128,7 +129,7 @@ class LoopJudge:
         """Report what is found in a log that has ended, and raise nothing."""
         if self._has_rows:  # else the rows are those of another run
             self._judge(lambda watching: watching.ended(size))
-        stop = self._report(last=True)
+        stop = self._report(warns=not callable(self._on_finding))
         self.should_stop = self.should_stop or stop
 
     def _judge(self, judge: Callable[[Watching], tuple[News, ...]]) -> None:
@@ -141,7 +142,7 @@ class LoopJudge:
             for text in [text for _, found in self._watching.outcomes for text in getattr(found, "setting_notes", ())]:
                 self._problems.report(text, text)
 
-    def _report(self, *, last: bool) -> News | None:
+    def _report(self, *, warns: bool) -> News | None:
         """Report what is new and not over; return the first of it that is at or above `fail_on`."""
         new = tuple(item for item in self._new if item.change.is_finding)
         self._new = ()
@@ -149,7 +150,7 @@ class LoopJudge:
         bad = [item for item in new if fails(item.finding.leaf.severity, self._levels)]
         first = next(iter(bad), None)
         self._worst = self._worst or first
-        if self._on_finding == WARN or (self._on_finding == RAISE and last):
+        if warns:
             for item in new:
                 _log.warning("%s; stabtree diagnose %s", _describe(item), self._path)
         elif callable(self._on_finding):
@@ -188,7 +189,7 @@ class Ranks:
 
     def __init__(self, store: Any, rank: int, key: str) -> None:
         self._store, self._rank, self._key = store, rank, key
-        self._last_step: int | None = None
+        self._last_step = math.inf
         self._stride = 1
         self._news: News | None = None
         self._stop_step = 0
@@ -200,8 +201,8 @@ class Ranks:
             step: the step.
             found: what was found that stops the run, on the rank that judges.
         """
-        if self._last_step is not None and step > self._last_step:
-            self._stride = step - self._last_step
+        if step > self._last_step:
+            self._stride = step - int(self._last_step)
         self._last_step = step
         if self._news is None and found is not None and not self._rank:
             self._news, self._stop_step = found, step + AHEAD_ROWS * self._stride

@@ -243,7 +243,7 @@ def settings(trainer: Any, module: Any) -> dict[str, Any]:
         }
     if 0 < total < float("inf"):
         found["max_steps"] = int(total)
-    if (trainer.max_epochs or -1) > 0:
+    if trainer.max_epochs not in (None, 0, -1):
         found["epochs"] = trainer.max_epochs
     if isinstance(batch, int):
         found["batch_size"] = batch * accumulation * world
