@@ -41,7 +41,7 @@ def outcome(command: str, folder: Path) -> tuple[int, list[tuple[str, str]]]:
     return done.returncode, runs if len(runs) > 1 else [("", verdict) for _, verdict in runs]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     layout=st.sampled_from(sorted(LAYOUTS)),
     kind=st.sampled_from(sorted(KINDS)),
