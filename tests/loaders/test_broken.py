@@ -49,9 +49,9 @@ def test_a_stray_quote_costs_one_row_at_most(tmp_path: Path) -> None:
     assert len(load_run(write(tmp_path, HEAD + rows)).series["loss"]) >= 99
 
 
-@pytest.mark.parametrize("line", ["x" * 10_000_000, '"' + "y" * 10_000_000, "1," * 400_000])
+@pytest.mark.parametrize("line", ["x" * 5_000_000, '"' + "y" * 5_000_000, "1," * 100_000])
 def test_a_giant_line_is_one_bad_line(tmp_path: Path, line: str) -> None:
-    """Ten megabytes without a line end neither hang nor crash."""
+    """Five megabytes without a line end neither hang nor crash."""
     run = load_run(write(tmp_path, HEAD + "0,4.5,0.1\n" + line + "\n1,4.4,0.1\n"))
     assert set(run.series["loss"].steps.tolist()) >= {0, 1}
 
@@ -243,9 +243,9 @@ def test_garbled_files_load_or_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_a_header_of_any_length_is_read(tmp_path: Path) -> None:
-    """Nine thousand columns with long names make a header of 400 KiB, below which the rows are read."""
-    head = "step,loss," + ",".join(f"a_column_with_quite_a_long_name_of_layer_{i}" for i in range(9000))
-    run = load_run(write(tmp_path, head + "\n" + "".join(f"{i},2" + ",1" * 9000 + "\n" for i in range(3))))
+    """Six thousand columns with long names make a header of 280 KiB, below which the rows are read."""
+    head = "step,loss," + ",".join(f"a_column_with_quite_a_long_name_of_layer_{i}" for i in range(6000))
+    run = load_run(write(tmp_path, head + "\n" + "".join(f"{i},2" + ",1" * 6000 + "\n" for i in range(3))))
     assert run.series["loss"].steps.tolist() == [0, 1, 2]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +13,7 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.predicates import PREDICATES
 from stabtree.tree.load import build, load_tree, load_trees, schema
 from stabtree.tree.shipped import shipped
+from tests.cli.command import run as command
 from tests.conftest import falling, make_run
 
 if TYPE_CHECKING:
@@ -115,25 +114,14 @@ def test_the_schema_accepts_every_shipped_tree(name: str) -> None:
     assert load_tree(name).name == name
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """`stabtree diagnose` as a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "stabtree", "diagnose", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-
-
 def test_a_rerun_and_a_folder_of_trees_are_options(tmp_path: Path) -> None:
     """--rerun compares with a second run; --trees adds a folder and does not go with --tree."""
     rows = [f"{step},{'nan' if step > 80 else 3 - step / 100}\n" for step in range(100)]
     run, again = tmp_path / "run.csv", tmp_path / "again.csv"
     for path in (run, again):
         path.write_text("step,loss\n" + "".join(rows), encoding="utf-8")
-    found = json.loads(command(str(run), "--rerun", str(again), "--json").stdout)
+    found = json.loads(command("diagnose", str(run), "--rerun", str(again), "--json").stdout)
     assert "nan-from-data" in {item["id"] for item in found["findings"]}
     assert {tree["name"]: tree["walked"] for tree in found["trees"]}["errors"] is False
-    assert "no YAML file" in command(str(run), "--trees", str(tmp_path)).stderr
-    assert "don't go together" in command(str(run), "--trees", str(tmp_path), "--tree", "phase19").stderr
+    assert "no YAML file" in command("diagnose", str(run), "--trees", str(tmp_path)).stderr
+    assert "don't go together" in command("diagnose", str(run), "--trees", str(tmp_path), "--tree", "phase19").stderr

@@ -161,9 +161,9 @@ def test_each_node_with_a_mistake_in_its_keys_is_named() -> None:
 
 def test_thousands_of_mistakes_fit_a_screen() -> None:
     """The first twenty are told, and how many more there are."""
-    found = mistakes(GOOD + "  - {oops: 1}\n" * 10_000)
-    assert found.startswith("10,000 mistakes in the tree")
-    assert found.endswith("and 9,980 more")
+    found = mistakes(GOOD + "  - {oops: 1}\n" * 2_000)
+    assert found.startswith("2,000 mistakes in the tree")
+    assert found.endswith("and 1,980 more")
     assert len(found.splitlines()) == 22
 
 

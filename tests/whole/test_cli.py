@@ -122,14 +122,7 @@ def test_standard_input_is_a_file() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        [],
-        ["--version"],
-        ["diagnose", "-", "-q"],
-        ["diagnose", NAN, "--json"],
-        ["diagnose", "no.csv"],
-        ["explain", "§2"],
-    ],
+    [["--version"], ["diagnose", "-", "--json"], ["diagnose", "no.csv"], ["explain", "§2"]],
     ids=" ".join,
 )
 def test_a_process_ends_as_main_says(arguments: list[str]) -> None:
@@ -330,13 +323,12 @@ def test_the_predicates_are_listed_for_those_who_write_trees() -> None:
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    """`stabtree explain --all | head -1` ends without a word on standard error."""
+    """`stabtree tree schema | true` ends without a word on standard error."""
     with subprocess.Popen(
-        [*COMMAND, "explain", "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        [*COMMAND, "tree", "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
 

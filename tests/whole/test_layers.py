@@ -43,6 +43,7 @@ ROOMS = (
     *("run", "metrics", "loaders", "profile", "context", "facts", "predicates", "tree", "diagnosis", "judging.judge"),
     *("report", "tools.fleet", "tools.live"),
 )
+COMMAND_MODULES = [entry.address.partition(":")[0] for entry in commands().values()]
 UNCOUNTED = {"__init__.py", "conftest.py", "__main__.py", "_version.py", "py.typed", "__pycache__"}
 
 
@@ -213,9 +214,7 @@ def prints_or_exits(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [
-        (["--help"], [*HEAVY, *(f"stabtree.{room}" for room in ROOMS)]),
-        (["-V"], [*HEAVY, *(f"stabtree.{room}" for room in ROOMS)]),
-        (["--help"], [entry.address.partition(":")[0] for entry in commands().values()]),
+        (["--help"], [*HEAVY, *(f"stabtree.{room}" for room in ROOMS), *COMMAND_MODULES]),
         (["diagnose", "--help"], [*HEAVY, "stabtree.diagnosis", "stabtree.facts", "stabtree.tools.fleet.command"]),
         (["explain", "Q2.3"], ["pandas", "numpy", "pydantic"]),
         (

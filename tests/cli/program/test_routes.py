@@ -128,7 +128,6 @@ def test_a_file_that_is_no_log_is_told_in_a_line(tmp_path: Path) -> None:
 
 
 def test_a_shell_is_told_what_fits() -> None:
-    """The commands, and the options of one, as Typer's own completion asks for them."""
-    for words, fits in (("stabtree dia", "diagnose\n"), ("stabtree diagnose --fail", "--fail-on\n")):
-        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-        assert process(_STABTREE_COMPLETE="complete_bash", **asked).stdout == fits
+    """The options of a command, as Typer's own completion asks for them."""
+    asked = {"COMP_WORDS": "stabtree diagnose --fail", "COMP_CWORD": "2"}
+    assert process(_STABTREE_COMPLETE="complete_bash", **asked).stdout == "--fail-on\n"

@@ -15,36 +15,19 @@ NAN = str(FIXTURES / "phase19" / "nan-forward")
 REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]|[. ]$|^(con|prn|aux|nul|com\d|lpt\d)(\.|$)', re.IGNORECASE)
 TIME = re.compile(r"\d+:\d\d:\d\d")
 LONGEST = 200  # with a folder before it, a path of Windows has 260
-WITHOUT = [sys.executable, "-W", "error", "-m", "tests.cli.shell.windows"]
 
 
-def without_posix(*words: str) -> subprocess.CompletedProcess[str]:
-    """A command in a process that lacks what Windows lacks; it starts none of its own, which would be of POSIX."""
-    return subprocess.run(
-        [*WITHOUT, *words], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", env=environment(), check=False
+def test_a_command_asks_for_nothing_of_posix() -> None:
+    """Without the modules, functions and signals of POSIX all is imported, and a watch says what it says with them."""
+    words = ["watch", NAN, "--until-found", "--exec", f"'{sys.executable}' -c ''"]
+    usual = run(*words)
+    command = [sys.executable, "-W", "error", "-m", "tests.cli.shell.windows", *words]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", env=environment(), check=False
     )
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["diagnose", NAN],
-        ["watch", NAN, "--until-found", "--exec", f"'{sys.executable}' -c ''"],
-    ],
-    ids=lambda words: words[0],
-)
-def test_a_command_asks_for_nothing_of_posix(words: list[str]) -> None:
-    """Without the modules, functions and signals of POSIX it says what it says with them."""
-    usual, done = run(*words), without_posix(*words)
     assert done.returncode == usual.returncode, done.stderr
     assert TIME.sub("", done.stdout) == TIME.sub("", usual.stdout)
     assert "Traceback" not in done.stderr
-
-
-def test_every_module_is_imported_without_posix() -> None:
-    """None asks for what Windows lacks as it is imported."""
-    done = without_posix()
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_checkout_has_names_that_windows_takes() -> None:

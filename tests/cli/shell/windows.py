@@ -53,21 +53,18 @@ def without_posix() -> None:
 
 
 def main(words: list[str]) -> int:
-    """Import all of stabtree, or run a command."""
+    """Import all of stabtree, and run a command."""
     # Each once as it is: what it needs of others is there by then.
-    if words:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            importlib.import_module("stabtree.cli").main(words)
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        importlib.import_module("stabtree.cli").main(words)
     own = all_of("stabtree")
     for name in own:
         importlib.import_module(name)
     forget("stabtree")
     without_posix()
-    if words:
-        return int(importlib.import_module("stabtree.cli").main(words))
     for name in own:
         importlib.import_module(name)
-    return 0
+    return int(importlib.import_module("stabtree.cli").main(words))
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def cost(make: Callable[[int], str | bytes], size: int, folder: Path) -> float:
 @pytest.mark.parametrize(
     ("make", "size"),
     [pytest.param(lambda n, line=line: ROWS + f"{line(n)}\n" * 10, 2300, id=name) for name, line in LINES.items()]
-    + [pytest.param(make, 2500, id=name) for name, make in {**FILES, **BINARIES}.items()],
+    + [pytest.param(make, 1200, id=name) for name, make in {**FILES, **BINARIES}.items()],
 )
 def test_time_grows_with_size_and_no_faster(make: Callable[[int], str | bytes], size: int, tmp_path: Path) -> None:
     """Eight times as much of anything costs at most 8^1.3 times as much CPU, in one of three tries."""
@@ -111,14 +111,14 @@ def test_a_large_binary_file_is_read_at_all(name: str, make: Callable[[int], byt
 
 @pytest.mark.parametrize("kind", ["one row", "a new key a row", "records", "columns", "series"])
 def test_more_columns_than_any_logger_writes_are_refused(kind: str, tmp_path: Path) -> None:
-    """60,000 names end in an error that says so, within seconds."""
-    names = [f"k{n}" for n in range(60_000)]
+    """24,000 names end in an error that says so, within seconds."""
+    names = [f"k{n}" for n in range(24_000)]
     row = {"step": 1, "loss": 2.0}
     wide = {**row, **dict.fromkeys(names, 1)}
     series = {"step": [1, 2], "loss": [2.0, 1.0], **{name: [1, 2] for name in names}}
     text = {
         "one row": lambda: json.dumps(wide) + "\n" + json.dumps(row) + "\n",
-        "a new key a row": lambda: "".join(f'{{"step": {n}, "loss": 2.0, "k{n}": 1}}\n' for n in range(25_000)),
+        "a new key a row": lambda: "".join(f'{{"step": {n}, "loss": 2.0, "k{n}": 1}}\n' for n in range(21_000)),
         "records": lambda: json.dumps([wide, row]),
         "columns": lambda: json.dumps(series),
         "series": lambda: json.dumps({"series": series}),

@@ -5,17 +5,21 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from stabtree.cli import main
 from tests.whole.pages.blocks import HIDDEN, ROOT, RUN, SHOWN, Block, blocks_of, replaced
 
 # What a page may read of the checkout, under the same name.
@@ -23,6 +27,8 @@ READ = ("AGENTS.md", "README.md", "benchmarks", "docs", "faultbench", "fixtures"
 # Times and durations are the moment's, not the page's; what stands there is kept where nothing else has changed.
 VARIES = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?|\b\d+(\.\d+)? m?s\b")
 LONGEST_S = 300
+# Nothing that a shell reads otherwise, and no command that starts processes of its own.
+PLAIN = re.compile(r"stabtree (?!watch|scan|calibrate)[^|&;<>$`*?~(){}#\n\\]*")
 # Pages for agents are to be short: what runs their blocks is told here, not on them.
 ELSEWHERE = {"AGENTS.md": "tests/whole/test_docs.py", "SKILL.md": "tests/whole/test_docs.py"}
 
@@ -56,12 +62,34 @@ class Place:
     names: dict[str, Any] = field(default_factory=dict)
     printed: str = ""
 
-    def shell(self, script: str) -> tuple[int, str]:
-        """Exit code and output of a script, 80 columns wide, with this very stabtree; it ends where a command fails."""
+    def environment(self) -> dict[str, str]:
+        """What commands find: 80 columns, this very stabtree, and no service that would be written to."""
         gone = ("FORCE_COLOR", "NO_COLOR", "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS", "CI")
         env = {name: value for name, value in os.environ.items() if name not in gone}
         env |= {"COLUMNS": "80", "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(self.folder / ".cache"), "TZ": "UTC"}
-        env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}"
+        return env | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}"}
+
+    def inside(self, line: str) -> tuple[int, str]:
+        """Exit code and output of a command of stabtree that asks nothing of a shell, run in this process."""
+        out = io.StringIO()
+        there = mock.patch.dict(os.environ, self.environment(), clear=True)
+        with chdir(self.folder), redirect_stdout(out), redirect_stderr(out), there:
+            time.tzset()
+            code = main(shlex.split(line)[1:])
+        time.tzset()
+        return code, out.getvalue()
+
+    def shell(self, script: str) -> tuple[int, str]:
+        """Exit code and output of a script; it ends where a command fails."""
+        if all(map(PLAIN.fullmatch, script.splitlines())):
+            code, printed = 0, ""
+            for line in script.splitlines():
+                code, more = self.inside(line)
+                printed += more
+                if code:
+                    break
+            return code, printed
+        env = self.environment()
         words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
 
         # In a session of its own, so that all that it started can be ended with it.
@@ -89,7 +117,8 @@ class Place:
                     told.append(next(lines))
                     command = f"{command[:-1]}{told[-1].removeprefix('> ')}"
                 # As typed one by one: a code that is not 0 ends nothing, nor does a pipe that is closed early.
-                told += self.shell(f"set +eo pipefail\n{command}")[1].splitlines()
+                plain = PLAIN.fullmatch(command)
+                told += (self.inside(command) if plain else self.shell(f"set +eo pipefail\n{command}"))[1].splitlines()
         return "".join(f"{line}\n" for line in told)
 
     def python(self, code: str, where: str) -> str:
