@@ -145,6 +145,12 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
         look: how it is to look.
         worst: how many of many runs are listed.
     """
+    for text in _screen(records, look, worst):
+        # An ellipsis stands where a word was too long for its column.
+        yield to_ascii(text.replace("…", ".")) if look.ascii else text
+
+
+def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Iterator[str]:
     summary = Summary(records)
     page = new_page(look)
     page.line((summary.headline, "heading"), (f"  in {clean(summary.folder)}" if summary.folder else "", "dim"))
@@ -162,15 +168,9 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
         page.line((f"and {rest:,} more that are not healthy: {more}", ""))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
-    text = inert(page.text())
-    yield text.replace("…", ".") if look.ascii else text  # where a word was too long for its column
-    for record in (shown or summary.records)[:1]:  # in one line however long it is: it is there to be copied
-        page, command = new_page(look), next_command(record)
-        if len(command) + 6 > look.width:
-            yield inert(f"next  {to_ascii(command) if look.ascii else command}\n")
-        else:
-            page.line(("next  ", "dim"), (command, "id"))
-            yield inert(page.text())
+    yield inert(page.text())
+    for record in (shown or summary.records)[:1]:
+        yield inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
 
 
 def _groups(page: Page, summary: Summary) -> None:
