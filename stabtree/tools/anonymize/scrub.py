@@ -152,12 +152,11 @@ def _is_id(token: str, known: frozenset[str]) -> bool:
     """Return whether letters and digits are mixed as in an id, and not all of its letters are words."""
     groups = _GROUPS.findall(token)
     words = [group.lower() for group in groups if group.isalpha()]
-    if len(groups) == len(words):
-        return False
     longer = [word for word in words if len(word) > 1]
-    if len(groups) < _MIN_GROUPS and not (len(groups) >= _MIN_GROUPS - 1 and longer and _HASH.fullmatch(token)):
-        words = longer if len(token) >= _MIN_ID else []
-    return not known.issuperset(words)
+    mixed = len(groups) >= _MIN_GROUPS - bool(longer and _HASH.fullmatch(token))
+    if len(groups) == len(words) or not (mixed or len(token) >= _MIN_ID):
+        return False
+    return not known.issuperset(words if mixed else longer)
 
 
 # ---- taking them out
