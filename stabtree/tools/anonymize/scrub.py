@@ -163,6 +163,7 @@ def _is_id(token: str, known: frozenset[str]) -> bool:
 
 # Text between blanks, quotes and brackets; escape codes of terminals end in a letter that is not a word.
 _CHUNK = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[@-Z\\^_])?|[^\s\x1b\"'`<>|,;()\[\]{}=&?]++")
+_KINDS = (("://", "URLs"), ("/", "paths"), ("\\", "paths"), ("", "names"))  # of a chunk that holds the mark
 _TOKEN = re.compile(r"[^\W_]++")
 _LETTER = re.compile(r"[^\W\d_]")
 _DURATION = re.compile(r"(?:\d{1,9}(?:ms|us|ns|[dhms]))++|\d++[eE]\d*+")
@@ -278,9 +279,7 @@ class Scrub(Struct):
             return chunk
         done = self._cached.get((chunk, self._in_error))
         if done is None:
-            kind = "paths" if "/" in chunk or "\\" in chunk else "names"
-            if "://" in chunk:
-                kind = "URLs"
+            kind = next(kind for mark, kind in _KINDS if mark in chunk)
             if kind != "URLs" and _MAIL.search(chunk):
                 done = self._all(chunk, "e-mail addresses")
             else:

@@ -7,6 +7,7 @@ import pickle
 import re
 import tempfile
 from contextlib import ExitStack, contextmanager
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,7 +70,7 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
     direct = [name for name in files if "/" not in name]
     folders = sorted({name.partition("/")[0] for name in files} - set(direct))
     if folders and not unit.files and sum(map(is_log, files)) > MAX_TOGETHER:
-        below = [Unit(f"{unit.folder.rstrip('/')}/{name}") for name in folders if not _is_hidden(name)]
+        below = [Unit(f"{unit.folder.rstrip('/')}/{name}") for name in filterfalse(_is_hidden, folders)]
         if logs := tuple(filter(may_be_log, direct)):
             below.append(Unit(unit.folder, logs))
         return Contents(further=tuple(below))
