@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 SCREEN, HEADLINE, JSON, HTML, SVG = "screen", "headline", "json", "html", "svg"
 MARKDOWN, POSTMORTEM, JSONL, CSV = "markdown", "postmortem", "jsonl", "csv"
-GITHUB, GITLAB, JUNIT, SARIF = "github", "gitlab", "junit", "sarif"
-SERVICES = (GITHUB, GITLAB, JUNIT, SARIF)
+GITHUB, JUNIT, SARIF = "github", "junit", "sarif"
+SERVICES = (GITHUB, JUNIT, SARIF)
 """Those that a service reads: they report a log that can't be read too, and name the line where a finding begins."""
 
 RUN, RUNS, RECORDS = "run", "runs", "records"

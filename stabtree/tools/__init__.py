@@ -32,7 +32,7 @@ FUNCTIONS = {
 
 _FLEET = "stabtree.tools.fleet"
 _CHECK = "stabtree.tools.check.report"
-_SERVICES = {name: f"stabtree.tools.ci.services:{name}" for name in ("github", "gitlab", "junit", "sarif")}
+_SERVICES = {name: f"stabtree.tools.ci.services:{name}" for name in ("github", "junit", "sarif")}
 _RUNS = ("screen", "headline", "json", "jsonl", "csv", "markdown", "html")
 
 OUTPUTS = {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.report.outputs import GITHUB, GITLAB, JUNIT, SARIF, SERVICES
+from stabtree.report.outputs import GITHUB, JUNIT, SARIF, SERVICES
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 from tests.tools.ci import reading
@@ -31,8 +30,6 @@ def test_findings_are_told_with_the_line_in_which_they_begin() -> None:
     assert command.properties["line"] == "414"
     (result,) = reading.sarif(run("diagnose", NAN, "--output", SARIF).stdout)["results"]
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 414}
-    (issue,) = json.loads(run("diagnose", NAN, "--output", GITLAB).stdout)
-    assert issue["location"]["lines"] == {"begin": 414}
 
 
 def test_the_summary_is_appended_where_github_names_it(tmp_path: Path) -> None:
@@ -91,7 +88,6 @@ def test_a_log_that_can_not_be_read_is_told_to_services_too(tmp_path: Path) -> N
     assert [command.name for command in reading.commands(files[GITHUB].read_text(encoding="utf-8"))] == ["error"]
     assert reading.suites(files[JUNIT].read_text(encoding="utf-8")).get("errors") == "1"
     assert not reading.sarif(files[SARIF].read_text(encoding="utf-8"))["invocations"][0]["executionSuccessful"]
-    assert [issue["check_name"] for issue in json.loads(files[GITLAB].read_text(encoding="utf-8"))] == ["unread"]
 
 
 @pytest.mark.parametrize("others", [(), (HEALTHY,)])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,13 +74,14 @@ def anonymize(
     stabtree reads from it what it read from the log. What was replaced, and what was kept that you should look at, is
     listed on standard error. It is an aid, not a guarantee: read the result before you send it.
     """
-    from stabtree.tools.anonymize.anonymize import anonymized, listed
+    from stabtree.tools.anonymize.anonymize import anonymized
     from stabtree.tools.anonymize.scrub import Scrub
 
     target = None if output in (None, "-", "/dev/stdout") else Path(str(output))
-    if target and path != "-" and target.exists() and Path(path).exists() and target.samefile(path):
-        problem = "is the log itself, which is never overwritten"
-        raise StabtreeError(problem, where=f"--output {clean(target)}", hint="name another file to write to")
+    if _same(target, path):
+        where = f"--output {clean(target)}" if target else "standard output"
+        hint = "name another file to write to"
+        raise StabtreeError("is the log itself, which is never overwritten", where=where, hint=hint)
     for word in hide or ():
         if not re.search(r"[^\W\d_]{2}", word):
             raise StabtreeError("is not a word; numbers stay", where=f"--hide {clean(word)}", hint="name letters")
@@ -92,14 +97,21 @@ def anonymize(
             else:
                 for piece in done.pieces:
                     emit_bytes(piece)
+    for line in (*notes, *_summary(scrub)):
+        notify(f"note: {line}")
+
+
+def _summary(scrub: Scrub) -> list[str]:
+    """Return what a person should know of the result."""
     counts = [f"{kind} ({scrub.given[kind]:,})" for kind in KINDS if scrub.given[kind]]
     lines = [f"Replaced, each word by the same stand-in throughout: {in_words(counts)}." if counts else NOTHING]
     if scrub.columns:
+        from stabtree.tools.anonymize.anonymize import listed
+
         columns = listed([clean(name, 60) for name in scrub.columns], MAX_COLUMNS)
         lines.append(f"Kept, as names of columns and keys; check that they may be shared: {columns}.")
         lines.append("To replace a word in them, use --hide WORD.")
-    for line in (*notes, *lines, *ALWAYS):
-        notify(f"note: {line}")
+    return [*lines, *ALWAYS]
 
 
 def _folder(folder: Path, target: Path | None, scrub: Scrub) -> list[str]:
@@ -120,3 +132,13 @@ def _folder(folder: Path, target: Path | None, scrub: Scrub) -> list[str]:
     except OSError as error:
         problem = f"can't be written: {clean(error.strerror or error)}"
         raise StabtreeError(problem, where=shown, hint="name another place") from None
+
+
+def _same(target: Path | None, path: str) -> bool:
+    """Return whether the output is the input, whatever each was named, redirected or linked as."""
+    with suppress(OSError, ValueError, AttributeError):  # the last where a stream is closed
+        read = os.fstat(sys.stdin.fileno()) if path == "-" else Path(path).stat()
+        written = target.stat() if target else os.fstat(sys.stdout.fileno())
+        stored = stat.S_ISREG(read.st_mode) or stat.S_ISDIR(read.st_mode)  # a terminal is both as well
+        return stored and os.path.samestat(read, written)
+    return False

@@ -152,18 +152,18 @@ def _is_id(token: str, known: frozenset[str]) -> bool:
     """Return whether letters and digits are mixed as in an id, and not all of its letters are words."""
     groups = _GROUPS.findall(token)
     words = [group.lower() for group in groups if group.isalpha()]
-    if len(groups) == len(words):
-        return False
     longer = [word for word in words if len(word) > 1]
-    if len(groups) < _MIN_GROUPS and not (len(groups) >= _MIN_GROUPS - 1 and longer and _HASH.fullmatch(token)):
-        words = longer if len(token) >= _MIN_ID else []
-    return not known.issuperset(words)
+    mixed = len(groups) >= _MIN_GROUPS - bool(longer and _HASH.fullmatch(token))
+    if len(groups) == len(words) or not (mixed or len(token) >= _MIN_ID):
+        return False
+    return not known.issuperset(words if mixed else longer)
 
 
 # ---- taking them out
 
 # Text between blanks, quotes and brackets; escape codes of terminals end in a letter that is not a word.
 _CHUNK = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[@-Z\\^_])?|[^\s\x1b\"'`<>|,;()\[\]{}=&?]++")
+_KINDS = (("://", "URLs"), ("/", "paths"), ("\\", "paths"), ("", "names"))  # of a chunk that holds the mark
 _TOKEN = re.compile(r"[^\W_]++")
 _LETTER = re.compile(r"[^\W\d_]")
 _DURATION = re.compile(r"(?:\d{1,9}(?:ms|us|ns|[dhms]))++|\d++[eE]\d*+")
@@ -279,9 +279,7 @@ class Scrub(Struct):
             return chunk
         done = self._cached.get((chunk, self._in_error))
         if done is None:
-            kind = "paths" if "/" in chunk or "\\" in chunk else "names"
-            if "://" in chunk:
-                kind = "URLs"
+            kind = next(kind for mark, kind in _KINDS if mark in chunk)
             if kind != "URLs" and _MAIL.search(chunk):
                 done = self._all(chunk, "e-mail addresses")
             else:

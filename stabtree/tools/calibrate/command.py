@@ -81,10 +81,8 @@ def screen(found: Calibration, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return what to set, what is reported all the same, and how near the runs come to other limits."""
     page = new_page(look)
     page.line((_summary(found), "title"))
-    for name, reason in found.excluded[:NAMED]:
+    for name, reason in found.excluded:
         page.item(("left out", "dim"), [(f"{clean(name, NAME)}  {clean(reason)}", "")], indent=1, head_width=10)
-    if len(found.excluded) > NAMED:
-        page.line((f"and {len(found.excluded) - NAMED} more: --json names all", "dim"), indent=11)
     if found.to_set:
         page.heading("Set")
     for limit in found.to_set:

@@ -1,1 +1,1 @@
-"""Reports for CI services: GitHub, GitLab, and whatever reads JUnit XML or SARIF."""
+"""Reports for CI services: GitHub, and whatever reads JUnit XML or SARIF."""

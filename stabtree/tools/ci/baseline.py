@@ -161,14 +161,15 @@ def changed(
         add: whether to accept new findings as well, and known ones that are worse now.
     """
     before = {entry.key: entry for entry in old}
-    others = {key: entry for key, entry in before.items() if key[:2] not in judged}
-    same = {key: entry for key, entry in before.items() if key in found and key not in others}
-    new = {}
+    own = {key for key in before if key[:2] in judged}
+    kept = own & found.keys()
+    entries = {key: entry for key, entry in before.items() if key in kept or key not in own}
     if add:
-        new = {key: entry for key, entry in found.items() if key not in same}
-        same = {key: replace(found[key], reason=entry.reason, since=entry.since) for key, entry in same.items()}
-    entries = (*others.values(), *same.values(), *new.values())
-    return Update(entries, len(new), len(same), len(before) - len(others) - len(same))
+        entries |= found
+        for key in kept:
+            entries[key] = replace(found[key], reason=before[key].reason, since=before[key].since)
+    new = len(entries.keys() - before.keys())
+    return Update(tuple(entries.values()), new, len(kept), len(own - kept))
 
 
 def entry_of(diagnosis: Diagnosis, finding: Incident, folder: str) -> KnownFinding:

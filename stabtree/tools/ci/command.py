@@ -25,6 +25,7 @@ from stabtree.cli.output import protect_run, write
 from stabtree.cli.terminal import Busy, emit, notify
 from stabtree.common.errors import UNUSABLE, StabtreeError
 from stabtree.common.text import clean
+from stabtree.report.page import counted
 
 DEFAULT = "stabtree-baseline.json"
 FileOpt = Annotated[
@@ -80,8 +81,7 @@ def baseline(
     write(Path(file), written(change.entries))
     for name, error in unread:
         notify(f"note: {name} can't be read: {clean(error.problem)}")
-    count = len(change.entries)
-    accepted = f"{count:,} finding{'' if count == 1 else 's'} accepted in {clean(file)}"
+    accepted = f"{counted(len(change.entries), 'finding')} accepted in {clean(file)}"
     emit(f"{accepted}: {change.new:,} new, {change.kept:,} as before, {change.dropped:,} dropped")
     if unread:
         raise typer.Exit(UNUSABLE)

@@ -1,8 +1,7 @@
-"""What CI services read: GitHub's annotations and summary, JUnit XML, GitLab's code quality report, SARIF."""
+"""What CI services read: GitHub's annotations and summary, JUnit XML, SARIF."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,16 +17,18 @@ from stabtree.common.text import clean, inert
 from stabtree.judging.verdict import ORDER, UNREAD, Outcome, fails
 from stabtree.report.advice import do_now
 from stabtree.report.json import written
-from stabtree.report.markdown import escape, markdown, paged, table
-from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.markdown import markdown
+from stabtree.report.outputs import DEFAULT_OPTIONS, MARKDOWN, RenderOptions
 from stabtree.report.page import BADGES, counted
 from stabtree.report.words import all_clear, badge, finding_title, headline, sections_found, step_prefix, title
 from stabtree.tools.check import report as preflight
 from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint
+from stabtree.tools.fleet.outputs import several
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
+    from stabtree.common.answer import Answer
     from stabtree.diagnosis.result import Diagnosis, Incident, Walked
     from stabtree.tree.model import Leaf
 
@@ -138,7 +139,6 @@ def _accepted(finding: Incident) -> str:
 # ---- GitHub: workflow commands, an annotation for each finding, and the summary of a job
 
 MAX_SHOWN = 10  # annotations per command and step: GitHub drops the rest silently
-MAX_RUNS = 200  # rows of a summary, which may hold 1 MiB for each step
 LOUD = (Severity.CRITICAL, Severity.WARNING)
 COMMANDS = {
     Severity.CRITICAL: "error",
@@ -178,32 +178,22 @@ def github(judged: Judged, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
 
 
 def summary(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
-    """Return the job's summary: the report of one run, else a table of the worst."""
+    """Return the job's summary: the report of one run, else that of many."""
     first = outcomes[0].found
-    if len(outcomes) == 1 and not isinstance(first, StabtreeError):
-        return preflight.markdown(outcomes, look) if first.before_run else markdown(first, look)
-    rows = []
-    for outcome in sorted(outcomes, key=lambda one: ORDER.index(_badge(one)))[:MAX_RUNS]:
-        text = outcome.found.problem if isinstance(outcome.found, StabtreeError) else headline(outcome.found)
-        rows.append([_word(_badge(outcome)), escape(outcome.name), escape(text)])
-    more = len(outcomes) - len(rows)
-    listed = table(("verdict", "run", "what was found"), rows)
-    return paged(f"### {_counts(outcomes)}", listed, f"and {more:,} more" if more else "")
+    if not isinstance(first, StabtreeError) and first.before_run:
+        return preflight.markdown(outcomes, look)
+    if not isinstance(first, StabtreeError) and len(outcomes) == 1:
+        return markdown(first, look)
+    return several(outcomes, look, name=MARKDOWN)
 
 
 def _counts(outcomes: Sequence[Outcome]) -> str:
     """Count the runs of each verdict, in a line."""
-    counts = Counter(map(_badge, outcomes))
-    parts = [f"{counts[verdict]:,} {_word(verdict)}" for verdict in ORDER if verdict in counts]
+    counts = Counter(
+        UNREAD if isinstance(outcome.found, StabtreeError) else badge(outcome.found) for outcome in outcomes
+    )
+    parts = [f"{counts[verdict]:,} {BADGES[verdict].word.lower()}" for verdict in ORDER if verdict in counts]
     return f"{counted(len(outcomes), 'run')}: {', '.join(parts)}"
-
-
-def _badge(outcome: Outcome) -> str:
-    return UNREAD if isinstance(outcome.found, StabtreeError) else badge(outcome.found)
-
-
-def _word(verdict: str) -> str:
-    return "not read" if verdict == UNREAD else BADGES[verdict].word.lower()
 
 
 def _data(text: str) -> str:
@@ -246,37 +236,36 @@ def _cases(outcome: Outcome, look: RenderOptions) -> Iterator[ET.Element]:
         # An open verdict must not read as a green one, unless that was asked for.
         kind = "skipped" if look.accept_partial and found.partial else "error"
         yield _case("verdict", "failure" if fails(UNKNOWN, look.fail_on) else kind, NOT_JUDGED, title(found))
+    answers = {visit.question.id: visit.answer for visit in chain(found.path, *found.further)}
     for item in found.sections:
-        yield from _section(found, item, look)
+        heading = item.section.heading
+        cases = [_reached(heading, one, look) for one in found.reached if one.section == item.section.id]
+        for one in found.ignored:
+            if one.section == item.section.id:
+                why = _accepted(one)
+                message = f"{'accepted' if why else 'ignored'}: {_describe(one)}"
+                cases.append(_case(f"{heading}: {one.leaf.id}", "skipped", "", message, why))
+        yield from cases or [_checked(found, item, answers.get(item.section.entry), look)]
 
 
-def _section(found: Diagnosis, item: Walked, look: RenderOptions) -> Iterator[ET.Element]:
-    """Yield a case for each leaf that the section ended at; one for the section if there is none."""
-    id_, heading, end = item.section.id, item.section.heading, found.end
-    reached = [finding for finding in found.reached if finding.section == id_]
-    ignored = [finding for finding in found.ignored if finding.section == id_]
-    for finding in reached:
-        severity, name = str(finding.leaf.severity), f"{heading}: {finding.leaf.id}"
-        if fails(severity, look.fail_on):
-            yield _case(name, "failure", severity, _describe(finding), "\n".join(_actions(finding)))
-        else:
-            case = _case(name)
-            ET.SubElement(case, "system-out").text = f"{severity}: {_describe(finding)}"
-            yield case
-    for finding in ignored:
-        why = _accepted(finding)
-        message = f"{'accepted' if why else 'ignored'}: {_describe(finding)}"
-        yield _case(f"{heading}: {finding.leaf.id}", "skipped", "", message, why)
-    if reached or ignored:
-        return
-    visits = chain(found.path, *found.further)
-    answer = {visit.question.id: visit.answer for visit in visits}.get(item.section.entry)
-    if id_ in sections_found(found) and fails(end.severity, look.fail_on):
-        yield _case(f"{heading}: {end.id}", "failure", str(end.severity), f"{end.title} ({end.id})")
-    elif answer is None or answer.verdict == UNKNOWN:
-        yield _case(heading, "skipped", "", answer.reason if answer else item.why)
-    else:
-        yield _case(heading)
+def _reached(heading: str, finding: Incident, look: RenderOptions) -> ET.Element:
+    """Return the case of a leaf that a section ended at."""
+    severity, name = str(finding.leaf.severity), f"{heading}: {finding.leaf.id}"
+    if fails(severity, look.fail_on):
+        return _case(name, "failure", severity, _describe(finding), "\n".join(_actions(finding)))
+    case = _case(name)
+    ET.SubElement(case, "system-out").text = f"{severity}: {_describe(finding)}"
+    return case
+
+
+def _checked(found: Diagnosis, item: Walked, answer: Answer | None, look: RenderOptions) -> ET.Element:
+    """Return the case of a section in which nothing was found, or that was not checked."""
+    heading, end = item.section.heading, found.end
+    if item.section.id in sections_found(found) and fails(end.severity, look.fail_on):
+        return _case(f"{heading}: {end.id}", "failure", str(end.severity), f"{end.title} ({end.id})")
+    if answer is None:
+        return _case(heading, "skipped", "", item.why)
+    return _case(heading, *(("skipped", "", answer.reason) if answer.verdict == UNKNOWN else ()))
 
 
 def _case(name: str, kind: str = "", type_: str = "", message: str = "", text: str = "") -> ET.Element:
@@ -289,33 +278,10 @@ def _case(name: str, kind: str = "", type_: str = "", message: str = "", text: s
     return case
 
 
-# ---- lists of findings
+# ---- SARIF
 
-GITLAB = {
-    Severity.CRITICAL: "critical",
-    UNREAD: "major",
-    Severity.WARNING: "major",
-    UNKNOWN: "minor",
-    Severity.NOTE: "info",
-}
 SARIF = {command: command.replace("notice", "note") for command in COMMANDS.values()}
 _LINK = re.compile(r"\](?=\()|\{(?=\d+\})")
-
-
-def gitlab(judged: Judged, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
-    """Return GitLab's code quality report, which a merge request shows."""
-    issues = [
-        {
-            "description": " · ".join([one.title, *one.actions]),
-            "check_name": one.rule,
-            # Copies of a log in two folders are two issues, and GitLab shows one of each fingerprint.
-            "fingerprint": hashlib.sha256("\n".join([one.run, one.rule, one.fingerprint]).encode()).hexdigest(),
-            "severity": GITLAB[one.severity],
-            "location": {"path": one.file, "lines": {"begin": one.line or 1}},  # GitLab requires a line
-        }
-        for one in problems(judged)
-    ]
-    return written(issues)
 
 
 def sarif(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:

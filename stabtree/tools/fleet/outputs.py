@@ -119,7 +119,7 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     summary = Summary(records)
     few = len(summary.records) <= FEW
     shown = summary.records if few else summary.calling[:MAX_RUNS]
-    parts = [f"### {summary.headline}", f"in {escape(summary.folder)}" if summary.folder else ""]
+    parts = [f"### {summary.headline}", escape(summary.where)]
     if not few:
         groups = [
             [

@@ -72,10 +72,9 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
 
 def _header(summary: Summary) -> Markup:
     total, calling = len(summary.records), len(summary.calling)
-    title = f"{calling:,} of {counted(total, 'run')} {'is' if calling == 1 else 'are'} not healthy"
+    title = f"Not healthy: {calling:,} of {counted(total, 'run')}"
     if not calling:
-        title = "The run is healthy" if total == 1 else f"All {total:,} runs are healthy"
-    facts = f"in {summary.folder} · " if summary.folder else ""
+        title = f"Healthy: {counted(total, 'run')}"
     counts = [
         tag("li", badge(verdict), " ", tag("b", f"{summary.counts[verdict]:,}"))
         for verdict in ORDER
@@ -85,7 +84,7 @@ def _header(summary: Summary) -> Markup:
         "header",
         badge(min(summary.counts, key=ORDER.index, default=Severity.OK)),
         tag("h1", title),
-        tag("p", f"{facts}judged by stabtree {__version__}", class_="facts"),
+        tag("p", " · ".join(filter(None, (summary.where, f"judged by stabtree {__version__}"))), class_="facts"),
         tag("ul", *counts, class_="counts", aria_label="Runs by verdict"),
         *(tag("p", note, class_="quiet") for note in summary.notes),
     )
@@ -100,7 +99,7 @@ def _causes(summary: Summary) -> Markup:
 
 
 def _group(summary: Summary, group: RunGroup) -> Markup:
-    steps = f", from step {group.steps}" if group.steps else ""
+    share = f"{counted(len(group.runs), 'run')}, from step {group.steps}".removesuffix(", from step ")
     return tag(
         "li",
         badge(group.badge),
@@ -108,7 +107,7 @@ def _group(summary: Summary, group: RunGroup) -> Markup:
         tag("b", group.heading),
         " ",
         tag("span", group.leaf, class_="id"),
-        tag("p", f"{counted(len(group.runs), 'run')}{steps}", class_="share"),
+        tag("p", share, class_="share"),
         tag("p", group.examples(summary.name), class_="names"),
         tag("p", tag("b", "First: "), group.first) if group.first else NOTHING,
     )

@@ -7,6 +7,7 @@ import pickle
 import re
 import tempfile
 from contextlib import ExitStack, contextmanager
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked, stays_inside
 from stabtree.loaders import Loaded, load_runs
 from stabtree.loaders.folder import SETTINGS
-from stabtree.loaders.paths.find import MAX_TOGETHER, PASSED_BY, PLACES, Unit, is_copy, is_log, may_be_log
+from stabtree.loaders.paths.find import MAX_TOGETHER, PASSED_BY, Unit, is_log, may_be_log
 from stabtree.loaders.paths.load import Contents, contents
 from stabtree.loaders.paths.stored import with_inputs
 from stabtree.loaders.source import open_source
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.paths.read import LoadOptions
 
 T = TypeVar("T")
+CHECK = "check the address, and that you may read there"
 MAX_BYTES = 1 << 30  # of one file that is copied
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//|:)")
 
@@ -45,16 +47,17 @@ def address_units(address: str) -> list[Unit]:
     """
     system, prefix, path = _opened(address.removesuffix("/**"))
     with _asked(address):
-        paths = sorted(system.glob(path)) if re.search(r"[*?\[]", path) else [path]
-        folders = [path for path in paths if system.isdir(path)]
-        if not folders and not any(map(system.exists, paths)):
-            raise FileNotFoundError
-    below = tuple(f"{folder}/" for folder in folders)
-    places = [(prefix + path.strip("/"), path in folders) for path in paths if not path.startswith(below)]
-    return [
-        Unit(place) if folder else Unit(place.rpartition("/")[0], (place.rpartition("/")[2],), named=True)
-        for place, folder in places
-    ]
+        paths = sorted(system.glob(path))
+        folders = {path for path in paths if system.isdir(path)}
+    if not paths:
+        raise StabtreeError("there is nothing at this address", where=_shown(address), hint=CHECK)
+    units = []
+    for place in paths:
+        folder, _, name = (prefix + place.strip("/")).rpartition("/")
+        if place.startswith(tuple(f"{above}/" for above in folders)):
+            continue
+        units.append(Unit(f"{folder}/{name}") if place in folders else Unit(folder, (name,), named=True))
+    return units
 
 
 def read_remote(unit: Unit, options: LoadOptions) -> Contents:
@@ -66,12 +69,11 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
     files = _files(unit)
     direct = [name for name in files if "/" not in name]
     folders = sorted({name.partition("/")[0] for name in files} - set(direct))
-    is_run = any(name == "manifest.json" or may_be_log(name) for name in direct)
-    is_run = is_run or any(name.lower() in PLACES or is_copy(name) for name in folders)
-    if folders and not unit.files and (not is_run or sum(map(is_log, files)) > MAX_TOGETHER):
-        logs = tuple(filter(may_be_log, direct))
-        below = (Unit(f"{unit.folder.rstrip('/')}/{name}") for name in folders if not _is_hidden(name))
-        return Contents(further=(*([Unit(unit.folder, logs)] if logs else []), *below))
+    if folders and not unit.files and sum(map(is_log, files)) > MAX_TOGETHER:
+        below = [Unit(f"{unit.folder.rstrip('/')}/{name}") for name in filterfalse(_is_hidden, folders)]
+        if logs := tuple(filter(may_be_log, direct)):
+            below.append(Unit(unit.folder, logs))
+        return Contents(further=tuple(below))
     with _copied(unit, files) as (copy, names, refused):
         waiting, loaded = [copy], list[Loaded]()
         while waiting:
@@ -197,7 +199,7 @@ def _asked(address: str) -> Iterator[None]:
     Raises:
         StabtreeError: for whatever goes wrong within.
     """
-    hint = "check the address, and that you may read there"
+    hint = CHECK
     try:
         yield
     except StabtreeError:

@@ -143,11 +143,9 @@ def scan(
 
 def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, how: Mapping[str, Any]) -> None:
     """Refuse what a scan is asked for and can't do, before anything is read."""
-    hint = "name the folder that holds the runs"
-    if not paths:
-        raise StabtreeError("no folder to scan", hint=hint)
-    for path in paths:
+    for path in paths or ("",):
         if not isinstance(path, str | os.PathLike) or str(path) in ("", "-"):
+            hint = "name the folder that holds the runs"
             raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
     if engine not in _ENGINES:
         raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(_ENGINES))

@@ -75,6 +75,7 @@ class Summary:
         calling: those that are not healthy.
         counts: how many runs have each verdict, as it is shown.
         folder: the folder in which all paths are, to be named once; empty where there is none.
+        where: that folder, as it is shown.
         notes: what was noted of every run that was judged.
         groups: runs in which the same was found, worst first, the largest first.
     """
@@ -85,7 +86,8 @@ class Summary:
         self.counts = Counter(run.badge for run in self.records)
         folders = [f"{run.path.rstrip('/').rpartition('/')[0]}/" for run in self.records]
         above = os.path.commonprefix(folders).rpartition("/")[0]  # noqa: RUF071 - cut at the last slash
-        self.folder = f"{above}/" if above.strip("/") else ""
+        self.folder = f"{above}/" * bool(above.strip("/"))
+        self.where = f"in {clean(self.folder)}" * bool(self.folder)
         judged = [run.notes for run in self.records if run.badge != UNREAD]
         self.notes = [note for note in (judged or [()])[0] if all(note in notes for notes in judged)]
         same: dict[tuple[str, str], list[Record]] = {}
@@ -145,9 +147,15 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
         look: how it is to look.
         worst: how many of many runs are listed.
     """
+    for text in _screen(records, look, worst):
+        # An ellipsis stands where a word was too long for its column.
+        yield to_ascii(text.replace("…", ".")) if look.ascii else text
+
+
+def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Iterator[str]:
     summary = Summary(records)
     page = new_page(look)
-    page.line((summary.headline, "heading"), (f"  in {clean(summary.folder)}" if summary.folder else "", "dim"))
+    page.line((summary.headline, "heading"), (f"  {summary.where}", "dim"))
     if len(summary.records) > FEW:
         _groups(page, summary)
         shown = summary.calling[:worst]
@@ -162,15 +170,9 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
         page.line((f"and {rest:,} more that are not healthy: {more}", ""))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
-    text = inert(page.text())
-    yield text.replace("…", ".") if look.ascii else text  # where a word was too long for its column
-    for record in (shown or summary.records)[:1]:  # in one line however long it is: it is there to be copied
-        page, command = new_page(look), next_command(record)
-        if len(command) + 6 > look.width:
-            yield inert(f"next  {to_ascii(command) if look.ascii else command}\n")
-        else:
-            page.line(("next  ", "dim"), (command, "id"))
-            yield inert(page.text())
+    yield inert(page.text())
+    for record in (shown or summary.records)[:1]:
+        yield inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
 
 
 def _groups(page: Page, summary: Summary) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,12 +40,16 @@ def test_it_goes_to_standard_output_and_what_is_to_be_looked_at_to_the_other(log
 
 
 def test_the_log_itself_is_never_written_over(log: Path) -> None:
-    """Not through a link either."""
+    """Not through a link either, nor by redirection, which hides its name."""
     link = log.parent / "link.log"
     link.symlink_to(log)
     for place in (log, link):
         done = run("anonymize", str(log), "-o", str(place))
         assert (done.returncode, "is the log itself" in done.stderr) == (2, True)
+    for line in ("{0} >> {0}", "- -o {0} < {0}"):
+        command = f"{quote(sys.executable)} -m stabtree anonymize {line.format(quote(str(log)))}"
+        shell = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
+        assert (shell.returncode, "is the log itself" in shell.stderr) == (2, True)
     assert log.read_text(encoding="utf-8") == LOG
 
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from stabtree.common import yaml12
 from stabtree.report.contract import schema
-from stabtree.report.outputs import CHECK, GITHUB, GITLAB, JUNIT, MARKDOWN, SARIF, names
+from stabtree.report.outputs import CHECK, GITHUB, JUNIT, MARKDOWN, SARIF, names
 from tests.cli.command import failed, run
 from tests.conftest import ROOT
 from tests.tools.check.preflights import GOOD
@@ -238,8 +238,6 @@ def test_services_are_told_the_line_of_the_setting(tmp_path: Path) -> None:
     assert (command.properties["line"], command.properties["file"]) == ("3", str(path))
     (result,) = reading.sarif(run("check", str(path), "--output", SARIF).stdout)["results"]
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
-    (issue,) = json.loads(run("check", str(path), "--output", GITLAB).stdout)
-    assert issue["location"]["lines"] == {"begin": 3}
     (tmp_path / "more.yaml").write_text("seed: 1\nmax_grad_norm: 0\n", encoding="utf-8")
     words, summary = (written(tmp_path), str(tmp_path / "more.yaml"), "--merge"), tmp_path / "summary.md"
     merged = run("check", *words, "--output", GITHUB, GITHUB_STEP_SUMMARY=str(summary)).stdout

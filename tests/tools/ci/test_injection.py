@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
-from stabtree.report.outputs import GITHUB, GITLAB, JUNIT, RUN, RUNS, SARIF, RenderOptions, names, output
+from stabtree.report.outputs import GITHUB, JUNIT, RUN, RUNS, SARIF, RenderOptions, names, output
 from stabtree.run import ColumnUse, FileUse, LogLine, Setting
 from tests.conftest import make_run, series
 from tests.tools.ci import reading
@@ -167,7 +167,6 @@ READ: Mapping[str, Callable[[str], Any]] = {
     "markdown": blocks,
     "postmortem": blocks,
     GITHUB: annotated,
-    GITLAB: lambda text: shape(json.loads(text)),
     JUNIT: lambda text: [(one.tag, tuple(one.attrib)) for one in reading.suites(text).iter()],
     SARIF: lambda text: shape(reading.sarif(text)),
 }
@@ -217,7 +216,7 @@ def test_no_output_of_one_run_gains_structure(evil: str) -> None:
 def test_a_megabyte_of_it_is_cut(evil: str) -> None:
     """No service is sent a megabyte of a name; what is cut is no less text."""
     found = holding(evil * (1_000_000 // len(evil)))
-    for name in (GITHUB, GITLAB, JUNIT, SARIF):
+    for name in (GITHUB, JUNIT, SARIF):
         text = output(RUN, name)(found, OPTIONS)
         assert len(text) < 200_000
         check(name, text, harmless(name))

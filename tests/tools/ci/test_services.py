@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from stabtree.judging.verdict import Outcome
 from stabtree.loaders import load_runs
 from stabtree.report.outputs import RenderOptions
 from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint
-from stabtree.tools.ci.services import MAX_RUNS, MAX_SHOWN, github, gitlab, junit, sarif, summary
+from stabtree.tools.ci.services import MAX_SHOWN, github, junit, sarif, summary
 from tests.conftest import FIXTURES, make_run
 from tests.tools.ci import reading
 
@@ -77,16 +76,15 @@ def test_the_severity_decides_the_command() -> None:
 
 
 def test_no_more_is_shown_than_github_shows_and_the_rest_is_counted() -> None:
-    """Ten errors of a step, warnings have ten of their own; and a summary holds the worst runs."""
+    """Ten errors of a step, warnings have ten of their own; and a summary holds the worst."""
     found = diagnosed("nan-forward")
     text = github([Outcome(f"runs/{place}", found) for place in range(MAX_SHOWN + 2)] + [outcome("slow-rise")])
     assert [command.name for command in reading.commands(text)] == ["error"] * MAX_SHOWN + ["warning"]
     assert "Not annotated: 2 more errors" in text
     assert text.endswith(f"{MAX_SHOWN + 3} runs: {MAX_SHOWN + 2} critical, 1 warning\n")
     assert summary([outcome("nan-forward")]).startswith("### CRITICAL: Step 412")
-    many = [Outcome(f"runs/{place}", outcome("healthy").found) for place in range(MAX_RUNS + 7)]
-    table = summary([*many, outcome("nan-forward")])
-    assert (table.count("| ok |"), table.count("| critical |"), "and 8 more" in table) == (MAX_RUNS - 1, 1, True)
+    many = [Outcome(f"runs/{place}", outcome("healthy").found) for place in range(1000)]
+    assert summary([*many, outcome("nan-forward")]).startswith("### 1,001 runs: 1 critical, 1,000 ok")
 
 
 # ---- JUnit XML
@@ -138,7 +136,7 @@ def test_what_was_not_checked_read_or_judged_is_not_passed() -> None:
     assert kinds(suites(short(), look=RenderOptions(fail_on=frozenset({"unknown"}))))["verdict"] == "failure"
 
 
-# ---- SARIF and GitLab
+# ---- SARIF
 
 
 def test_sarif_holds_each_finding_with_its_rule_and_fingerprint() -> None:
@@ -182,15 +180,3 @@ def test_a_path_is_a_uri_and_no_scheme_of_its_own(path: str, uri: str) -> None:
     run = reading.sarif(sarif([Outcome(path, UNREADABLE.found)], RenderOptions()))
     (note,) = run["invocations"][0]["toolExecutionNotifications"]
     assert note["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
-
-
-def test_gitlab_lists_each_with_a_fingerprint_of_its_own() -> None:
-    """Also where two folders hold copies of one log; the keys are those that GitLab asks for."""
-    found = diagnosed("nan-forward")
-    issues = json.loads(gitlab([Outcome("a/run", found), Outcome("b/run", found), UNREADABLE, short()]))
-    assert [issue["severity"] for issue in issues] == ["critical", "critical", "major", "minor"]
-    assert len({issue["fingerprint"] for issue in issues}) == len(issues)
-    for issue in issues:
-        assert set(issue) == {"description", "check_name", "fingerprint", "severity", "location"}
-        assert issue["location"]["lines"]["begin"] >= 1
-    assert json.loads(gitlab([outcome("healthy")])) == []

@@ -187,7 +187,7 @@ def test_the_page_is_static() -> None:
 def test_the_page_counts_groups_and_lists() -> None:
     """The headline, a part a cause with what to do, and a row a run with its small line; the rest is counted."""
     parts = Parts("".join(page(many(80, 3000))))
-    assert "80 of 3,080 runs are not healthy" in parts.text
+    assert "Not healthy: 80 of 3,080 runs" in parts.text
     assert re.search(r"The run overflowed in fp16 fp16-overflow.* and 17 more First: ", parts.text)
     assert len([name for name, _ in parts.elements if name == "tr"]) == 2001
     assert "and 1,080 more runs" in parts.text
