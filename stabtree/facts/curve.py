@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 FEWEST = 3  # levels of a whole log
+LOST_SHARE = 0.3  # of all that the loss ever moved: from there on it has lost ground, whatever the shape of its rise
 
 
 class Course(NamedTuple):
@@ -204,13 +205,11 @@ class RiseLimits(NamedTuple):
         trend_z: Mann-Kendall score of the levels from the lowest one on.
         noise_factor: how many times the scatter between levels the end is above the lowest one.
         range_share: the same as a share of all that the loss ever moved.
-        lost_share: from which share of that on a loss has lost ground whatever the shape of its rise.
     """
 
     trend_z: float
     noise_factor: float
     range_share: float
-    lost_share: float
 
     def rises(self, found: Course, times: float = 1.0) -> float:
         """Return how strongly a course rises, with limits of the trend and the scatter so many times as high."""
@@ -237,7 +236,7 @@ class RiseLimits(NamedTuple):
 
         Labelled healthy runs reach 1.4 times their scatter and 11% of their range.
         """
-        return weakest(above(found.times, FACTOR_LARGE), above(found.share, self.lost_share))
+        return weakest(above(found.times, FACTOR_LARGE), above(found.share, LOST_SHARE))
 
 
 class Rise(NamedTuple):
@@ -272,7 +271,6 @@ def rise(
     *,
     strict: bool,
     range_share: float,
-    lost_share: float,
     earlier_share: float,
     trend_z: float = shared.TREND_Z,
     noise_factor: float = shared.NOISE_TIMES,
@@ -286,7 +284,7 @@ def rise(
     moves by nature without one, only if it ends a hundred times as high as it usually is. A rise must also exceed
     `earlier_share` of the largest rise that the run had before it within as many rows, and recovered from.
     """
-    limits = RiseLimits(trend_z, noise_factor, range_share, lost_share)
+    limits = RiseLimits(trend_z, noise_factor, range_share)
     if strict:
         return _strict(loss, levels, limits)
     if not isinstance(batches, Unknown):

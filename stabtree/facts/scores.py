@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 
+TAIL_EXPONENT = 4.0  # of the tail where a run has few high rows; labelled runs with enough have 1.6 to 5, median 3.8
+# The largest share of the rows that a window takes: a log of one row an epoch would else be all window. A log without
+# `level_rows` rows in it has no windows: see `find_short`.
+LOG_SHARE = 0.25
+
+
 class SpikeSearchParams(NamedTuple):
     """How spikes are searched for: the parameters of the fact.
 
@@ -34,10 +40,6 @@ class SpikeSearchParams(NamedTuple):
         lasting_share: what stays up by no more than this share of the loss's range has come back.
         rare: below how many expected by chance a spike is rare.
         level_rows: rows that make a level: a window of fewer widens, and a shift lasts as many.
-        tail_exponent: the exponent of the tail where the run has few high rows; measured on labelled runs 1.6 to 5
-            where rows are enough, median 3.8.
-        log_share: the largest share of the rows that a window takes; a log of one row an epoch would else be all
-            window. A log without `level_rows` rows in it has no windows: see `find_short`.
         shift_sigma: how far a shift must be above the mean before it, where the window is long; twice as far where it
             has no more than `level_rows` rows.
         shift_share: by how much of all that the loss covers a shift must rise.
@@ -51,8 +53,6 @@ class SpikeSearchParams(NamedTuple):
     lasting_share: float
     rare: float
     level_rows: int
-    tail_exponent: float
-    log_share: float
     shift_sigma: float
     shift_share: float
 
@@ -67,7 +67,7 @@ class SpikeSearchParams(NamedTuple):
         steps = finite(series)[0]
         few = max(self.level_rows, 3)
         rows = max(round(self.window_steps / interval(steps)), few)
-        return min(rows, max(few, round(self.log_share * len(steps)))) if self.guarded else rows
+        return min(rows, max(few, round(LOG_SHARE * len(steps)))) if self.guarded else rows
 
     def first(self, steps: Ints, rows: int) -> int:
         """Return the first row to judge: `rows` before it, and past the window's own steps (document: t > 100)."""
@@ -79,12 +79,12 @@ class SpikeSearchParams(NamedTuple):
             return self.horizon_steps
         steps = finite(series)[0]
         apart = interval(steps)
-        rows = min(round(self.horizon_steps / apart), max(ROWS_SHORT, round(self.log_share * len(steps))))
+        rows = min(round(self.horizon_steps / apart), max(ROWS_SHORT, round(LOG_SHARE * len(steps))))
         return min(self.horizon_steps, round(rows * apart))
 
     def short(self, series: Series) -> bool:
         """Return whether a log is too short for windows."""
-        return self.guarded and self.log_share * len(finite(series)[0]) < self.level_rows
+        return self.guarded and LOG_SHARE * len(finite(series)[0]) < self.level_rows
 
     def shift_bar(self, rows: int) -> float:
         """Return how many sigmas of a window of so many rows make a shift."""

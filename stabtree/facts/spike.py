@@ -20,6 +20,7 @@ from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
 from stabtree.facts.scores import (
     NO_SPREAD,
     RELATIVE_RESOLUTION,
+    TAIL_EXPONENT,
     SpikeSearchParams,
     Tail,
     height_for,
@@ -160,7 +161,7 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
 
     Of a shift, how many stretches as high. The more pessimistic of two tails: the exponential one of `Tail`, and a
     power law through the highest hundredth of the rows outside of the spike (Hill 1975); where that is no more than two
-    rows, through the normal 99th percentile with the exponent `tail_exponent`, the median of the labelled healthy runs.
+    rows, through the normal 99th percentile with the exponent `TAIL_EXPONENT`, the median of the labelled healthy runs.
     """
     steps, _ = finite(loss)
     if params.short(loss):
@@ -176,7 +177,7 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     height = float(heights[first:end].max())
     many = len(scored.noise) < len(heights)
     others = scored.noise if many else np.delete(heights, slice(first, end))
-    base, exponent = _power_law(others, params.tail_exponent)
+    base, exponent = _power_law(others)
     tail = upper_tail(scored.noise, rows)
 
     def allowed(at: float) -> float:
@@ -188,12 +189,12 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     return min(single, in_a_row(allowed(top.shift_sigma), len(heights), params))
 
 
-def _power_law(heights: Floats, usual: float) -> tuple[float, float]:
+def _power_law(heights: Floats) -> tuple[float, float]:
     """Return the height that a hundredth of the rows exceeds, and the exponent of the power law beyond it."""
     count = len(heights) // 100
     if count < 3:
         own = quantiles(heights, 0.99)[0] if len(heights) else NORMAL_99
-        return max(own, NORMAL_99), usual
+        return max(own, NORMAL_99), TAIL_EXPONENT
     highest = np.partition(heights, -count - 1)[-count - 1 :]
     # A loss that falls has no row far above the mean before it: below one sigma there is no tail to read.
     base = max(float(highest.min()), 1.0)
@@ -219,7 +220,7 @@ def find_short(steps: Ints, values: Floats, params: SpikeSearchParams) -> Search
         It is never thinner than Student's t, since few changes show their scatter badly: a median deviation is as good
         as a standard deviation of a third of the changes.
         """
-        power = float((max(at, NORMAL_99) / NORMAL_99) ** -params.tail_exponent) / 100
+        power = float((max(at, NORMAL_99) / NORMAL_99) ** -TAIL_EXPONENT) / 100
         return rows * max(power, t_tail(at, max((rows - 2) // 3, 1)))
 
     bar = max(height_for(expected, params.chance), params.sigma)
@@ -391,8 +392,6 @@ def spike(
     lasting_share: float,
     rare: float,
     level_rows: Count,
-    tail_exponent: float,
-    log_share: float,
     shift_sigma: float,
     shift_share: float,
 ) -> Spike | Absent | Unknown:
@@ -411,8 +410,6 @@ def spike(
         lasting_share,
         rare,
         level_rows,
-        tail_exponent,
-        log_share,
         shift_sigma,
         shift_share,
     )
