@@ -11,8 +11,8 @@ from stabtree.common.shared import FACTOR, ROWS_SHORT, SHARE_HALF
 from stabtree.context import model
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import spelling
+from stabtree.predicates.clues.events import text_or_not
 from stabtree.predicates.clues.registry import Seen, clue
-from stabtree.predicates.clues.rewards import text_or_not
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
