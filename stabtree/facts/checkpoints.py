@@ -35,29 +35,18 @@ class CheckpointSource(StrEnum):
 
 
 class Checkpoints(Struct, frozen=True):
-    """Where checkpoints are, and which of them are too recent to trust.
+    """Where checkpoints are, and which of them are too recent to trust."""
 
-    Attributes:
-        run: the run; it knows the paths, the epochs that ended and the lines that say what was saved, by step.
-        source: where they were found.
-        steps: their steps; None where they come at even distances without an end, or are not known.
-        every: steps between two of them; 0 where they are not known.
-        loss: the loss, in which the last step before some other is looked up.
-        eval_loss: the eval loss, which shows how good a checkpoint is.
-        outcome: the series that says how well the run does; None where only the training loss does.
-        higher_is_better: in which direction.
-        last_step: the last step of the log.
-    """
-
-    run: Run
-    source: CheckpointSource
+    run: Run  # the run; it knows the paths, the epochs that ended and the lines that say what was saved, by step
+    source: CheckpointSource  # where they were found
+    # Their steps; None where they come at even distances without an end, or are not known.
     steps: tuple[int, ...] | None
-    every: int
-    loss: Series | None
-    eval_loss: Series | None
-    outcome: Series | None
-    higher_is_better: bool
-    last_step: int | None
+    every: int  # steps between two of them; 0 where they are not known
+    loss: Series | None  # the loss, in which the last step before some other is looked up
+    eval_loss: Series | None  # the eval loss, which shows how good a checkpoint is
+    outcome: Series | None  # the series that says how well the run does; None where only the training loss does
+    higher_is_better: bool  # in which direction
+    last_step: int | None  # the last step of the log
 
     @property
     def fresh_steps(self) -> int:

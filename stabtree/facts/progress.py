@@ -35,21 +35,13 @@ MIN_GAIN = 0.005  # of the first level: less would be seen on no plot, however s
 
 
 class Learned(NamedTuple):
-    """How a series moved from its beginning to its end.
+    """How a series moved from its beginning to its end."""
 
-    Attributes:
-        metric: the series; empty where none shows how well the run does.
-        shown: whether it got better beyond its scatter, and kept more than half of that.
-        text: what was seen, in a sentence.
-        brief: the same in a few words.
-        rows: the rows of the longest series that can show it.
-    """
-
-    metric: str
-    shown: bool
-    text: str
-    brief: str
-    rows: int = 0
+    metric: str  # the series; empty where none shows how well the run does
+    shown: bool  # whether it got better beyond its scatter, and kept more than half of that
+    text: str  # what was seen, in a sentence
+    brief: str  # the same in a few words
+    rows: int = 0  # the rows of the longest series that can show it
 
     @property
     def answer(self) -> Answer:
@@ -133,17 +125,12 @@ def _level_rows(profile: Profile) -> int:
 
 
 class Rate(NamedTuple):
-    """How likely the rate is too high.
+    """How likely the rate is too high."""
 
-    Attributes:
-        too_high: likely, possible or no.
-        evidence: what says so; only what is known, without a limit, where it is merely possible: it lies below that.
-        bar: what its optimizer hardly ever takes; an advised rate is below it.
-    """
-
-    too_high: str
+    too_high: str  # likely, possible or no
+    # What says so; only what is known, without a limit, where it is merely possible: it lies below that.
     evidence: tuple[Evidence, ...]
-    bar: float
+    bar: float  # what its optimizer hardly ever takes; an advised rate is below it
 
 
 @fact()

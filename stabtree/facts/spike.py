@@ -39,52 +39,31 @@ if TYPE_CHECKING:
 
 
 class Excursion(Struct, frozen=True):
-    """One excursion of the loss.
+    """One excursion of the loss."""
 
-    Attributes:
-        step: first step above the threshold.
-        peak_step: step of its highest value; `peak` is that value.
-        height_sigma: the first step's height over `mean` in units of `sigma`, or the peak's if higher.
-        mean: mean of the window before it.
-        sigma: standard deviation of the window before it.
-        expected: how many steps this high chance allows over the whole run.
-        recovered_step: first step at which it was back, None if it never was.
-        last_good_step: the logged step before it.
-        shift_sigma: how far the median of the rows from it on is above `mean` where the level shifts; else 0.
-    """
-
-    step: int
-    peak_step: int
+    step: int  # first step above the threshold
+    peak_step: int  # step of its highest value; `peak` is that value
     peak: float
-    height_sigma: float
-    mean: float
-    sigma: float
-    expected: float
-    recovered_step: int | None
-    last_good_step: int
-    shift_sigma: float = 0.0
+    height_sigma: float  # the first step's height over `mean` in units of `sigma`, or the peak's if higher
+    mean: float  # mean of the window before it
+    sigma: float  # standard deviation of the window before it
+    expected: float  # how many steps this high chance allows over the whole run
+    recovered_step: int | None  # first step at which it was back, None if it never was
+    last_good_step: int  # the logged step before it
+    shift_sigma: float = 0.0  # how far the median of the rows from it on is above `mean` where the level shifts; else 0
 
 
 class Search(Struct, frozen=True):
-    """All spikes of a run, with what the search looked at.
+    """All spikes of a run, with what the search looked at."""
 
-    Attributes:
-        spikes: in order of step.
-        rows: the window in rows; `widened` says that it spans more steps than asked for.
-        judged: how many steps had a full window before them.
-        highest: the highest score of all and its step, for explaining a no.
-        bar: the score from which a step counted.
-        expected: how many steps as high as the highest chance allows.
-    """
-
-    spikes: tuple[Excursion, ...]
-    rows: int
+    spikes: tuple[Excursion, ...]  # in order of step
+    rows: int  # the window in rows; `widened` says that it spans more steps than asked for
     widened: bool
-    judged: int
-    highest: float
+    judged: int  # how many steps had a full window before them
+    highest: float  # the highest score of all and its step, for explaining a no
     highest_step: int
-    bar: float
-    expected: float = 1.0
+    bar: float  # the score from which a step counted
+    expected: float = 1.0  # how many steps as high as the highest chance allows
 
     def before(self, params: SpikeSearchParams) -> str:
         """Return the stretch before a step that it was compared with, in words."""
@@ -343,19 +322,12 @@ def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSear
 
 
 class Spike(NamedTuple):
-    """The spike that decides.
+    """The spike that decides."""
 
-    Attributes:
-        top: the excursion itself.
-        search: all that were found with it.
-        params: how spikes were searched for.
-        covered: what the loss covers in the whole run, its 2nd to 98th percentile.
-    """
-
-    top: Excursion
-    search: Search
-    params: SpikeSearchParams
-    covered: float
+    top: Excursion  # the excursion itself
+    search: Search  # all that were found with it
+    params: SpikeSearchParams  # how spikes were searched for
+    covered: float  # what the loss covers in the whole run, its 2nd to 98th percentile
 
     def share(self, level: float) -> float:
         """Return how far a level is above the mean before the spike, as a share of what the loss covers."""

@@ -241,40 +241,22 @@ def first_level(values: Floats, thrown: float) -> float:
 
 
 class Fall(NamedTuple):
-    """How far a series has come down, as shares of the size of its first level; below 0 where it rose.
+    """How far a series has come down, as shares of the size of its first level; below 0 where it rose."""
 
-    Attributes:
-        first: the first level.
-        low: the lowest level, one that no chance explains.
-        high: the highest level.
-        low_row: the row at which the lowest level begins.
-        burst: the fall from the first row alone, beyond the scatter of rows.
-        thrown: whether the first updates drove the loss up, so that the first level is its first row.
-        share: the fall that was seen.
-        error: its standard error; a few rows know their own scatter badly, and it is wider for them.
-        coarse: half of the smallest step of the numbers.
-        room: how far the fall may be from what was seen.
-        at_most: the largest fall that the scatter leaves room for; a rise, by chance, takes little of it away.
-        at_least: the smallest fall that the scatter leaves room for.
-        falls: the strength of the statement that it falls, however little: by its levels, or by their trend.
-        trend: the Mann-Kendall score of its levels, below 0 for a fall.
-
-    """
-
-    first: float
-    low: float
-    high: float
-    low_row: int
-    burst: float
-    thrown: bool
-    share: float
-    error: float
-    coarse: float
-    room: float
-    at_most: float
-    at_least: float
-    falls: float
-    trend: float
+    first: float  # the first level
+    low: float  # the lowest level, one that no chance explains
+    high: float  # the highest level
+    low_row: int  # the row at which the lowest level begins
+    burst: float  # the fall from the first row alone, beyond the scatter of rows
+    thrown: bool  # whether the first updates drove the loss up, so that the first level is its first row
+    share: float  # the fall that was seen
+    error: float  # its standard error; a few rows know their own scatter badly, and it is wider for them
+    coarse: float  # half of the smallest step of the numbers
+    room: float  # how far the fall may be from what was seen
+    at_most: float  # the largest fall that the scatter leaves room for; a rise, by chance, takes little of it away
+    at_least: float  # the smallest fall that the scatter leaves room for
+    falls: float  # the strength of the statement that it falls, however little: by its levels, or by their trend
+    trend: float  # the Mann-Kendall score of its levels, below 0 for a fall
 
 
 @remembered

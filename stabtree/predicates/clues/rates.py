@@ -191,17 +191,11 @@ STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much
 
 
 class Usual(NamedTuple):
-    """The learning rates that are usual for an algorithm.
+    """The learning rates that are usual for an algorithm."""
 
-    Attributes:
-        low: the lowest.
-        high: the highest.
-        of: what it is usual for, as one says it.
-    """
-
-    low: float
-    high: float
-    of: str
+    low: float  # the lowest
+    high: float  # the highest
+    of: str  # what it is usual for, as one says it
 
 
 # The defaults of stable-baselines3 are the highest of each range.
