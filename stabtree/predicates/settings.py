@@ -295,15 +295,9 @@ def phase_of(run: Run) -> str:
 
 def _matches(run: Run, key: str, value: str) -> bool | None:
     """Return whether a setting has a value, compared as words or as numbers; None where it is not known."""
-    known = run.setting(key)
-    if known is None:
+    if run.setting(key) is None:
         return None
-    if isinstance(known, int | float) and not isinstance(known, bool):
-        try:
-            return math.isclose(float(known), float(value), rel_tol=1e-9)
-        except ValueError:
-            return False
-    return str(known).lower() == value.lower()
+    return _same(number(run, key), value) or word(run, key) == value.lower()
 
 
 @predicate(source="public threads", labels=("possible", "no"))
