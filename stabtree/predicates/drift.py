@@ -230,14 +230,14 @@ def early_rows(count: int) -> int:
     return max(3, min(10, count // 20))
 
 
-def first_level(values: Floats, thrown: float) -> float:
+def first_level(values: Floats) -> float:
     """Return the level at which the loss began: the median of its first rows, a twentieth of them, three to ten.
 
-    Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
-    drove them up, and the first row is the level.
+    Only the first row comes before any update: where the rows after it are twice as high, the first updates drove them
+    up, and the first row is the level.
     """
     early, first = median(values[: early_rows(len(values))]), float(values[0])
-    return first if 0 < first * thrown < early else early
+    return first if 0 < first * FACTOR_SMALL < early else early
 
 
 class Fall(NamedTuple):
@@ -283,7 +283,7 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
     dip = float(smooth.min()) + NORMAL_99 * unsure * around / math.sqrt(3)
     third = count // 3
     low = min(median(values[third : 2 * third]), median(values[2 * third :]), dip)
-    early, first = median(values[:rows]), first_level(values, shared.FACTOR_SMALL)
+    early, first = median(values[:rows]), first_level(values)
     thrown = first < early - SURE * noise
     first = first if thrown else early
     begin, error = (first, MEDIAN_ERROR * noise / math.sqrt(rows)) if reference is None else (reference, 0.0)
