@@ -159,7 +159,11 @@ def rate(
         times = float(np.clip(early.max() / values[0], -1e300, 1e300))
     text = f"the loss reaches {as_factor(times)} its first value in its first {len(early):,} rows (limit {leap:g}×)"
     jump = Evidence(text, "loss", (), times, leap)
-    rates = _rates(lr, loss) if lr is not None else values[:0]
+    rates = values[:0]
+    if lr is not None:  # those of the first rows, or all up to where the loss breaks
+        at, rates = finite(lr)
+        broken = broken_rows(loss)
+        rates = rates[: max(3, rows_before(at, loss.steps[broken[0]]) if len(broken) else len(rates) // 4)]
     known = run.setting("lr")
     top: float | None = None
     if len(rates):
@@ -182,14 +186,6 @@ def rate(
     if top > SHARE_SOME * bar or (not family and top >= least):
         return Rate(POSSIBLE, (Evidence(text, "lr", (), top),), bar)
     return Rate(NO, (found,), bar)
-
-
-def _rates(lr: Series, loss: Series) -> Floats:
-    """Return the rates that count: those of the first rows, or all up to where the loss breaks."""
-    steps, rates = finite(lr)
-    broken = broken_rows(loss)
-    end = rows_before(steps, loss.steps[broken[0]]) if len(broken) else len(rates) // 4
-    return rates[: max(3, end)]
 
 
 # How a scaler works: it doubles or halves. These bounds lie between the factors 1/2, 1 and 2, for a logged mean.

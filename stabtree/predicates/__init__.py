@@ -44,8 +44,7 @@ _NAMES = {
     ),
     "lines": "line_says ended_by failed_without_reason stops_short",
     "settings": (
-        "setting_says setting_outside setting_matches setting_exceeds setting_misspelled rate_unusual setting_is "
-        "answered is_logged"
+        "setting_says setting_outside setting_exceeds setting_misspelled rate_unusual setting_is answered is_logged"
     ),
     "plans": (
         "starts_at_peak warms_up_beyond warms_up_briefly outlasts_schedule not_clipped averages_too_slowly "

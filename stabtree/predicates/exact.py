@@ -1,4 +1,4 @@
-"""What rows show by themselves: exact numbers, a sudden fall, vanished noise, seams, the time that passed."""
+"""What rows show by themselves: exact numbers, vanished noise, seams, the time that passed."""
 
 from __future__ import annotations
 
