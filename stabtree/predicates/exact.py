@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
@@ -207,7 +208,8 @@ def resume_seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> 
     the rows before and by more than `range_share` of all that the loss ever moved.
     """
     steps, values = finite(loss)
-    bar, worst = range_share * span(values), None
+    bar = range_share * span(values)
+    judged: list[tuple[float, int, Answer]] = []
     for resume in run.resumes:
         at = int(np.searchsorted(steps, resume.to_step))
         before, after = values[max(0, at - ROWS_LONG) : at], values[at : at + ROWS_LONG]
@@ -220,17 +222,16 @@ def resume_seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> 
         change = max(now - max(level, ahead), 0.0) or min(now - min(level, ahead), 0.0)
         noise = median(np.abs(np.diff(before))) or float(np.std(before))
         strength = weakest(above(abs(change), sigma * noise), above(abs(change), bar))
-        if worst is None or strength > (worst.strength or 0.0):
-            text = f"after the resume at step {resume.to_step:,} the loss is {figure(now, 4)}, not {figure(level, 4)}"
-            found = (Evidence(text, "loss", (resume.to_step,), change, bar),)
-            verdict, good = "jump" if change > 0 else "gain", int(steps[at - 1])
-            worst = measured(strength, found, verdict, onset_step=resume.to_step, last_good_step=good)
-    if worst:
-        return worst
+        text = f"after the resume at step {resume.to_step:,} the loss is {figure(now, 4)}, not {figure(level, 4)}"
+        found = (Evidence(text, "loss", (resume.to_step,), change, bar),)
+        verdict, good = "jump" if change > 0 else "gain", int(steps[at - 1])
+        answer = measured(strength, found, verdict, onset_step=resume.to_step, last_good_step=good)
+        judged.append((strength, -len(judged), answer))
+    if judged:
+        return max(judged, key=itemgetter(0, 1))[2]
     count = len(run.resumes)
     text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
-    found = (Evidence(text if count else "the steps of the log never go back", "loss"),)
-    return Answer(NO, found)
+    return Answer(NO, (Evidence(text if count else "the steps of the log never go back", "loss"),))
 
 
 @predicate(source="measured: the pauses of healthy runs", min_points=12)

@@ -399,18 +399,20 @@ def changes_by(
     if size < 1 or (begin := median(values[:size])) <= 0 or float(values.min()) < 0:
         return unknown(f"{metric} has too few finite rows above 0", metric)
     end = median(values[-size:])
-    strength = above(end, factor * begin) if up else below(end, begin / factor)
-    limit = max(factor * begin, min_level) if up else begin / factor
+    if up:
+        strength, limit = above(end, factor * begin), max(factor * begin, min_level)
+        past = np.flatnonzero(values > limit)
+    else:
+        strength, limit = below(end, begin / factor), begin / factor
+        past = np.flatnonzero(values < limit)
     text = f"{metric} goes from {figure(begin)} to {figure(end)} (limit {figure(limit)})"
     found = [Evidence(text, metric, (int(at[0]), int(at[-1])), end, limit)]
     conditions = [strength, above(end, min_level)]
     rewards = run.get(beside)
     if rewards is not None and (ends := ends_of(finite(rewards)[1], shared.ROWS_SHORT)):
         conditions.append(whether(ends[1] <= ends[0]))
-        found.append(
-            Evidence(f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}", beside, (), ends[1], ends[0])
-        )
-    past = np.flatnonzero(values < limit if not up else values > limit)
+        course = f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}"
+        found.append(Evidence(course, beside, (), ends[1], ends[0]))
     first = int(past[0]) if len(past) else 0
     before = int(at[first - 1]) if first else None
     return measured(weakest(*conditions), tuple(found), onset_step=int(at[first]), last_good_step=before)
