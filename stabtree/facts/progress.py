@@ -226,7 +226,7 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
     rises, drops = moves[ratio > ROSE], moves[ratio < FELL]
     marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
     waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
-    low = int(np.argmin(values)) if len(moves) else 0
+    low = int(np.argmin(values))
     # The fall to the lowest value began after the last rise before it.
     falls = moves[moves < low]
     up = np.flatnonzero(values[falls + 1] > values[falls])
