@@ -26,7 +26,7 @@ PRECISION = {"scale-constant", "scale-collapse", "fp16-overflow", "fp16-suspecte
 PRECISION |= {"skips-rise", "minimum-loss-scale", "scale-drifts-down"}
 PRECISION |= {"grad-never-finite", "grad-nonfinite-fp32"}
 NAN |= {"grad-never-finite", "grad-nonfinite-fp32"}
-DROP = {"loss-collapses", *ZERO}
+DROP = ZERO
 
 LEAVES: dict[str, set[str]] = {
     # labels of ../shared/wild

@@ -23,20 +23,13 @@ STUCK_SHARE = 0.25  # of a window that are early repeats where a loader is stuck
 
 
 class Repeats(NamedTuple):
-    """Early repeats before a step.
+    """Early repeats before a step."""
 
-    Attributes:
-        rows: how many rows of the window are early repeats, of `window_rows`.
-        stuck_rows: from how many on they are more than the turn of a reshuffled epoch explains.
-        last: row of the last one.
-        first: row of the first one of the unbroken stretch that ends with it, which may come before the window.
-    """
-
-    rows: int
+    rows: int  # how many rows of the window are early repeats, of `window_rows`
     window_rows: int
-    stuck_rows: float
-    last: int
-    first: int
+    stuck_rows: float  # from how many on they are more than the turn of a reshuffled epoch explains
+    last: int  # row of the last one
+    first: int  # row of the first one of the unbroken stretch that ends with it, which may come before the window
 
     @property
     def stuck(self) -> bool:
@@ -45,24 +38,16 @@ class Repeats(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """Which batches came back, and how soon.
+    """Which batches came back, and how soon."""
 
-    Attributes:
-        series: the batch ids.
-        since_steps: steps since the same batch was last seen, 0 for the first time (n,).
-        known: different batches seen so far (n,).
-        early: whether a batch comes back early (n,).
-        rewound: whether it is one of many neighbours that come back in their order, however long ago they were seen,
-            but long before all batches had been (n,).
-        recent_steps: within so many steps a batch comes back early.
-    """
-
-    series: Series
-    since_steps: Ints
-    known: Ints
-    early: Bools
+    series: Series  # the batch ids
+    since_steps: Ints  # steps since the same batch was last seen, 0 for the first time (n,)
+    known: Ints  # different batches seen so far (n,)
+    early: Bools  # whether a batch comes back early (n,)
+    # Whether it is one of many neighbours that come back in their order, however long ago they were seen, but long
+    # before all batches had been (n,).
     rewound: Bools
-    recent_steps: int
+    recent_steps: int  # within so many steps a batch comes back early
 
     def around(self, step: int, window_steps: int) -> Repeats | None:
         """Return the early repeats in the window before a step and at it, None where there are none."""
@@ -128,50 +113,30 @@ def batches(batch_id: Series, *, recent_steps: Count) -> Batches:
 
 
 class Watch(Struct, frozen=True):
-    """What the monitor sees in one series.
+    """What the monitor sees in one series."""
 
-    Attributes:
-        metric: `loss` or `grad_norm`.
-        first_step: the first step at which it is not finite.
-        total: rows at which it is not finite.
-        longest: most such rows in a row.
-        stop_step: the step of the row at which the monitor would have stopped the run; None when it would not.
-        returned_step: the step from which on it is finite to the end of the log; None when it ends not finite.
-        last_good: the last finite value before the stop, or of the log where there is no stop; None without one.
-        last_good_step: its step.
-    """
-
-    metric: str
-    first_step: int
-    total: int
-    longest: int
-    stop_step: int | None
-    returned_step: int | None
+    metric: str  # `loss` or `grad_norm`
+    first_step: int  # the first step at which it is not finite
+    total: int  # rows at which it is not finite
+    longest: int  # most such rows in a row
+    stop_step: int | None  # the step of the row at which the monitor would have stopped the run; None when it would not
+    returned_step: int | None  # the step from which on it is finite to the end of the log; None when it ends not finite
+    # The last finite value before the stop, or of the log where there is no stop; None without one.
     last_good: float | None
-    last_good_step: int | None
+    last_good_step: int | None  # its step
 
 
 class Replay(Struct, frozen=True):
-    """What the NaN monitor would have done.
+    """What the NaN monitor would have done."""
 
-    Attributes:
-        loss: what it sees in the loss.
-        grad_norm: what it sees in grad_norm; None when it was not logged or is finite throughout.
-        max_consecutive: rows in a row that stop the run.
-        every: steps between two rows of the loss, the median.
-        steps_in_vain: steps from the stop to the end of the log; 0 without a stop, or when the loss came back.
-        first_ranks: the ranks whose loss broke first; empty for a log of one rank.
-        first_rank_step: the step at which they did.
-        other_ranks: the ranks whose loss was finite then, or not logged: there the monitor says "another rank".
-    """
-
-    loss: Watch
-    grad_norm: Watch | None
-    max_consecutive: int
-    every: int
-    steps_in_vain: int
-    first_ranks: tuple[str, ...] = ()
-    first_rank_step: int | None = None
+    loss: Watch  # what it sees in the loss
+    grad_norm: Watch | None  # what it sees in grad_norm; None when it was not logged or is finite throughout
+    max_consecutive: int  # rows in a row that stop the run
+    every: int  # steps between two rows of the loss, the median
+    steps_in_vain: int  # steps from the stop to the end of the log; 0 without a stop, or when the loss came back
+    first_ranks: tuple[str, ...] = ()  # the ranks whose loss broke first; empty for a log of one rank
+    first_rank_step: int | None = None  # the step at which they did
+    # The ranks whose loss was finite then, or not logged: there the monitor says "another rank".
     other_ranks: tuple[str, ...] = ()
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
+FRESH_STEPS = 10
 HOUR = 3600.0  # no limit
 MIN_LEVEL_ROWS, MAX_LEVEL_ROWS = 3, 15  # no limit: the rows of a level: a twentieth of all, within these
 
@@ -34,31 +35,23 @@ class CheckpointSource(StrEnum):
 
 
 class Checkpoints(Struct, frozen=True):
-    """Where checkpoints are, and which of them are too recent to trust.
+    """Where checkpoints are, and which of them are too recent to trust."""
 
-    Attributes:
-        run: the run; it knows the paths, the epochs that ended and the lines that say what was saved, by step.
-        source: where they were found.
-        steps: their steps; None where they come at even distances without an end, or are not known.
-        every: steps between two of them; 0 where they are not known.
-        fresh_steps: a checkpoint from so few steps before the loss goes NaN has the state that was about to break it.
-        loss: the loss, in which the last step before some other is looked up.
-        eval_loss: the eval loss, which shows how good a checkpoint is.
-        outcome: the series that says how well the run does; None where only the training loss does.
-        higher_is_better: in which direction.
-        last_step: the last step of the log.
-    """
-
-    run: Run
-    source: CheckpointSource
+    run: Run  # the run; it knows the paths, the epochs that ended and the lines that say what was saved, by step
+    source: CheckpointSource  # where they were found
+    # Their steps; None where they come at even distances without an end, or are not known.
     steps: tuple[int, ...] | None
-    every: int
-    fresh_steps: int
-    loss: Series | None
-    eval_loss: Series | None
-    outcome: Series | None
-    higher_is_better: bool
-    last_step: int | None
+    every: int  # steps between two of them; 0 where they are not known
+    loss: Series | None  # the loss, in which the last step before some other is looked up
+    eval_loss: Series | None  # the eval loss, which shows how good a checkpoint is
+    outcome: Series | None  # the series that says how well the run does; None where only the training loss does
+    higher_is_better: bool  # in which direction
+    last_step: int | None  # the last step of the log
+
+    @property
+    def fresh_steps(self) -> int:
+        """From so few steps before the loss goes NaN a checkpoint has the state that was about to break it."""
+        return 1 if self.run.by_epoch else FRESH_STEPS * self.run.step_size
 
     @property
     def steps_unknown(self) -> bool:
@@ -239,9 +232,7 @@ class Checkpoints(Struct, frozen=True):
 
 
 @fact()
-def checkpoints(
-    run: Run, context: Context, loss: Series | None = None, eval_loss: Series | None = None, *, fresh_steps: int
-) -> Checkpoints:
+def checkpoints(run: Run, context: Context, loss: Series | None = None, eval_loss: Series | None = None) -> Checkpoints:
     """Find where checkpoints are: as listed, logged or configured.
 
     A trainer that keeps a few only has deleted the older ones.
@@ -264,7 +255,6 @@ def checkpoints(
         source=source,
         steps=steps,
         every=every,
-        fresh_steps=min(fresh_steps, 1) if run.by_epoch else fresh_steps,
         loss=loss,
         eval_loss=eval_loss,
         outcome=None if outcome in (None, "loss") else run.find(outcome),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 FEWEST = 3  # levels of a whole log
+LOST_SHARE = 0.3  # of all that the loss ever moved: from there on it has lost ground, whatever the shape of its rise
 
 
 class Course(NamedTuple):
@@ -138,21 +139,13 @@ def courses(loss: Series, window_steps: int) -> tuple[Course, ...]:
 
 
 class MetricFall(NamedTuple):
-    """How far a series ends below its best level.
+    """How far a series ends below its best level."""
 
-    Attributes:
-        best: its best level.
-        best_step: where that is.
-        end: its level at the end.
-        share: what is lost, as a share of the range from its lowest level to its best.
-        times: what is lost, in units of the scatter of levels; fewer levels make it smaller.
-    """
-
-    best: float
-    best_step: int
-    end: float
-    share: float
-    times: float
+    best: float  # its best level
+    best_step: int  # where that is
+    end: float  # its level at the end
+    share: float  # what is lost, as a share of the range from its lowest level to its best
+    times: float  # what is lost, in units of the scatter of levels; fewer levels make it smaller
 
     def judged(self, metric: str, share: float, factor: float) -> tuple[float, Evidence]:
         """Return how far this is beyond the limits, and the fall in words.
@@ -198,19 +191,11 @@ def _scatter(changes: Floats) -> float:
 
 
 class RiseLimits(NamedTuple):
-    """What a course must exceed to count as rising.
+    """What a course must exceed to count as rising."""
 
-    Attributes:
-        trend_z: Mann-Kendall score of the levels from the lowest one on.
-        noise_factor: how many times the scatter between levels the end is above the lowest one.
-        range_share: the same as a share of all that the loss ever moved.
-        lost_share: from which share of that on a loss has lost ground whatever the shape of its rise.
-    """
-
-    trend_z: float
-    noise_factor: float
-    range_share: float
-    lost_share: float
+    trend_z: float  # Mann-Kendall score of the levels from the lowest one on
+    noise_factor: float  # how many times the scatter between levels the end is above the lowest one
+    range_share: float  # the same as a share of all that the loss ever moved
 
     def rises(self, found: Course, times: float = 1.0) -> float:
         """Return how strongly a course rises, with limits of the trend and the scatter so many times as high."""
@@ -237,29 +222,20 @@ class RiseLimits(NamedTuple):
 
         Labelled healthy runs reach 1.4 times their scatter and 11% of their range.
         """
-        return weakest(above(found.times, FACTOR_LARGE), above(found.share, self.lost_share))
+        return weakest(above(found.times, FACTOR_LARGE), above(found.share, LOST_SHARE))
 
 
 class Rise(NamedTuple):
-    """A rise of the loss that lasts to its end.
+    """A rise of the loss that lasts to its end."""
 
-    Attributes:
-        low_step: where the loss was lowest, its level there `low` and at the end `end`.
-        last_step: the last step of the loss.
-        course: the stretch of levels; None where `strict`.
-        limits: what it passed.
-        evidence: what was seen.
-        strength: how far it passed them.
-    """
-
-    low_step: int
+    low_step: int  # where the loss was lowest, its level there `low` and at the end `end`
     low: float
     end: float
-    last_step: int
-    course: Course | None
-    limits: RiseLimits
-    evidence: Evidence
-    strength: float
+    last_step: int  # the last step of the loss
+    course: Course | None  # the stretch of levels; None where `strict`
+    limits: RiseLimits  # what it passed
+    evidence: Evidence  # what was seen
+    strength: float  # how far it passed them
 
 
 @fact(min_points=2)
@@ -272,7 +248,6 @@ def rise(
     *,
     strict: bool,
     range_share: float,
-    lost_share: float,
     earlier_share: float,
     trend_z: float = shared.TREND_Z,
     noise_factor: float = shared.NOISE_TIMES,
@@ -286,7 +261,7 @@ def rise(
     moves by nature without one, only if it ends a hundred times as high as it usually is. A rise must also exceed
     `earlier_share` of the largest rise that the run had before it within as many rows, and recovered from.
     """
-    limits = RiseLimits(trend_z, noise_factor, range_share, lost_share)
+    limits = RiseLimits(trend_z, noise_factor, range_share)
     if strict:
         return _strict(loss, levels, limits)
     if not isinstance(batches, Unknown):
@@ -413,25 +388,15 @@ MEDIAN_VARIANCE = 1.57  # no limit: the variance of a median of normal values ov
 
 
 class TurningPoint(NamedTuple):
-    """The best level of a series, and what came after it. Values are as they were logged.
+    """The best level of a series, and what came after it. Values are as they were logged."""
 
-    Attributes:
-        step: the step of the best value on that level, which is `best`.
-        best: that value.
-        level: the best level.
-        last: the last value.
-        after: how many levels follow the one with the best value.
-        worse: by how much the later ones are worse, by a line through them or by the median of their last third.
-        bound: by how much they are worse at least, once their scatter is taken off.
-    """
-
-    step: int
-    best: float
-    level: float
-    last: float
-    after: int
-    worse: float
-    bound: float
+    step: int  # the step of the best value on that level, which is `best`
+    best: float  # that value
+    level: float  # the best level
+    last: float  # the last value
+    after: int  # how many levels follow the one with the best value
+    worse: float  # by how much the later ones are worse, by a line through them or by the median of their last third
+    bound: float  # by how much they are worse at least, once their scatter is taken off
 
 
 def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:

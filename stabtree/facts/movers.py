@@ -50,17 +50,11 @@ TWO_SIDED_90 = 1.645  # no limit: standard deviations outside of which one norma
 
 
 class Departure(NamedTuple):
-    """A series off its course.
+    """A series off its course."""
 
-    Attributes:
-        row: the first row from which it is off up to the end.
-        level: what its course let expect there, on the scale of `even`.
-        times: how many times the limit its farthest row is off.
-    """
-
-    row: int
-    level: float
-    times: float
+    row: int  # the first row from which it is off up to the end
+    level: float  # what its course let expect there, on the scale of `even`
+    times: float  # how many times the limit its farthest row is off
 
 
 def even(values: Floats) -> tuple[Floats, float]:
@@ -231,19 +225,12 @@ AT_ONCE = 0.7  # the share of all its way that a jump makes in its first row
 
 
 class Move(NamedTuple):
-    """A series that left its normal course and did not come back.
+    """A series that left its normal course and did not come back."""
 
-    Attributes:
-        metric: the series.
-        step: the first logged step off its course.
-        text: what it did, with its numbers.
-        times: how many times the limit of a chance move it went off.
-    """
-
-    metric: str
-    step: int
-    text: str
-    times: float
+    metric: str  # the series
+    step: int  # the first logged step off its course
+    text: str  # what it did, with its numbers
+    times: float  # how many times the limit of a chance move it went off
 
     def before(self, onset_step: int) -> Evidence:
         """Return the move as evidence, with its lead over the onset."""
@@ -434,25 +421,17 @@ def movers(run: Run) -> Movers:
 
 
 class Break(NamedTuple):
-    """Where the loss died: the first value of the last storm of values that are not finite.
+    """Where the loss died: the first value of the last storm of values that are not finite."""
 
-    Attributes:
-        row: its row, `step` its step, `value` the value there.
-        good_step: the step of the last finite value before it, None where there is none.
-        rows: all rows of the loss that are not finite (n,).
-        healed: whether the run got over them, or ends in no more than it had got over before.
-        ends_finite: whether the last `recovered_rows` rows are all finite.
-        recovered_rows: finite rows after which a run has come back; so many right before the break may already belong
-            to the blow-up, not to the usual state.
-    """
-
-    row: int
+    row: int  # its row, `step` its step, `value` the value there
     step: int
     value: float
-    good_step: int | None
-    rows: Ints
-    healed: bool
-    ends_finite: bool
+    good_step: int | None  # the step of the last finite value before it, None where there is none
+    rows: Ints  # all rows of the loss that are not finite (n,)
+    healed: bool  # whether the run got over them, or ends in no more than it had got over before
+    ends_finite: bool  # whether the last `recovered_rows` rows are all finite
+    # Finite rows after which a run has come back; so many right before the break may already belong to the blow-up, not
+    # to the usual state.
     recovered_rows: int
 
     def rise_before(self, series: Series) -> tuple[float, float] | None:

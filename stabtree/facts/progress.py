@@ -35,21 +35,13 @@ MIN_GAIN = 0.005  # of the first level: less would be seen on no plot, however s
 
 
 class Learned(NamedTuple):
-    """How a series moved from its beginning to its end.
+    """How a series moved from its beginning to its end."""
 
-    Attributes:
-        metric: the series; empty where none shows how well the run does.
-        shown: whether it got better beyond its scatter, and kept more than half of that.
-        text: what was seen, in a sentence.
-        brief: the same in a few words.
-        rows: the rows of the longest series that can show it.
-    """
-
-    metric: str
-    shown: bool
-    text: str
-    brief: str
-    rows: int = 0
+    metric: str  # the series; empty where none shows how well the run does
+    shown: bool  # whether it got better beyond its scatter, and kept more than half of that
+    text: str  # what was seen, in a sentence
+    brief: str  # the same in a few words
+    rows: int = 0  # the rows of the longest series that can show it
 
     @property
     def answer(self) -> Answer:
@@ -133,17 +125,12 @@ def _level_rows(profile: Profile) -> int:
 
 
 class Rate(NamedTuple):
-    """How likely the rate is too high.
+    """How likely the rate is too high."""
 
-    Attributes:
-        too_high: likely, possible or no.
-        evidence: what says so; only what is known, without a limit, where it is merely possible: it lies below that.
-        bar: what its optimizer hardly ever takes; an advised rate is below it.
-    """
-
-    too_high: str
+    too_high: str  # likely, possible or no
+    # What says so; only what is known, without a limit, where it is merely possible: it lies below that.
     evidence: tuple[Evidence, ...]
-    bar: float
+    bar: float  # what its optimizer hardly ever takes; an advised rate is below it
 
 
 @fact()
@@ -172,7 +159,11 @@ def rate(
         times = float(np.clip(early.max() / values[0], -1e300, 1e300))
     text = f"the loss reaches {as_factor(times)} its first value in its first {len(early):,} rows (limit {leap:g}×)"
     jump = Evidence(text, "loss", (), times, leap)
-    rates = _rates(lr, loss) if lr is not None else values[:0]
+    rates = values[:0]
+    if lr is not None:  # those of the first rows, or all up to where the loss breaks
+        at, rates = finite(lr)
+        broken = broken_rows(loss)
+        rates = rates[: max(3, rows_before(at, loss.steps[broken[0]]) if len(broken) else len(rates) // 4)]
     known = run.setting("lr")
     top: float | None = None
     if len(rates):
@@ -195,14 +186,6 @@ def rate(
     if top > SHARE_SOME * bar or (not family and top >= least):
         return Rate(POSSIBLE, (Evidence(text, "lr", (), top),), bar)
     return Rate(NO, (found,), bar)
-
-
-def _rates(lr: Series, loss: Series) -> Floats:
-    """Return the rates that count: those of the first rows, or all up to where the loss breaks."""
-    steps, rates = finite(lr)
-    broken = broken_rows(loss)
-    end = rows_before(steps, loss.steps[broken[0]]) if len(broken) else len(rates) // 4
-    return rates[: max(3, end)]
 
 
 # How a scaler works: it doubles or halves. These bounds lie between the factors 1/2, 1 and 2, for a logged mean.
@@ -243,7 +226,7 @@ def scale(loss_scale: Series) -> ScaleHistory | Unknown:
     rises, drops = moves[ratio > ROSE], moves[ratio < FELL]
     marks = np.concatenate(([0], np.sort(np.concatenate((rises, drops))) + 1))
     waits = [int(steps[r + 1] - steps[marks[np.searchsorted(marks, r + 1) - 1]]) for r in rises[:200]]
-    low = int(np.argmin(values)) if len(moves) else 0
+    low = int(np.argmin(values))
     # The fall to the lowest value began after the last rise before it.
     falls = moves[moves < low]
     up = np.flatnonzero(values[falls + 1] > values[falls])

@@ -22,39 +22,27 @@ if TYPE_CHECKING:
     from stabtree.run import Series
 
 
+TAIL_EXPONENT = 4.0  # of the tail where a run has few high rows; labelled runs with enough have 1.6 to 5, median 3.8
+# The largest share of the rows that a window takes: a log of one row an epoch would else be all window. A log without
+# `level_rows` rows in it has no windows: see `find_short`.
+LOG_SHARE = 0.25
+
+
 class SpikeSearchParams(NamedTuple):
-    """How spikes are searched for: the parameters of the fact.
+    """How spikes are searched for: the parameters of the fact."""
 
-    Attributes:
-        window_steps: the stretch before a step over which its mean and sigma are taken.
-        sigma: how many sigmas above that mean a step must be.
-        chance: how many steps as high the run's own noise may explain; 1 is the document's own rule.
-        back_sigma: how close to the mean before it, in sigmas, a spike must come to be over.
-        horizon_steps: steps within which a loss comes back, and after which one that has not stays up.
-        lasting_share: what stays up by no more than this share of the loss's range has come back.
-        rare: below how many expected by chance a spike is rare.
-        level_rows: rows that make a level: a window of fewer widens, and a shift lasts as many.
-        tail_exponent: the exponent of the tail where the run has few high rows; measured on labelled runs 1.6 to 5
-            where rows are enough, median 3.8.
-        log_share: the largest share of the rows that a window takes; a log of one row an epoch would else be all
-            window. A log without `level_rows` rows in it has no windows: see `find_short`.
-        shift_sigma: how far a shift must be above the mean before it, where the window is long; twice as far where it
-            has no more than `level_rows` rows.
-        shift_share: by how much of all that the loss covers a shift must rise.
-    """
-
-    window_steps: int
-    sigma: float
-    chance: float
-    back_sigma: float
-    horizon_steps: int
-    lasting_share: float
-    rare: float
-    level_rows: int
-    tail_exponent: float
-    log_share: float
+    window_steps: int  # the stretch before a step over which its mean and sigma are taken
+    sigma: float  # how many sigmas above that mean a step must be
+    chance: float  # how many steps as high the run's own noise may explain; 1 is the document's own rule
+    back_sigma: float  # how close to the mean before it, in sigmas, a spike must come to be over
+    horizon_steps: int  # steps within which a loss comes back, and after which one that has not stays up
+    lasting_share: float  # what stays up by no more than this share of the loss's range has come back
+    rare: float  # below how many expected by chance a spike is rare
+    level_rows: int  # rows that make a level: a window of fewer widens, and a shift lasts as many
+    # How far a shift must be above the mean before it, where the window is long; twice as far where it has no more than
+    # `level_rows` rows.
     shift_sigma: float
-    shift_share: float
+    shift_share: float  # by how much of all that the loss covers a shift must rise
 
     @property
     def guarded(self) -> bool:
@@ -67,7 +55,7 @@ class SpikeSearchParams(NamedTuple):
         steps = finite(series)[0]
         few = max(self.level_rows, 3)
         rows = max(round(self.window_steps / interval(steps)), few)
-        return min(rows, max(few, round(self.log_share * len(steps)))) if self.guarded else rows
+        return min(rows, max(few, round(LOG_SHARE * len(steps)))) if self.guarded else rows
 
     def first(self, steps: Ints, rows: int) -> int:
         """Return the first row to judge: `rows` before it, and past the window's own steps (document: t > 100)."""
@@ -79,12 +67,12 @@ class SpikeSearchParams(NamedTuple):
             return self.horizon_steps
         steps = finite(series)[0]
         apart = interval(steps)
-        rows = min(round(self.horizon_steps / apart), max(ROWS_SHORT, round(self.log_share * len(steps))))
+        rows = min(round(self.horizon_steps / apart), max(ROWS_SHORT, round(LOG_SHARE * len(steps))))
         return min(self.horizon_steps, round(rows * apart))
 
     def short(self, series: Series) -> bool:
         """Return whether a log is too short for windows."""
-        return self.guarded and self.log_share * len(finite(series)[0]) < self.level_rows
+        return self.guarded and LOG_SHARE * len(finite(series)[0]) < self.level_rows
 
     def shift_bar(self, rows: int) -> float:
         """Return how many sigmas of a window of so many rows make a shift."""
@@ -96,17 +84,12 @@ PART = 1 << 13  # no limit: windows that are worked out in one go: a dozen array
 
 
 class Windows(NamedTuple):
-    """The windows of `rows` values, each of which belongs to the value behind it: entry i to `values[rows + i]`.
+    """The windows of `rows` values, each of which belongs to the value behind it: entry i to `values[rows + i]`."""
 
-    Attributes:
-        values: float64 (n,).
-        rows: how many values a window has.
-        detrend: whether the deviation is that from the window's straight line (`rows` > 2), so that a loss that falls
-            steeply does not pass for a noisy one.
-    """
-
-    values: Floats
-    rows: int
+    values: Floats  # float64 (n,)
+    rows: int  # how many values a window has
+    # Whether the deviation is that from the window's straight line (`rows` > 2), so that a loss that falls steeply does
+    # not pass for a noisy one.
     detrend: bool
 
     def between(self, begin: int, end: int) -> tuple[Floats, Floats]:
@@ -173,21 +156,13 @@ NO_SPREAD = 1e-150  # no limit: its square is no number above 0
 
 
 class Scores(NamedTuple):
-    """The rows of a loss against the window before each.
+    """The rows of a loss against the window before each."""
 
-    Attributes:
-        values: the loss, float64 (n,).
-        first: the row that the scores begin with.
-        heights: the value over the mean of its window in units of its sigma, (n - first,).
-        windows: those windows; of the loss, or of what is put in its place.
-        noise: the heights without those of many spikes, see `many_spikes`: what they are measured against.
-    """
-
-    values: Floats
-    first: int
-    heights: Floats
-    windows: Windows
-    noise: Floats
+    values: Floats  # the loss, float64 (n,)
+    first: int  # the row that the scores begin with
+    heights: Floats  # the value over the mean of its window in units of its sigma, (n - first,)
+    windows: Windows  # those windows; of the loss, or of what is put in its place
+    noise: Floats  # the heights without those of many spikes, see `many_spikes`: what they are measured against
 
     def at(self, rows: Ints) -> tuple[Floats, Floats]:
         """Return mean and sigma of the windows before some rows, int64 (m,) in rising order, counted from `first`."""

@@ -20,6 +20,7 @@ from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
 from stabtree.facts.scores import (
     NO_SPREAD,
     RELATIVE_RESOLUTION,
+    TAIL_EXPONENT,
     SpikeSearchParams,
     Tail,
     height_for,
@@ -38,52 +39,31 @@ if TYPE_CHECKING:
 
 
 class Excursion(Struct, frozen=True):
-    """One excursion of the loss.
+    """One excursion of the loss."""
 
-    Attributes:
-        step: first step above the threshold.
-        peak_step: step of its highest value; `peak` is that value.
-        height_sigma: the first step's height over `mean` in units of `sigma`, or the peak's if higher.
-        mean: mean of the window before it.
-        sigma: standard deviation of the window before it.
-        expected: how many steps this high chance allows over the whole run.
-        recovered_step: first step at which it was back, None if it never was.
-        last_good_step: the logged step before it.
-        shift_sigma: how far the median of the rows from it on is above `mean` where the level shifts; else 0.
-    """
-
-    step: int
-    peak_step: int
+    step: int  # first step above the threshold
+    peak_step: int  # step of its highest value; `peak` is that value
     peak: float
-    height_sigma: float
-    mean: float
-    sigma: float
-    expected: float
-    recovered_step: int | None
-    last_good_step: int
-    shift_sigma: float = 0.0
+    height_sigma: float  # the first step's height over `mean` in units of `sigma`, or the peak's if higher
+    mean: float  # mean of the window before it
+    sigma: float  # standard deviation of the window before it
+    expected: float  # how many steps this high chance allows over the whole run
+    recovered_step: int | None  # first step at which it was back, None if it never was
+    last_good_step: int  # the logged step before it
+    shift_sigma: float = 0.0  # how far the median of the rows from it on is above `mean` where the level shifts; else 0
 
 
 class Search(Struct, frozen=True):
-    """All spikes of a run, with what the search looked at.
+    """All spikes of a run, with what the search looked at."""
 
-    Attributes:
-        spikes: in order of step.
-        rows: the window in rows; `widened` says that it spans more steps than asked for.
-        judged: how many steps had a full window before them.
-        highest: the highest score of all and its step, for explaining a no.
-        bar: the score from which a step counted.
-        expected: how many steps as high as the highest chance allows.
-    """
-
-    spikes: tuple[Excursion, ...]
-    rows: int
+    spikes: tuple[Excursion, ...]  # in order of step
+    rows: int  # the window in rows; `widened` says that it spans more steps than asked for
     widened: bool
-    judged: int
-    highest: float
+    judged: int  # how many steps had a full window before them
+    highest: float  # the highest score of all and its step, for explaining a no
     highest_step: int
-    bar: float
-    expected: float = 1.0
+    bar: float  # the score from which a step counted
+    expected: float = 1.0  # how many steps as high as the highest chance allows
 
     def before(self, params: SpikeSearchParams) -> str:
         """Return the stretch before a step that it was compared with, in words."""
@@ -160,7 +140,7 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
 
     Of a shift, how many stretches as high. The more pessimistic of two tails: the exponential one of `Tail`, and a
     power law through the highest hundredth of the rows outside of the spike (Hill 1975); where that is no more than two
-    rows, through the normal 99th percentile with the exponent `tail_exponent`, the median of the labelled healthy runs.
+    rows, through the normal 99th percentile with the exponent `TAIL_EXPONENT`, the median of the labelled healthy runs.
     """
     steps, _ = finite(loss)
     if params.short(loss):
@@ -176,7 +156,7 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     height = float(heights[first:end].max())
     many = len(scored.noise) < len(heights)
     others = scored.noise if many else np.delete(heights, slice(first, end))
-    base, exponent = _power_law(others, params.tail_exponent)
+    base, exponent = _power_law(others)
     tail = upper_tail(scored.noise, rows)
 
     def allowed(at: float) -> float:
@@ -188,12 +168,12 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     return min(single, in_a_row(allowed(top.shift_sigma), len(heights), params))
 
 
-def _power_law(heights: Floats, usual: float) -> tuple[float, float]:
+def _power_law(heights: Floats) -> tuple[float, float]:
     """Return the height that a hundredth of the rows exceeds, and the exponent of the power law beyond it."""
     count = len(heights) // 100
     if count < 3:
         own = quantiles(heights, 0.99)[0] if len(heights) else NORMAL_99
-        return max(own, NORMAL_99), usual
+        return max(own, NORMAL_99), TAIL_EXPONENT
     highest = np.partition(heights, -count - 1)[-count - 1 :]
     # A loss that falls has no row far above the mean before it: below one sigma there is no tail to read.
     base = max(float(highest.min()), 1.0)
@@ -219,7 +199,7 @@ def find_short(steps: Ints, values: Floats, params: SpikeSearchParams) -> Search
         It is never thinner than Student's t, since few changes show their scatter badly: a median deviation is as good
         as a standard deviation of a third of the changes.
         """
-        power = float((max(at, NORMAL_99) / NORMAL_99) ** -params.tail_exponent) / 100
+        power = float((max(at, NORMAL_99) / NORMAL_99) ** -TAIL_EXPONENT) / 100
         return rows * max(power, t_tail(at, max((rows - 2) // 3, 1)))
 
     bar = max(height_for(expected, params.chance), params.sigma)
@@ -342,19 +322,12 @@ def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSear
 
 
 class Spike(NamedTuple):
-    """The spike that decides.
+    """The spike that decides."""
 
-    Attributes:
-        top: the excursion itself.
-        search: all that were found with it.
-        params: how spikes were searched for.
-        covered: what the loss covers in the whole run, its 2nd to 98th percentile.
-    """
-
-    top: Excursion
-    search: Search
-    params: SpikeSearchParams
-    covered: float
+    top: Excursion  # the excursion itself
+    search: Search  # all that were found with it
+    params: SpikeSearchParams  # how spikes were searched for
+    covered: float  # what the loss covers in the whole run, its 2nd to 98th percentile
 
     def share(self, level: float) -> float:
         """Return how far a level is above the mean before the spike, as a share of what the loss covers."""
@@ -391,8 +364,6 @@ def spike(
     lasting_share: float,
     rare: float,
     level_rows: Count,
-    tail_exponent: float,
-    log_share: float,
     shift_sigma: float,
     shift_share: float,
 ) -> Spike | Absent | Unknown:
@@ -411,8 +382,6 @@ def spike(
         lasting_share,
         rare,
         level_rows,
-        tail_exponent,
-        log_share,
         shift_sigma,
         shift_share,
     )

@@ -18,7 +18,7 @@ _NAMES = {
     "spikes": (
         "spike spike_recovers grad_norm_leads lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike spike_cause"
     ),
-    "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes loss_collapses resume_seam stalled"),
+    "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes resume_seam stalled"),
     "precision": (
         "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history no_scale_helps scale_drifts_down "
         "loss_zero_with_grad_nan isolated_nonfinite breaks_at_start loss_before_break falls_despite_scale"
@@ -44,8 +44,7 @@ _NAMES = {
     ),
     "lines": "line_says ended_by failed_without_reason stops_short",
     "settings": (
-        "setting_says setting_outside setting_matches setting_exceeds setting_misspelled rate_unusual setting_is "
-        "answered is_logged"
+        "setting_says setting_outside setting_exceeds setting_misspelled rate_unusual setting_is answered is_logged"
     ),
     "plans": (
         "starts_at_peak warms_up_beyond warms_up_briefly outlasts_schedule not_clipped averages_too_slowly "

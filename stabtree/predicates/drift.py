@@ -230,51 +230,33 @@ def early_rows(count: int) -> int:
     return max(3, min(10, count // 20))
 
 
-def first_level(values: Floats, thrown: float) -> float:
+def first_level(values: Floats) -> float:
     """Return the level at which the loss began: the median of its first rows, a twentieth of them, three to ten.
 
-    Only the first row comes before any update: where the rows after it are `thrown` times as high, the first updates
-    drove them up, and the first row is the level.
+    Only the first row comes before any update: where the rows after it are twice as high, the first updates drove them
+    up, and the first row is the level.
     """
     early, first = median(values[: early_rows(len(values))]), float(values[0])
-    return first if 0 < first * thrown < early else early
+    return first if 0 < first * FACTOR_SMALL < early else early
 
 
 class Fall(NamedTuple):
-    """How far a series has come down, as shares of the size of its first level; below 0 where it rose.
+    """How far a series has come down, as shares of the size of its first level; below 0 where it rose."""
 
-    Attributes:
-        first: the first level.
-        low: the lowest level, one that no chance explains.
-        high: the highest level.
-        low_row: the row at which the lowest level begins.
-        burst: the fall from the first row alone, beyond the scatter of rows.
-        thrown: whether the first updates drove the loss up, so that the first level is its first row.
-        share: the fall that was seen.
-        error: its standard error; a few rows know their own scatter badly, and it is wider for them.
-        coarse: half of the smallest step of the numbers.
-        room: how far the fall may be from what was seen.
-        at_most: the largest fall that the scatter leaves room for; a rise, by chance, takes little of it away.
-        at_least: the smallest fall that the scatter leaves room for.
-        falls: the strength of the statement that it falls, however little: by its levels, or by their trend.
-        trend: the Mann-Kendall score of its levels, below 0 for a fall.
-
-    """
-
-    first: float
-    low: float
-    high: float
-    low_row: int
-    burst: float
-    thrown: bool
-    share: float
-    error: float
-    coarse: float
-    room: float
-    at_most: float
-    at_least: float
-    falls: float
-    trend: float
+    first: float  # the first level
+    low: float  # the lowest level, one that no chance explains
+    high: float  # the highest level
+    low_row: int  # the row at which the lowest level begins
+    burst: float  # the fall from the first row alone, beyond the scatter of rows
+    thrown: bool  # whether the first updates drove the loss up, so that the first level is its first row
+    share: float  # the fall that was seen
+    error: float  # its standard error; a few rows know their own scatter badly, and it is wider for them
+    coarse: float  # half of the smallest step of the numbers
+    room: float  # how far the fall may be from what was seen
+    at_most: float  # the largest fall that the scatter leaves room for; a rise, by chance, takes little of it away
+    at_least: float  # the smallest fall that the scatter leaves room for
+    falls: float  # the strength of the statement that it falls, however little: by its levels, or by their trend
+    trend: float  # the Mann-Kendall score of its levels, below 0 for a fall
 
 
 @remembered
@@ -301,7 +283,7 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
     dip = float(smooth.min()) + NORMAL_99 * unsure * around / math.sqrt(3)
     third = count // 3
     low = min(median(values[third : 2 * third]), median(values[2 * third :]), dip)
-    early, first = median(values[:rows]), first_level(values, shared.FACTOR_SMALL)
+    early, first = median(values[:rows]), first_level(values)
     thrown = first < early - SURE * noise
     first = first if thrown else early
     begin, error = (first, MEDIAN_ERROR * noise / math.sqrt(rows)) if reference is None else (reference, 0.0)

@@ -234,21 +234,13 @@ def loses_progress(
 
 
 class Gain(NamedTuple):
-    """How far a series falls, with the error of the difference of both levels.
+    """How far a series falls, with the error of the difference of both levels."""
 
-    Attributes:
-        first: the level that it falls from.
-        last: the level at its end.
-        error: the standard error of their difference.
-        whole: the range of the whole series.
-        later: the range without its first rows, which fall farther than all that comes after them.
-    """
-
-    first: float
-    last: float
-    error: float
-    whole: float
-    later: float
+    first: float  # the level that it falls from
+    last: float  # the level at its end
+    error: float  # the standard error of their difference
+    whole: float  # the range of the whole series
+    later: float  # the range without its first rows, which fall farther than all that comes after them
 
     @property
     def fall(self) -> float:

@@ -1,19 +1,19 @@
-"""What rows show by themselves: exact numbers, a sudden fall, vanished noise, seams, the time that passed."""
+"""What rows show by themselves: exact numbers, vanished noise, seams, the time that passed."""
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import changes, rows_at_end, rows_before, rows_upto, stretches_of
+from stabtree.common.passes import changes, rows_at_end, stretches_of
 from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
-from stabtree.common.stats import NEARLY_ZERO, SOME, median, resolution, row_medians, span, windows
+from stabtree.common.stats import SOME, median, resolution, row_medians, span
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
-from stabtree.predicates.drift import first_level
 from stabtree.predicates.registry import Count, predicate
 from stabtree.predicates.start import guess, may_be_zero
 from stabtree.profile import scatter_of
@@ -195,87 +195,6 @@ def noise_vanishes(run: Run, loss: Series, context: Context, *, rises_before: fl
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
 
 
-@predicate(source="measured: a batch that is drawn again and again", min_points=12)
-def loss_collapses(
-    run: Run,
-    loss: Series,
-    context: Context,
-    lr: Series | None = None,
-    *,
-    factor: float,
-    rows: Count,
-    within_rows: Count,
-    settled_rows: Count,
-    settled_share: float,
-    above_first: float,
-    lr_factor: float,
-    thrown: float,
-) -> Answer:
-    """Does a loss that had settled fall to almost 0 within a few rows?
-
-    Yes where `rows` neighbouring rows lie below a `factor`-th of the lowest of `settled_rows` rows that end at most
-    `within_rows` rows before. These have settled where the medians of their halves differ by less than `settled_share`,
-    none lies below half of their median, and that is at most `above_first` times the first level (for `thrown` see
-    `first_level`): what comes down from a spike only comes back. A rate that changes by `lr_factor` in between may
-    explain it. Not asked of exact zeros, nor of a loss that moves by nature or may be 0.
-    """
-    steps, values = finite(loss)
-    why = context.restless or may_be_zero(run, context, loss)
-    rows, within_rows, settled_rows = max(rows, 1), max(within_rows, 1), max(settled_rows, 2)
-    if why:
-        return inapplicable(why)
-    if len(values) < settled_rows + rows:
-        return unknown(f"the loss has {len(values):,} finite rows, {settled_rows + rows} are needed")
-    after, falls = _falls(values, settled_rows, within_rows, rows)
-    at, far = int(np.argmax(falls)), np.flatnonzero(falls > factor)
-    before = windows(values, settled_rows)[far]
-    middle, half = row_medians(before), settled_rows // 2
-    begin, last = row_medians(before[:, :half]), row_medians(before[:, half:])
-    calm = (np.abs(begin - last) < settled_share * np.minimum(begin, last)) & (before.min(axis=1) > middle / 2)
-    calm &= middle <= above_first * first_level(values, thrown)
-    if len(far) and not calm.any():
-        text = f"the loss falls {factor:g}× and more within {within_rows} rows, but not from {settled_rows} level ones"
-        return Answer(NO, (Evidence(text, "loss", (int(steps[far[0]]),)),))
-    if len(far):
-        at = int(far[calm][np.argmax(falls[far][calm])])
-    low, first = float(values[at : at + settled_rows].min()), at + int(np.argmin(after[at : at + within_rows]))
-    end, most = settled_rows + first, min(float(falls[at]), 1e300)
-    text = f"the loss falls {against(most, factor)}× at once (limit {factor:g}×): {figure(low)} or above up to step "
-    text += f"{int(steps[at + settled_rows - 1]):,}, {figure(after[first])} or below from step "
-    text += f"{int(steps[end]):,} on"
-    found = [Evidence(text, "loss", (int(steps[at + settled_rows]), int(steps[end])), most, factor)]
-    at_rate, rates = finite(lr) if lr is not None else (steps[:0], values[:0])
-    rates = rates[rows_before(at_rate, steps[at]) : rows_upto(at_rate, steps[end])]
-    if most <= factor or (len(rates) and rates.max() > lr_factor * max(float(rates.min()), 1e-300)):
-        if most > factor:
-            found.append(Evidence(f"lr goes from {figure(rates[0])} to {figure(rates[-1])} meanwhile", "lr"))
-        return Answer(NO, tuple(found))
-    onset = at + settled_rows
-    while onset < len(values) - 1 and values[onset] > low / 2:
-        onset += 1
-    return Answer(YES, tuple(found), onset_step=int(steps[onset]), last_good_step=int(steps[onset - 1]))
-
-
-def _falls(values: Floats, settled: int, within: int, low: int) -> tuple[Floats, Floats]:
-    """Return the highest of `low` rows behind each `settled` ones, and how many times less the loss is soon after.
-
-    Entry i is about the stretch that begins with row i; the low rows begin `within` rows behind it at the latest.
-    Behind the end of the log the first is infinity.
-    """
-    after = np.append(-_lowest(-values[settled:], low), np.full(within - 1, np.inf))
-    reached = _lowest(after, within)
-    before = _lowest(values, settled)[: len(reached)]
-    return after, np.where(reached > 0, before / np.maximum(reached, NEARLY_ZERO), 0.0)
-
-
-def _lowest(values: Floats, rows: int) -> Floats:
-    """Return the lowest of each `rows` neighbours: (n,) -> (n - rows + 1,)."""
-    count, width = len(values) - rows + 1, 1
-    while 2 * width <= rows:
-        values, width = np.minimum(values[:-width], values[width:]), 2 * width
-    return np.minimum(values[:count], values[rows - width :][:count])
-
-
 HOUR = 3600.0  # no limit: seconds
 
 
@@ -289,7 +208,8 @@ def resume_seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> 
     the rows before and by more than `range_share` of all that the loss ever moved.
     """
     steps, values = finite(loss)
-    bar, worst = range_share * span(values), None
+    bar = range_share * span(values)
+    judged: list[tuple[float, int, Answer]] = []
     for resume in run.resumes:
         at = int(np.searchsorted(steps, resume.to_step))
         before, after = values[max(0, at - ROWS_LONG) : at], values[at : at + ROWS_LONG]
@@ -302,17 +222,16 @@ def resume_seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> 
         change = max(now - max(level, ahead), 0.0) or min(now - min(level, ahead), 0.0)
         noise = median(np.abs(np.diff(before))) or float(np.std(before))
         strength = weakest(above(abs(change), sigma * noise), above(abs(change), bar))
-        if worst is None or strength > (worst.strength or 0.0):
-            text = f"after the resume at step {resume.to_step:,} the loss is {figure(now, 4)}, not {figure(level, 4)}"
-            found = (Evidence(text, "loss", (resume.to_step,), change, bar),)
-            verdict, good = "jump" if change > 0 else "gain", int(steps[at - 1])
-            worst = measured(strength, found, verdict, onset_step=resume.to_step, last_good_step=good)
-    if worst:
-        return worst
+        text = f"after the resume at step {resume.to_step:,} the loss is {figure(now, 4)}, not {figure(level, 4)}"
+        found = (Evidence(text, "loss", (resume.to_step,), change, bar),)
+        verdict, good = "jump" if change > 0 else "gain", int(steps[at - 1])
+        answer = measured(strength, found, verdict, onset_step=resume.to_step, last_good_step=good)
+        judged.append((strength, -len(judged), answer))
+    if judged:
+        return max(judged, key=itemgetter(0, 1))[2]
     count = len(run.resumes)
     text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
-    found = (Evidence(text if count else "the steps of the log never go back", "loss"),)
-    return Answer(NO, found)
+    return Answer(NO, (Evidence(text if count else "the steps of the log never go back", "loss"),))
 
 
 @predicate(source="measured: the pauses of healthy runs", min_points=12)

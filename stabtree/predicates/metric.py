@@ -266,7 +266,12 @@ def climbs_to_cap(
     longest answer, where several rows have the same.
     """
     at, values = finite(completion_length)
-    cap = _cap(run, completion_length_max)
+    cap, tops = run.setting("max_completion_length"), np.zeros(0)
+    if completion_length_max is not None:
+        tops = finite(completion_length_max)[1]
+    if not (isinstance(cap, int | float) and cap > 0):
+        top = float(tops.max(initial=0))
+        cap = top if top > 0 and int((tops == top).sum()) >= shared.ROWS_SHORT else None
     if cap is None:
         return unknown(
             "the cap is not known: max_completion_length is not set, and the longest answer varies",
@@ -281,17 +286,6 @@ def climbs_to_cap(
     grown = math.log(end / begin) if begin > 0 and end > 0 else 0.0
     strength = weakest(below(1 - end / cap, 1 - cap_share), above(grown, math.log(growth)))
     return measured(strength, (found,), onset_step=int(past[0]) if len(past) else None)
-
-
-def _cap(run: Run, longest: Series | None) -> float | None:
-    known = run.setting("max_completion_length")
-    if isinstance(known, int | float) and known > 0:
-        return float(known)
-    if longest is None:
-        return None
-    _, values = finite(longest)
-    top = float(values.max()) if len(values) else 0.0
-    return top if top > 0 and int((values == top).sum()) >= shared.ROWS_SHORT else None
 
 
 @predicate(source="stable-baselines3, RL tips; public RL logs")
@@ -384,17 +378,6 @@ def _beside(run: Run, metric: str, since: int, until: int) -> tuple[str, bool, f
 GUESS = 0.5  # no limit: the accuracy of a guess between two answers
 
 
-def _no_gain(run: Run, beside: str) -> tuple[float, Evidence] | None:
-    """Return how surely a reward ends no higher than it began; None where it is not logged or too short."""
-    if run.get(beside) is None:
-        return None
-    ends = ends_of(finite(run.series[beside])[1], shared.ROWS_SHORT)
-    if ends is None:
-        return None
-    found = Evidence(f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}", beside, (), ends[1], ends[0])
-    return whether(ends[1] <= ends[0]), found
-
-
 @predicate(source="public preference-tuning and RL logs")
 def changes_by(
     run: Run,
@@ -416,16 +399,20 @@ def changes_by(
     if size < 1 or (begin := median(values[:size])) <= 0 or float(values.min()) < 0:
         return unknown(f"{metric} has too few finite rows above 0", metric)
     end = median(values[-size:])
-    strength = above(end, factor * begin) if up else below(end, begin / factor)
-    limit = max(factor * begin, min_level) if up else begin / factor
+    if up:
+        strength, limit = above(end, factor * begin), max(factor * begin, min_level)
+        past = np.flatnonzero(values > limit)
+    else:
+        strength, limit = below(end, begin / factor), begin / factor
+        past = np.flatnonzero(values < limit)
     text = f"{metric} goes from {figure(begin)} to {figure(end)} (limit {figure(limit)})"
     found = [Evidence(text, metric, (int(at[0]), int(at[-1])), end, limit)]
     conditions = [strength, above(end, min_level)]
-    gained = _no_gain(run, beside)
-    if gained is not None:
-        conditions.append(gained[0])
-        found.append(gained[1])
-    past = np.flatnonzero(values < limit if not up else values > limit)
+    rewards = run.get(beside)
+    if rewards is not None and (ends := ends_of(finite(rewards)[1], shared.ROWS_SHORT)):
+        conditions.append(whether(ends[1] <= ends[0]))
+        course = f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}"
+        found.append(Evidence(course, beside, (), ends[1], ends[0]))
     first = int(past[0]) if len(past) else 0
     before = int(at[first - 1]) if first else None
     return measured(weakest(*conditions), tuple(found), onset_step=int(at[first]), last_good_step=before)

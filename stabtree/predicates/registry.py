@@ -97,14 +97,17 @@ class Predicate(Struct, frozen=True):
                 answer = Answer(UNKNOWN, reason=refused.evidence[0].text)
             return as_logged(answer, facts.run, facts.unit)
         settings = complete(self.name, self.params, params, facts.run.step_size)
-        named = (str(settings[key]) for key, item in self.params.items() if item.metric)
-        if lacking := [name for name in named if facts.run.get(name) is None]:
-            return unknown(f"{lacking[0]} was not logged", lacking[0])
+        if metric := self._lacking(facts.run, settings):
+            return unknown(f"{metric} was not logged", metric)
         with any_floats(facts.run):
             answer = self.func(*arguments, **settings)
         if answer.verdict not in self.verdicts or (answer.verdict != UNKNOWN and not answer.evidence):
             raise ValueError(f"{self.name} broke its contract: {answer}")
         return as_logged(answer, facts.run, facts.unit)
+
+    def _lacking(self, run: Run, settings: Mapping[str, Param]) -> str:
+        named = (str(settings[key]) for key, item in self.params.items() if item.metric)
+        return next((name for name in named if run.get(name) is None), "")
 
     def answer(self, facts: Facts, params: Mapping[str, Param], kind: str, id_: str) -> Answer:
         """Answer for a run as `ask` does; unknown where that raises, which is recorded as a fault.

@@ -13,7 +13,7 @@ from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, 
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import in_words
 from stabtree.frameworks.load import framework
-from stabtree.predicates.registry import Pattern, predicate
+from stabtree.predicates.registry import predicate
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -182,19 +182,6 @@ def _outside(value: float, low: float, high: float, factor: float) -> str:
     return OUTSIDE if value > high or value < low else NO
 
 
-@predicate(source="the documents that a tree names", rule="{key} holds {pattern}")
-def setting_matches(run: Run, *, key: str, pattern: Pattern, where: str = "", being: str = "") -> Answer:
-    """Does a setting match a pattern?
-
-    `pattern` is a regular expression, looked for anywhere in the value, whatever its case.
-    """
-    refused = not_applicable(run, where, being)
-    if refused or key not in run.config:
-        return refused or not_given(run, key)
-    found = re.search(pattern, word(run, key), re.IGNORECASE) is not None
-    return decided(run, (key, where), "" if found else f"looked for: {pattern}", found=found)
-
-
 @predicate(source="the documents that a tree names", rule="{key} is more than {other}, by a twentieth")
 def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: str = "") -> Answer:
     """Is a setting larger than another one?
@@ -295,15 +282,9 @@ def phase_of(run: Run) -> str:
 
 def _matches(run: Run, key: str, value: str) -> bool | None:
     """Return whether a setting has a value, compared as words or as numbers; None where it is not known."""
-    known = run.setting(key)
-    if known is None:
+    if run.setting(key) is None:
         return None
-    if isinstance(known, int | float) and not isinstance(known, bool):
-        try:
-            return math.isclose(float(known), float(value), rel_tol=1e-9)
-        except ValueError:
-            return False
-    return str(known).lower() == value.lower()
+    return _same(number(run, key), value) or word(run, key) == value.lower()
 
 
 @predicate(source="public threads", labels=("possible", "no"))

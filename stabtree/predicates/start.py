@@ -434,7 +434,7 @@ def stands_at_chance(
     classes, known = _guess_of(run, context, end)
     chance = math.log(classes)
     fall = fall_of(later, chance)
-    over, begin = end / chance - 1, first_level(values, shared.FACTOR_SMALL) / chance - 1
+    over, begin = end / chance - 1, first_level(values) / chance - 1
     ends = _ends_at((classes, known), context, fall, (begin, over), (flat_share, above_share))
     done = done_share(run, context, loss, lr, steps)
     strength = weakest(below(fall.at_most, flat_share * done), ends)

@@ -200,11 +200,6 @@ def swings(share: float) -> Run:
     return make_run(healthy(loss=10**power * noisy(np.ones(ROWS), sigma=0.02)))
 
 
-def gone(factor: float) -> Run:
-    """A loss that has settled and falls at once to a level so many times lower."""
-    return make_run(healthy(loss=np.where(AT < 400, 1.0, 1 / factor) * noisy(2 + 2 * np.exp(-AT / 20), sigma=0.01)))
-
-
 def unscaled(level: float) -> Run:
     """A classifier's loss that stays about a level."""
     return make_run(healthy(loss=noisy(level), eval_quality=noisy(0.33)), task="classification")
@@ -292,7 +287,6 @@ RUNS: dict[str, Maker] = {
     "discriminator-wins": partial(won, 0.005),
     "progress-lost": partial(swings, 0.6),
     "at-chance": partial(thrown_to_chance, 0.09),
-    "loss-collapses": partial(gone, 23.0),
     "loss-without-noise": partial(calmed, 1 / 3),
     "loss-out-of-scale": partial(unscaled, 60.0),
     "stalled": partial(paused, 1.13),
@@ -362,7 +356,6 @@ NEAR: dict[str, Maker] = {
     "climbs-far: factor": partial(climbs, 2.8),
     "discriminator-wins: factor": partial(won, 0.01),
     "progress-lost: share": partial(swings, 0.4),
-    "loss-collapses: factor": partial(gone, 18.0),
     "loss-without-noise: rises": partial(calmed, 1 / 5),
     "loss-out-of-scale: level": partial(unscaled, 25.0),
     "stalled: hours": partial(paused, 0.88),

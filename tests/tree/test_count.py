@@ -13,8 +13,8 @@ from stabtree.tree.shipped import shipped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-IN_TREES = 220
-IN_MODULES = 30
+IN_TREES = 175
+IN_MODULES = 42
 SHARED = 20
 PACKAGE = Path(shared.__file__).resolve().parents[1]
 JUDGING = ("predicates", "facts", "profile")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     CLUES: dict[str, Clue]
 
-_MODULES = ("course", "rates", "rewards", "spikes")
+_MODULES = ("course", "rates", "events")
 
 
 def __getattr__(name: str) -> Any:

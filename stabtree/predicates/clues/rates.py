@@ -11,8 +11,8 @@ from stabtree.common.shared import FACTOR, ROWS_SHORT, SHARE_HALF
 from stabtree.context import model
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import spelling
+from stabtree.predicates.clues.events import text_or_not
 from stabtree.predicates.clues.registry import Seen, clue
-from stabtree.predicates.clues.rewards import text_or_not
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
@@ -191,17 +191,11 @@ STEP_DOWN = 3.0  # no limit: a rate within the usual range is lowered by so much
 
 
 class Usual(NamedTuple):
-    """The learning rates that are usual for an algorithm.
+    """The learning rates that are usual for an algorithm."""
 
-    Attributes:
-        low: the lowest.
-        high: the highest.
-        of: what it is usual for, as one says it.
-    """
-
-    low: float
-    high: float
-    of: str
+    low: float  # the lowest
+    high: float  # the highest
+    of: str  # what it is usual for, as one says it
 
 
 # The defaults of stable-baselines3 are the highest of each range.
@@ -227,6 +221,7 @@ _TEXT_LORA = Usual(1e-5, 1e-5, "RL of a language model with LoRA")  # no limit
 # From the SFT and RL guide, published configurations and the defaults of trainers.
 _LORA = Usual(5e-5, 5e-4, "LoRA")  # no limit
 _TUNED = Usual(5e-6, 5e-5, "a full fine-tune")  # no limit
+_PHASES = {model.LORA: _LORA, model.FINE_TUNE: _TUNED}
 _DIFFUSION = Usual(1e-5, 5e-4, "diffusion")  # no limit
 _ADAM = Usual(1e-4, 1e-3, "training from scratch with Adam")  # no limit
 _ADAM_ANY = Usual(5e-6, 1e-3, "training with Adam")  # no limit
@@ -245,8 +240,8 @@ def usual_rates(run: Run, context: Context) -> Usual | None:
     phase, optimizer = context.phase.value, context.optimizer.value or ""
     if context.task.value == model.DIFFUSION:
         return _DIFFUSION
-    if phase in (model.LORA, model.FINE_TUNE):
-        return _LORA if phase == model.LORA else _TUNED
+    if phase in _PHASES:
+        return _PHASES[phase]
     if "sgd" in optimizer:
         return _SGD
     if "adam" in optimizer:

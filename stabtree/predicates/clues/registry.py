@@ -21,37 +21,23 @@ if TYPE_CHECKING:
 
 
 class Moment(NamedTuple):
-    """Which moment of a run a clue is looked for at.
+    """Which moment of a run a clue is looked for at."""
 
-    Attributes:
-        onset_step: the first bad step; None where the incident has none.
-        last_good_step: the last logged step before it.
-        metric: the series that shows the incident.
-        unit: what the steps count: `step`, `epoch` or `row`.
-    """
-
-    onset_step: int | None
-    last_good_step: int | None
-    metric: str = "loss"
-    unit: str = "step"
+    onset_step: int | None  # the first bad step; None where the incident has none
+    last_good_step: int | None  # the last logged step before it
+    metric: str = "loss"  # the series that shows the incident
+    unit: str = "step"  # what the steps count: `step`, `epoch` or `row`
 
 
 class Seen(Struct, frozen=True):
-    """What a clue shows.
+    """What a clue shows."""
 
-    Attributes:
-        value: what conditions are compared with: a number, or a word such as `yes`.
-        text: a sentence for a person, with its numbers.
-        short: the value as it stands within a fix: `0.6%`, `lr 3e-7 → 3e-6`; empty where there is nothing to insert.
-        metric: the series that it was seen in.
-        steps: where, at most a handful of steps.
-    """
-
-    value: float | str
-    text: str
+    value: float | str  # what conditions are compared with: a number, or a word such as `yes`
+    text: str  # a sentence for a person, with its numbers
+    # The value as it stands within a fix: `0.6%`, `lr 3e-7 → 3e-6`; empty where there is nothing to insert.
     short: str = ""
-    metric: str = ""
-    steps: tuple[int, ...] = ()
+    metric: str = ""  # the series that it was seen in
+    steps: tuple[int, ...] = ()  # where, at most a handful of steps
 
 
 class Clue(NamedTuple):
@@ -117,17 +103,11 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 
 
 class Condition(NamedTuple):
-    """What a clue must show.
+    """What a clue must show."""
 
-    Attributes:
-        words: the words of which it must be one; empty for a number.
-        compare: `>`, `>=`, `<` or `<=`; empty for words.
-        limit: what a number is compared with.
-    """
-
-    words: tuple[str, ...] = ()
-    compare: str = ""
-    limit: float = 0.0
+    words: tuple[str, ...] = ()  # the words of which it must be one; empty for a number
+    compare: str = ""  # `>`, `>=`, `<` or `<=`; empty for words
+    limit: float = 0.0  # what a number is compared with
 
     def met(self, seen: Seen | None) -> bool | None:
         """Return whether a clue shows it; None where the log can't show the clue."""
