@@ -21,7 +21,7 @@ from stabtree.predicates import PREDICATES
 from stabtree.report.contract import schema
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import EVENTS, NOTHING, Severity
-from stabtree.tree.params import apply_overrides
+from stabtree.tree.params import apply_overrides, declared
 from tests.cli.command import run
 from tests.conftest import ROOT
 
@@ -104,8 +104,8 @@ def test_what_can_be_set_is_shown_by_the_name_to_set_it_by() -> None:
     rows = re.findall(r"^\| `(\S+)\.(\w+)` \| `([\d.e+-]+)` \|", "\n".join(pages().values()), re.MULTILINE)
     assert len(rows) > 300
     for node, name, value in rows[::10]:
-        number = float(value) if "." in value or "e" in value else int(value)
-        apply_overrides(md.shipped(), {node: {name: number}}, literal=False)
+        kind = declared(md.shipped(), node)[name][1].kind
+        apply_overrides(md.shipped(), {node: {name: kind(value)}}, literal=False)
 
 
 @pytest.mark.parametrize("leaf", OWN[::3])
