@@ -85,12 +85,12 @@ class Baseline(Struct, frozen=True):
         if not self.known:
             return None
         mark = fingerprint(diagnosis, finding)
-        own = [entry for entry in self.of(diagnosis.run) if entry.fingerprint == mark]
-        entry = own[0] if own else self.known.get(mark)  # a copy of a log, or one that was moved, is known too
+        own = (entry for entry in self.of(diagnosis.run) if entry.fingerprint == mark)
+        entry = next(own, self.known.get(mark))  # a copy of a log, or one that was moved, is known too
         if entry is None or finding.leaf.severity.rank > Severity(entry.severity).rank:
             return None
         now = breaks(diagnosis.run)
-        metrics = {_group(name) for name in ("loss", *(item.metric for item in finding.evidence if item.metric))}
+        metrics = {"loss"} | {_group(item.metric) for item in finding.evidence if item.metric}
         if any(now.get(name, 0) > entry.breaks.get(name, 0) for name in metrics):
             return None
         return Accepted(entry.reason, entry.since, clean(self.source))

@@ -186,14 +186,14 @@ def loss_line(run: Run, onset: int | None = None) -> tuple[tuple[float | None, .
     if series is None or not len(series.values):
         return (), None
     points: list[float | None] = []
-    mark = None
+    lasts = []
     stretches = min(len(series.values), STRETCHES)
     for steps, values in zip(*(np.array_split(a, stretches) for a in (series.steps, series.values)), strict=True):
-        if onset is not None and mark is None and steps[-1] >= onset:
-            mark = len(points)
+        lasts.append(steps[-1])
         finite = values[np.isfinite(values)]
         ends = sorted((int(finite.argmin()), int(finite.argmax()))) if len(finite) else ()
         points += [float(finite[at]) for at in ends] or [None, None]
+    mark = None if onset is None else 2 * int(np.searchsorted(lasts, onset))
     return tuple(points), mark
 
 
