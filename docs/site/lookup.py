@@ -60,7 +60,7 @@ def pages() -> dict[str, str]:
 
 @cache
 def figures() -> dict[str, Any]:
-    """Return what `python -m benchmarks.predicates` recorded."""
+    """Return how often questions and predicates were right on labelled runs, as recorded."""
     counts: dict[str, Any] = json.loads((FIGURES / "predicates.json").read_text(encoding="utf-8"))
     return counts
 
@@ -152,7 +152,7 @@ def _predicates() -> str:
     samples = (
         (name, str(item["healthy"]), str(item["failed"]), item["what"]) for name, item in figures()["samples"].items()
     )
-    how = f"Measured with stabtree {figures()['version']}; `python -m benchmarks.predicates` does it again."
+    how = f"Measured with stabtree {figures()['version']}."
     rates = part(
         "How often they are right", RATES, table(("runs", "healthy", "failed", "what they are"), samples), how, at=LABEL
     )
