@@ -34,7 +34,7 @@ COMMANDS = {
     "diagnose": ("stabtree.cli.diagnose:diagnose", "Find what went wrong in a run; `stabtree PATH` is enough."),
     "explain": ("stabtree.cli.explain:explain", "Explain a question, a finding or a metric."),
     "inspect": ("stabtree.cli.inspect:inspect", "Show how a run's files are read."),
-    "tree": ("stabtree.cli.tree:tree_app", "List, show, draw, check and test decision trees."),
+    "tree": ("stabtree.cli.tree:tree_app", "List, show, check and test decision trees."),
     "demo": ("stabtree.cli.diagnose:demo", "Diagnose a failed run that comes with stabtree."),
     "info": ("stabtree.cli.inspect:info_app", "Show formats, settings, and the JSON schema."),
 }
