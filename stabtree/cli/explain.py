@@ -48,6 +48,8 @@ def explain(
 
     if json and not why:
         raise StabtreeError("goes with --why RUN", where="--json", hint="type: stabtree explain NODE --why RUN --json")
+    if why and not node:
+        raise StabtreeError("goes with a node", where="--why", hint=f"type: stabtree explain NODE --why {why}")
     if why and node:
         emit(_why(why, node, judge, json=json))
         return

@@ -92,3 +92,4 @@ def test_the_command_says_it_on_the_screen_and_in_json() -> None:
         assert "reached" in run("explain", node, "--why", healthy).stdout
     assert "did you mean 'spike-minor'" in failed("explain", "spike-minr", "--why", healthy)
     assert "--why" in failed("explain", "spike-minor", "--json")
+    assert "goes with a node" in failed("explain", "--all", "--why", healthy)
