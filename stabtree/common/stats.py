@@ -74,7 +74,8 @@ def row_medians(values: Floats | Ints) -> Floats:
         below = parted[..., :middle].max(axis=-1)
     found: Any = parted[..., middle]
     if size % 2 == 0:
-        found = (below + found) / 2
+        with np.errstate(over="ignore"):
+            found = (below + found) / 2
     if parted.size and np.isnan(parted.max()):  # it is sorted behind all others
         found = np.where(np.isnan(parted[..., middle:].max(axis=-1)), np.nan, found)
     answer: Floats = found

@@ -107,3 +107,9 @@ def test_row_medians_are_those_of_numpy(rows: int, count: int) -> None:
     np.testing.assert_array_equal(stats.row_medians(values), np.median(values, axis=-1))
     whole = np.arange(count * rows).reshape(count, rows) ** 2 % 7
     np.testing.assert_array_equal(stats.row_medians(whole), np.median(whole, axis=-1))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_median_at_the_end_of_the_range_warns_of_nothing() -> None:
+    """What numpy says of an overflow would be a line of a program's standard error."""
+    assert stats.median(np.array([1.7e308, 1.7e308])) == np.inf
