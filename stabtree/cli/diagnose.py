@@ -151,12 +151,7 @@ def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:
 
 
 def _judged(
-    loaded: Sequence[Loaded],
-    judging: Judging,
-    targets: Mapping[Path | None, str],
-    busy: Busy,
-    *,
-    interactive: bool,
+    loaded: Sequence[Loaded], judging: Judging, targets: Mapping[Path | None, str], busy: Busy, *, interactive: bool
 ) -> list[Outcome]:
     """Return what was found in each run.
 

@@ -26,9 +26,7 @@ MAX_WHOLE = 3  # nodes found by their text that are shown whole; more are a line
 def explain(
     node: Annotated[
         str | None,
-        typer.Argument(
-            help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to search for (spike).",
-        ),
+        typer.Argument(help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to search for (spike)."),
     ] = None,
     judge: Annotated[JudgeOptions, Only("tree")] = JudgeOptions(),  # noqa: B008 - frozen
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,

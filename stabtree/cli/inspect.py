@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from stabtree.cli.options import (
-    COLUMNS,
-    Only,
-    OutputOptions,
-    Paths,
-    ReadOptions,
-    effective_settings,
-    expanded,
-    reading,
-)
+from stabtree.cli.options import COLUMNS, Only, OutputOptions, Paths, ReadOptions, effective_settings, expanded, reading
 from stabtree.cli.program import PlainCommand
 from stabtree.cli.terminal import Busy, emit, screen
 

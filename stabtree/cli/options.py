@@ -79,11 +79,7 @@ class ReadOptions(Struct, frozen=True):
     )
     format: Annotated[
         str | None,
-        option(
-            INPUT,
-            "--format NAME",
-            "The log's format, if it is detected wrongly: csv, jsonl, text, tfevents, ...",
-        ),
+        option(INPUT, "--format NAME", "The log's format, if it is detected wrongly: csv, jsonl, text, tfevents, ..."),
     ] = None
     run_name: Annotated[str | None, option(INPUT, "--run NAME", "Which run, if a file or folder holds several.")] = None
     ranks: Annotated[bool, option(INPUT, "--ranks", "Read the paths as ranks or parts of one run.")] = False
@@ -104,8 +100,7 @@ class JudgeOptions(Struct, frozen=True):
     """How runs are judged, as typed."""
 
     tree: Annotated[
-        str | None,
-        option(JUDGING, "--tree NAME|FILE", "Walk this tree alone: a shipped one, or a YAML file."),
+        str | None, option(JUDGING, "--tree NAME|FILE", "Walk this tree alone: a shipped one, or a YAML file.")
     ] = None
     trees: Annotated[
         str | None, option(JUDGING, "--trees DIR", "Walk the trees in this folder beside the shipped ones.")
@@ -123,16 +118,13 @@ class JudgeOptions(Struct, frozen=True):
         bool, option(JUDGING, "--literal", "Apply the bare thresholds, without the guards against noise.")
     ] = False
     set: Annotated[
-        tuple[str, ...],
-        option(JUDGING, "--set ID.PARAM=VALUE", "Override a parameter, as in Q2.1.sigma=4."),
+        tuple[str, ...], option(JUDGING, "--set ID.PARAM=VALUE", "Override a parameter, as in Q2.1.sigma=4.")
     ] = ()
     answer: Annotated[
-        tuple[str, ...],
-        option(JUDGING, "--answer ID=VERDICT", "Answer a question yourself, as in Q1.2=fp16."),
+        tuple[str, ...], option(JUDGING, "--answer ID=VERDICT", "Answer a question yourself, as in Q1.2=fp16.")
     ] = ()
     applied: Annotated[
-        tuple[str, ...],
-        option(JUDGING, "--applied ID", "The fixes of this node were tried and did not help."),
+        tuple[str, ...], option(JUDGING, "--applied ID", "The fixes of this node were tried and did not help.")
     ] = ()
     ignore: Annotated[tuple[str, ...], option(JUDGING, "--ignore LEAF", "Ignore this finding, as in spike-minor.")] = ()
     baseline: Annotated[
@@ -165,14 +157,7 @@ class OutputOptions(Struct, frozen=True):
     output: Annotated[tuple[str, ...], output_option(RUN)] = ()
     json: Annotated[bool, option(OUTPUT, "--json", "Short for --output json.")] = False
     quiet: Annotated[bool, option(OUTPUT, "-q, --quiet", "Print one line: short for --output headline.")] = False
-    plot: Annotated[
-        str | None,
-        option(
-            OUTPUT,
-            "--plot FILE",
-            "Also draw the run: short for --output svg=FILE.",
-        ),
-    ] = None
+    plot: Annotated[str | None, option(OUTPUT, "--plot FILE", "Also draw the run: short for --output svg=FILE.")] = None
     full: Annotated[bool, full_option("Print everything: all numbers, and the log's rows around the onset.")] = False
     no_plots: Annotated[bool, option(OUTPUT, "--no-plots", "Draw no figures.")] = False
 

@@ -79,13 +79,7 @@ def _wrapped(line: str) -> str:
     if len(line) <= width or "\x1b" in line:
         return line
     below = " " * (len(ERROR_LINES[0]) if line.startswith(ERROR_LINES) else len(line) - len(line.lstrip()))
-    return textwrap.fill(
-        line,
-        width,
-        subsequent_indent=below,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return textwrap.fill(line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
 
 
 def emit(text: str) -> None:

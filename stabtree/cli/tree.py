@@ -68,11 +68,7 @@ def schema() -> None:
 @tree_app.command(cls=PlainCommand)
 def predicates(
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Show this one, with the metrics it reads and its parameters.",
-        ),
+        str, typer.Argument(metavar="[NAME]", help="Show this one, with the metrics it reads and its parameters.")
     ] = "",
 ) -> None:
     """List the predicates that a tree can ask, with their verdicts, or show one with its parameters."""
