@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stabtree.common.answer import NO
+from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.figures import figure as number
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, inert, to_ascii
@@ -28,8 +28,8 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.report.model import CauseRow, Turn
+    from stabtree.diagnosis.result import Diagnosis, Visit
+    from stabtree.report.model import CauseRow
     from stabtree.report.page import Line, Page, Piece
     from stabtree.report.rows import Quoted
     from stabtree.run import Run
@@ -264,7 +264,7 @@ def _distinct(rows: Sequence[CauseRow]) -> list[CauseRow]:
     enough = sum(bool(row.judged.evidence) for row in rows) >= MAX_BARE
     found: dict[str, CauseRow] = {}
     for row in rows:
-        if row.judged.evidence or row.state in STRONG or not enough:
+        if row.judged.evidence or row.judged.state in STRONG or not enough:
             found.setdefault(row.judged.cause.short or row.judged.cause.text, row)
     return list(found.values())
 
@@ -278,9 +278,10 @@ def _labelled(page: Page, label: str, text: str) -> None:
 def _path_line(page: Page, report: Report, form: int) -> None:
     """Add the walk that the verdict rests on: its last questions, and the number that decided if it fits."""
     walk, room = report.walks[-1], page.width - LABEL
-    last = walk.turns[-1]
-    links = [_link(group, shorts=False) for group in walk.groups if group[-1] is last or group[0].checked]
-    decided = page.plain(last.number) if last.checked else ""
+    last = walk.groups[-1][-1]
+    answered = [group for group in walk.groups if group[-1] is last or group[0].answer.verdict != UNKNOWN]
+    links = [_link(group, shorts=False) for group in answered]
+    decided = "" if last.answer.verdict == UNKNOWN else page.plain(next(iter(words.seen(last)), "").partition("; ")[0])
     # All links, then fewer and fewer of the last ones behind a mark that some are left out.
     tries = [links, *([[("…", "dim")], *links[-count:]] for count in range(len(links) - 1, 0, -1))]
     joined = [_joined(some) for some in tries]
@@ -304,15 +305,16 @@ def _joined(links: Sequence[Sequence[Piece]]) -> Line:
     return pieces
 
 
-def _link(group: Sequence[Turn], *, shorts: bool) -> list[Piece]:
+def _link(group: Sequence[Visit], *, shorts: bool) -> list[Piece]:
     """Return a question of a walk: its id, with `shorts` in words, and the answer."""
     if len(group) > 1:
-        return [(", ".join(turn.id for turn in group), "id"), (" not asked", "")]
-    turn = group[0]
-    asked = f" {clipped(turn.short, LONGEST_SHORT)} " if shorts else " "
-    if turn.checked:
-        return [(turn.id, "id"), (asked, ""), (turn.answer, "answer")]
-    return [(turn.id, "id"), (asked, ""), (turn.answer if shorts else "?", "")]
+        return [(", ".join(visit.question.id for visit in group), "id"), (" not asked", "")]
+    visit, question = group[0], group[0].question
+    asked = f" {clipped(question.short or question.ask, LONGEST_SHORT)} " if shorts else " "
+    answer = (words.answer_word(visit), "answer")
+    if visit.answer.verdict == UNKNOWN:
+        answer = (words.answer_word(visit) if shorts else "?", "")
+    return [(question.id, "id"), (asked, ""), answer]
 
 
 def _also(page: Page, report: Report, form: int) -> None:
@@ -398,8 +400,7 @@ def _parts(report: Report) -> Iterator[str]:
         yield f"eval_loss {number(held_out.values[int(np.nanargmin(held_out.values))])} at best"
     if report.notes:
         yield counted(report.notes, "note")
-    notes: list[Incident] = [finding for finding in (report.finding, *report.also) if finding]
-    if notes:
+    if notes := [finding for finding in (report.finding, *report.also) if finding]:
         at = "" if notes[0].onset_step is None else f" at {notes[0].onset_step:,}"
         yield f"{counted(len(notes), 'note')}: {notes[0].leaf.id}{at}"
     yield run.name

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from stabtree.report.explain import reference_to
 from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_SIGNS
-from stabtree.report.words import FURTHER, because, in_order, step_prefix
+from stabtree.report.words import FURTHER, answer_word, because, in_order, seen, step_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -107,8 +107,8 @@ def cause_entry(row: CauseRow) -> Item:
     """Return a cause with all that was seen of it, and what fixes it."""
     seen = [item.text for item in row.judged.evidence] or [row.why]
     fixes = (f"fix: {fix}" for fix in row.fixes)
-    head = f"{CAUSE_SIGNS[row.state]} {row.word}"
-    return Item(row.judged.cause.text, head, str(row.state), below=(*filter(None, seen), *fixes))
+    head = f"{CAUSE_SIGNS[row.judged.state]} {row.word}"
+    return Item(row.judged.cause.text, head, str(row.judged.state), below=(*filter(None, seen), *fixes))
 
 
 def other_entry(finding: Incident) -> Item:
@@ -129,22 +129,23 @@ def open_entry(item: Open) -> Item:
 
 def path(report: Report) -> Iterator[Item]:
     """Yield the questions of the path, and of the walk that the verdict rests on where that is another."""
-    first, *others = report.walks
-    yield from walk_entries(first)
-    for walk in others:
-        yield Item(FURTHER)
+    for walk in report.walks:
+        if walk is not report.walks[0]:
+            yield Item(FURTHER)
         yield from walk_entries(walk)
 
 
 def walk_entries(walk: Walk) -> Iterator[Item]:
     """Yield the questions of a walk, each with its answer and what decided it, and where the walk ended."""
-    for turn, *others in walk.groups:
+    for visit, *others in walk.groups:
+        question = visit.question
         if others:
-            ids = ", ".join([turn.id, *(other.id for other in others)])
+            ids = ", ".join([question.id, *(other.question.id for other in others)])
             yield Item(f"{len(others) + 1} questions for a person ({ids}): --interactive asks them", "not asked", "dim")
         else:
-            yield Item(turn.ask + turn.source, f"{turn.id} {turn.answer}", "id", below=turn.evidence)
-    yield Item(f"→ {walk.ends} ({walk.node} · {walk.leaf})", strong=walk.ends)
+            source = " (answered by a person)" if visit.given_by == "person" else ""
+            yield Item(question.ask + source, f"{question.id} {answer_word(visit)}", "id", below=seen(visit))
+    yield Item(f"→ {walk.ends} ({walk.leaf.of} · {walk.leaf.id})", strong=walk.ends)
 
 
 def _events(report: Report) -> Iterator[Item]:

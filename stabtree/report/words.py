@@ -272,6 +272,12 @@ def answer_word(visit: Visit) -> str:
     return "not checked" if visit.answer.verdict == UNKNOWN else visit.answer.verdict.replace("_", " ")
 
 
+def seen(visit: Visit) -> tuple[str, ...]:
+    """Return what decided an answer; why there is none."""
+    unknown = visit.answer.verdict == UNKNOWN
+    return (visit.answer.reason,) if unknown else tuple(item.text for item in visit.answer.evidence)
+
+
 def ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
     """Yield the numbered sections of the main tree, and what became of each."""
     found = sections_found(diagnosis)
