@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import groupby, product
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.page import Line, Piece
-    from stabtree.run import Gap, Run, Series
+    from stabtree.run import Gap, Series
 
     Ink = list[list[int]]
     """The dots of each cell, row by row; a dot is a bit, counted down and then across."""
@@ -158,60 +159,43 @@ def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figu
         gaps = [gap for gap in diagnosis.run.gaps if gap.metric == series.metric]
         strip = drawn_strip(series, frame, gaps=gaps, leads=series.metric == leader)
         strips.append(replace(strip, moved=series.metric in moved or bool(strip.bad.any())))
-    marks = [mark for mark in _marks(diagnosis, finding) if first <= mark.step <= last]
-    marks.sort(key=lambda mark: mark.step)
-    return Figure(first, last, columns, tuple(strips), tuple(marks), diagnosis.run.unit)
-
-
-def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series]:
-    """Return the series that moved and those that the finding rests on, with the loss."""
-    run, names = diagnosis.run, _wanted(diagnosis, finding)
-    held = [series for name in dict.fromkeys(names) if (series := run.find(name)) is not None]
-    if not held:
-        held = [series for series in run.series.values() if not np.isfinite(series.values).all()]
-    held = distinct(held)
-    # There is something to see in a series by itself: a course, or a row that is not finite.
-    still = [len(series) < 2 and bool(np.isfinite(series.values).all()) for series in held]
-    drawn = [series for series, is_still in zip(held, still, strict=True) if not is_still]
-    if not drawn:
-        return []
-    loss = [
-        item for item, is_still in zip(held, still, strict=True) if is_still and item.metric == "loss" and len(item)
-    ]
-    return [*loss, *drawn][:MAX_STRIPS]
-
-
-def _wanted(diagnosis: Diagnosis, finding: Incident | None) -> list[str]:
-    """Return the names of the series to draw: the finding's own, what moved first, what moved then.
-
-    The loss comes last where it is none of them: a loss that did not move shows nothing.
-    """
-    own = [item.metric for item in finding.evidence] if finding else []
-    first = [event.metric for event in diagnosis.timeline if event.first]
-    named = dict.fromkeys([*own[:1], *first, *own, *(event.metric for event in diagnosis.timeline)])
-    names = [name for name in named if name != HASHES and diagnosis.run.find(name)]
-    if finding:
-        names += [name for name in _tenfold(diagnosis.run) if name not in names]
-    return [*names[: MAX_STRIPS - 1], "loss", *names]
-
-
-def _tenfold(run: Run) -> list[str]:
-    """Return the columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first."""
-    described, found = profiles(run), []
-    for name in run.others:
-        ratios = [abs(left.end / left.level) for left in described[name].departures if left.tenfold_step is not None]
-        if ratios and described[name].shows_training:
-            found.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
-    return [name for _, name in sorted(found)]
-
-
-def _marks(diagnosis: Diagnosis, finding: Incident | None) -> list[Mark]:
     steps = [(event.step, "first") for event in diagnosis.timeline if event.first]
     if finding and finding.restart and finding.restart.checkpoint_step is not None:
         steps.append((finding.restart.checkpoint_step, "restart"))
     if finding and finding.onset_step is not None:
         steps.append((finding.onset_step, "onset"))
-    return [Mark(step, kind, f"{step:,}") for step, kind in steps]
+    steps = sorted((mark for mark in steps if first <= mark[0] <= last), key=itemgetter(0))
+    marks = tuple(Mark(step, kind, f"{step:,}") for step, kind in steps)
+    return Figure(first, last, columns, tuple(strips), marks, diagnosis.run.unit)
+
+
+def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series]:
+    """Return the series that moved and those that the finding rests on, with the loss."""
+    run = diagnosis.run
+    own = [item.metric for item in finding.evidence] if finding else []
+    first = [event.metric for event in diagnosis.timeline if event.first]
+    named = dict.fromkeys([*own[:1], *first, *own, *(event.metric for event in diagnosis.timeline)])
+    names = [name for name in named if name != HASHES and run.find(name)]
+    if finding:
+        # Columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first.
+        described, far = profiles(run), []
+        for name in run.others:
+            ratios = [
+                abs(left.end / left.level) for left in described[name].departures if left.tenfold_step is not None
+            ]
+            if ratios and described[name].shows_training:
+                far.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
+        names += [name for _, name in sorted(far) if name not in names]
+    # The loss comes last where it is none of them: a loss that did not move shows nothing.
+    wanted = dict.fromkeys([*names[: MAX_STRIPS - 1], "loss", *names])
+    held = [series for name in wanted if (series := run.find(name)) is not None]
+    if not held:
+        held = [series for series in run.series.values() if not np.isfinite(series.values).all()]
+    held = distinct(held)
+    # There is something to see in a series by itself: a course, or a row that is not finite.
+    drawn = [series for series in held if len(series) > 1 or not np.isfinite(series.values).all()]
+    loss = [item for item in held if item.metric == "loss" and len(item) == 1 and np.isfinite(item.values).all()]
+    return [*loss, *drawn][:MAX_STRIPS] if drawn else []
 
 
 def drawn_strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
@@ -452,13 +436,7 @@ def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: 
 
 def _merged(line: Line) -> Line:
     """Return a line with neighbours of one style as one piece."""
-    found: Line = []
-    for text, style in line:
-        if found and found[-1][1] == style:
-            found[-1] = (found[-1][0] + text, style)
-        else:
-            found.append((text, style))
-    return found
+    return [("".join(text for text, _ in group), style) for style, group in groupby(line, key=itemgetter(1))]
 
 
 def _dotted(dots: Ink, pen: Pen) -> Ink:
