@@ -42,7 +42,6 @@ from stabtree.report.outputs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from stabtree.judging.judge import Judging
     from stabtree.judging.settings import Settings
     from stabtree.judging.verdict import Outcome
     from stabtree.loaders import Loaded
@@ -94,7 +93,15 @@ def diagnose(
     _check_alone(len(loaded), read, judge, targets.values())
     hashed = not FOR_MACHINES.isdisjoint(targets.values())
     loaded = [_completed(item, other, hashed=hashed) for item in loaded]
-    outcomes = _judged(loaded, judging, targets, busy, interactive=judge.interactive)
+    protect_rules(targets, *judging.rules)
+    outcomes = []
+    for item in loaded:
+        if isinstance(item.run, StabtreeError):
+            protect_log(targets, item.name)
+        else:
+            protect_run(targets, item.run)
+        with busy.doing(f"judging {item.name}"):
+            outcomes.append(with_lines(judging.outcome(item, asker if judge.interactive else None), targets))
     code = effective.exit_code(outcomes)
     look = RenderOptions(
         full=out.full,
@@ -105,7 +112,9 @@ def diagnose(
     )
     if len(outcomes) > 1:
         deliver(RUNS, outcomes, targets, look)
-        _report_outdated(outcomes)
+        for outcome in outcomes:  # outputs of several runs have no room for it
+            for text in () if isinstance(outcome.found, StabtreeError) else outcome.found.acceptance_notes:
+                notify(f"note: {outcome.name}: {text}")
     else:
         _deliver_one(outcomes[0], targets, look, quiet=out.quiet)
     summarize(outcomes, targets, look)
@@ -150,26 +159,6 @@ def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:
     return replace(loaded, run=run)
 
 
-def _judged(
-    loaded: Sequence[Loaded], judging: Judging, targets: Mapping[Path | None, str], busy: Busy, *, interactive: bool
-) -> list[Outcome]:
-    """Return what was found in each run.
-
-    Raises:
-        StabtreeError: where an output would overwrite something that is read.
-    """
-    protect_rules(targets, *judging.rules)
-    outcomes = []
-    for item in loaded:
-        if isinstance(item.run, StabtreeError):
-            protect_log(targets, item.name)
-        else:
-            protect_run(targets, item.run)
-        with busy.doing(f"judging {item.name}"):
-            outcomes.append(with_lines(judging.outcome(item, asker if interactive else None), targets))
-    return outcomes
-
-
 def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: RenderOptions, *, quiet: bool) -> None:
     """Write all outputs of one run; of one that can't be read those of services, and its error.
 
@@ -192,14 +181,6 @@ def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: Ren
         notify(f"note: {text}")
 
 
-def _report_outdated(outcomes: Sequence[Outcome]) -> None:
-    """Report which accepted findings no longer occur: outputs of several runs have no room for it."""
-    for outcome in outcomes:
-        if not isinstance(outcome.found, StabtreeError):
-            for text in outcome.found.acceptance_notes:
-                notify(f"note: {outcome.name}: {text}")
-
-
 def demo(out: Annotated[OutputOptions, Only("output", "json", "quiet")]) -> None:
     """Diagnose a failed run that comes with stabtree: an overflow in fp16.
 
@@ -220,6 +201,8 @@ def demo_run() -> Path:
 
 def asker(tree: Tree) -> Callable[[Question], str | None]:
     """Return what asks a question; on standard error, so that standard output holds the result alone."""
+    from stabtree.report.explain import find, one_screen
+
     asking = True
 
     def ask(question: Question) -> str | None:
@@ -237,9 +220,13 @@ def asker(tree: Tree) -> Callable[[Question], str | None]:
                 break
             if typed in NOT_KNOWN:
                 return None
-            word = _understood(typed, [*verdicts, *question.words])
+            # As typed, by another word for yes or no, or with spaces or dashes in it.
+            meant = (typed, SYNONYMS.get(typed, ""), typed.replace(" ", "_").replace("-", "_"))
+            word = next((word for word in meant if word in (*verdicts, *question.words, "?")), None)
             if word == "?":
-                notify(_explained(tree, question))
+                width, color = screen()
+                found, _ = find(tree, question.id)
+                notify(one_screen(tree, found, named=question.id, width=width, color=color))
             elif word:
                 return word
             else:
@@ -262,17 +249,3 @@ def _show(tree: Tree, question: Question, verdicts: list[str]) -> None:
         words = [word for word, meant in question.words.items() if meant == verdict]
         also = f" (or {', '.join(words)})" if words else ""
         notify(f"    {verdict}{also}: {leads}")
-
-
-def _understood(typed: str, choices: list[str]) -> str | None:
-    """Return the answer that is meant: as typed, by another word for yes or no, or with spaces or dashes in it."""
-    words = (typed, SYNONYMS.get(typed, ""), typed.replace(" ", "_").replace("-", "_"))
-    return next((word for word in words if word in (*choices, "?")), None)
-
-
-def _explained(tree: Tree, question: Question) -> str:
-    from stabtree.report.explain import find, one_screen
-
-    width, color = screen()
-    found, _ = find(tree, question.id)
-    return one_screen(tree, found, named=question.id, width=width, color=color)

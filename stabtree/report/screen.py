@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.figures import figure as number
 from stabtree.common.lazy import np
-from stabtree.common.text import clean, inert, to_ascii
+from stabtree.common.text import clean, first_few, inert, to_ascii
 from stabtree.context.find import context_of
 from stabtree.diagnosis.account import not_read
 from stabtree.diagnosis.result import STRONG
@@ -56,6 +56,7 @@ MIN_NAME = 8  # columns of a run's name that is cut
 MAX_METRIC = 26  # columns of the name of a series above a table
 MAX_BARE = 2  # causes with evidence beside which one without any is left out
 MAX_OPEN = 3
+MAX_IDS = 4
 LONGEST_SHORT = 28  # of a question in a path
 SEPARATOR, LINK, BEFORE_NOTE = " · ", " › ", "   "
 ACTED_ON = ("Set by ", "No column has a known name of the loss")
@@ -337,9 +338,9 @@ def _not_checked(page: Page, report: Report, form: int) -> None:
         return
     head = "Not checked"
     for item in report.open[:form]:
-        text = f"{words.first_ids(item.unlocks)}: {item.text}"
+        text = f"{first_few(item.unlocks, MAX_IDS)}: {item.text}"
         if item.how:
-            text = f"log {item.text} → {next(iter(item.decides), words.first_ids(item.unlocks))}"
+            text = f"log {item.text} → {next(iter(item.decides), first_few(item.unlocks, MAX_IDS))}"
         page.item((f"{head:<{NOT_CHECKED}}", "heading"), [(text, "")], indent=0, head_width=NOT_CHECKED)
         head = ""
 

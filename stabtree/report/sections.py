@@ -11,9 +11,9 @@ from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_SIGNS
 from stabtree.report.words import FURTHER, answer_word, because, in_order, seen, step_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from stabtree.diagnosis.result import Diagnosis, Fix, Incident
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model import CauseRow, Open, Report, Walk
 
 BULLET, NUMBER, PARAGRAPH = "-", "1.", ""
@@ -61,7 +61,9 @@ def sections(report: Report) -> list[Topic]:
     """Return what a report says below its head; sections with nothing in them are left out."""
     diagnosis, shown = report.diagnosis, report.shown_causes
     rest = [row for row in report.causes if row not in shown]
-    advice = report.finding.advice if report.finding else ()
+    advice, see = (report.finding.advice, report.finding.leaf.see) if report.finding else ((), ())
+    fixes = [Item(fix.text, below=(why,) if why else ()) for fix, why in zip(advice, because(advice), strict=True)]
+    links = [Item(f"See {reference_to(diagnosis.tree, link)}") for link in see if advice]
     unjudged = report.finding is None
     answers, others = diagnosis.answer_notes, report.log_notes[len(report.unexplained) :]
     found = [
@@ -74,7 +76,7 @@ def sections(report: Report) -> list[Topic]:
         Topic("Path", tuple(path(report))),
         Topic("What happened, in order", tuple(_events(report))),
         Topic("Further causes", tuple(map(cause_entry, rest))),
-        Topic("All fixes, in the order in which to try them", tuple(_fixes(diagnosis, report.finding, advice)), NUMBER),
+        Topic("All fixes, in the order in which to try them", (*fixes, *links), NUMBER),
         Topic("NaN monitor", _texts(*report.monitor)),
         Topic("Trees", tuple(_trees(diagnosis))),
         Topic("Your answers", _texts(*answers)),
@@ -152,13 +154,6 @@ def _events(report: Report) -> Iterator[Item]:
     for event, text in in_order(report.events):
         first = "◀ first" if event.first else ""
         yield Item(f"{text} {first}".rstrip(), f"{event.unit} {event.step:,}", "id", strong=first)
-
-
-def _fixes(diagnosis: Diagnosis, finding: Incident | None, advice: Sequence[Fix]) -> Iterator[Item]:
-    for fix, reason in zip(advice, because(advice), strict=True):
-        yield Item(fix.text, below=(reason,) if reason else ())
-    links: Iterable[str] = finding.leaf.see if finding and advice else ()
-    yield from (Item(f"See {reference_to(diagnosis.tree, link)}") for link in links)
 
 
 def _trees(diagnosis: Diagnosis) -> Iterator[Item]:
