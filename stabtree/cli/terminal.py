@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
@@ -62,24 +63,21 @@ def notify(text: str) -> None:
         return
     text = inert(text)
     if stream.isatty():
-        text = "".join(f"{_wrapped(line)}\n" for line in text.splitlines())
+        import textwrap
+
+        width, lines = screen()[0], []
+        for line in text.splitlines():
+            below = " " * (len(ERROR_LINES[0]) if line.startswith(ERROR_LINES) else len(line) - len(line.lstrip()))
+            wraps = len(line) > width and "\x1b" not in line
+            fold = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+            lines.append(fold(line, subsequent_indent=below) if wraps else line)
+        text = "".join(f"{line}\n" for line in lines)
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:
         text = to_ascii(text)
     with suppress(OSError):
         stream.write(text if text.endswith("\n") else f"{text}\n")
-
-
-def _wrapped(line: str) -> str:
-    """Return a line wrapped to the terminal, the further lines below its words."""
-    import textwrap
-
-    width, _ = screen()
-    if len(line) <= width or "\x1b" in line:
-        return line
-    below = " " * (len(ERROR_LINES[0]) if line.startswith(ERROR_LINES) else len(line) - len(line.lstrip()))
-    return textwrap.fill(line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
 
 
 def emit(text: str) -> None:
@@ -111,23 +109,19 @@ def emit_bytes(data: bytes, encoding: str = "utf-8") -> None:
         if stored is None:  # a stream of text alone, such as io.StringIO
             sys.stdout.write(data.decode(encoding, "replace"))
         else:
-            _write_whole(getattr(stored, "raw", stored), data)
+            # To the last byte: a file without a buffer takes what fits at once, one that does not block maybe none.
+            raw, rest = getattr(stored, "raw", stored), memoryview(data)
+            while rest:
+                count: int | None = raw.write(rest)
+                if count is None:
+                    time.sleep(PAUSE_SECONDS)  # select knows no files on Windows
+                else:
+                    rest = rest[count:]
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StabtreeError(f"the output can't be written: {reason}", hint="redirect it elsewhere") from None
-
-
-def _write_whole(stream: IO[bytes], data: bytes) -> None:
-    """Write to the last byte: a file without a buffer takes what fits at once, one that does not block maybe none."""
-    rest = memoryview(data)
-    while rest:
-        count: int | None = stream.write(rest)
-        if count is None:
-            time.sleep(PAUSE_SECONDS)  # select knows no files on Windows
-        else:
-            rest = rest[count:]
 
 
 class Busy:

@@ -432,23 +432,18 @@ def _checked(page: Page, report: Report) -> None:
         whole = f"unexplained: {' '.join(report.unexplained)}"
         texts = ["; ".join(filter(None, (report.passed, text))) for text in (whole, short)] + [short]
     else:
-        judged = ["; ".join(filter(None, (report.passed, text))) for text in _not_judged(report)]
+        # Which sections were not judged, shorter and shorter; of a run without a loss, how many questions.
+        shorter = [report.unjudged]
+        if report.diagnosis.run.get("loss") is None:
+            begin = f"{report.unchecked} not answered" if report.unchecked else ""
+            names = list(dict.fromkeys(item.text for item in report.open if item.how)) if begin else []
+            shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
+            shorter = [*([f"{begin}: log {', '.join(names)}"] if names else []), *shorter, begin]
+        judged = ["; ".join(filter(None, (report.passed, text))) for text in shorter]
         texts = [f"{text} · {tail}" for text in judged if notes and text] + judged
     fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
     for line in fitting[:1] or uncut(page.plain(texts[-1]), page.width, 1):
         page.lines([[(line[:1].upper() + line[1:], "")]])
-
-
-def _not_judged(report: Report) -> list[str]:
-    """Return which sections were not judged, shorter and shorter; of a run without a loss, how many questions."""
-    if report.diagnosis.run.get("loss") is not None:
-        return [report.unjudged]
-    begin = f"{report.unchecked} not answered" if report.unchecked else ""
-    names = list(dict.fromkeys(item.text for item in report.open if item.how))
-    if not begin or not names:
-        return [begin]
-    shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
-    return [f"{begin}: log {', '.join(names)}", *shorter, begin]
 
 
 def _path_with_margin(page: Page, report: Report) -> None:

@@ -155,7 +155,16 @@ def _too_little(diagnosis: Diagnosis) -> str:
     """Say what keeps the run from a verdict, and what could be judged."""
     if diagnosis.faults:
         return f"Not judged: {diagnosis.faults[0].reason}"
-    kind = _kind_of_log(diagnosis)
+    run, loss = diagnosis.run, diagnosis.run.get("loss")
+    rows = 0 if loss is None else int(np.isfinite(loss.values).sum())
+    # What is wrong with such a log; empty where the reason must say it.
+    kind = "Only the loss was logged" if len(run.series) == 1 else ""
+    if not run.series:
+        kind = "No metric in the log"
+    elif not rows:
+        kind = "" if run.has("reward") else "No loss in the log"
+    elif rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
+        kind = f"Log too short ({counted(rows, 'row')} of loss)"
     if not diagnosis.partial:
         return f"{kind}: {TOO_LITTLE[0].lower()}{TOO_LITTLE[1:]}" if kind else TOO_LITTLE
     entries = {item.section.entry: f"§{item.section.id}" for item in diagnosis.sections}
@@ -165,20 +174,6 @@ def _too_little(diagnosis: Diagnosis) -> str:
     lacking = " and ".join(entries.get(item.id, item.id) for item in diagnosis.lacking)
     text = f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacking} not judged"
     return f"{kind}. {text}" if kind else f"{text}: {diagnosis.lacking[0].reason}"
-
-
-def _kind_of_log(diagnosis: Diagnosis) -> str:
-    """Say what is wrong with a log that can't be judged; empty where the reason must say it."""
-    run = diagnosis.run
-    if not run.series:
-        return "No metric in the log"
-    loss = run.get("loss")
-    rows = 0 if loss is None else int(np.isfinite(loss.values).sum())
-    if not rows:
-        return "" if run.has("reward") else "No loss in the log"
-    if rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
-        return f"Log too short ({counted(rows, 'row')} of loss)"
-    return "Only the loss was logged" if len(run.series) == 1 else ""
 
 
 def finding_title(finding: Incident) -> str:
