@@ -40,11 +40,10 @@ from stabtree.report.outputs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stabtree.judging.settings import Settings
     from stabtree.judging.verdict import Outcome
-    from stabtree.loaders import Loaded
     from stabtree.report.outputs import RenderOptions
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
@@ -90,16 +89,24 @@ def diagnose(
     with busy.doing(f"reading {', '.join(map(masked, paths))}"):
         loaded = loaded_runs(paths, read, effective.settings)
         other = _rerun(paths, read, effective.settings)
-    _check_alone(len(loaded), read, judge, targets.values())
-    hashed = not FOR_MACHINES.isdisjoint(targets.values())
-    loaded = [_completed(item, other, hashed=hashed) for item in loaded]
+    alone = {"--rerun": read.rerun, "--interactive": judge.interactive}
+    given = [name for name, value in alone.items() if value]
+    given += [f"--output {name}" for name in targets.values() if name not in names(RUNS)]
+    if given and len(loaded) > 1:
+        raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=given[0], hint="name one of them")
     protect_rules(targets, *judging.rules)
     outcomes = []
     for item in loaded:
         if isinstance(item.run, StabtreeError):
             protect_log(targets, item.name)
         else:
-            protect_run(targets, item.run)
+            run = replace(item.run, rerun=other)
+            protect_run(targets, run)
+            if not FOR_MACHINES.isdisjoint(targets.values()):
+                from stabtree.loaders.paths.stored import with_inputs
+
+                run = with_inputs(run)
+            item = replace(item, run=run)  # noqa: PLW2901 - the same, completed
         with busy.doing(f"judging {item.name}"):
             outcomes.append(with_lines(judging.outcome(item, asker if judge.interactive else None), targets))
     code = effective.exit_code(outcomes)
@@ -122,17 +129,6 @@ def diagnose(
         raise typer.Exit(code)
 
 
-def _check_alone(count: int, read: ReadOptions, judge: JudgeOptions, outputs: Collection[str]) -> None:
-    """Refuse options and outputs that need a single run where there are several."""
-    if count == 1:
-        return
-    options = {"--rerun": read.rerun, "--interactive": judge.interactive}
-    given = [option for option, value in options.items() if value]
-    given += [f"--output {name}" for name in outputs if name not in names(RUNS)]
-    if given:
-        raise StabtreeError(f"goes with one run, these are {count}", where=given[0], hint="name one of them")
-
-
 def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:
     """Return the run to compare with, if any, cut to the same steps."""
     from stabtree.loaders import load_run
@@ -145,18 +141,6 @@ def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run |
     own = replace(read, checkpoint_every=None, run_name=None, checkpoints=None)
     run, ends = load_run(read.rerun, **reading(own, settings)), stretch_of(read.steps)
     return stretch(run, *ends) if ends else run
-
-
-def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:
-    """Return a run with the one it is compared with and, for machines, the hashes of its files."""
-    if isinstance(loaded.run, StabtreeError):
-        return loaded
-    run = replace(loaded.run, rerun=other)
-    if hashed:
-        from stabtree.loaders.paths.stored import with_inputs
-
-        run = with_inputs(run)
-    return replace(loaded, run=run)
 
 
 def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: RenderOptions, *, quiet: bool) -> None:

@@ -87,10 +87,7 @@ class ReadOptions(Struct, frozen=True):
     ] = None
     config: Annotated[
         str | None,
-        _read(
-            "--config FILE",
-            "Settings to use instead of stabtree.toml or pyproject.toml in the working directory.",
-        ),
+        _read("--config FILE", "Settings to use instead of stabtree.toml or pyproject.toml in the working directory."),
     ] = None
 
 
@@ -132,8 +129,7 @@ def output_option(kind: str) -> Any:
     """Declare `--output` for a kind of result."""
     others = ", ".join(name for name in names(kind) if name != SCREEN)
     return _print(
-        "--output NAME[=FILE]",
-        f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times.",
+        "--output NAME[=FILE]", f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
     )
 
 

@@ -166,8 +166,14 @@ def restart_line(restart: Restart) -> list[Piece]:
     if restart.epoch is not None:
         named += f", the end of epoch {restart.epoch:,}"
     path = f" ({clean(restart.path)})" if restart.path else ""
-    if best:
-        return [("Use ", ""), (named, "number"), (f"{path}{_near_best(restart)}{_source(restart)}", "")]
+    if best:  # where the run was at its best, or nearest to that
+        late, near = restart.checkpoint_step - restart.before_step, AT_BEST
+        if late < 0:
+            near = f", the last one up to {unit} {restart.before_step:,}{AT_BEST}"
+        elif late > 0:
+            past = f"{counted(late, unit)} past its best, at {unit} {restart.before_step:,}"
+            near = f", the nearest that was kept: it is {past}; keep more of them next time"
+        return [("Use ", ""), (named, "number"), (f"{path}{near}{_source(restart)}", "")]
     which = f"before {unit} {restart.before_step:,}" if restart.checkpoint_step < restart.before_step else ""
     why = f"{which or 'the last sound one'}; {_lost(restart)} run again"
     if restart.take is Take.NEWEST:
@@ -181,17 +187,6 @@ def restart_line(restart: Restart) -> list[Piece]:
     return [("Restart from ", ""), (named, "number"), (text, "")]
 
 
-def _near_best(restart: Restart) -> str:
-    """Describe the checkpoint that is nearest to where the run was at its best."""
-    late, trouble = (restart.checkpoint_step or 0) - restart.before_step, f"{restart.unit} {restart.before_step:,}"
-    if late == 0:
-        return AT_BEST
-    if late < 0:
-        return f", the last one up to {trouble}{AT_BEST}"
-    past = f"{counted(late, restart.unit)} past its best, at {trouble}"
-    return f", the nearest that was kept: it is {past}; keep more of them next time"
-
-
 def _no_checkpoint(restart: Restart) -> list[Piece]:
     """Say what to do where no checkpoint will do."""
     trouble, best = f"{restart.unit} {restart.before_step:,}", restart.take is Take.BEST
@@ -199,8 +194,16 @@ def _no_checkpoint(restart: Restart) -> list[Piece]:
         head = "No checkpoint is worth keeping" if best else "Nothing to go back to"
         return [(head, "number"), (f": {restart.nothing}. Fix the cause and start again", "")]
     if not best:
-        text = f": {_too_young(restart, trouble)}; the whole run is lost"
-        return [("Restart from ", ""), ("the beginning", "number"), (text, "")]
+        older = f"no checkpoint is older than {trouble} (the configuration writes one {_period(restart)})"
+        if restart.listed:
+            oldest = f"{restart.unit} {restart.listed[0]:,}" + (f" ({clean(restart.path)})" if restart.path else "")
+            older = f"the only checkpoint, of {oldest}, is not older than {trouble}"
+            if len(restart.listed) > 1:
+                all_ = f"none of the {len(restart.listed):,} checkpoints"
+                older = f"{all_} is older than {trouble}, the oldest is of {oldest}"
+        elif restart.listed is not None:
+            older = "no checkpoint was kept"
+        return [("Restart from ", ""), ("the beginning", "number"), (f": {older}; the whole run is lost", "")]
     again = f"train again and stop at {trouble}, or keep the best one"
     if restart.useless is None:
         return [("No checkpoint is known", "number"), (f" from around {trouble}{AT_BEST}: {again}", "")]
@@ -208,18 +211,6 @@ def _no_checkpoint(restart: Restart) -> list[Piece]:
     nearest = f"at the nearest, of {restart.unit} {step:,}, the eval loss is {figure(here, 4)}, and "
     nearest += f"{figure(lowest, 4)} at its lowest"
     return [("No checkpoint that was kept is of use", "number"), (f": {nearest}. Instead {again}", "")]
-
-
-def _too_young(restart: Restart, trouble: str) -> str:
-    """Say why none of the known checkpoints will do."""
-    if restart.listed is None:
-        return f"no checkpoint is older than {trouble} (the configuration writes one {_period(restart)})"
-    if not restart.listed:
-        return "no checkpoint was kept"
-    oldest = f"{restart.unit} {restart.listed[0]:,}" + (f" ({clean(restart.path)})" if restart.path else "")
-    if len(restart.listed) > 1:
-        return f"none of the {len(restart.listed):,} checkpoints is older than {trouble}, the oldest is of {oldest}"
-    return f"the only checkpoint, of {oldest}, is not older than {trouble}"
 
 
 def _source(restart: Restart) -> str:

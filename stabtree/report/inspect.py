@@ -78,7 +78,13 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     ]
     _list(page, "Resumes", resumes)
     _list(page, GAPS, gaps)
-    _list(page, "Skipped lines", [*_skipped(run)])
+    skipped = []
+    for source in run.sources:
+        prefix, shown = f"{source.path}, " if len(run.sources) > 1 else "", source.skipped[:SKIPPED_SHOWN]
+        skipped += [f"{prefix}line {skip.line:,} {skip.reason}." for skip in shown]
+        if source.skipped_count > SKIPPED_SHOWN:
+            skipped.append(f"{prefix}{source.skipped_count - len(shown):,} more lines.")
+    _list(page, "Skipped lines", skipped)
     page.heading("Account")
     entries = account(run)
     for fate in Fate:
@@ -240,15 +246,6 @@ def _setting(value: object) -> str:
     if isinstance(value, tuple):
         return first_few(value, LIST_SHOWN, 2000)
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _skipped(run: Run) -> Iterator[str]:
-    for source in run.sources:
-        prefix = f"{source.path}, " if len(run.sources) > 1 else ""
-        shown = source.skipped[:SKIPPED_SHOWN]
-        yield from (f"{prefix}line {skip.line:,} {skip.reason}." for skip in shown)
-        if source.skipped_count > SKIPPED_SHOWN:
-            yield f"{prefix}{source.skipped_count - len(shown):,} more lines."
 
 
 def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator[str]:

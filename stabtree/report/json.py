@@ -143,7 +143,7 @@ OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] =
         "path": None if restart.checkpoint_step is None else restart.path or None,
     },
     contract.DecisionPart: lambda decision: {
-        "branches": [contract.BranchPart(answer, do) for answer, do in decision.branches],
+        "branches": [contract.BranchPart(answer, do) for answer, do in decision.branches]
     },
     contract.RowPart: lambda row: {"values": {metric: plain(value) for metric, value in row.values.items()}},
     contract.FixPart: lambda fix: {"fix": fix.text},

@@ -350,12 +350,11 @@ class Pen(Struct, frozen=True):
     cut: str
 
 
-def _braille(dots: int) -> str:
-    bits = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # counted down, then across
-    return chr(0x2800 + sum(bit for index, bit in enumerate(bits) if dots >> index & 1))
-
-
-BRAILLE = Pen(2, 4, {dots: _braille(dots) for dots in range(1, 256)}, "×", "┊", "▲", "↑", "↓", "◀", "…")
+_BITS = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # counted down, then across
+_BRAILLE = {
+    dots: chr(0x2800 + sum(bit for index, bit in enumerate(_BITS) if dots >> index & 1)) for dots in range(1, 256)
+}
+BRAILLE = Pen(2, 4, _BRAILLE, "×", "┊", "▲", "↑", "↓", "◀", "…")
 ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"}, "x", "|", "^", "^", "v", "<", "~")
 
 
@@ -424,10 +423,13 @@ def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: 
     """Draw the rows of a strip: the curve, over it what is not finite or beyond the axis, behind it marked steps."""
     columns = np.arange(len(strip.lows)) * cells // len(strip.lows)
     rows: list[dict[int, Piece]] = [{cell: (pen.line, style) for cell, style in marks.items()} for _ in range(height)]
-    drawn = [(_dotted(_ink(strip.behind, cells, height, pen), pen), "behind")] if strip.behind else []
-    for dots, style in (*drawn, (_ink(strip, cells, height, pen), "curve")):
-        for row, codes in zip(rows, dots, strict=True):
-            row.update({cell: (pen.glyphs[code], style) for cell, code in enumerate(codes) if code})
+    kept = (1 << pen.down) - 1  # every second column of dots, so that a curve behind differs without colours too
+    for curve, style in ((strip.behind, "behind"), (strip, "curve")):
+        for row, codes in zip(rows, _ink(curve, cells, height, pen) if curve else [], strict=False):
+            for cell, code in enumerate(codes):
+                dots = code & kept if pen.across > 1 else code * (cell % 2)
+                if shown := code if curve is strip else dots:
+                    row[cell] = (pen.glyphs[shown], style)
     rows[-1].update(dict.fromkeys(columns[strip.lows < strip.low].tolist(), (pen.below, "curve")))
     rows[0].update(dict.fromkeys(columns[strip.highs > strip.high].tolist(), (pen.up, "curve")))
     rows[0].update(dict.fromkeys(columns[strip.bad].tolist(), (pen.bad, "mark")))
@@ -437,14 +439,6 @@ def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: 
 def _merged(line: Line) -> Line:
     """Return a line with neighbours of one style as one piece."""
     return [("".join(text for text, _ in group), style) for style, group in groupby(line, key=itemgetter(1))]
-
-
-def _dotted(dots: Ink, pen: Pen) -> Ink:
-    """Keep every second column of dots, so that a curve behind another looks different without colours too."""
-    if pen.across > 1:
-        kept = (1 << pen.down) - 1
-        return [[code & kept for code in row] for row in dots]
-    return [[code * (cell % 2) for cell, code in enumerate(row)] for row in dots]
 
 
 def _ink(strip: Strip, width: int, height: int, pen: Pen) -> Ink:

@@ -130,13 +130,13 @@ def _panes(report: Report, options: RenderOptions) -> list[Pane]:
 
     def forms(draw: Callable[..., None], *settings: object) -> tuple[Callable[[Page], None], ...]:
         drawn = [partial(draw, report=report, form=setting) for setting in settings if setting is not None]
-        return (*drawn, *([_nothing] if None in settings else []))
+        return (*drawn, *([(lambda _page: None)] if None in settings else []))
 
     few = report.quoted is not None and report.quoted.few
     plot, table = None, report.quoted
     if options.plots and report.finding is not None and not few:
         plot = figure(report.diagnosis, report.finding, columns_for(options.width))
-    rows: tuple[Callable[[Page], None], ...] = (_nothing,)
+    rows: tuple[Callable[[Page], None], ...] = ((lambda _page: None),)
     if table and (table.sharp or not plot):
         rows = tuple(partial(_quoted, table=table, most=most) for most in (6, 5, 4, 3))
 
@@ -146,6 +146,13 @@ def _panes(report: Report, options: RenderOptions) -> list[Pane]:
             height = ROWS_OF_PLOT // len(shown.strips)
             page.lines(strips(shown, options.width - INDENT, ascii=options.ascii, height=height), indent=INDENT)
 
+    def last_line(page: Page) -> None:
+        word = BADGES[report.badge].word.lower()
+        page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
+        more = ["more: --full", *([f"stabtree explain {report.node}"] if report.node else [])]
+        more += ["--output html=report.html"] if report.finding else []
+        page.lines([[(SEPARATOR.join(more), "dim")]])
+
     return [
         Pane("head", (partial(_head, report=report),)),
         Pane("rows", rows),
@@ -153,17 +160,13 @@ def _panes(report: Report, options: RenderOptions) -> list[Pane]:
         Pane("meaning", forms(_meaning, 3, 2, 1, 0)),
         Pane("do now", tuple(partial(add_actions, actions=report.do_now, lines=lines) for lines in (4, 3, 2))),
         Pane("causes", forms(_causes, *CAUSES), group=MORE),
-        Pane("log next", (lambda page: _labelled(page, "Log next", report.log_next), _nothing), group=MORE),
+        Pane("log next", (lambda page: _labelled(page, "Log next", report.log_next), (lambda _page: None)), group=MORE),
         Pane("path", forms(_path_line, 2, 1, None), group=MORE),
         Pane("also", forms(_also, 2, 1, None), group=MORE),
         Pane("not checked", forms(_not_checked, MAX_OPEN, 1), group=MORE),
-        Pane("notes", (partial(_notes, report=report), _nothing), group=MORE),
-        Pane("last", (partial(_last_line, report=report),)),
+        Pane("notes", (partial(_notes, report=report), (lambda _page: None)), group=MORE),
+        Pane("last", (last_line,)),
     ]
-
-
-def _nothing(_page: Page) -> None:
-    """Draw nothing: the last form of what may give way altogether."""
 
 
 def _head(page: Page, report: Report) -> None:
@@ -354,18 +357,6 @@ def _notes(page: Page, report: Report) -> None:
     others = [note for note in run.notes if note not in shown]
     acted_on = [note for begin in ACTED_ON for note in others if note.startswith(begin)]
     _labelled(page, "Note", next(iter([*acted_on, *not_read(run)]), ""))
-
-
-def _last_line(page: Page, report: Report) -> None:
-    """Add the summary, and what to type for more."""
-    word = BADGES[report.badge].word.lower()
-    page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
-    more = ["more: --full"]
-    if report.node:
-        more.append(f"stabtree explain {report.node}")
-    if report.finding:
-        more.append("--output html=report.html")
-    page.lines([[(SEPARATOR.join(more), "dim")]])
 
 
 def _healthy(page: Page, report: Report) -> None:

@@ -67,13 +67,19 @@ def svg(figure: Figure, *, title: str = "", subtitle: str = "") -> str:
         if mark.kind == "onset" and 0 < len(moved) < len(tops):
             stretches = moved
         # The line with its step above, in a row of its own.
-        x, y = _x(figure, mark.step), head + LABEL * index + 10
-        line = "".join(f"M{x:g} {start}V{end}" for start, end in stretches)
+        at_mark, y = _x(figure, mark.step), head + LABEL * index + 10
+        line = "".join(f"M{at_mark:g} {start}V{end}" for start, end in stretches)
         parts.append(f'<path class="{mark.kind}-line" d="{line}"/>')
-        left = x > LEFT + PLOT * 0.75
-        parts.append(_beside(x, y, f"{WORDS[mark.kind]} {mark.label}", mark.kind, gap=6, left=left))
+        left = at_mark > LEFT + PLOT * 0.75
+        parts.append(_beside(at_mark, y, f"{WORDS[mark.kind]} {mark.label}", mark.kind, gap=6, left=left))
     parts += [_name(figure, strip, at - 7) for at, strip in zip(tops, figure.strips, strict=True)]
-    parts += _legend(figure, bottom + FOOT - 8)
+    x, y = LEFT, bottom + FOOT - 8
+    if any(strip.bad.any() for strip in figure.strips):
+        parts += [_cross(x + CROSS, y - CROSS), _text(x + 14, y, "NaN or infinite", "axis")]
+        x += 124
+    if any(strip.clipped is not None or strip.clipped_low is not None for strip in figure.strips):
+        parts.append(f'<path class="edge" d="M{x + 3} {y - 8}l-4 7h8Z"/>')
+        parts.append(_text(x + 14, y, "beyond the axis", "axis"))
     return _page(title, subtitle, _description(figure), parts, bottom + FOOT)
 
 
@@ -213,17 +219,6 @@ def _beyond(figure: Figure, excess: Floats, extreme: float, edge: int, down: int
 def _beside(x: float, y: float, text: str, kind: str, *, gap: int, left: bool) -> str:
     """Return a text on one side of a point."""
     return _text(x - gap, y, text, kind, "end") if left else _text(x + gap, y, text, kind)
-
-
-def _legend(figure: Figure, y: int) -> Iterator[str]:
-    x = LEFT
-    if any(strip.bad.any() for strip in figure.strips):
-        yield _cross(x + CROSS, y - CROSS)
-        yield _text(x + 14, y, "NaN or infinite", "axis")
-        x += 124
-    if any(strip.clipped is not None or strip.clipped_low is not None for strip in figure.strips):
-        yield f'<path class="edge" d="M{x + 3} {y - 8}l-4 7h8Z"/>'
-        yield _text(x + 14, y, "beyond the axis", "axis")
 
 
 def _description(figure: Figure) -> str:
