@@ -40,10 +40,11 @@ from stabtree.report.outputs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from stabtree.judging.settings import Settings
     from stabtree.judging.verdict import Outcome
+    from stabtree.loaders import Loaded
     from stabtree.report.outputs import RenderOptions
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
@@ -97,16 +98,7 @@ def diagnose(
     protect_rules(targets, *judging.rules)
     outcomes = []
     for item in loaded:
-        if isinstance(item.run, StabtreeError):
-            protect_log(targets, item.name)
-        else:
-            run = replace(item.run, rerun=other)
-            protect_run(targets, run)
-            if not FOR_MACHINES.isdisjoint(targets.values()):
-                from stabtree.loaders.paths.stored import with_inputs
-
-                run = with_inputs(run)
-            item = replace(item, run=run)  # noqa: PLW2901 - the same, completed
+        item = _completed(item, other, targets)  # noqa: PLW2901 - the same
         with busy.doing(f"judging {item.name}"):
             outcomes.append(with_lines(judging.outcome(item, asker if judge.interactive else None), targets))
     code = effective.exit_code(outcomes)
@@ -141,6 +133,24 @@ def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run |
     own = replace(read, checkpoint_every=None, run_name=None, checkpoints=None)
     run, ends = load_run(read.rerun, **reading(own, settings)), stretch_of(read.steps)
     return stretch(run, *ends) if ends else run
+
+
+def _completed(loaded: Loaded, other: Run | None, targets: Mapping[Path | None, str]) -> Loaded:
+    """Return a run with the one it is compared with and, for machines, the hashes of its files.
+
+    Raises:
+        StabtreeError: where an output would overwrite something that is read.
+    """
+    if isinstance(loaded.run, StabtreeError):
+        protect_log(targets, loaded.name)
+        return loaded
+    run = replace(loaded.run, rerun=other)
+    protect_run(targets, run)
+    if not FOR_MACHINES.isdisjoint(targets.values()):
+        from stabtree.loaders.paths.stored import with_inputs
+
+        run = with_inputs(run)
+    return replace(loaded, run=run)
 
 
 def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: RenderOptions, *, quiet: bool) -> None:
@@ -204,9 +214,7 @@ def asker(tree: Tree) -> Callable[[Question], str | None]:
                 break
             if typed in NOT_KNOWN:
                 return None
-            # As typed, by another word for yes or no, or with spaces or dashes in it.
-            meant = (typed, SYNONYMS.get(typed, ""), typed.replace(" ", "_").replace("-", "_"))
-            word = next((word for word in meant if word in (*verdicts, *question.words, "?")), None)
+            word = _understood(typed, (*verdicts, *question.words, "?"))
             if word == "?":
                 width, color = screen()
                 found, _ = find(tree, question.id)
@@ -233,3 +241,9 @@ def _show(tree: Tree, question: Question, verdicts: list[str]) -> None:
         words = [word for word, meant in question.words.items() if meant == verdict]
         also = f" (or {', '.join(words)})" if words else ""
         notify(f"    {verdict}{also}: {leads}")
+
+
+def _understood(typed: str, choices: Collection[str]) -> str | None:
+    """Return the answer that is meant: as typed, by another word for yes or no, or with spaces or dashes in it."""
+    words = (typed, SYNONYMS.get(typed, ""), typed.replace(" ", "_").replace("-", "_"))
+    return next((word for word in words if word in choices), None)

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
@@ -63,21 +62,24 @@ def notify(text: str) -> None:
         return
     text = inert(text)
     if stream.isatty():
-        import textwrap
-
-        width, lines = screen()[0], []
-        for line in text.splitlines():
-            below = " " * (len(ERROR_LINES[0]) if line.startswith(ERROR_LINES) else len(line) - len(line.lstrip()))
-            wraps = len(line) > width and "\x1b" not in line
-            fold = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
-            lines.append(fold(line, subsequent_indent=below) if wraps else line)
-        text = "".join(f"{line}\n" for line in lines)
+        text = "".join(f"{_wrapped(line)}\n" for line in text.splitlines())
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:
         text = to_ascii(text)
     with suppress(OSError):
         stream.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def _wrapped(line: str) -> str:
+    """Return a line wrapped to the terminal, the further lines below its words."""
+    import textwrap
+
+    width, _ = screen()
+    if len(line) <= width or "\x1b" in line:
+        return line
+    below = " " * (len(ERROR_LINES[0]) if line.startswith(ERROR_LINES) else len(line) - len(line.lstrip()))
+    return textwrap.fill(line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
 
 
 def emit(text: str) -> None:

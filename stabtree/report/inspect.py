@@ -330,12 +330,15 @@ def config_text(effective: Mapping[str, Any], *, width: int = 100, color: bool =
         (tree["name"], tree["sha256"][:12], tree["file"] or f"shipped, {tree['version']}")
         for tree in effective["trees"]
     ]
-    for title, table in (("", rows), ("Trees, and the hash of what each says", trees)):
-        if title:
-            page.heading(title)
-        widths = tuple(max(len(page.plain(row[column])) for row in table) + 2 for column in (0, 1))
-        page.rows([list(zip(row, ("id", "dim", ""), strict=True)) for row in table], indent=2, widths=widths)
+    _table(page, rows)
+    page.heading("Trees, and the hash of what each says")
+    _table(page, trees)
     return page.text()
+
+
+def _table(page: Page, rows: Sequence[tuple[str, str, str]]) -> None:
+    widths = tuple(max(len(page.plain(row[column])) for row in rows) + 2 for column in (0, 1))
+    page.rows([list(zip(row, ("id", "dim", ""), strict=True)) for row in rows], indent=2, widths=widths)
 
 
 def _value(key: str, value: Any) -> str:

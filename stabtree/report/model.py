@@ -293,7 +293,8 @@ class Report:
         reasons = [Open(reason, tuple(ids)) for reason, ids in by_reason.items()]
         log = [Open(in_words(item.names), item.unlocks, item.log, item.decides) for item in self.diagnosis.log_next]
         first = [item for item in reasons if not vital.isdisjoint(item.unlocks)]
-        return (*first, *log, *(item for item in reasons if item not in first))
+        rest = filter(lambda item: item not in first, reasons)
+        return (*first, *log, *rest)
 
     @property
     def passed(self) -> str:

@@ -171,12 +171,8 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
 def _before(lead: Series, at: int, finding: Incident, *, sharp: bool) -> tuple[int | None, dict[int, str]]:
     """Return the index of the last good row, None where none is known, and the rows before the onset to quote."""
     notes: dict[int, str] = {}
-    by_step, moved, name, onset = int(lead.steps[at]) - 1, 0, "", finding.onset_step or 0
-    # The row at which another series moved first.
-    event = next((event for event in finding.departures if event.first and event.step < onset), None)
-    if event is not None and event.metric not in (lead.metric, HASHES):
-        moved = int(lead.steps.searchsorted(event.step))
-        name = event.metric if moved < len(lead) and int(lead.steps[moved]) < onset else ""
+    moved, name = _first_move(lead, finding)
+    by_step = int(lead.steps[at]) - 1
     if name:
         notes[int(lead.steps[moved])] = f"{name} moved first"
         by_step = int(lead.steps[moved]) - 1
@@ -188,6 +184,16 @@ def _before(lead: Series, at: int, finding: Incident, *, sharp: bool) -> tuple[i
     if at:
         notes.setdefault(int(lead.steps[at - 1]), BEFORE if sharp and not name else "")
     return good, notes
+
+
+def _first_move(lead: Series, finding: Incident) -> tuple[int, str]:
+    """Return the row at which another series moved first, and that series; no name where none did."""
+    onset = finding.onset_step or 0
+    event = next((event for event in finding.departures if event.first and event.step < onset), None)
+    if event is None or event.metric in (lead.metric, HASHES):
+        return 0, ""
+    at = int(lead.steps.searchsorted(event.step))
+    return (0, "") if at == len(lead) or int(lead.steps[at]) >= onset else (at, event.metric)
 
 
 def _cell(series: Series, step: int) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stabtree.facts.registry import Fact
     from stabtree.predicates import Predicate
     from stabtree.report.page import Line
-    from stabtree.tree.model import Tree
+    from stabtree.tree.model import Section, Tree
 
 HEAD = 11  # columns of the name of a field
 ALIASES = 12
@@ -58,22 +58,8 @@ def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
     page.line((tree.name, "id"), ("  ", ""), (tree.title, "heading"))
     page.line((tree.about, "dim"), indent=1)
     for section in tree.sections:
-        if section.check:
-            continue
-        page.heading(f"§{section.id} {section.title}")
-        for question in tree.questions.values():
-            if question.section == section.id:
-                page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=6)
-                for verdict, target in question.go.items():
-                    way: Line = [(target, "id")]
-                    if target in tree.leaves:
-                        way = [(target, "heading"), (f" {tree.leaves[target].severity}", "dim")]
-                    page.line((f"{verdict} → ", "dim"), *way, indent=8)
-        for group in tree.groups.values():
-            if group.section == section.id:
-                page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=6)
-                leaves = ", ".join(leaf.id for leaf in tree.leaves.values() if leaf.of == group.id)
-                page.line((f"holds {leaves}", "dim"), indent=8)
+        if not section.check:
+            _section(page, tree, section)
     checks = [tree.questions[section.entry] for section in tree.sections if section.check]
     lists = (
         ("Checks, each on its own", [(check.id, check.ask) for check in checks]),
@@ -88,6 +74,24 @@ def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
     for link in tree.see:
         page.line((f"see {link}", "dim"))
     return page.text()
+
+
+def _section(page: Page, tree: Tree, section: Section) -> None:
+    """Add a section: its questions with where each verdict leads, then its groups with the leaves that they hold."""
+    page.heading(f"§{section.id} {section.title}")
+    for question in tree.questions.values():
+        if question.section == section.id:
+            page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=6)
+            for verdict, target in question.go.items():
+                way: Line = [(target, "id")]
+                if target in tree.leaves:
+                    way = [(target, "heading"), (f" {tree.leaves[target].severity}", "dim")]
+                page.line((f"{verdict} → ", "dim"), *way, indent=8)
+    for group in tree.groups.values():
+        if group.section == section.id:
+            page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=6)
+            leaves = ", ".join(leaf.id for leaf in tree.leaves.values() if leaf.of == group.id)
+            page.line((f"holds {leaves}", "dim"), indent=8)
 
 
 def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bool = False) -> str:

@@ -139,10 +139,15 @@ def _instead(diagnosis: Diagnosis, nodes: Collection[str]) -> tuple[str, list[st
         if leaves:
             names, homes = [leaf.id for leaf in leaves], dict.fromkeys(leaf.of for leaf in leaves)
             return reason.format(names=" or ".join(names), homes=" or ".join(homes)), names
+    return _not_walked(diagnosis, nodes), []
+
+
+def _not_walked(diagnosis: Diagnosis, nodes: Collection[str]) -> str:
+    """Return why no section was walked that leads to one of some nodes."""
     for item in diagnosis.sections:
-        if not item.walked and (item.section.entry in nodes or _nearest(tree, [item.section], nodes, {})):
-            return f"{item.section.heading} was not walked: {item.why}", []
-    return "no walk comes to it by itself", []
+        if not item.walked and (item.section.entry in nodes or _nearest(diagnosis.tree, [item.section], nodes, {})):
+            return f"{item.section.heading} was not walked: {item.why}"
+    return "no walk comes to it by itself"
 
 
 def screen(diagnosis: Diagnosis, found: Why, *, width: int = 100, color: bool = False) -> str:
