@@ -109,8 +109,12 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
         error = StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere")
     if isinstance(error, StabtreeError):
         notify(_message(error))
-        if _wants_json(words):
-            _emit_json(error)
+        if "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words):
+            from stabtree.report.json import error as as_data
+            from stabtree.report.json import written
+
+            with suppress(StabtreeError, BrokenPipeError):  # standard error and the exit code have to do then
+                emit(written(as_data(error), indent=None))
         return UNUSABLE
     if isinstance(error, typer.TyperException):
         notify(_usage_message(error))
@@ -120,19 +124,6 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
     hint = "report it with what --debug prints, and with the log if you can share it"
     notify(_message(StabtreeError(problem, hint=hint)))
     return OUR_FAULT
-
-
-def _wants_json(words: Sequence[str]) -> bool:
-    """Return whether JSON was asked for on standard output."""
-    return "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words)
-
-
-def _emit_json(error: StabtreeError) -> None:
-    from stabtree.report.json import error as as_data
-    from stabtree.report.json import written
-
-    with suppress(StabtreeError, BrokenPipeError):  # where that fails, standard error and the exit code have to do
-        emit(written(as_data(error), indent=None))
 
 
 @cache

@@ -42,7 +42,6 @@ from stabtree.report.outputs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from stabtree.judging.judge import Judging
     from stabtree.judging.settings import Settings
     from stabtree.judging.verdict import Outcome
     from stabtree.loaders import Loaded
@@ -91,10 +90,17 @@ def diagnose(
     with busy.doing(f"reading {', '.join(map(masked, paths))}"):
         loaded = loaded_runs(paths, read, effective.settings)
         other = _rerun(paths, read, effective.settings)
-    _check_alone(len(loaded), read, judge, targets.values())
-    hashed = not FOR_MACHINES.isdisjoint(targets.values())
-    loaded = [_completed(item, other, hashed=hashed) for item in loaded]
-    outcomes = _judged(loaded, judging, targets, busy, interactive=judge.interactive)
+    alone = {"--rerun": read.rerun, "--interactive": judge.interactive}
+    given = [name for name, value in alone.items() if value]
+    given += [f"--output {name}" for name in targets.values() if name not in names(RUNS)]
+    if given and len(loaded) > 1:
+        raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=given[0], hint="name one of them")
+    protect_rules(targets, *judging.rules)
+    outcomes = []
+    for item in loaded:
+        item = _completed(item, other, targets)  # noqa: PLW2901 - the same
+        with busy.doing(f"judging {item.name}"):
+            outcomes.append(with_lines(judging.outcome(item, asker if judge.interactive else None), targets))
     code = effective.exit_code(outcomes)
     look = RenderOptions(
         full=out.full,
@@ -105,23 +111,14 @@ def diagnose(
     )
     if len(outcomes) > 1:
         deliver(RUNS, outcomes, targets, look)
-        _report_outdated(outcomes)
+        for outcome in outcomes:  # outputs of several runs have no room for it
+            for text in () if isinstance(outcome.found, StabtreeError) else outcome.found.acceptance_notes:
+                notify(f"note: {outcome.name}: {text}")
     else:
         _deliver_one(outcomes[0], targets, look, quiet=out.quiet)
     summarize(outcomes, targets, look)
     if code:
         raise typer.Exit(code)
-
-
-def _check_alone(count: int, read: ReadOptions, judge: JudgeOptions, outputs: Collection[str]) -> None:
-    """Refuse options and outputs that need a single run where there are several."""
-    if count == 1:
-        return
-    options = {"--rerun": read.rerun, "--interactive": judge.interactive}
-    given = [option for option, value in options.items() if value]
-    given += [f"--output {name}" for name in outputs if name not in names(RUNS)]
-    if given:
-        raise StabtreeError(f"goes with one run, these are {count}", where=given[0], hint="name one of them")
 
 
 def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:
@@ -138,41 +135,22 @@ def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run |
     return stretch(run, *ends) if ends else run
 
 
-def _completed(loaded: Loaded, other: Run | None, *, hashed: bool) -> Loaded:
-    """Return a run with the one it is compared with and, for machines, the hashes of its files."""
-    if isinstance(loaded.run, StabtreeError):
-        return loaded
-    run = replace(loaded.run, rerun=other)
-    if hashed:
-        from stabtree.loaders.paths.stored import with_inputs
-
-        run = with_inputs(run)
-    return replace(loaded, run=run)
-
-
-def _judged(
-    loaded: Sequence[Loaded],
-    judging: Judging,
-    targets: Mapping[Path | None, str],
-    busy: Busy,
-    *,
-    interactive: bool,
-) -> list[Outcome]:
-    """Return what was found in each run.
+def _completed(loaded: Loaded, other: Run | None, targets: Mapping[Path | None, str]) -> Loaded:
+    """Return a run with the one it is compared with and, for machines, the hashes of its files.
 
     Raises:
         StabtreeError: where an output would overwrite something that is read.
     """
-    protect_rules(targets, *judging.rules)
-    outcomes = []
-    for item in loaded:
-        if isinstance(item.run, StabtreeError):
-            protect_log(targets, item.name)
-        else:
-            protect_run(targets, item.run)
-        with busy.doing(f"judging {item.name}"):
-            outcomes.append(with_lines(judging.outcome(item, asker if interactive else None), targets))
-    return outcomes
+    if isinstance(loaded.run, StabtreeError):
+        protect_log(targets, loaded.name)
+        return loaded
+    run = replace(loaded.run, rerun=other)
+    protect_run(targets, run)
+    if not FOR_MACHINES.isdisjoint(targets.values()):
+        from stabtree.loaders.paths.stored import with_inputs
+
+        run = with_inputs(run)
+    return replace(loaded, run=run)
 
 
 def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: RenderOptions, *, quiet: bool) -> None:
@@ -197,14 +175,6 @@ def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: Ren
         notify(f"note: {text}")
 
 
-def _report_outdated(outcomes: Sequence[Outcome]) -> None:
-    """Report which accepted findings no longer occur: outputs of several runs have no room for it."""
-    for outcome in outcomes:
-        if not isinstance(outcome.found, StabtreeError):
-            for text in outcome.found.acceptance_notes:
-                notify(f"note: {outcome.name}: {text}")
-
-
 def demo(out: Annotated[OutputOptions, Only("output", "json", "quiet")]) -> None:
     """Diagnose a failed run that comes with stabtree: an overflow in fp16.
 
@@ -225,6 +195,8 @@ def demo_run() -> Path:
 
 def asker(tree: Tree) -> Callable[[Question], str | None]:
     """Return what asks a question; on standard error, so that standard output holds the result alone."""
+    from stabtree.report.explain import find, one_screen
+
     asking = True
 
     def ask(question: Question) -> str | None:
@@ -242,9 +214,11 @@ def asker(tree: Tree) -> Callable[[Question], str | None]:
                 break
             if typed in NOT_KNOWN:
                 return None
-            word = _understood(typed, [*verdicts, *question.words])
+            word = _understood(typed, (*verdicts, *question.words, "?"))
             if word == "?":
-                notify(_explained(tree, question))
+                width, color = screen()
+                found, _ = find(tree, question.id)
+                notify(one_screen(tree, found, named=question.id, width=width, color=color))
             elif word:
                 return word
             else:
@@ -269,15 +243,7 @@ def _show(tree: Tree, question: Question, verdicts: list[str]) -> None:
         notify(f"    {verdict}{also}: {leads}")
 
 
-def _understood(typed: str, choices: list[str]) -> str | None:
+def _understood(typed: str, choices: Collection[str]) -> str | None:
     """Return the answer that is meant: as typed, by another word for yes or no, or with spaces or dashes in it."""
     words = (typed, SYNONYMS.get(typed, ""), typed.replace(" ", "_").replace("-", "_"))
-    return next((word for word in words if word in (*choices, "?")), None)
-
-
-def _explained(tree: Tree, question: Question) -> str:
-    from stabtree.report.explain import find, one_screen
-
-    width, color = screen()
-    found, _ = find(tree, question.id)
-    return one_screen(tree, found, named=question.id, width=width, color=color)
+    return next((word for word in words if word in choices), None)

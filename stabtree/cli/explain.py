@@ -26,9 +26,7 @@ MAX_WHOLE = 3  # nodes found by their text that are shown whole; more are a line
 def explain(
     node: Annotated[
         str | None,
-        typer.Argument(
-            help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to search for (spike).",
-        ),
+        typer.Argument(help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to search for (spike)."),
     ] = None,
     judge: Annotated[JudgeOptions, Only("tree")] = JudgeOptions(),  # noqa: B008 - frozen
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
@@ -99,28 +97,26 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
 
     width, color = screen()
 
-    def whole(named: list[Node]) -> str:
-        if full:
-            return nodes.explain(tree, named, width=width, color=color)
-        return nodes.one_screen(tree, named, named=word, width=width, color=color)
-
     def listed(named: list[Node]) -> str:
         most = len(named) if full else nodes.LISTED
         return nodes.listing(named, width=width, color=color, most=most)
 
     found, by_id = nodes.find(tree, word)
     metric = metric_of(word)
-    if by_id and found and metric != word:
-        return whole(found)
-    if metric:
-        mentioned, _ = nodes.find(tree, metric)
+    by_id = by_id and bool(found) and metric != word
+    if metric and not by_id:
+        found, _ = nodes.find(tree, metric)
+        more = nodes.by_kind(found, width=width, color=color) if found and not full else ""
         about = about_metric(tree, metric, named=word, width=width, color=color)
-        if not mentioned:
-            return about
-        return about + (f"\n{listed(mentioned)}" if full else nodes.by_kind(mentioned, width=width, color=color))
+        return about + (f"\n{listed(found)}" if found and full else more)
     column = about_column(word, width=width, color=color)
-    if found and (not column or (WORD.fullmatch(word) and any(nodes.mentions(node, word) for node in found))):
-        return listed(found) if len(found) > MAX_WHOLE else whole(found)
+    mentioned = found and (not column or (WORD.fullmatch(word) and any(nodes.mentions(node, word) for node in found)))
+    if by_id or mentioned:
+        if len(found) > MAX_WHOLE and not by_id:
+            return listed(found)
+        if full:
+            return nodes.explain(tree, found, width=width, color=color)
+        return nodes.one_screen(tree, found, named=word, width=width, color=color)
     if not column or near(word, by_name(), MISTYPED):
         hint = _meant(tree, word) or f"`stabtree tree show {tree.name}` lists the nodes"
         raise StabtreeError(f"nothing is called {clean(word, 60)!r} or mentions it", where="explain", hint=hint)

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
-from stabtree.cli.options import (
-    COLUMNS,
-    Only,
-    OutputOptions,
-    Paths,
-    ReadOptions,
-    effective_settings,
-    expanded,
-    reading,
-)
+from stabtree.cli.options import COLUMNS, Only, OutputOptions, Paths, ReadOptions, effective_settings, expanded, reading
 from stabtree.cli.program import PlainCommand
 from stabtree.cli.terminal import Busy, emit, screen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stabtree.judging.settings import Settings
-    from stabtree.tree.model import Tree
 
 info_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -41,6 +26,7 @@ def inspect(
     from stabtree.loaders.paths.load import only_run
     from stabtree.report.contract import SCHEMA
     from stabtree.report.inspect import files_dict, files_text, inspect_dict, inspect_text
+    from stabtree.report.json import written
     from stabtree.run import Run
 
     settings = effective_settings(read).settings.for_reading()
@@ -50,19 +36,14 @@ def inspect(
     runs = [item.run for item in found.loaded if isinstance(item.run, Run)]
     if len(runs) > 1 and len(paths) == 1:
         several = {"schema": SCHEMA, "runs": list(map(inspect_dict, runs)), **files_dict(found)}
-        emit(_json(several) if out.json else files_text(found, width=width, color=color))
+        emit(written(several) if out.json else files_text(found, width=width, color=color))
         return
     run = only_run(found.loaded, paths[0] if len(paths) == 1 else "")
     run = replace(run, notes=(*filter(None, [settings.note]), *run.notes))
     if out.json:
-        emit(_json({**inspect_dict(run), **files_dict(found)}))
+        emit(written({**inspect_dict(run), **files_dict(found)}))
         return
     emit(inspect_text(run, width=width, color=color) + files_text(found, width=width, color=color))
-
-
-def _json(content: Mapping[str, object]) -> str:
-    """Return indented JSON with a final newline."""
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
 def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOptions, Only("json")]) -> None:
@@ -75,36 +56,26 @@ def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOp
     from stabtree.judging.judge import accepted_by, of_tree, overrides
     from stabtree.judging.settings import read_settings
     from stabtree.report.inspect import config_text, effective_settings
+    from stabtree.report.json import written
     from stabtree.tree.load import load_preflight, load_tree, load_trees
+    from stabtree.tree.shipped import DEFAULT, PREFLIGHT, shipped
 
     settings = read_settings(read.config)
-    if settings.tree:
-        whole = load_tree(settings.tree)
-    else:
-        whole = load_trees(None, settings.trees or None)
+    whole = load_tree(settings.tree) if settings.tree else load_trees(None, settings.trees or None)
     for walked in (whole, load_preflight(settings.trees or None)):
         applied = of_tree(settings, walked)
         overrides(walked, (), applied)
         for key, leaves in (("ignore", applied.ignore), ("accept", [item.leaf for item in applied.accept])):
             with applied.blamed(key):
                 check_ignored(walked, leaves)
-    effective = effective_settings(settings, _trees(settings), accepted_by(None, settings))
-    width, color = screen()
-    text = "" if out.json else config_text(effective, width=width, color=color)
-    emit(text or json.dumps(effective, indent=2, allow_nan=False))
-
-
-def _trees(settings: Settings) -> list[tuple[str, Tree]]:
-    """Return the trees that are walked, each with its file; a shipped one has none."""
-    from stabtree.tree.load import load_tree
-    from stabtree.tree.shipped import DEFAULT, PREFLIGHT, shipped
-
     files = sorted(Path(settings.trees).iterdir()) if settings.trees else []
     own = [str(path) for path in files if path.suffix in (".yaml", ".yml")]
-    names = [settings.tree] if settings.tree else [*DEFAULT, *own]
-    names.append(PREFLIGHT)  # `check` walks it whatever is walked over logs
-    known = shipped()
-    return [("" if name in known else name, load_tree(name)) for name in names]
+    # `check` walks the last whatever is walked over logs.
+    names = [*([settings.tree] if settings.tree else [*DEFAULT, *own]), PREFLIGHT]
+    trees = [("" if name in shipped() else name, load_tree(name)) for name in names]
+    effective = effective_settings(settings, trees, accepted_by(None, settings))
+    width, color = screen()
+    emit(written(effective) if out.json else config_text(effective, width=width, color=color))
 
 
 def formats() -> None:

@@ -10,7 +10,7 @@ has the options `--column` and `--dtype`; all other fields of `ReadOptions` keep
 from __future__ import annotations
 
 import inspect
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -60,121 +60,93 @@ Paths = Annotated[
 ]
 
 
+_read, _judge, _print = (partial(option, panel) for panel in (INPUT, JUDGING, OUTPUT))
+
+
 class ReadOptions(Struct, frozen=True):
     """How a log is read, as typed."""
 
     steps: Annotated[
-        str | None, option(INPUT, "--steps A:B", "Judge only steps A to B; either may be left out, as in 500:.")
+        str | None, _read("--steps A:B", "Judge only steps A to B; either may be left out, as in 500:.")
     ] = None
     column: Annotated[
-        tuple[str, ...], option(INPUT, "--column METRIC=NAME", "Read METRIC from column NAME, as in loss=train/nll.")
+        tuple[str, ...], _read("--column METRIC=NAME", "Read METRIC from column NAME, as in loss=train/nll.")
     ] = ()
-    step_column: Annotated[str | None, option(INPUT, "--step-column NAME", "The column that holds the steps.")] = None
-    dtype: Annotated[str | None, option(INPUT, "--dtype TYPE", "Training precision: fp32, fp16, bf16 or fp8.")] = None
-    checkpoint_every: Annotated[int | None, option(INPUT, "--checkpoint-every STEPS", "Steps between checkpoints.")] = (
-        None
-    )
-    checkpoints: Annotated[Path | None, option(INPUT, "--checkpoints DIR", "The folder of the run's checkpoints.")] = (
-        None
-    )
+    step_column: Annotated[str | None, _read("--step-column NAME", "The column that holds the steps.")] = None
+    dtype: Annotated[str | None, _read("--dtype TYPE", "Training precision: fp32, fp16, bf16 or fp8.")] = None
+    checkpoint_every: Annotated[int | None, _read("--checkpoint-every STEPS", "Steps between checkpoints.")] = None
+    checkpoints: Annotated[Path | None, _read("--checkpoints DIR", "The folder of the run's checkpoints.")] = None
     format: Annotated[
         str | None,
-        option(
-            INPUT,
-            "--format NAME",
-            "The log's format, if it is detected wrongly: csv, jsonl, text, tfevents, ...",
-        ),
+        _read("--format NAME", "The log's format, if it is detected wrongly: csv, jsonl, text, tfevents, ..."),
     ] = None
-    run_name: Annotated[str | None, option(INPUT, "--run NAME", "Which run, if a file or folder holds several.")] = None
-    ranks: Annotated[bool, option(INPUT, "--ranks", "Read the paths as ranks or parts of one run.")] = False
+    run_name: Annotated[str | None, _read("--run NAME", "Which run, if a file or folder holds several.")] = None
+    ranks: Annotated[bool, _read("--ranks", "Read the paths as ranks or parts of one run.")] = False
     rerun: Annotated[
-        str | None, option(INPUT, "--rerun PATH", "Another run of the same training, to compare this one with.")
+        str | None, _read("--rerun PATH", "Another run of the same training, to compare this one with.")
     ] = None
     config: Annotated[
         str | None,
-        option(
-            INPUT,
-            "--config FILE",
-            "Settings to use instead of stabtree.toml or pyproject.toml in the working directory.",
-        ),
+        _read("--config FILE", "Settings to use instead of stabtree.toml or pyproject.toml in the working directory."),
     ] = None
 
 
 class JudgeOptions(Struct, frozen=True):
     """How runs are judged, as typed."""
 
-    tree: Annotated[
-        str | None,
-        option(JUDGING, "--tree NAME|FILE", "Walk this tree alone: a shipped one, or a YAML file."),
-    ] = None
-    trees: Annotated[
-        str | None, option(JUDGING, "--trees DIR", "Walk the trees in this folder beside the shipped ones.")
-    ] = None
+    tree: Annotated[str | None, _judge("--tree NAME|FILE", "Walk this tree alone: a shipped one, or a YAML file.")] = (
+        None
+    )
+    trees: Annotated[str | None, _judge("--trees DIR", "Walk the trees in this folder beside the shipped ones.")] = None
     fail_on: Annotated[
         tuple[str, ...],
-        option(
-            JUDGING,
+        _judge(
             "--fail-on LEVEL",
             "Exit 1 at or above note, warning (default) or critical; never: exit 0 whatever is found; unknown: exit 1, "
             "not 3, for a run that can't be judged; not-partial: exit 0, not 3, if every check that could run passed.",
         ),
     ] = ()
-    literal: Annotated[
-        bool, option(JUDGING, "--literal", "Apply the bare thresholds, without the guards against noise.")
-    ] = False
-    set: Annotated[
-        tuple[str, ...],
-        option(JUDGING, "--set ID.PARAM=VALUE", "Override a parameter, as in Q2.1.sigma=4."),
-    ] = ()
+    literal: Annotated[bool, _judge("--literal", "Apply the bare thresholds, without the guards against noise.")] = (
+        False
+    )
+    set: Annotated[tuple[str, ...], _judge("--set ID.PARAM=VALUE", "Override a parameter, as in Q2.1.sigma=4.")] = ()
     answer: Annotated[
-        tuple[str, ...],
-        option(JUDGING, "--answer ID=VERDICT", "Answer a question yourself, as in Q1.2=fp16."),
+        tuple[str, ...], _judge("--answer ID=VERDICT", "Answer a question yourself, as in Q1.2=fp16.")
     ] = ()
     applied: Annotated[
-        tuple[str, ...],
-        option(JUDGING, "--applied ID", "The fixes of this node were tried and did not help."),
+        tuple[str, ...], _judge("--applied ID", "The fixes of this node were tried and did not help.")
     ] = ()
-    ignore: Annotated[tuple[str, ...], option(JUDGING, "--ignore LEAF", "Ignore this finding, as in spike-minor.")] = ()
+    ignore: Annotated[tuple[str, ...], _judge("--ignore LEAF", "Ignore this finding, as in spike-minor.")] = ()
     baseline: Annotated[
-        str | None,
-        option(JUDGING, "--baseline FILE", "Ignore the findings accepted in FILE, which `stabtree baseline` writes."),
+        str | None, _judge("--baseline FILE", "Ignore the findings accepted in FILE, which `stabtree baseline` writes.")
     ] = None
     interactive: Annotated[
-        bool, option(JUDGING, "--interactive", "Ask for what the log can't answer; type ? for an explanation.")
+        bool, _judge("--interactive", "Ask for what the log can't answer; type ? for an explanation.")
     ] = False
 
 
 def output_option(kind: str) -> Any:
     """Declare `--output` for a kind of result."""
     others = ", ".join(name for name in names(kind) if name != SCREEN)
-    return option(
-        OUTPUT,
-        "--output NAME[=FILE]",
-        f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times.",
+    return _print(
+        "--output NAME[=FILE]", f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
     )
 
 
 def full_option(about: str) -> Any:
     """Declare `--full` for a command that leaves out other things than `diagnose` does."""
-    return option(OUTPUT, "--full", about)
+    return _print("--full", about)
 
 
 class OutputOptions(Struct, frozen=True):
     """What is printed, as typed; the short forms are of `--output`."""
 
     output: Annotated[tuple[str, ...], output_option(RUN)] = ()
-    json: Annotated[bool, option(OUTPUT, "--json", "Short for --output json.")] = False
-    quiet: Annotated[bool, option(OUTPUT, "-q, --quiet", "Print one line: short for --output headline.")] = False
-    plot: Annotated[
-        str | None,
-        option(
-            OUTPUT,
-            "--plot FILE",
-            "Also draw the run: short for --output svg=FILE.",
-        ),
-    ] = None
+    json: Annotated[bool, _print("--json", "Short for --output json.")] = False
+    quiet: Annotated[bool, _print("-q, --quiet", "Print one line: short for --output headline.")] = False
+    plot: Annotated[str | None, _print("--plot FILE", "Also draw the run: short for --output svg=FILE.")] = None
     full: Annotated[bool, full_option("Print everything: all numbers, and the log's rows around the onset.")] = False
-    no_plots: Annotated[bool, option(OUTPUT, "--no-plots", "Draw no figures.")] = False
+    no_plots: Annotated[bool, _print("--no-plots", "Draw no figures.")] = False
 
 
 def reading(read: ReadOptions, settings: Settings) -> dict[str, Any]:
@@ -303,18 +275,23 @@ class Only:
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command as Typer is to see it, each options class in its signature replaced by that class's fields."""
     hints = get_type_hints(command, include_extras=True)
-    options = {name: _class_of(hint) for name, hint in hints.items() if hasattr(_class_of(hint), "__struct_fields__")}
+    classes = {name: getattr(hint, "__origin__", hint) for name, hint in hints.items()}
+    options = {name: cls for name, cls in classes.items() if hasattr(cls, "__struct_fields__")}
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name in options:
-            parameters += _parameters(hints[parameter.name])
+            parameters += _parameters(options[parameter.name], hints[parameter.name])
         else:
             hinted = parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
             parameters.append(hinted)
 
     @wraps(command)
     def call(**given: Any) -> None:
-        made = {name: _made(cls, given) for name, cls in options.items()}
+        made = {}
+        for name, cls in options.items():
+            typed = [(field, given.pop(field.name)) for field in fields(cls) if field.name in given]
+            values = {field.name: tuple(value or ()) if field.default == () else value for field, value in typed}
+            made[name] = cls(**values)
         command(**given, **made)
 
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -322,15 +299,8 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def _class_of(hint: Any) -> Any:
-    if get_origin(hint) is Annotated:
-        return get_args(hint)[0]
-    return hint
-
-
-def _parameters(hint: Any) -> Iterator[inspect.Parameter]:
+def _parameters(cls: Any, hint: Any) -> Iterator[inspect.Parameter]:
     """Yield the fields of an options class that a command offers, as parameters."""
-    cls = _class_of(hint)
     only = next((item for item in getattr(hint, "__metadata__", ()) if isinstance(item, Only)), None)
     hints = get_type_hints(cls, include_extras=True)
     if only and not hints.keys() >= set(only.names):
@@ -347,13 +317,3 @@ def _parameters(hint: Any) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[plain, declared]
         )
-
-
-def _made(cls: Any, given: dict[str, Any]) -> Any:
-    """Return an options class of what was given, and take that out of it."""
-    values = {}
-    for field in fields(cls):
-        if field.name in given:
-            value = given.pop(field.name)
-            values[field.name] = tuple(value or ()) if field.default == () else value
-    return cls(**values)

@@ -59,7 +59,11 @@ def wanted(out: OutputOptions, kind: str = RUN) -> Targets:
         items.append(HEADLINE)
     items = items or [SCREEN]
     if out.plot is not None:
-        items.append(_picture(out.plot))
+        path = Path(out.plot)
+        if path.suffix.lower() != ".svg":
+            hint = f"type --plot {path.stem or 'run'}.svg"
+            raise StabtreeError("the name of a picture ends in .svg", where=f"--plot {out.plot}", hint=hint)
+        items.append(f"{SVG}={out.plot}")
     found: Targets = {}
     for item in items:
         name, target = parsed(item, names(kind))
@@ -92,15 +96,6 @@ def parsed(item: str, known: Collection[str]) -> tuple[str, Path | None]:
         return name, Path(file).resolve()
     except (OSError, RuntimeError, ValueError):  # links in a loop, a name with a NUL
         raise StabtreeError("it can't be written to", where=f"--output {file}", hint="name another file") from None
-
-
-def _picture(plot: str) -> str:
-    """Return `--plot FILE` as what it is short for."""
-    path = Path(plot)
-    if path.suffix.lower() != ".svg":
-        hint = f"type --plot {path.stem or 'run'}.svg"
-        raise StabtreeError("the name of a picture ends in .svg", where=f"--plot {plot}", hint=hint)
-    return f"{SVG}={plot}"
 
 
 def protect_run(targets: Iterable[Path | None], run: Run, *rules: str | None) -> None:
@@ -164,13 +159,15 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     """
     try:
         if path.exists() and not path.is_file():  # a pipe, or a device such as /dev/null, can't be replaced
-            _write_all(path, pieces)
+            with path.open("wb") as stream:
+                stream.writelines(pieces)
             return
         if path.exists():
             path.open("ab").close()  # a file can be replaced without the right to write to it
         beside = path.with_name(f".stabtree-{os.getpid()}.part")
         try:
-            _write_all(beside, pieces)
+            with beside.open("wb") as stream:
+                stream.writelines(pieces)
             if path.exists():
                 beside.chmod(path.stat().st_mode)
             beside.replace(path)
@@ -182,11 +179,6 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
             where=f"--output {path}",
             hint="name a file in a folder that you can write to",
         ) from None
-
-
-def _write_all(path: Path, pieces: Iterable[bytes]) -> None:
-    with path.open("wb") as stream:
-        stream.writelines(pieces)
 
 
 def deliver(

@@ -95,23 +95,15 @@ def routed(words: Sequence[str], commands: Collection[str]) -> list[str]:
         if not words[1:] or words[1] in commands:
             return [*words[1:], "--help"]
         return routed(words[1:], commands)
-    if (first.startswith("-") and first != STDIN) or _is_path(first):
+    # A path or an address, or what exists.
+    looks_like_path = first == STDIN or any(char in first for char in ("/", os.sep, ".", *PATTERN))
+    if looks_like_path or first.startswith("-") or os.path.lexists(first):
         return [USUAL, *words]
     close = near(first, commands)
     hint = "`stabtree help` lists the commands; `stabtree PATH` diagnoses a log"
     if close:
         hint = f"type `stabtree {close.split(chr(39))[1]}`, or `stabtree help` for all commands"
     raise StabtreeError(f"no such command {clean(first, 60)!r}{close}", hint=hint)
-
-
-def _is_path(word: str) -> bool:
-    """Return whether a word names something that exists, or looks like a path or an address."""
-    if word == STDIN or any(char in word for char in ("/", os.sep, ".", *PATTERN)):
-        return True
-    try:
-        return os.path.lexists(word)
-    except ValueError:  # a NUL in it
-        return False
 
 
 class PlainCommand(TyperCommand):

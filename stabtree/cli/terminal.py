@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
@@ -79,13 +79,7 @@ def _wrapped(line: str) -> str:
     if len(line) <= width or "\x1b" in line:
         return line
     below = " " * (len(ERROR_LINES[0]) if line.startswith(ERROR_LINES) else len(line) - len(line.lstrip()))
-    return textwrap.fill(
-        line,
-        width,
-        subsequent_indent=below,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return textwrap.fill(line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
 
 
 def emit(text: str) -> None:
@@ -117,23 +111,19 @@ def emit_bytes(data: bytes, encoding: str = "utf-8") -> None:
         if stored is None:  # a stream of text alone, such as io.StringIO
             sys.stdout.write(data.decode(encoding, "replace"))
         else:
-            _write_whole(getattr(stored, "raw", stored), data)
+            # To the last byte: a file without a buffer takes what fits at once, one that does not block maybe none.
+            raw, rest = getattr(stored, "raw", stored), memoryview(data)
+            while rest:
+                count: int | None = raw.write(rest)
+                if count is None:
+                    time.sleep(PAUSE_SECONDS)  # select knows no files on Windows
+                else:
+                    rest = rest[count:]
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StabtreeError(f"the output can't be written: {reason}", hint="redirect it elsewhere") from None
-
-
-def _write_whole(stream: IO[bytes], data: bytes) -> None:
-    """Write to the last byte: a file without a buffer takes what fits at once, one that does not block maybe none."""
-    rest = memoryview(data)
-    while rest:
-        count: int | None = stream.write(rest)
-        if count is None:
-            time.sleep(PAUSE_SECONDS)  # select knows no files on Windows
-        else:
-            rest = rest[count:]
 
 
 class Busy:

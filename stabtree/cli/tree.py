@@ -16,7 +16,7 @@ from stabtree.common.text import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stabtree.tree.model import Cause, Leaf, Question, Signature, Tree
+    from stabtree.tree.model import Cause, Question, Signature
 
 tree_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -68,11 +68,7 @@ def schema() -> None:
 @tree_app.command(cls=PlainCommand)
 def predicates(
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Show this one, with the metrics it reads and its parameters.",
-        ),
+        str, typer.Argument(metavar="[NAME]", help="Show this one, with the metrics it reads and its parameters.")
     ] = "",
 ) -> None:
     """List the predicates that a tree can ask, with their verdicts, or show one with its parameters."""
@@ -97,25 +93,19 @@ def predicates(
 def check(name: Name) -> None:
     """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
     from stabtree.tree.load import load_tree
+    from stabtree.tree.model import NOTHING
 
     tree = load_tree(name)
     sections = {section.id for section in tree.sections if section.tree in ("", tree.name)}
     questions = [question for question in tree.questions.values() if question.section in sections]
-    leaves = _leaves_in(tree, sections)
+    homes = {question.id for question in questions}
+    homes.update(group.id for group in tree.groups.values() if group.section in sections)
+    leaves = [leaf for leaf in tree.leaves.values() if leaf.of in homes and leaf.title != NOTHING]
     others = f", and it uses {', '.join(tree.uses)}" if tree.uses else ""
     emit(f"{clean(tree.name)}: no mistake in {len(questions)} questions and {len(leaves)} leaves{others}")
     causes = [*tree.signatures, *chain.from_iterable(leaf.causes for leaf in leaves)]
     for note in _cut(questions, causes):
         emit(note)
-
-
-def _leaves_in(tree: Tree, sections: set[str]) -> list[Leaf]:
-    """Return the leaves that questions or groups of these sections lead to and that say something."""
-    from stabtree.tree.model import NOTHING
-
-    homes = {question.id for question in tree.questions.values() if question.section in sections}
-    homes.update(group.id for group in tree.groups.values() if group.section in sections)
-    return [leaf for leaf in tree.leaves.values() if leaf.of in homes and leaf.title != NOTHING]
 
 
 def _cut(questions: Sequence[Question], causes: Sequence[Cause | Signature]) -> Iterator[str]:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Decision, Fix, Incident
+    from stabtree.diagnosis.result import Fix, Incident
     from stabtree.report.page import Page, Piece
-    from stabtree.tree.model import Cause
 
 MAX_TO_DO = 3
 SAME_SHARE = 0.7  # of the words of the shorter of two fixes: with so many in both, they say the same
@@ -52,10 +51,6 @@ class Action(Struct, frozen=True):
     strong: str = ""
     fix: str = ""
     branches: tuple[tuple[str, str], ...] = ()
-
-    def parts(self) -> tuple[str, str, str]:
-        """Return the text before, in and after its strong part."""
-        return self.text.partition(self.strong) if self.strong else (self.text, "", "")
 
     @property
     def whole(self) -> str:
@@ -94,30 +89,20 @@ def _fixes_in_order(finding: Incident) -> list[Fix]:
     sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
     if not sure and finding.decision is None:
         sure = [*finding.advice[:1]]
-    first = _of_first_cause(finding, sure)
-    if first is None:
+    # That of the first cause, or the leaf's that says the same, unless what decides leads to it.
+    decision, own, wanted = finding.decision, None, set[str]()
+    if cause := next((judged.cause for judged in finding.causes if judged.state not in SILENT), None):
+        wanted = _words(" ".join(cause.fixes[:1]))
+        leads = decision and (
+            cause.id in decision.causes or any(_same(_words(to), wanted) for _, to in decision.branches)
+        )
+        own = None if leads else next((fix for fix in finding.advice if fix.cause == cause.id), None)
+    if own is None:
         return sure
+    first = next((fix for fix in sure if len(_words(fix.text) & wanted) >= SAME_SHARE * len(wanted)), own)
     rest = [fix for fix in sure if fix is not first]
     stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]  # nothing comes before that
     return [*stops, first, *rest[len(stops) :]]
-
-
-def _of_first_cause(finding: Incident, sure: Iterable[Fix]) -> Fix | None:
-    """Return the fix of the first cause, or the leaf's that says the same; None where what decides leads to it."""
-    cause = next((judged.cause for judged in finding.causes if judged.state not in SILENT), None)
-    if cause is None or (finding.decision and _leads_to(finding.decision, cause)):
-        return None
-    own = next((fix for fix in finding.advice if fix.cause == cause.id), None)
-    if own is None:
-        return None
-    wanted = _words(cause.fixes[0])
-    return next((fix for fix in sure if len(_words(fix.text) & wanted) >= SAME_SHARE * len(wanted)), own)
-
-
-def _leads_to(decision: Decision, cause: Cause) -> bool:
-    """Return whether an answer to what decides leads to the fix of a cause."""
-    wanted = _words(" ".join(cause.fixes[:1]))
-    return cause.id in decision.causes or any(_same(_words(text), wanted) for _, text in decision.branches)
 
 
 def repeats(text: str, actions: Iterable[Action]) -> bool:
@@ -170,40 +155,36 @@ def restart_line(restart: Restart) -> list[Piece]:
     if not restart.has_older:
         return _no_checkpoint(restart)
     if restart.checkpoint_step is None:
-        return _any_checkpoint(restart)
+        # Nothing says which there are.
+        step, margin = f"{unit} {restart.up_to_step:,}", restart.margin_steps
+        if best:
+            return [("Use ", ""), (f"the checkpoint nearest to {step}", "number"), (f"{AT_BEST}, if one was kept", "")]
+        why = f" ({counted(margin, unit)} before the last sound row)" if margin else ""
+        after = f"{why} with its optimizer state; at least {_lost(restart)} run again"
+        return [("Restart from ", ""), (f"any checkpoint up to {step}", "number"), (after, "")]
     named = f"the checkpoint of {unit} {restart.checkpoint_step:,}"
     if restart.epoch is not None:
         named += f", the end of epoch {restart.epoch:,}"
     path = f" ({clean(restart.path)})" if restart.path else ""
-    if best:
-        return [("Use ", ""), (named, "number"), (f"{path}{_near_best(restart)}{_source(restart)}", "")]
+    if best:  # where the run was at its best, or nearest to that
+        late, near = restart.checkpoint_step - restart.before_step, AT_BEST
+        if late < 0:
+            near = f", the last one up to {unit} {restart.before_step:,}{AT_BEST}"
+        elif late > 0:
+            past = f"{counted(late, unit)} past its best, at {unit} {restart.before_step:,}"
+            near = f", the nearest that was kept: it is {past}; keep more of them next time"
+        return [("Use ", ""), (named, "number"), (f"{path}{near}{_source(restart)}", "")]
     which = f"before {unit} {restart.before_step:,}" if restart.checkpoint_step < restart.before_step else ""
     why = f"{which or 'the last sound one'}; {_lost(restart)} run again"
     if restart.take is Take.NEWEST:
         why = "the newest with sound weights"
-    text = f"{path} with its optimizer state, {why}{_source(restart)}{_fresh(restart)}"
+    text = f"{path} with its optimizer state, {why}{_source(restart)}"
+    if restart.fresh_step == restart.checkpoint_step:
+        text += ". It was written right before the loss broke and is the oldest; if it breaks again, start over"
+    elif restart.fresh_step is not None:
+        text += f". Not from {unit} {restart.fresh_step:,}: that one was written right before the loss broke, and may "
+        text += "hold what broke it"
     return [("Restart from ", ""), (named, "number"), (text, "")]
-
-
-def _any_checkpoint(restart: Restart) -> list[Piece]:
-    """Say up to where any checkpoint will do, where nothing says which there are."""
-    step = f"{restart.unit} {restart.up_to_step:,}"
-    if restart.take is Take.BEST:
-        return [("Use ", ""), (f"the checkpoint nearest to {step}", "number"), (f"{AT_BEST}, if one was kept", "")]
-    why = f" ({counted(restart.margin_steps, restart.unit)} before the last sound row)" if restart.margin_steps else ""
-    after = f"{why} with its optimizer state; at least {_lost(restart)} run again"
-    return [("Restart from ", ""), (f"any checkpoint up to {step}", "number"), (after, "")]
-
-
-def _near_best(restart: Restart) -> str:
-    """Describe the checkpoint that is nearest to where the run was at its best."""
-    late, trouble = (restart.checkpoint_step or 0) - restart.before_step, f"{restart.unit} {restart.before_step:,}"
-    if late == 0:
-        return AT_BEST
-    if late < 0:
-        return f", the last one up to {trouble}{AT_BEST}"
-    past = f"{counted(late, restart.unit)} past its best, at {trouble}"
-    return f", the nearest that was kept: it is {past}; keep more of them next time"
 
 
 def _no_checkpoint(restart: Restart) -> list[Piece]:
@@ -213,8 +194,16 @@ def _no_checkpoint(restart: Restart) -> list[Piece]:
         head = "No checkpoint is worth keeping" if best else "Nothing to go back to"
         return [(head, "number"), (f": {restart.nothing}. Fix the cause and start again", "")]
     if not best:
-        text = f": {_too_young(restart, trouble)}; the whole run is lost"
-        return [("Restart from ", ""), ("the beginning", "number"), (text, "")]
+        older = f"no checkpoint is older than {trouble} (the configuration writes one {_period(restart)})"
+        if restart.listed:
+            oldest = f"{restart.unit} {restart.listed[0]:,}" + (f" ({clean(restart.path)})" if restart.path else "")
+            older = f"the only checkpoint, of {oldest}, is not older than {trouble}"
+            if len(restart.listed) > 1:
+                all_ = f"none of the {len(restart.listed):,} checkpoints"
+                older = f"{all_} is older than {trouble}, the oldest is of {oldest}"
+        elif restart.listed is not None:
+            older = "no checkpoint was kept"
+        return [("Restart from ", ""), ("the beginning", "number"), (f": {older}; the whole run is lost", "")]
     again = f"train again and stop at {trouble}, or keep the best one"
     if restart.useless is None:
         return [("No checkpoint is known", "number"), (f" from around {trouble}{AT_BEST}: {again}", "")]
@@ -222,18 +211,6 @@ def _no_checkpoint(restart: Restart) -> list[Piece]:
     nearest = f"at the nearest, of {restart.unit} {step:,}, the eval loss is {figure(here, 4)}, and "
     nearest += f"{figure(lowest, 4)} at its lowest"
     return [("No checkpoint that was kept is of use", "number"), (f": {nearest}. Instead {again}", "")]
-
-
-def _too_young(restart: Restart, trouble: str) -> str:
-    """Say why none of the known checkpoints will do."""
-    if restart.listed is None:
-        return f"no checkpoint is older than {trouble} (the configuration writes one {_period(restart)})"
-    if not restart.listed:
-        return "no checkpoint was kept"
-    oldest = f"{restart.unit} {restart.listed[0]:,}" + (f" ({clean(restart.path)})" if restart.path else "")
-    if len(restart.listed) > 1:
-        return f"none of the {len(restart.listed):,} checkpoints is older than {trouble}, the oldest is of {oldest}"
-    return f"the only checkpoint, of {oldest}, is not older than {trouble}"
 
 
 def _source(restart: Restart) -> str:
@@ -258,43 +235,29 @@ def _lost(restart: Restart) -> str:
     return f"{counted(restart.lost_steps, restart.unit)}{time} {'is' if restart.lost_steps == 1 else 'are'}"
 
 
-def _fresh(restart: Restart) -> str:
-    """Warn of the newest checkpoint, where it was written right before the trouble."""
-    if restart.fresh_step is None:
-        return ""
-    if restart.fresh_step == restart.checkpoint_step:
-        return ". It was written right before the loss broke and is the oldest; if it breaks again, start over"
-    return (
-        f". Not from {restart.unit} {restart.fresh_step:,}: that one was written right before the loss broke, and may "
-        "hold what broke it"
-    )
-
-
 def add_actions(page: Page, actions: Sequence[Action], lines: int) -> None:
-    """Add what to do, numbered, in at most so many lines each; neither a question nor the restart is ever cut."""
+    """Add what to do, numbered, in at most so many lines each; neither a question nor the restart is ever cut.
+
+    Below a question stands what may come out of it, each with what to do then.
+    """
     if actions:
         page.line(("Do now", "heading"))
     for place, action in enumerate(actions, 1):
         head = (f"{place}.", "number")
         if action.branches:
             page.item(head, [(action.text, "number")], indent=2, head_width=3)
-            _branches(page, action, lines)
+            width = max(len(page.plain(word)) for word, _ in action.branches)
+            for word, text in action.branches:
+                if width > page.width // 3:
+                    page.line((f"{word} →", "answer"), indent=5)
+                    page.line((text, ""), indent=7)
+                    continue
+                texts = uncut(page.plain(text), page.width - 5 - width - 3, lines, needed=True)
+                head = (f"{page.plain(word):<{width}} →", "answer")
+                page.item(head, [("\n".join(texts), "")], indent=5, head_width=width + 3)
         elif action.strong:
-            before, strong, after = action.parts()
+            before, strong, after = action.text.partition(action.strong)
             page.item(head, [(before, ""), (strong, "number"), (after, "")], indent=2, head_width=3)
         else:
             texts = uncut(page.plain(action.text), page.width - 5, lines, needed=True)
             page.item(head, [("\n".join(texts), "")], indent=2, head_width=3)
-
-
-def _branches(page: Page, action: Action, lines: int) -> None:
-    """Add what may come out of a question, each with what to do then."""
-    width = max(len(page.plain(word)) for word, _ in action.branches)
-    for word, text in action.branches:
-        if width > page.width // 3:
-            page.line((f"{word} →", "answer"), indent=5)
-            page.line((text, ""), indent=7)
-            continue
-        texts = uncut(page.plain(text), page.width - 5 - width - 3, lines, needed=True)
-        head = (f"{page.plain(word):<{width}} →", "answer")
-        page.item(head, [("\n".join(texts), "")], indent=5, head_width=width + 3)

@@ -293,10 +293,7 @@ class LogNextPart(JsonPart):
 class AccountPart(JsonPart):
     """What became of something that the files hold."""
 
-    kind: Annotated[
-        AccountKind,
-        "A series, values not finite, cells that are no numbers, or lines.",
-    ]
+    kind: Annotated[AccountKind, "A series, values not finite, cells that are no numbers, or lines."]
     name: Annotated[str, "The column; of lines the first one, or why it could not be read."]
     fate: Annotated[Literal["judged", "harmless", "unexplained"], "What became of it."]
     count: Annotated[int, "How many values, cells or lines there are."]

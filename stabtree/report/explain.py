@@ -6,9 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
-
-from stabtree.common.text import docstring, in_words
+from stabtree.common.text import docstring, first_few, in_words
 from stabtree.predicates import predicate_named
 from stabtree.report.page import Page, clipped, counted, in_lines
 from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
@@ -36,8 +34,8 @@ FEW = 3  # clues that are named where a cause has no test
 HALF = -1.0  # of a limit, as a strength
 UNSEEN = {"right": "of such alarms are right", "named": "of such failures raise an alarm"}
 # How the docstring of a clue begins -> how a sentence goes on with it.
-_VERBS = {"Return ": "", "Count ": "the number of ", "Say ": "", "Measure ": "", "Find ": "", "Compare ": "how "}
-_ARTICLES = re.compile(r"^the number of the ")
+_VERBS = {"Return ": "", "Count the ": "the number of ", "Count ": "the number of ", "Say ": "", "Measure ": ""}
+_VERBS |= {"Find ": "", "Compare ": "how "}
 _COMPARED = re.compile(r"(>=|<=|>|<|=)\s*(.+)")
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "exactly"}
 # What only the log of a run can fill, and a sentence can do without.
@@ -46,7 +44,7 @@ _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
-class CauseOf(Struct, frozen=True):
+class CauseOf(NamedTuple):
     """A cause with the leaves that it is a cause of."""
 
     cause: Cause
@@ -128,18 +126,11 @@ def _id(word: str) -> str:
 
 def _words(node: Node) -> str:
     """Return all texts of a node, to be searched."""
-    if isinstance(node, Group):
-        texts: Iterable[str] = (node.ask, node.why, node.rule)
-    elif isinstance(node, Question):
-        texts = (node.ask, node.why, node.rule, node.person, node.test)
-    elif isinstance(node, Entry):
-        texts = (node.title, node.symptom, node.cause, node.probe, node.knob, *node.fixes)
-    elif isinstance(node, CauseOf):
-        texts = (node.cause.text, *node.cause.fixes)
-    else:
-        causes = chain.from_iterable((cause.text, *cause.fixes) for cause in node.causes)
-        texts = (node.title, node.why, *causes, *node.fixes)
-    return " ".join((node.id, *texts)).lower()
+    if isinstance(node, CauseOf):
+        return " ".join((node.id, node.cause.text, *node.cause.fixes)).lower()
+    names = ("id", "ask", "title", "why", "rule", "person", "test", "symptom", "cause", "probe", "knob")
+    causes = chain.from_iterable((cause.text, *cause.fixes) for cause in getattr(node, "causes", ()))
+    return " ".join((*(getattr(node, name, "") for name in names), *causes, *getattr(node, "fixes", ()))).lower()
 
 
 def title_of(node: Node) -> str:
@@ -174,7 +165,13 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
     alike = not isinstance(first, Question | Group) or any(isinstance(node, Question) for node in others)
     if others and alike and not is_named(first, named):
         return listing(nodes, width=width, color=color)
-    text = ""
+    text = asked = ""
+    if not isinstance(first, Entry | CauseOf):
+        question = first if isinstance(first, Question) else tree.questions.get(getattr(first, "of", ""))
+        home = tree.section(question.section).tree if question else ""
+        # What a tree that waits for a configuration alone asks is asked of that.
+        alone = CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when)
+        asked = " · stabtree check CONFIG" if alone else f" · stabtree explain {first.id} --why RUN"
     for room in ROOMS:
         page = Page(width=width, color=color)
         _add(page, tree, first, room)
@@ -183,22 +180,12 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
             names = [name for name in names if name not in first.go.values()]
         elif isinstance(first, Group):
             names = [name for name in names if name not in tree.leaves]
-        field(page, "also", _first(names, NAMED))
-        asked = "" if isinstance(first, Entry | CauseOf) else f" · {_command(tree, first)}"
+        field(page, "also", first_few(names, NAMED))
         page.line((f"more: --full{asked}", "dim"), indent=1)
         text = page.text()
         if text.count("\n") <= MAX_LINES:
             break
     return text
-
-
-def _command(tree: Tree, node: Question | Leaf | Group) -> str:
-    """Return the command that asks a node; one of a tree that waits for a configuration alone is asked of that."""
-    question = node if isinstance(node, Question) else tree.questions.get(getattr(node, "of", ""))
-    home = tree.section(question.section).tree if question else ""
-    if CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when):
-        return "stabtree check CONFIG"
-    return f"stabtree explain {node.id} --why RUN"
 
 
 def listing(nodes: Sequence[Node], *, width: int = 100, color: bool = False, most: int = LISTED) -> str:
@@ -217,15 +204,9 @@ def by_kind(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
     """Return findings and entries by their ids alone, as fields that continue what is known of a metric."""
     page = Page(width=width, color=color)
     for head, kind in (("findings", Leaf), ("see also", Entry)):
-        field(page, head, _first([node.id for node in nodes if isinstance(node, kind)], NAMES))
+        field(page, head, first_few([node.id for node in nodes if isinstance(node, kind)], NAMES))
     page.line(("--full has a line for each", "dim"), indent=1)
     return page.text()
-
-
-def _first(names: Sequence[str], most: int) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _titles(page: Page, name: str, texts: Iterable[str], room: Room) -> None:
@@ -235,7 +216,8 @@ def _titles(page: Page, name: str, texts: Iterable[str], room: Room) -> None:
     field(page, name, *texts)
 
 
-def _numbered(page: Page, fixes: Sequence[str]) -> None:
+def _numbered(page: Page, fixes: Sequence[str], sentences: int) -> None:
+    fixes = [first_sentences(fix_in_words(fix), sentences) for fix in fixes]
     if len(fixes) == 1:
         field(page, "fix", fixes[0])
     else:
@@ -245,37 +227,36 @@ def _numbered(page: Page, fixes: Sequence[str]) -> None:
 def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
     """Add a node: its id and title, where it is from, then its fields."""
     more: list[Piece] = []
-    hanging = len(node.id) + 2
-    if isinstance(node, Leaf):
+    hanging, see = len(node.id) + 2, getattr(node, "see", ())
+    if isinstance(node, CauseOf):
+        see = node.cause.see
+        origin = f"a cause · {node.cause.source if isinstance(node.cause, Signature) else node.leaves[0].of}"
+    elif isinstance(node, Leaf):
         more, hanging = [("  ", ""), (f" {node.severity} ", str(node.severity))], 2
+        origin = f"{node.of} · {node.source}"
+    else:
+        origin = node.source
+        if not isinstance(node, Entry):
+            section = tree.section(node.section)
+            origin = f"§{section.id} {section.title} · {node.source}"
     page.line((node.id, "id"), ("  ", ""), (title_of(node), "heading"), *more, hanging=hanging)
-    page.line((_from(tree, node), "dim"), indent=1)
+    page.line((origin, "dim"), indent=1)
     page.blank()
     if isinstance(node, Question):
         _question(page, tree, node, room)
     elif isinstance(node, Group):
         _group(page, tree, node, room)
     elif isinstance(node, Entry):
-        _entry(page, node, room)
+        for name in ("symptom", "cause", "probe"):
+            field(page, name, first_sentences(getattr(node, name), room.sentences))
+        _numbered(page, node.fixes[: room.fixes + 1], room.sentences)
+        field(page, "knob", node.knob)
     elif isinstance(node, CauseOf):
         _cause(page, tree, node, room)
     else:
         _leaf(page, tree, node, room)
-    see = node.cause.see if isinstance(node, CauseOf) else node.see
     if room.full:
         field(page, "see", *(reference_to(tree, link) for link in see))
-
-
-def _from(tree: Tree, node: Node) -> str:
-    """Return which part of which document a node is from."""
-    if isinstance(node, CauseOf):
-        return f"a cause · {node.cause.source if isinstance(node.cause, Signature) else node.leaves[0].of}"
-    if isinstance(node, Leaf):
-        return f"{node.of} · {node.source}"
-    if isinstance(node, Entry):
-        return node.source
-    section = tree.section(node.section)
-    return f"§{section.id} {section.title} · {node.source}"
 
 
 def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
@@ -313,18 +294,16 @@ def _end(tree: Tree, id_: str) -> str:
 
 def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
     """Add the first fixes of the leaves that are alarms; of a single one several."""
-    fixes: dict[str, list[str]] = {}
+    sentences, fixes = room.sentences if room.full else 1, {}
     for leaf in [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves:
         # Its own, and those of its causes where it has none.
-        own = leaf.fixes or tuple(chain.from_iterable(cause.fixes[:1] for cause in leaf.causes))
-        if own:
-            count = room.sentences if room.full else 1
-            fixes[leaf.id] = [first_sentences(fix_in_words(fix), count) for fix in own]
+        if own := leaf.fixes or tuple(chain.from_iterable(cause.fixes[:1] for cause in leaf.causes)):
+            fixes[leaf.id] = own
     if len(fixes) == 1:
-        ((_, texts),) = fixes.items()
-        _numbered(page, texts[: room.fixes])
+        _numbered(page, next(iter(fixes.values()))[: room.fixes], sentences)
     else:
-        field(page, "fix", *(f"{id_}: {texts[0]}" for id_, texts in list(fixes.items())[: room.fixes]))
+        first = [(id_, first_sentences(fix_in_words(own[0]), sentences)) for id_, own in fixes.items()]
+        field(page, "fix", *(f"{id_}: {text}" for id_, text in first[: room.fixes]))
 
 
 def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
@@ -348,12 +327,13 @@ def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
         pieces = [(cause.text, ""), (f"  ({cause.id})", "dim")] if room.full else [(cause.text + fix, "")]
         page.item((head, "dim"), pieces, indent=1, head_width=HEAD)
         head = ""
-        for line in _all_of_cause(cause) if room.full else ():
-            page.item(("", ""), [(line, "")], indent=1, head_width=HEAD + 3)
+        if room.full:
+            fixes = (f"fix: {fix_in_words(fix)}" for fix in cause.fixes)
+            for line in (f"tested by: {tested_by(cause)}", *fixes, *evidence_of(cause)):
+                page.item(("", ""), [(line, "")], indent=1, head_width=HEAD + 3)
     if len(node.causes) > room.causes:
         field(page, "", f"and {len(node.causes) - room.causes} more")
-    sentences = 999 if room.full else 2
-    _numbered(page, [first_sentences(fix_in_words(fix), sentences) for fix in node.fixes][: room.fixes])
+    _numbered(page, node.fixes[: room.fixes], room.sentences if room.full else 2)
     if room.full and node.decide:
         branches = (f"{answer}: {plain(then)}" for answer, then in node.decide.branches.items())
         field(page, "decides", plain(node.decide.ask), *branches)
@@ -365,49 +345,31 @@ def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
         _titles(page, "see", [reference_to(tree, link) for link in node.see][:2], room)
         return
     # The leaves that a reassuring one gives way to.
-    for id_, reason in (
-        (node.unproven, "without progress in the log"),
-        (node.near, "where something came near its limit"),
-    ):
-        if id_:
-            field(page, "but", f"{reason} the path ends at {id_}: {tree.leaves[id_].title}")
+    reasons = {node.unproven: "without progress in the log", node.near: "where something came near its limit"}
+    for id_ in filter(None, reasons):
+        field(page, "but", f"{reasons[id_]} the path ends at {id_}: {tree.leaves[id_].title}")
     field(page, "page", node.page)
-
-
-def _all_of_cause(cause: Cause) -> Iterator[str]:
-    """Yield what tests a cause, what fixes it, and what speaks for and against it."""
-    yield f"tested by: {tested_by(cause)}"
-    yield from (f"fix: {fix_in_words(fix)}" for fix in cause.fixes)
-    yield from (f"{what}: {text}" for what, text in evidence_of(cause))
 
 
 def _cause(page: Page, tree: Tree, node: CauseOf, room: Room) -> None:
     cause, predicate = node.cause, predicate_named(node.cause.test)
     field(page, "tested by", tested_by(cause))
     if room.full:
-        field(page, "evidence", *(f"{what}: {text}" for what, text in evidence_of(cause)))
+        field(page, "evidence", *evidence_of(cause))
     else:
         field(page, "ask", cause.ask)
-    _numbered(page, [fix_in_words(fix) for fix in cause.fixes][: room.fixes])
+    _numbered(page, cause.fixes[: room.fixes], FULL.sentences)
     if room.full and predicate:
         _params(page, tree, cause, predicate)
     leaves = [leaf.id for leaf in node.leaves]
-    field(page, "cause of", _first(leaves, len(leaves) if room.full else NAMED))
+    field(page, "cause of", first_few(leaves, len(leaves) if room.full else NAMED))
     field(page, "seen in", cause.example if isinstance(cause, Signature) else "")
-
-
-def _entry(page: Page, node: Entry, room: Room) -> None:
-    for name in ("symptom", "cause", "probe"):
-        field(page, name, first_sentences(getattr(node, name), room.sentences))
-    _numbered(page, [first_sentences(fix_in_words(fix), room.sentences) for fix in node.fixes][: room.fixes + 1])
-    field(page, "knob", node.knob)
 
 
 def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate) -> None:
     """Add what can be set, with the name to set it by: a parameter of a fact by the fact's; what the limit rests on."""
-    homes = {name: home for name, (home, _) in settable(predicate).items()}
-    if not isinstance(node, Question):  # the question that led to a cause shows what the facts take
-        homes = {name: home for name, home in homes.items() if not home}
+    # The question that led to a cause shows what the facts take.
+    homes = {name: home for name, (home, _) in settable(predicate).items() if isinstance(node, Question) or not home}
     usual, literal = known(tree, node), known(tree, node, literal=True)
     guards = set(fine(tree, node)).union(*(fact.advanced for fact in tree.facts.values()))
     keys = {name: f"{home or node.id}.{name}" for name, home in homes.items()}
@@ -469,7 +431,7 @@ def clue_in_words(name: str) -> str:
     text = docstring(item.func).partition("\n")[0].rstrip(".") if item else ""
     for verb, words in _VERBS.items():
         if text.startswith(verb):
-            return _ARTICLES.sub("the number of ", words + text.removeprefix(verb))
+            return words + text.removeprefix(verb)
     return text or name.replace("_", " ")
 
 
@@ -492,17 +454,17 @@ def tested_by(cause: Cause) -> str:
     return "; ".join(list(clues)[:FEW]) or "nothing: no log shows it"
 
 
-def evidence_of(cause: Cause) -> Iterator[tuple[str, str]]:
-    """Yield what decides whether a cause holds, each with what it is."""
+def evidence_of(cause: Cause) -> Iterator[str]:
+    """Yield what decides whether a cause holds."""
     for item in cause.expects:
         what = f"{clue_in_words(item.clue)}: {condition_in_words(item.when)}"
-        yield "speaks for it", f"{what} ({item.weight:g} times likelier; {item.source})"
+        yield f"speaks for it: {what} ({item.weight:g} times likelier; {item.source})"
     for name, when in cause.refuted_by.items():
-        yield "rules it out", f"{clue_in_words(name)}: {condition_in_words(when)}"
+        yield f"rules it out: {clue_in_words(name)}: {condition_in_words(when)}"
     for how, runs in cause.usual.items():
-        yield how, in_words(["any run" if word == "any" else word for word in runs])
+        yield f"{how}: {in_words(['any run' if word == 'any' else word for word in runs])}"
     if cause.ask:
-        yield "ask", plain(cause.ask)
+        yield f"ask: {plain(cause.ask)}"
 
 
 def fix_in_words(fix: str) -> str:

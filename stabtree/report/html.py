@@ -75,18 +75,37 @@ def framed(page: str) -> str:
 def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the page: what the screen says, in its order, then everything else, folded."""
     report = Report(diagnosis, options.exit_code)
-    parts = sections(report)
+    parts, closing = sections(report), [tag("strong", report.closing)]
+    if report.finding:
+        closing.append(tag("code", f"stabtree explain {report.node}"))
+    if report.finding and report.finding.leaf.page:
+        closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
+    rows = []
+    if quoted := report.quoted:
+        shown = [
+            [tag("strong", cell) if line.here else cell for cell in (f"{line.step:,}", *line.cells, line.note)]
+            for line in quoted.lines
+        ]
+        rows.append(table([quoted.unit, *quoted.metrics, ""], shown, class_="numbers quoted"))
     main = tag(
         "main",
-        _verdict(report),
-        _rows(report),
+        tag(
+            "header",
+            badge(report.badge),
+            tag("h1", report.title),
+            tag("p", report.facts, class_="facts"),
+            _paragraph(report.earlier, "facts"),
+            _paragraph(report.careful + report.misread if report.misread else "", "careful"),
+            *(_paragraph(text, "facts") for text in accepted_notes(diagnosis)),
+        ),
+        headed("The rows", *rows, name="rows"),
         charts(figure(diagnosis, report.finding, COLUMNS)) if options.plots else NOTHING,
         *(
             headed(part.title, _entries(part), name=part.title.partition(",")[0].lower().replace(" ", "-"))
             for part in parts
             if not part.background
         ),
-        _closing(report),
+        tag("p", *closing, class_=f"closing {report.verdict}"),
         headed(
             "Everything else", *(folded(part.title, _entries(part)) for part in parts if part.background), name="more"
         ),
@@ -131,31 +150,6 @@ def _paragraph(text: str, kind: str) -> Markup:
     return tag("p", prose(text), class_=kind) if text else NOTHING
 
 
-def _verdict(report: Report) -> Markup:
-    """Return the verdict, the run, and what was misread or accepted."""
-    return tag(
-        "header",
-        badge(report.badge),
-        tag("h1", report.title),
-        tag("p", report.facts, class_="facts"),
-        _paragraph(report.earlier, "facts"),
-        _paragraph(report.careful + report.misread if report.misread else "", "careful"),
-        *(_paragraph(text, "facts") for text in accepted_notes(report.diagnosis)),
-    )
-
-
-def _rows(report: Report) -> Markup:
-    """Return the rows of the log that show it."""
-    found = report.quoted
-    if found is None:
-        return NOTHING
-    shown = [
-        [tag("strong", cell) if line.here else cell for cell in (f"{line.step:,}", *line.cells, line.note)]
-        for line in found.lines
-    ]
-    return headed("The rows", table([found.unit, *found.metrics, ""], shown, class_="numbers quoted"), name="rows")
-
-
 def _entries(section: Topic) -> Markup:
     """Return what a section holds as a list, or as paragraphs."""
     if section.mark == PARAGRAPH:
@@ -170,13 +164,3 @@ def _entries(section: Topic) -> Markup:
         rows.append(tag("li", head, tag("div", tag("p", shown), *(_paragraph(line, "quiet") for line in entry.below))))
     headed_ = any(entry.head for entry in section.entries)
     return tag("ol" if section.mark == NUMBER else "ul", *rows, class_="entries headed" if headed_ else "entries")
-
-
-def _closing(report: Report) -> Markup:
-    """Return the last line: verdict, step, restart, exit code."""
-    parts = [tag("strong", report.closing)]
-    if report.finding:
-        parts.append(tag("code", f"stabtree explain {report.node}"))
-    if report.finding and report.finding.leaf.page:
-        parts.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
-    return tag("p", *parts, class_=f"closing {report.verdict}")

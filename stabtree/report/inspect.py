@@ -15,7 +15,6 @@ from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.diagnosis.account import AccountEntry, Fate, account, broken_values
-from stabtree.facts import FACTS
 from stabtree.judging.accepted import Acceptance, KnownFindings
 from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
 from stabtree.loaders.assemble.run import replaced_rows
@@ -52,8 +51,9 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     """Return the whole report for a terminal."""
     page = Page(width=width, color=color)
     page.line((run.name, "heading"))
-    for source in run.sources:
-        _source(page, source, same=source is not run.sources[0] and _layout(source) == _layout(run.sources[0]))
+    layouts = [[(use.name, use.metric) for use in source.columns] for source in run.sources]
+    for place, source in enumerate(run.sources):
+        _source(page, source, same=place > 0 and layouts[place] == layouts[0])
     context = context_of(run)
     page.heading("Run")
     for name, value, how in identity(context):
@@ -62,21 +62,35 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
         _fact(page, "not known", [(", ".join(unknown), "dim")])
     _list(page, LOSSES, run.loss_ranking.in_words)
     _steps(page, run)
-    _config(page, run)
     resumes = [
         f"The log went back from step {resume.from_step:,} to {resume.to_step:,}:"
         f" the later rows replace {replaced_rows(resume)}."
         for resume in run.resumes
     ]
-    gaps = []
-    for gap in run.gaps:
-        end = "the end." if gap.at_end else f"{gap.last_step:,}."
-        where = f"from step {gap.first_step:,} to {end}" if gap.at_end else f"steps {gap.first_step:,} to {end}"
-        gaps.append(f"{gap.metric} is missing in {gap.rows:,} rows, {where}")
+    gaps = [
+        f"{gap.metric} is missing in {gap.rows:,} rows, "
+        + (
+            f"from step {gap.first_step:,} to the end."
+            if gap.at_end
+            else f"steps {gap.first_step:,} to {gap.last_step:,}."
+        )
+        for gap in run.gaps
+    ]
     _list(page, "Resumes", resumes)
     _list(page, GAPS, gaps)
-    _list(page, "Skipped lines", [*_skipped(run)])
-    _account(page, run)
+    skipped = []
+    for source in run.sources:
+        prefix, shown = f"{source.path}, " if len(run.sources) > 1 else "", source.skipped[:SKIPPED_SHOWN]
+        skipped += [f"{prefix}line {skip.line:,} {skip.reason}." for skip in shown]
+        if source.skipped_count > SKIPPED_SHOWN:
+            skipped.append(f"{prefix}{source.skipped_count - len(shown):,} more lines.")
+    _list(page, "Skipped lines", skipped)
+    page.heading("Account")
+    entries = account(run)
+    for fate in Fate:
+        for place, part in enumerate(_of_fate(fate, [entry for entry in entries if entry.fate is fate], run.unit)):
+            head = "" if place else str(fate)
+            page.line((f"{head:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
     _list(page, "Notes", run.notes)
     _list(page, MISSING, [text for _, text in missing(run)])
     return page.text()
@@ -108,7 +122,18 @@ def inspect_dict(run: Run) -> dict[str, Any]:
         "schema": SCHEMA,
         "name": run.name,
         "context": as_dict(context_of(run)),
-        "series": [_series(metric, series) for metric, series in run.series.items()],
+        "series": [
+            {
+                "metric": metric,
+                "column": series.origin,
+                "points": len(series),
+                "first_step": int(series.steps[0]),
+                "last_step": int(series.steps[-1]),
+                "interval_steps": median(np.diff(series.steps)) if len(series) > 1 else None,
+                "nonfinite": int(np.count_nonzero(~np.isfinite(series.values))),
+            }
+            for metric, series in run.series.items()
+        ],
         "loss_candidates": [picked(column, "column", "points", "why") for column in run.loss_ranking.candidates],
         "ranks": list(run.ranks),
         "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},
@@ -126,18 +151,6 @@ def inspect_dict(run: Run) -> dict[str, Any]:
         "missing": [{"metric": name, "log": text} for name, text in missing(run)],
         "account": [picked(entry, *ENTRY) for entry in account(run)],
         "notes": list(run.notes),
-    }
-
-
-def _series(metric: str, series: Series) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "column": series.origin,
-        "points": len(series),
-        "first_step": int(series.steps[0]),
-        "last_step": int(series.steps[-1]),
-        "interval_steps": median(np.diff(series.steps)) if len(series) > 1 else None,
-        "nonfinite": int(np.count_nonzero(~np.isfinite(series.values))),
     }
 
 
@@ -162,9 +175,8 @@ def _source(page: Page, source: FileUse, *, same: bool) -> None:
     # The ignored columns, grouped by role and reason; those that are worth a look first.
     ignored = [use for use in source.columns if not use.metric]
     groups = Counter((use.role, use.why) for use in ignored)
-    for (role, why), count in sorted(groups.items(), key=lambda item: item[1]):
-        names = ", ".join([use.name for use in ignored if (use.role, use.why) == (role, why)][:IGNORED_SHOWN])
-        names += f" and {count - IGNORED_SHOWN:,} more" if count > IGNORED_SHOWN else ""
+    for (role, why), _ in sorted(groups.items(), key=lambda item: item[1]):
+        names = first_few([use.name for use in ignored if (use.role, use.why) == (role, why)], IGNORED_SHOWN, 2000)
         _fact(page, "ignored", [(names, ""), (f"  ({role}: {why})", "dim")])
 
 
@@ -183,16 +195,12 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
         name = "=" if use.metric == use.name else str(use.metric)
         metric = (f"{name} ({use.why})", "id") if use.why else (name, "dim" if name == "=" else "id")
         cells: list[Piece] = [(use.name, ""), metric, (use.role, "dim"), (f"{use.logged or 0:,}", "")]
-        cells += [(_short(use, value), "") for value in (use.first, use.last)]
+        for value in (use.first, use.last):
+            shown = "–" if value is None or use.metric == "batch_id" else f"{value:.6g}"
+            cells.append((f"{value:,.0f}" if value is not None and use.metric == "step" else shown, ""))
         cells += [(f"{count:,}", "mark") if count else ("·", "dim") for count in counts]
         table.add_row(*(styled([cell]) for cell in cells))
     page.add(Padding(table, (0, 0, 0, 1)))
-
-
-def _short(use: ColumnUse, value: float | None) -> str:
-    if value is None or use.metric == "batch_id":
-        return "–"
-    return f"{value:,.0f}" if use.metric == "step" else f"{value:.6g}"
 
 
 def _steps(page: Page, run: Run) -> None:
@@ -213,6 +221,12 @@ def _steps(page: Page, run: Run) -> None:
         _fact(page, "logged", [(every, ""), (f": {', '.join(names)}", "dim")])
     if run.ranks:
         _fact(page, "ranks", [(f"{len(run.ranks)}: {', '.join(list(run.ranks)[:LIST_SHOWN])}", "")])
+    if run.config:
+        page.heading("Configuration")
+    for place in dict.fromkeys(setting.source for setting in run.config.values()):
+        settings = [(key, value.value) for key, value in run.config.items() if value.source == place]
+        text = " · ".join(f"{key}={_setting(value)}" for key, value in settings)
+        page.line((text, ""), (f"  from {place}", "dim"), indent=1, hanging=2)
 
 
 def interval(series: Series) -> str:
@@ -223,45 +237,15 @@ def interval(series: Series) -> str:
     usual = int(median(intervals))
     even = float(np.mean(intervals == usual))
     every = "every step" if usual == 1 else f"every {usual:,} steps"
-    if even == 1:
-        return every
-    return f"{every}, mostly" if even >= 0.9 else f"about {every}, unevenly"
-
-
-def _config(page: Page, run: Run) -> None:
-    if run.config:
-        page.heading("Configuration")
-    for source in dict.fromkeys(setting.source for setting in run.config.values()):
-        settings = [(key, value.value) for key, value in run.config.items() if value.source == source]
-        text = " · ".join(f"{key}={_setting(value)}" for key, value in settings)
-        page.line((text, ""), (f"  from {source}", "dim"), indent=1, hanging=2)
+    if even < 0.9:
+        return f"about {every}, unevenly"
+    return every if even == 1 else f"{every}, mostly"
 
 
 def _setting(value: object) -> str:
     if isinstance(value, tuple):
-        more = f" and {len(value) - LIST_SHOWN} more" if len(value) > LIST_SHOWN else ""
-        return ", ".join(map(str, value[:LIST_SHOWN])) + more
+        return first_few(value, LIST_SHOWN, 2000)
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _skipped(run: Run) -> Iterator[str]:
-    for source in run.sources:
-        prefix = f"{source.path}, " if len(run.sources) > 1 else ""
-        shown = source.skipped[:SKIPPED_SHOWN]
-        yield from (f"{prefix}line {skip.line:,} {skip.reason}." for skip in shown)
-        if source.skipped_count > SKIPPED_SHOWN:
-            yield f"{prefix}{source.skipped_count - len(shown):,} more lines."
-
-
-def _account(page: Page, run: Run) -> None:
-    """Add what became of all that the files hold."""
-    page.heading("Account")
-    entries = account(run)
-    for fate in Fate:
-        head = str(fate)
-        for part in _of_fate(fate, [entry for entry in entries if entry.fate is fate], run.unit):
-            page.line((f"{head:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
-            head = ""
 
 
 def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator[str]:
@@ -293,10 +277,6 @@ def _fact(page: Page, key: str, pieces: Sequence[Piece]) -> None:
     page.line((f"{key:<{KEY_WIDTH}}", "dim"), *pieces, indent=1, hanging=KEY_WIDTH)
 
 
-def _layout(source: FileUse) -> tuple[tuple[str, str | None], ...]:
-    return tuple((use.name, use.metric) for use in source.columns)
-
-
 def effective_settings(
     settings: Settings, trees: Sequence[tuple[str, Tree]], baseline: KnownFindings | None
 ) -> dict[str, Any]:
@@ -315,12 +295,16 @@ def effective_settings(
         elif isinstance(value, Mapping):
             value = dict(value)
         keys[key] = {"value": value or UNSET.get(key), "from": settings.source if value else "default"}
+    facts = fact_params(trees[0][1]).items()
+    shipped = {f"{id_}.{name}": value for id_, params in facts for name, value in params.items()}
+    for node, home in ((node, tree) for _, tree in reversed(trees) for node in asking(tree)):
+        shipped |= {f"{node.id}.{name}": value for name, value in known(home, node).items()}
     return {
         "schema": 1,
         "file": settings.source or None,
         "keys": keys,
         "set": {
-            key: {"value": value, "shipped": _shipped([tree for _, tree in trees], key), "from": settings.source}
+            key: {"value": value, "shipped": shipped.get(key), "from": settings.source}
             for key, value in settings.set.items()
         },
         "accepted": baseline.count if baseline else 0,
@@ -329,15 +313,6 @@ def effective_settings(
             for file, tree in trees
         ],
     }
-
-
-def _shipped(trees: Sequence[Tree], key: str) -> Any:
-    """Return the value of a parameter in the trees, as `Q2.1.sigma`; None where none of them has it."""
-    id_, _, name = key.rpartition(".")
-    if id_ in FACTS:
-        return fact_params(trees[0]).get(id_, {}).get(name)
-    found = (known(tree, node).get(name) for tree in trees for node in asking(tree) if node.id == id_)
-    return next(found, None)
 
 
 def config_text(effective: Mapping[str, Any], *, width: int = 100, color: bool = False) -> str:
@@ -351,10 +326,13 @@ def config_text(effective: Mapping[str, Any], *, width: int = 100, color: bool =
         rows.append(
             (f"set.{key}", item["from"], f"{_value('', item['value'])} (shipped: {_value('', item['shipped'])})")
         )
+    trees = [
+        (tree["name"], tree["sha256"][:12], tree["file"] or f"shipped, {tree['version']}")
+        for tree in effective["trees"]
+    ]
     _table(page, rows)
     page.heading("Trees, and the hash of what each says")
-    trees = effective["trees"]
-    _table(page, [(tree["name"], tree["sha256"][:12], tree["file"] or f"shipped, {tree['version']}") for tree in trees])
+    _table(page, trees)
     return page.text()
 
 

@@ -10,8 +10,10 @@ import json
 import math
 import re
 from collections import deque
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
@@ -29,13 +31,10 @@ from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.words import logged_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    from stabtree.common.answer import Evidence
     from stabtree.common.errors import StabtreeError
-    from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Decision, Diagnosis, Incident, JudgedCause, Visit
-    from stabtree.facts.batches import Replay
+    from stabtree.diagnosis.result import Diagnosis, Incident, Visit
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 
@@ -78,10 +77,81 @@ def picked(item: object, *names: str) -> dict[str, Any]:
     return {name: plain(getattr(item, name)) for name in names}
 
 
-def taken(kind: type[_Part], item: object, **given: Any) -> _Part:
+@cache
+def _parts(kind: type[contract.JsonPart]) -> dict[str, Any]:
+    """Return the keys of a part that hold parts or lists of parts, each with the kind of these."""
+    return {
+        name: part
+        for name, hint in get_type_hints(kind).items()
+        for part in (hint, *get_args(hint))
+        if isinstance(part, type) and issubclass(part, contract.JsonPart)
+    }
+
+
+def _fit(part: Any, value: Any) -> Any:
+    """Return a value fit for JSON; of a kind of part, a part or a list of parts made of it."""
+    if part is None or value is None or isinstance(value, dict | contract.JsonPart):
+        return plain(value)
+    if isinstance(value, Sequence) and not hasattr(value, "_fields"):  # a named tuple is one thing
+        return [item if isinstance(item, contract.JsonPart) else taken(part, item) for item in value]
+    return taken(part, value)
+
+
+def taken(kind: type[_Part], item: Any, **given: Any) -> _Part:
     """Return a part of the document: what is given, and the other keys from the attributes of the same name."""
-    names = kind.__struct_fields__
-    return kind(**{name: given[name] if name in given else plain(getattr(item, name)) for name in names})
+    given = {**(OF_OTHER_NAMES[kind](item) if kind in OF_OTHER_NAMES else {}), **given}
+    parts = _parts(kind)
+    keys = ((name, given[name] if name in given else getattr(item, name)) for name in kind.__struct_fields__)
+    return kind(**{name: _fit(parts.get(name), value) for name, value in keys})
+
+
+OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] = {
+    contract.EvidencePart: lambda item: {
+        "metric": item.metric or None,
+        "steps": [int(step) for step in item.steps],
+        "observed": number(item.observed),
+        "threshold": number(item.threshold),
+    },
+    contract.VisitPart: lambda visit: {
+        "id": visit.question.id,
+        "ask": visit.question.ask,
+        "answer": visit.answer.verdict,
+        "by": visit.given_by,
+        "evidence": visit.answer.evidence,
+        "reason": visit.answer.reason if visit.answer.verdict == UNKNOWN else "",
+        "strength": visit.answer.strength,
+    },
+    contract.NearPart: lambda near: {
+        "id": near.visit.question.id,
+        "leaf": near.leaf.id,
+        "text": near.visit.answer.evidence[0].text,
+    },
+    contract.CausePart: lambda judged: {
+        "id": judged.cause.id,
+        "text": judged.cause.text,
+        "fixes": judged.cause.fixes,
+        "state": str(judged.state).replace(" ", "_"),
+        "odds": number(judged.odds),
+    },
+    contract.RelatedPart: lambda finding: {
+        "id": finding.leaf.id,
+        "title": finding.leaf.title,
+        "severity": finding.leaf.severity,
+    },
+    contract.RestartPart: lambda restart: {
+        "checkpoint_every": restart.every,
+        "path": None if restart.checkpoint_step is None else restart.path or None,
+    },
+    contract.DecisionPart: lambda decision: {
+        "branches": [contract.BranchPart(answer, do) for answer, do in decision.branches]
+    },
+    contract.RowPart: lambda row: {"values": {metric: plain(value) for metric, value in row.values.items()}},
+    contract.FixPart: lambda fix: {"fix": fix.text},
+    contract.MissingPart: lambda miss: {"metric": miss.metrics},
+    contract.LogNextPart: lambda item: {"metric": item.names},
+    contract.InputFile: lambda item: {"bytes": item.size},
+}
+"""What the attributes of a part are made of where its keys have other names."""
 
 
 def to_json(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -99,31 +169,30 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         diagnosis,
         schema=contract.SCHEMA,
         tool=contract.Tool("stabtree", __version__),
-        run=_run(run),
+        run=taken(
+            contract.RunPart,
+            run,
+            first_step=min((int(series.steps[0]) for series in run.series.values() if len(series)), default=None),
+            rows=sum(source.rows for source in run.sources),
+            metrics=sorted(run.series),
+            config={key: taken(contract.ConfigEntry, item) for key, item in run.config.items()},
+            inputs=run.inputs or [Input(source.path, reason="not asked for") for source in run.sources],
+        ),
         context=as_dict(context_of(run)),
         tree=diagnosis.tree.name,
-        rules=_rules(diagnosis),
-        trees=[taken(contract.TreePart, tree) for tree in diagnosis.trees],
-        path=list(map(_visit, diagnosis.path)),
-        end=taken(contract.EndPart, diagnosis.end),
+        rules=taken(  # by which the same can be asked again
+            contract.RulesPart,
+            diagnosis,
+            version=diagnosis.tree.version,
+            sha256=fingerprint(diagnosis.tree),
+            set={
+                id_: {key: plain(value) for key, value in given.items()} for id_, given in diagnosis.overrides.items()
+            },
+        ),
         findings=[*(_finding(finding, run) for finding in diagnosis.findings), *ignored],
-        timeline=[taken(contract.EventPart, event) for event in diagnosis.timeline],
-        further=[list(map(_visit, visits)) for visits in diagnosis.further],
-        near=[
-            taken(
-                contract.NearPart,
-                near,
-                id=near.visit.question.id,
-                leaf=near.leaf.id,
-                text=near.visit.answer.evidence[0].text,
-            )
-            for near in diagnosis.near
-        ],
-        missing=[taken(contract.MissingPart, miss, metric=list(miss.metrics)) for miss in diagnosis.missing],
-        log_next=[taken(contract.LogNextPart, item, metric=list(item.names)) for item in diagnosis.log_next],
+        further=[[taken(contract.VisitPart, visit) for visit in visits] for visits in diagnosis.further],
         notes=[*answers, *accepted, *unexplained(run), *diagnosis.setting_notes, *run.notes],
-        account=[taken(contract.AccountPart, entry) for entry in account(run)],
-        monitor=_monitor(diagnosis.monitor),
+        account=account(run),
     )
     return _as_dict(document)
 
@@ -141,62 +210,12 @@ def error(problem: StabtreeError) -> dict[str, Any]:
 
 def visit_dict(visit: Visit) -> dict[str, Any]:
     """Return a question of a walk and its answer as plain values."""
-    return _as_dict(_visit(visit))
+    return _as_dict(taken(contract.VisitPart, visit))
 
 
 def finding_dict(finding: Incident, run: Run) -> dict[str, Any]:
     """Return a finding as plain values."""
     return _as_dict(_finding(finding, run))
-
-
-def _run(run: Run) -> contract.RunPart:
-    inputs = run.inputs or [Input(source.path, reason="not asked for") for source in run.sources]
-    return taken(
-        contract.RunPart,
-        run,
-        first_step=min((int(series.steps[0]) for series in run.series.values() if len(series)), default=None),
-        rows=sum(source.rows for source in run.sources),
-        metrics=sorted(run.series),
-        config={key: taken(contract.ConfigEntry, item) for key, item in run.config.items()},
-        inputs=[taken(contract.InputFile, item, bytes=item.size) for item in inputs],
-    )
-
-
-def _rules(diagnosis: Diagnosis) -> contract.RulesPart:
-    """Return the rules by which it was judged, so that the same can be asked again."""
-    given = diagnosis.overrides.items()
-    return contract.RulesPart(
-        version=diagnosis.tree.version,
-        sha256=fingerprint(diagnosis.tree),
-        literal=diagnosis.literal,
-        set={id_: {key: plain(value) for key, value in params.items()} for id_, params in given},
-    )
-
-
-def _evidence(items: Sequence[Evidence]) -> list[contract.EvidencePart]:
-    return [
-        contract.EvidencePart(
-            item.text,
-            item.metric or None,
-            [int(step) for step in item.steps],
-            number(item.observed),
-            number(item.threshold),
-        )
-        for item in items
-    ]
-
-
-def _visit(visit: Visit) -> contract.VisitPart:
-    answer = visit.answer
-    return taken(
-        contract.VisitPart,
-        visit.question,
-        answer=answer.verdict,
-        by=visit.given_by,
-        evidence=_evidence(answer.evidence),
-        reason=answer.reason if answer.verdict == UNKNOWN else "",
-        strength=answer.strength,
-    )
 
 
 def _finding(finding: Incident, run: Run, *, ignored: bool = False) -> contract.FindingPart:
@@ -209,63 +228,14 @@ def _finding(finding: Incident, run: Run, *, ignored: bool = False) -> contract.
         finding,
         id=leaf.id,
         of=leaf.of,
-        severity=str(leaf.severity),
+        severity=leaf.severity,
         title=leaf.title,
         why=leaf.why,
         onset_time=time.isoformat() if time else None,
-        evidence=_evidence(finding.evidence),
-        precursors=_evidence(finding.precursors),
-        causes=list(map(_cause, finding.causes)),
-        first_fixes=[contract.FixPart(fix.text, fix.reason) for fix in finding.first_fixes],
-        restart=_restart(finding.restart),
-        see=list(leaf.see),
+        see=leaf.see,
         page=leaf.page or None,
         ignored=ignored,
-        accepted=taken(contract.AcceptedPart, finding.accepted) if finding.accepted else None,
-        also=list(map(_related, finding.also)),
-        consequences=list(map(_related, finding.consequences)),
-        rows=[
-            taken(contract.RowPart, row, values={metric: plain(value) for metric, value in row.values.items()})
-            for row in finding.rows
-        ],
-        decision=_decision(finding.decision),
     )
-
-
-def _related(finding: Incident) -> contract.RelatedPart:
-    return taken(contract.RelatedPart, finding.leaf, onset_step=finding.onset_step)
-
-
-def _decision(decision: Decision | None) -> contract.DecisionPart | None:
-    if decision is None:
-        return None
-    branches = [contract.BranchPart(answer, do) for answer, do in decision.branches]
-    return taken(contract.DecisionPart, decision, branches=branches)
-
-
-def _cause(judged: JudgedCause) -> contract.CausePart:
-    return taken(
-        contract.CausePart,
-        judged.cause,
-        state=str(judged.state).replace(" ", "_"),
-        evidence=_evidence(judged.evidence),
-        reason=judged.reason,
-        odds=number(judged.odds),
-    )
-
-
-def _restart(restart: Restart | None) -> contract.RestartPart | None:
-    if restart is None:
-        return None
-    path = None if restart.checkpoint_step is None else restart.path or None
-    return taken(contract.RestartPart, restart, checkpoint_every=restart.every, path=path)
-
-
-def _monitor(replay: Replay | None) -> contract.MonitorPart | None:
-    if replay is None:
-        return None
-    norm = taken(contract.WatchPart, replay.grad_norm) if replay.grad_norm else None
-    return taken(contract.MonitorPart, replay, loss=taken(contract.WatchPart, replay.loss), grad_norm=norm)
 
 
 def fingerprint(tree: Tree) -> str:

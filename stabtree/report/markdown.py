@@ -80,11 +80,15 @@ def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> 
     report = Report(diagnosis, options.exit_code)
     parts = sections(report)
     page = report.finding.leaf.page if report.finding else ""
+    quoted = ""
+    if shown := report.quoted:
+        rows = [[f"{line.step:,}", *line.cells, escape(line.note)] for line in shown.lines]
+        quoted = table((shown.unit, *map(escape, shown.metrics), ""), rows)
     return paged(
         f"### {BADGES[report.badge].word}: {escape(report.title)}",
         escape(report.facts),
         *_beside_the_title(report),
-        _quoted(report),
+        quoted,
         *(f"**{part.title}**\n\n{_entries(part.entries, part.mark)}" for part in parts if not part.background),
         *(folded(part.title, _entries(part.entries, part.mark)) for part in parts if part.background),
         " · ".join([f"**{escape(report.closing)}**", *([f"[about this failure]({page})"] if page else [])]),
@@ -98,15 +102,6 @@ def _beside_the_title(report: Report) -> list[str]:
         f"**Careful:** {escape(report.misread)}" if report.misread else "",
         listed(map(escape, accepted_notes(report.diagnosis))),
     ]
-
-
-def _quoted(report: Report) -> str:
-    """Return the rows of the log that show it; empty where none do."""
-    if report.quoted is None:
-        return ""
-    found = report.quoted
-    rows = [[f"{line.step:,}", *line.cells, escape(line.note)] for line in found.lines]
-    return table((found.unit, *map(escape, found.metrics), ""), rows)
 
 
 def _entries(entries: Iterable[Item], mark: str = BULLET) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import chain, groupby
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import in_words
@@ -18,7 +16,6 @@ from stabtree.report.advice import MAX_TO_DO, Action, changes_of, do_now, repeat
 from stabtree.report.page import BADGES, Tick
 from stabtree.report.rows import quoted
 from stabtree.report.words import (
-    answer_word,
     at_step,
     badge,
     doubts,
@@ -34,10 +31,11 @@ from stabtree.report.words import (
     ticks,
     unchecked,
 )
-from stabtree.tree.model import Leaf, Severity, Take
+from stabtree.tree.model import Severity, Take
 
 if TYPE_CHECKING:
-    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, Missing, Visit
+    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, Visit
+    from stabtree.tree.model import Leaf
 
 MAX_CAUSES = 3
 MAX_NAMES = 2  # to log next
@@ -47,28 +45,18 @@ FIX_OF_MISREAD = (
 )
 
 
-class CauseRow(Struct, frozen=True):
-    """A cause beside its fixes.
-
-    Attributes:
-        judged: the cause with what the log says of it.
-        why: what was seen, or what is missing; may be empty.
-        fixes: its own fixes, filled with this run's numbers.
-    """
+class CauseRow(NamedTuple):
+    """A cause beside its own fixes, filled with this run's numbers, and what was seen of it or is missing, if any."""
 
     judged: JudgedCause
     why: str
     fixes: tuple[str, ...]
 
     @property
-    def state(self) -> CauseState:
-        """What the log says of the cause."""
-        return self.judged.state
-
-    @property
     def word(self) -> str:
-        """The state as a person reads it: what no log could test is possible."""
-        return str(CauseState.POSSIBLE if self.state is CauseState.NOT_CHECKABLE else self.state)
+        """Its state as a person reads it: what no log could test is possible."""
+        state = self.judged.state
+        return str(CauseState.POSSIBLE if state is CauseState.NOT_CHECKABLE else state)
 
     @property
     def silent(self) -> bool:
@@ -76,54 +64,21 @@ class CauseRow(Struct, frozen=True):
         return self.judged.state in SILENT
 
 
-class Turn(Struct, frozen=True):
-    """One question of the path.
-
-    Attributes:
-        id: the question's id.
-        section: the id of its section.
-        short: the question in at most 28 characters.
-        ask: the question.
-        answer: the answer as a word, `not checked` where it has none.
-        number: the evidence that decided it, in a few words; the reason where there is no answer.
-        evidence: all of it.
-        checked: whether it has an answer.
-        source: ` (answered by a person)`; empty where the log gave the answer.
-    """
-
-    id: str
-    section: str
-    short: str
-    ask: str
-    answer: str
-    number: str
-    evidence: tuple[str, ...]
-    checked: bool
-    source: str = ""
-
-
-class Walk(Struct, frozen=True):
-    """The turns of one walk, and where it ended.
+class Walk(NamedTuple):
+    """The questions of one walk, and where it ended.
 
     Attributes:
         groups: its questions; neighbouring ones for a person that nobody answered are one group.
         ends: the title of the leaf, in words that hold for the whole diagnosis.
-        node: the node of the leaf, as Q3.4.
-        leaf: its id.
+        leaf: the leaf.
     """
 
-    groups: tuple[tuple[Turn, ...], ...]
+    groups: tuple[tuple[Visit, ...], ...]
     ends: str
-    node: str
-    leaf: str
-
-    @property
-    def turns(self) -> list[Turn]:
-        """Its questions, one by one."""
-        return list(chain.from_iterable(self.groups))
+    leaf: Leaf
 
 
-class Open(Struct, frozen=True):
+class Open(NamedTuple):
     """Something that was not checked.
 
     Attributes:
@@ -315,11 +270,11 @@ class Report:
             ends = "nothing wrong in the little that could be checked"
         elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
             ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
-        groups: list[tuple[Turn, ...]] = []
+        groups: list[tuple[Visit, ...]] = []
         for unasked, group in groupby(visits, key=is_unasked):
-            turns = tuple(map(turn_of, group))
-            groups += [turns] if unasked else [(turn,) for turn in turns]
-        return Walk(tuple(groups), ends, end.of, end.id)
+            alike = tuple(group)
+            groups += [alike] if unasked else [(visit,) for visit in alike]
+        return Walk(tuple(groups), ends, end)
 
     @cached_property
     def open(self) -> tuple[Open, ...]:
@@ -331,16 +286,15 @@ class Report:
         by_reason: dict[str, list[str]] = {}
         for miss in sorted(self.diagnosis.missing, key=lambda miss: miss.id not in vital):
             if not miss.metrics:
-                by_reason.setdefault(self._reason(miss), []).append(miss.id)
+                reason = f"nothing to log would help: {miss.reason}"
+                if not self.diagnosis.tree.questions[miss.id].test:
+                    reason = f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
+                by_reason.setdefault(reason, []).append(miss.id)
         reasons = [Open(reason, tuple(ids)) for reason, ids in by_reason.items()]
         log = [Open(in_words(item.names), item.unlocks, item.log, item.decides) for item in self.diagnosis.log_next]
         first = [item for item in reasons if not vital.isdisjoint(item.unlocks)]
-        return (*first, *log, *(item for item in reasons if item not in first))
-
-    def _reason(self, miss: Missing) -> str:
-        if not self.diagnosis.tree.questions[miss.id].test:
-            return f"{miss.reason}; --interactive asks it, --answer ID=WORD answers it"
-        return f"nothing to log would help: {miss.reason}"
+        rest = filter(lambda item: item not in first, reasons)
+        return (*first, *log, *rest)
 
     @property
     def passed(self) -> str:
@@ -366,34 +320,15 @@ class Report:
         parts, finding = [BADGES[self.badge].word.lower()], self.finding
         if finding:
             parts[0] += f": {finding.leaf.id}{at_step(finding)}"
-        restart = finding.restart if finding else None
-        if restart and restart.checkpoint_step is not None:
-            going_back = "use" if restart.take is Take.BEST else "restart from"
-            parts.append(f"{going_back} {restart.checkpoint_step:,}")
-        elif restart and restart.has_older:
+        if finding and (restart := finding.restart):
             best = restart.take is Take.BEST
-            step = f"{restart.up_to_step:,}"
-            parts.append(f"use a checkpoint near {step}" if best else f"restart from {step} or before")
+            if restart.checkpoint_step is not None:
+                parts.append(f"{'use' if best else 'restart from'} {restart.checkpoint_step:,}")
+            elif restart.has_older:
+                step = f"{restart.up_to_step:,}"
+                parts.append(f"use a checkpoint near {step}" if best else f"restart from {step} or before")
         if self.diagnosis.ignored:
             parts.append(ignored_counts(self.diagnosis))
         if self.exit_code is not None:
             parts.append(f"exit {self.exit_code}")
         return " · ".join(parts)
-
-
-def turn_of(visit: Visit) -> Turn:
-    """Return a visit as a turn."""
-    answer, question = visit.answer, visit.question
-    checked = answer.verdict != UNKNOWN
-    evidence = tuple(item.text for item in answer.evidence) if checked else (answer.reason,)
-    return Turn(
-        id=question.id,
-        section=question.section,
-        short=question.short or question.ask,
-        ask=question.ask,
-        answer=answer_word(visit),
-        number=next(iter(evidence), "").partition("; ")[0],
-        evidence=evidence,
-        checked=checked,
-        source=" (answered by a person)" if visit.given_by == "person" else "",
-    )

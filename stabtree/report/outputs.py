@@ -35,7 +35,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
         SVG: "stabtree.report.svg:svg_report",
         MARKDOWN: "stabtree.report.markdown:markdown",
         POSTMORTEM: "stabtree.report.markdown:postmortem",
-    },
+    }
 }
 """The outputs of the core: of one run. Tools add those of their own results, and further ones of one run."""
 

@@ -288,14 +288,12 @@ class Pane(Struct, frozen=True):
     Attributes:
         name: what it is called in the order of folding.
         forms: how to draw it, from the longest form to the shortest.
-        close: whether no empty line separates it from the block before it.
         free: whether its lines don't count.
         group: no empty line separates neighbours of one group; empty where it has none.
     """
 
     name: str
     forms: tuple[Callable[[Page], None], ...]
-    close: bool = False
     free: bool = False
     group: str = ""
 
@@ -309,8 +307,14 @@ def fitted(blocks: Sequence[Pane], folds: Iterable[str], most: int, new_page: Ca
         most: how many lines there may be.
         new_page: makes an empty page to draw on.
     """
+
+    def draw(block: Pane) -> str:
+        page = new_page()
+        block.forms[forms[block.name]](page)
+        return page.text().strip("\n")
+
     forms = {block.name: 0 for block in blocks}
-    drawn = {block.name: _drawn(block, forms[block.name], new_page) for block in blocks}
+    drawn = {block.name: draw(block) for block in blocks}
     named = {block.name: block for block in blocks}
     counted = [block for block in blocks if not block.free]
     for name in folds:
@@ -318,14 +322,8 @@ def fitted(blocks: Sequence[Pane], folds: Iterable[str], most: int, new_page: Ca
             break
         if name in named and forms[name] + 1 < len(named[name].forms):
             forms[name] += 1
-            drawn[name] = _drawn(named[name], forms[name], new_page)
+            drawn[name] = draw(named[name])
     return _joined(blocks, drawn)
-
-
-def _drawn(block: Pane, form: int, new_page: Callable[[], Page]) -> str:
-    page = new_page()
-    block.forms[form](page)
-    return page.text().strip("\n")
 
 
 def _joined(blocks: Sequence[Pane], drawn: dict[str, str]) -> str:
@@ -335,7 +333,7 @@ def _joined(blocks: Sequence[Pane], drawn: dict[str, str]) -> str:
         if not part:
             continue
         if text:
-            text += "\n" if block.close or (block.group and block.group == last) else "\n\n"
+            text += "\n" if block.group and block.group == last else "\n\n"
         text += part
         last = block.group
     return f"{text}\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import groupby, product
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.page import Line, Piece
-    from stabtree.run import Gap, Run, Series
+    from stabtree.run import Gap, Series
 
     Ink = list[list[int]]
     """The dots of each cell, row by row; a dot is a bit, counted down and then across."""
@@ -158,60 +159,43 @@ def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figu
         gaps = [gap for gap in diagnosis.run.gaps if gap.metric == series.metric]
         strip = drawn_strip(series, frame, gaps=gaps, leads=series.metric == leader)
         strips.append(replace(strip, moved=series.metric in moved or bool(strip.bad.any())))
-    marks = [mark for mark in _marks(diagnosis, finding) if first <= mark.step <= last]
-    marks.sort(key=lambda mark: mark.step)
-    return Figure(first, last, columns, tuple(strips), tuple(marks), diagnosis.run.unit)
-
-
-def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series]:
-    """Return the series that moved and those that the finding rests on, with the loss."""
-    run, names = diagnosis.run, _wanted(diagnosis, finding)
-    held = [series for name in dict.fromkeys(names) if (series := run.find(name)) is not None]
-    if not held:
-        held = [series for series in run.series.values() if not np.isfinite(series.values).all()]
-    held = distinct(held)
-    # There is something to see in a series by itself: a course, or a row that is not finite.
-    still = [len(series) < 2 and bool(np.isfinite(series.values).all()) for series in held]
-    drawn = [series for series, is_still in zip(held, still, strict=True) if not is_still]
-    if not drawn:
-        return []
-    loss = [
-        item for item, is_still in zip(held, still, strict=True) if is_still and item.metric == "loss" and len(item)
-    ]
-    return [*loss, *drawn][:MAX_STRIPS]
-
-
-def _wanted(diagnosis: Diagnosis, finding: Incident | None) -> list[str]:
-    """Return the names of the series to draw: the finding's own, what moved first, what moved then.
-
-    The loss comes last where it is none of them: a loss that did not move shows nothing.
-    """
-    own = [item.metric for item in finding.evidence] if finding else []
-    first = [event.metric for event in diagnosis.timeline if event.first]
-    named = dict.fromkeys([*own[:1], *first, *own, *(event.metric for event in diagnosis.timeline)])
-    names = [name for name in named if name != HASHES and diagnosis.run.find(name)]
-    if finding:
-        names += [name for name in _tenfold(diagnosis.run) if name not in names]
-    return [*names[: MAX_STRIPS - 1], "loss", *names]
-
-
-def _tenfold(run: Run) -> list[str]:
-    """Return the columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first."""
-    described, found = profiles(run), []
-    for name in run.others:
-        ratios = [abs(left.end / left.level) for left in described[name].departures if left.tenfold_step is not None]
-        if ratios and described[name].shows_training:
-            found.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
-    return [name for _, name in sorted(found)]
-
-
-def _marks(diagnosis: Diagnosis, finding: Incident | None) -> list[Mark]:
     steps = [(event.step, "first") for event in diagnosis.timeline if event.first]
     if finding and finding.restart and finding.restart.checkpoint_step is not None:
         steps.append((finding.restart.checkpoint_step, "restart"))
     if finding and finding.onset_step is not None:
         steps.append((finding.onset_step, "onset"))
-    return [Mark(step, kind, f"{step:,}") for step, kind in steps]
+    steps = sorted((mark for mark in steps if first <= mark[0] <= last), key=itemgetter(0))
+    marks = tuple(Mark(step, kind, f"{step:,}") for step, kind in steps)
+    return Figure(first, last, columns, tuple(strips), marks, diagnosis.run.unit)
+
+
+def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series]:
+    """Return the series that moved and those that the finding rests on, with the loss."""
+    run = diagnosis.run
+    own = [item.metric for item in finding.evidence] if finding else []
+    first = [event.metric for event in diagnosis.timeline if event.first]
+    named = dict.fromkeys([*own[:1], *first, *own, *(event.metric for event in diagnosis.timeline)])
+    names = [name for name in named if name != HASHES and run.find(name)]
+    if finding:
+        # Columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first.
+        described, far = profiles(run), []
+        for name in run.others:
+            ratios = [
+                abs(left.end / left.level) for left in described[name].departures if left.tenfold_step is not None
+            ]
+            if ratios and described[name].shows_training:
+                far.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
+        names += [name for _, name in sorted(far) if name not in names]
+    # The loss comes last where it is none of them: a loss that did not move shows nothing.
+    wanted = dict.fromkeys([*names[: MAX_STRIPS - 1], "loss", *names])
+    held = [series for name in wanted if (series := run.find(name)) is not None]
+    if not held:
+        held = [series for series in run.series.values() if not np.isfinite(series.values).all()]
+    held = distinct(held)
+    # There is something to see in a series by itself: a course, or a row that is not finite.
+    drawn = [series for series in held if len(series) > 1 or not np.isfinite(series.values).all()]
+    loss = [item for item in held if item.metric == "loss" and len(item) == 1 and np.isfinite(item.values).all()]
+    return [*loss, *drawn][:MAX_STRIPS] if drawn else []
 
 
 def drawn_strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
@@ -366,12 +350,11 @@ class Pen(Struct, frozen=True):
     cut: str
 
 
-def _braille(dots: int) -> str:
-    bits = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # counted down, then across
-    return chr(0x2800 + sum(bit for index, bit in enumerate(bits) if dots >> index & 1))
-
-
-BRAILLE = Pen(2, 4, {dots: _braille(dots) for dots in range(1, 256)}, "×", "┊", "▲", "↑", "↓", "◀", "…")
+_BITS = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # counted down, then across
+_BRAILLE = {
+    dots: chr(0x2800 + sum(bit for index, bit in enumerate(_BITS) if dots >> index & 1)) for dots in range(1, 256)
+}
+BRAILLE = Pen(2, 4, _BRAILLE, "×", "┊", "▲", "↑", "↓", "◀", "…")
 ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"}, "x", "|", "^", "^", "v", "<", "~")
 
 
@@ -440,10 +423,13 @@ def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: 
     """Draw the rows of a strip: the curve, over it what is not finite or beyond the axis, behind it marked steps."""
     columns = np.arange(len(strip.lows)) * cells // len(strip.lows)
     rows: list[dict[int, Piece]] = [{cell: (pen.line, style) for cell, style in marks.items()} for _ in range(height)]
-    drawn = [(_dotted(_ink(strip.behind, cells, height, pen), pen), "behind")] if strip.behind else []
-    for dots, style in (*drawn, (_ink(strip, cells, height, pen), "curve")):
-        for row, codes in zip(rows, dots, strict=True):
-            row.update({cell: (pen.glyphs[code], style) for cell, code in enumerate(codes) if code})
+    kept = (1 << pen.down) - 1  # every second column of dots, so that a curve behind differs without colours too
+    for curve, style in ((strip.behind, "behind"), (strip, "curve")):
+        for row, codes in zip(rows, _ink(curve, cells, height, pen) if curve else [], strict=False):
+            for cell, code in enumerate(codes):
+                dots = code & kept if pen.across > 1 else code * (cell % 2)
+                if shown := code if curve is strip else dots:
+                    row[cell] = (pen.glyphs[shown], style)
     rows[-1].update(dict.fromkeys(columns[strip.lows < strip.low].tolist(), (pen.below, "curve")))
     rows[0].update(dict.fromkeys(columns[strip.highs > strip.high].tolist(), (pen.up, "curve")))
     rows[0].update(dict.fromkeys(columns[strip.bad].tolist(), (pen.bad, "mark")))
@@ -452,21 +438,7 @@ def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: 
 
 def _merged(line: Line) -> Line:
     """Return a line with neighbours of one style as one piece."""
-    found: Line = []
-    for text, style in line:
-        if found and found[-1][1] == style:
-            found[-1] = (found[-1][0] + text, style)
-        else:
-            found.append((text, style))
-    return found
-
-
-def _dotted(dots: Ink, pen: Pen) -> Ink:
-    """Keep every second column of dots, so that a curve behind another looks different without colours too."""
-    if pen.across > 1:
-        kept = (1 << pen.down) - 1
-        return [[code & kept for code in row] for row in dots]
-    return [[code * (cell % 2) for cell, code in enumerate(row)] for row in dots]
+    return [("".join(text for text, _ in group), style) for style, group in groupby(line, key=itemgetter(1))]
 
 
 def _ink(strip: Strip, width: int, height: int, pen: Pen) -> Ink:

@@ -134,7 +134,8 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     lead = shown[0]
     steps, last = lead.steps, len(lead) - 1
     onset = int(steps[at])
-    best = finding.leaf.take is Take.BEST and _is_best(lead, at)
+    values = bad_side(lead) * lead.values
+    best = finding.leaf.take is Take.BEST and bool(values[at] == values[np.isfinite(values)].min(initial=np.inf))
     here = BEST if best else HERE
     if onset != finding.onset_step:
         here = FROM_HERE
@@ -143,7 +144,11 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     if not np.isfinite(lead.values[at:]).any():
         after = last - at
         notes[onset] = here + (f", and all {after:,} rows after it" if after > 1 else ", and the row after it" * after)
-        notes |= dict(_alone(shown, onset))
+        for series in shown[1:]:  # the last rows before it at which one was not finite between two rows that are
+            bad = ~np.isfinite(series.values)
+            sound = np.concatenate([[True], ~bad, [False]])
+            lone = series.steps[bad & sound[:-2] & sound[2:] & (series.steps < onset)]
+            notes |= dict.fromkeys(lone[: -MAX_ALONE - 1 : -1].tolist(), ALONE)
         around = [at - 2, at - 3]
     else:
         if last > at:
@@ -151,7 +156,12 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
         worst = worst_row(lead, onset, good)
         if worst is not None:
             notes.setdefault(int(steps[worst]), "worst")
-        around = list(range(last + 1)) if last < MAX_ROWS else _between(at, last, sharp=sharp)
+        # Ever farther apart, so that the way back is seen; of a slow change evenly spread.
+        around = [at + 1, *(at + round((last - at) ** share) for share in (0.4, 0.7, 0.85)), at - 2]
+        if not sharp:
+            around = [round(share * last) for share in (0, 0.5, 0.75, 0.25)]
+        if last < MAX_ROWS:
+            around = list(range(last + 1))
     for index in around:
         if 0 <= index <= last and len(notes) < MAX_ROWS:
             notes.setdefault(int(steps[index]), "")
@@ -176,12 +186,6 @@ def _before(lead: Series, at: int, finding: Incident, *, sharp: bool) -> tuple[i
     return good, notes
 
 
-def _is_best(series: Series, at: int) -> bool:
-    """Return whether no row of a series is better than one."""
-    values = bad_side(series) * series.values
-    return bool(values[at] == values[np.isfinite(values)].min(initial=np.inf))
-
-
 def _first_move(lead: Series, finding: Incident) -> tuple[int, str]:
     """Return the row at which another series moved first, and that series; no name where none did."""
     onset = finding.onset_step or 0
@@ -190,23 +194,6 @@ def _first_move(lead: Series, finding: Incident) -> tuple[int, str]:
         return 0, ""
     at = int(lead.steps.searchsorted(event.step))
     return (0, "") if at == len(lead) or int(lead.steps[at]) >= onset else (at, event.metric)
-
-
-def _between(at: int, last: int, *, sharp: bool) -> list[int]:
-    """Return rows after the onset, ever farther apart, so that the way back is seen; of a slow change evenly spread."""
-    if not sharp:
-        return [round(share * last) for share in (0, 0.5, 0.75, 0.25)]
-    return [at + 1, *(at + round((last - at) ** share) for share in (0.4, 0.7, 0.85)), at - 2]
-
-
-def _alone(shown: Sequence[Series], onset: int) -> Iterable[tuple[int, str]]:
-    """Yield the last rows before the onset at which one series was not finite between two rows that are."""
-    for series in shown[1:]:
-        bad = ~np.isfinite(series.values)
-        sound = np.concatenate([[True], ~bad, [False]])
-        lone = series.steps[bad & sound[:-2] & sound[2:] & (series.steps < onset)]
-        for step in lone[: -MAX_ALONE - 1 : -1].tolist():
-            yield step, ALONE
 
 
 def _cell(series: Series, step: int) -> str:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stabtree.common.answer import NO
+from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.figures import figure as number
 from stabtree.common.lazy import np
-from stabtree.common.text import clean, inert, to_ascii
+from stabtree.common.text import clean, first_few, inert, to_ascii
 from stabtree.context.find import context_of
 from stabtree.diagnosis.account import not_read
 from stabtree.diagnosis.result import STRONG
@@ -28,8 +28,8 @@ from stabtree.tree.model import Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.report.model import CauseRow, Turn
+    from stabtree.diagnosis.result import Diagnosis, Visit
+    from stabtree.report.model import CauseRow
     from stabtree.report.page import Line, Page, Piece
     from stabtree.report.rows import Quoted
     from stabtree.run import Run
@@ -56,6 +56,7 @@ MIN_NAME = 8  # columns of a run's name that is cut
 MAX_METRIC = 26  # columns of the name of a series above a table
 MAX_BARE = 2  # causes with evidence beside which one without any is left out
 MAX_OPEN = 3
+MAX_IDS = 4
 LONGEST_SHORT = 28  # of a question in a path
 SEPARATOR, LINK, BEFORE_NOTE = " · ", " › ", "   "
 ACTED_ON = ("Set by ", "No column has a known name of the loss")
@@ -129,13 +130,13 @@ def _panes(report: Report, options: RenderOptions) -> list[Pane]:
 
     def forms(draw: Callable[..., None], *settings: object) -> tuple[Callable[[Page], None], ...]:
         drawn = [partial(draw, report=report, form=setting) for setting in settings if setting is not None]
-        return (*drawn, *([_nothing] if None in settings else []))
+        return (*drawn, *([(lambda _page: None)] if None in settings else []))
 
     few = report.quoted is not None and report.quoted.few
     plot, table = None, report.quoted
     if options.plots and report.finding is not None and not few:
         plot = figure(report.diagnosis, report.finding, columns_for(options.width))
-    rows: tuple[Callable[[Page], None], ...] = (_nothing,)
+    rows: tuple[Callable[[Page], None], ...] = ((lambda _page: None),)
     if table and (table.sharp or not plot):
         rows = tuple(partial(_quoted, table=table, most=most) for most in (6, 5, 4, 3))
 
@@ -145,6 +146,13 @@ def _panes(report: Report, options: RenderOptions) -> list[Pane]:
             height = ROWS_OF_PLOT // len(shown.strips)
             page.lines(strips(shown, options.width - INDENT, ascii=options.ascii, height=height), indent=INDENT)
 
+    def last_line(page: Page) -> None:
+        word = BADGES[report.badge].word.lower()
+        page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
+        more = ["more: --full", *([f"stabtree explain {report.node}"] if report.node else [])]
+        more += ["--output html=report.html"] if report.finding else []
+        page.lines([[(SEPARATOR.join(more), "dim")]])
+
     return [
         Pane("head", (partial(_head, report=report),)),
         Pane("rows", rows),
@@ -152,17 +160,13 @@ def _panes(report: Report, options: RenderOptions) -> list[Pane]:
         Pane("meaning", forms(_meaning, 3, 2, 1, 0)),
         Pane("do now", tuple(partial(add_actions, actions=report.do_now, lines=lines) for lines in (4, 3, 2))),
         Pane("causes", forms(_causes, *CAUSES), group=MORE),
-        Pane("log next", (lambda page: _labelled(page, "Log next", report.log_next), _nothing), group=MORE),
+        Pane("log next", (lambda page: _labelled(page, "Log next", report.log_next), (lambda _page: None)), group=MORE),
         Pane("path", forms(_path_line, 2, 1, None), group=MORE),
         Pane("also", forms(_also, 2, 1, None), group=MORE),
         Pane("not checked", forms(_not_checked, MAX_OPEN, 1), group=MORE),
-        Pane("notes", (partial(_notes, report=report), _nothing), group=MORE),
-        Pane("last", (partial(_last_line, report=report),)),
+        Pane("notes", (partial(_notes, report=report), (lambda _page: None)), group=MORE),
+        Pane("last", (last_line,)),
     ]
-
-
-def _nothing(_page: Page) -> None:
-    """Draw nothing: the last form of what may give way altogether."""
 
 
 def _head(page: Page, report: Report) -> None:
@@ -264,7 +268,7 @@ def _distinct(rows: Sequence[CauseRow]) -> list[CauseRow]:
     enough = sum(bool(row.judged.evidence) for row in rows) >= MAX_BARE
     found: dict[str, CauseRow] = {}
     for row in rows:
-        if row.judged.evidence or row.state in STRONG or not enough:
+        if row.judged.evidence or row.judged.state in STRONG or not enough:
             found.setdefault(row.judged.cause.short or row.judged.cause.text, row)
     return list(found.values())
 
@@ -278,9 +282,10 @@ def _labelled(page: Page, label: str, text: str) -> None:
 def _path_line(page: Page, report: Report, form: int) -> None:
     """Add the walk that the verdict rests on: its last questions, and the number that decided if it fits."""
     walk, room = report.walks[-1], page.width - LABEL
-    last = walk.turns[-1]
-    links = [_link(group, shorts=False) for group in walk.groups if group[-1] is last or group[0].checked]
-    decided = page.plain(last.number) if last.checked else ""
+    last = walk.groups[-1][-1]
+    answered = [group for group in walk.groups if group[-1] is last or group[0].answer.verdict != UNKNOWN]
+    links = [_link(group, shorts=False) for group in answered]
+    decided = "" if last.answer.verdict == UNKNOWN else page.plain(next(iter(words.seen(last)), "").partition("; ")[0])
     # All links, then fewer and fewer of the last ones behind a mark that some are left out.
     tries = [links, *([[("…", "dim")], *links[-count:]] for count in range(len(links) - 1, 0, -1))]
     joined = [_joined(some) for some in tries]
@@ -304,15 +309,16 @@ def _joined(links: Sequence[Sequence[Piece]]) -> Line:
     return pieces
 
 
-def _link(group: Sequence[Turn], *, shorts: bool) -> list[Piece]:
+def _link(group: Sequence[Visit], *, shorts: bool) -> list[Piece]:
     """Return a question of a walk: its id, with `shorts` in words, and the answer."""
     if len(group) > 1:
-        return [(", ".join(turn.id for turn in group), "id"), (" not asked", "")]
-    turn = group[0]
-    asked = f" {clipped(turn.short, LONGEST_SHORT)} " if shorts else " "
-    if turn.checked:
-        return [(turn.id, "id"), (asked, ""), (turn.answer, "answer")]
-    return [(turn.id, "id"), (asked, ""), (turn.answer if shorts else "?", "")]
+        return [(", ".join(visit.question.id for visit in group), "id"), (" not asked", "")]
+    visit, question = group[0], group[0].question
+    asked = f" {clipped(question.short or question.ask, LONGEST_SHORT)} " if shorts else " "
+    answer = (words.answer_word(visit), "answer")
+    if visit.answer.verdict == UNKNOWN:
+        answer = (words.answer_word(visit) if shorts else "?", "")
+    return [(question.id, "id"), (asked, ""), answer]
 
 
 def _also(page: Page, report: Report, form: int) -> None:
@@ -335,9 +341,9 @@ def _not_checked(page: Page, report: Report, form: int) -> None:
         return
     head = "Not checked"
     for item in report.open[:form]:
-        text = f"{words.first_ids(item.unlocks)}: {item.text}"
+        text = f"{first_few(item.unlocks, MAX_IDS)}: {item.text}"
         if item.how:
-            text = f"log {item.text} → {next(iter(item.decides), words.first_ids(item.unlocks))}"
+            text = f"log {item.text} → {next(iter(item.decides), first_few(item.unlocks, MAX_IDS))}"
         page.item((f"{head:<{NOT_CHECKED}}", "heading"), [(text, "")], indent=0, head_width=NOT_CHECKED)
         head = ""
 
@@ -351,18 +357,6 @@ def _notes(page: Page, report: Report) -> None:
     others = [note for note in run.notes if note not in shown]
     acted_on = [note for begin in ACTED_ON for note in others if note.startswith(begin)]
     _labelled(page, "Note", next(iter([*acted_on, *not_read(run)]), ""))
-
-
-def _last_line(page: Page, report: Report) -> None:
-    """Add the summary, and what to type for more."""
-    word = BADGES[report.badge].word.lower()
-    page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
-    more = ["more: --full"]
-    if report.node:
-        more.append(f"stabtree explain {report.node}")
-    if report.finding:
-        more.append("--output html=report.html")
-    page.lines([[(SEPARATOR.join(more), "dim")]])
 
 
 def _healthy(page: Page, report: Report) -> None:
@@ -398,8 +392,7 @@ def _parts(report: Report) -> Iterator[str]:
         yield f"eval_loss {number(held_out.values[int(np.nanargmin(held_out.values))])} at best"
     if report.notes:
         yield counted(report.notes, "note")
-    notes: list[Incident] = [finding for finding in (report.finding, *report.also) if finding]
-    if notes:
+    if notes := [finding for finding in (report.finding, *report.also) if finding]:
         at = "" if notes[0].onset_step is None else f" at {notes[0].onset_step:,}"
         yield f"{counted(len(notes), 'note')}: {notes[0].leaf.id}{at}"
     yield run.name
@@ -430,23 +423,18 @@ def _checked(page: Page, report: Report) -> None:
         whole = f"unexplained: {' '.join(report.unexplained)}"
         texts = ["; ".join(filter(None, (report.passed, text))) for text in (whole, short)] + [short]
     else:
-        judged = ["; ".join(filter(None, (report.passed, text))) for text in _not_judged(report)]
+        # Which sections were not judged, shorter and shorter; of a run without a loss, how many questions.
+        shorter = [report.unjudged]
+        if report.diagnosis.run.get("loss") is None:
+            begin = f"{report.unchecked} not answered" if report.unchecked else ""
+            names = list(dict.fromkeys(item.text for item in report.open if item.how)) if begin else []
+            shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
+            shorter = [*([f"{begin}: log {', '.join(names)}"] if names else []), *shorter, begin]
+        judged = ["; ".join(filter(None, (report.passed, text))) for text in shorter]
         texts = [f"{text} · {tail}" for text in judged if notes and text] + judged
     fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
     for line in fitting[:1] or uncut(page.plain(texts[-1]), page.width, 1):
         page.lines([[(line[:1].upper() + line[1:], "")]])
-
-
-def _not_judged(report: Report) -> list[str]:
-    """Return which sections were not judged, shorter and shorter; of a run without a loss, how many questions."""
-    if report.diagnosis.run.get("loss") is not None:
-        return [report.unjudged]
-    begin = f"{report.unchecked} not answered" if report.unchecked else ""
-    names = list(dict.fromkeys(item.text for item in report.open if item.how))
-    if not begin or not names:
-        return [begin]
-    shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
-    return [f"{begin}: log {', '.join(names)}", *shorter, begin]
 
 
 def _path_with_margin(page: Page, report: Report) -> None:

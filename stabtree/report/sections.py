@@ -8,12 +8,12 @@ from msgspec import Struct
 
 from stabtree.report.explain import reference_to
 from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_SIGNS
-from stabtree.report.words import FURTHER, because, in_order, step_prefix
+from stabtree.report.words import FURTHER, answer_word, because, in_order, seen, step_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from stabtree.diagnosis.result import Diagnosis, Fix, Incident
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.model import CauseRow, Open, Report, Walk
 
 BULLET, NUMBER, PARAGRAPH = "-", "1.", ""
@@ -61,7 +61,9 @@ def sections(report: Report) -> list[Topic]:
     """Return what a report says below its head; sections with nothing in them are left out."""
     diagnosis, shown = report.diagnosis, report.shown_causes
     rest = [row for row in report.causes if row not in shown]
-    advice = report.finding.advice if report.finding else ()
+    advice, see = (report.finding.advice, report.finding.leaf.see) if report.finding else ((), ())
+    fixes = [Item(fix.text, below=(why,) if why else ()) for fix, why in zip(advice, because(advice), strict=True)]
+    links = [Item(f"See {reference_to(diagnosis.tree, link)}") for link in see if advice]
     unjudged = report.finding is None
     answers, others = diagnosis.answer_notes, report.log_notes[len(report.unexplained) :]
     found = [
@@ -74,7 +76,7 @@ def sections(report: Report) -> list[Topic]:
         Topic("Path", tuple(path(report))),
         Topic("What happened, in order", tuple(_events(report))),
         Topic("Further causes", tuple(map(cause_entry, rest))),
-        Topic("All fixes, in the order in which to try them", tuple(_fixes(diagnosis, report.finding, advice)), NUMBER),
+        Topic("All fixes, in the order in which to try them", (*fixes, *links), NUMBER),
         Topic("NaN monitor", _texts(*report.monitor)),
         Topic("Trees", tuple(_trees(diagnosis))),
         Topic("Your answers", _texts(*answers)),
@@ -107,8 +109,8 @@ def cause_entry(row: CauseRow) -> Item:
     """Return a cause with all that was seen of it, and what fixes it."""
     seen = [item.text for item in row.judged.evidence] or [row.why]
     fixes = (f"fix: {fix}" for fix in row.fixes)
-    head = f"{CAUSE_SIGNS[row.state]} {row.word}"
-    return Item(row.judged.cause.text, head, str(row.state), below=(*filter(None, seen), *fixes))
+    head = f"{CAUSE_SIGNS[row.judged.state]} {row.word}"
+    return Item(row.judged.cause.text, head, str(row.judged.state), below=(*filter(None, seen), *fixes))
 
 
 def other_entry(finding: Incident) -> Item:
@@ -129,35 +131,29 @@ def open_entry(item: Open) -> Item:
 
 def path(report: Report) -> Iterator[Item]:
     """Yield the questions of the path, and of the walk that the verdict rests on where that is another."""
-    first, *others = report.walks
-    yield from walk_entries(first)
-    for walk in others:
-        yield Item(FURTHER)
+    for walk in report.walks:
+        if walk is not report.walks[0]:
+            yield Item(FURTHER)
         yield from walk_entries(walk)
 
 
 def walk_entries(walk: Walk) -> Iterator[Item]:
     """Yield the questions of a walk, each with its answer and what decided it, and where the walk ended."""
-    for turn, *others in walk.groups:
+    for visit, *others in walk.groups:
+        question = visit.question
         if others:
-            ids = ", ".join([turn.id, *(other.id for other in others)])
+            ids = ", ".join([question.id, *(other.question.id for other in others)])
             yield Item(f"{len(others) + 1} questions for a person ({ids}): --interactive asks them", "not asked", "dim")
         else:
-            yield Item(turn.ask + turn.source, f"{turn.id} {turn.answer}", "id", below=turn.evidence)
-    yield Item(f"→ {walk.ends} ({walk.node} · {walk.leaf})", strong=walk.ends)
+            source = " (answered by a person)" if visit.given_by == "person" else ""
+            yield Item(question.ask + source, f"{question.id} {answer_word(visit)}", "id", below=seen(visit))
+    yield Item(f"→ {walk.ends} ({walk.leaf.of} · {walk.leaf.id})", strong=walk.ends)
 
 
 def _events(report: Report) -> Iterator[Item]:
     for event, text in in_order(report.events):
         first = "◀ first" if event.first else ""
         yield Item(f"{text} {first}".rstrip(), f"{event.unit} {event.step:,}", "id", strong=first)
-
-
-def _fixes(diagnosis: Diagnosis, finding: Incident | None, advice: Sequence[Fix]) -> Iterator[Item]:
-    for fix, reason in zip(advice, because(advice), strict=True):
-        yield Item(fix.text, below=(reason,) if reason else ())
-    links: Iterable[str] = finding.leaf.see if finding and advice else ()
-    yield from (Item(f"See {reference_to(diagnosis.tree, link)}") for link in links)
 
 
 def _trees(diagnosis: Diagnosis) -> Iterator[Item]:

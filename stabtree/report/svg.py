@@ -15,11 +15,11 @@ from stabtree.report.plot import figure as figure_of
 from stabtree.report.words import headline, main_finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.report.plot import Figure, Mark, Strip
+    from stabtree.report.plot import Figure, Strip
 
 WIDTH, LEFT, RIGHT = 880, 76, 28
 PLOT = WIDTH - LEFT - RIGHT
@@ -66,9 +66,20 @@ def svg(figure: Figure, *, title: str = "", subtitle: str = "") -> str:
         stretches = [(head + LABEL * index + 1, bottom - SPACE)]
         if mark.kind == "onset" and 0 < len(moved) < len(tops):
             stretches = moved
-        parts.append(_mark(figure, mark, head + LABEL * index, stretches))
+        # The line with its step above, in a row of its own.
+        at_mark, y = _x(figure, mark.step), head + LABEL * index + 10
+        line = "".join(f"M{at_mark:g} {start}V{end}" for start, end in stretches)
+        parts.append(f'<path class="{mark.kind}-line" d="{line}"/>')
+        left = at_mark > LEFT + PLOT * 0.75
+        parts.append(_beside(at_mark, y, f"{WORDS[mark.kind]} {mark.label}", mark.kind, gap=6, left=left))
     parts += [_name(figure, strip, at - 7) for at, strip in zip(tops, figure.strips, strict=True)]
-    parts += _legend(figure, bottom + FOOT - 8)
+    x, y = LEFT, bottom + FOOT - 8
+    if any(strip.bad.any() for strip in figure.strips):
+        parts += [_cross(x + CROSS, y - CROSS), _text(x + 14, y, "NaN or infinite", "axis")]
+        x += 124
+    if any(strip.clipped is not None or strip.clipped_low is not None for strip in figure.strips):
+        parts.append(f'<path class="edge" d="M{x + 3} {y - 8}l-4 7h8Z"/>')
+        parts.append(_text(x + 14, y, "beyond the axis", "axis"))
     return _page(title, subtitle, _description(figure), parts, bottom + FOOT)
 
 
@@ -208,25 +219,6 @@ def _beyond(figure: Figure, excess: Floats, extreme: float, edge: int, down: int
 def _beside(x: float, y: float, text: str, kind: str, *, gap: int, left: bool) -> str:
     """Return a text on one side of a point."""
     return _text(x - gap, y, text, kind, "end") if left else _text(x + gap, y, text, kind)
-
-
-def _mark(figure: Figure, mark: Mark, top: int, stretches: Sequence[tuple[int, int]]) -> str:
-    """Return a line across the strips in which something happened, with its step above, in a row of its own."""
-    x, y = _x(figure, mark.step), top + 10
-    label = _beside(x, y, f"{WORDS[mark.kind]} {mark.label}", mark.kind, gap=6, left=x > LEFT + PLOT * 0.75)
-    line = "".join(f"M{x:g} {start}V{end}" for start, end in stretches)
-    return f'<path class="{mark.kind}-line" d="{line}"/>\n{label}'
-
-
-def _legend(figure: Figure, y: int) -> Iterator[str]:
-    x = LEFT
-    if any(strip.bad.any() for strip in figure.strips):
-        yield _cross(x + CROSS, y - CROSS)
-        yield _text(x + 14, y, "NaN or infinite", "axis")
-        x += 124
-    if any(strip.clipped is not None or strip.clipped_low is not None for strip in figure.strips):
-        yield f'<path class="edge" d="M{x + 3} {y - 8}l-4 7h8Z"/>'
-        yield _text(x + 14, y, "beyond the axis", "axis")
 
 
 def _description(figure: Figure) -> str:

@@ -57,14 +57,6 @@ def folded(summary: str, *children: str, **attributes: str | bool) -> Markup:
     return tag("details", tag("summary", summary), tag("div", *children, class_="body"), **attributes)
 
 
-def items(name: str, texts: Iterable[str], **attributes: str | bool) -> Markup:
-    """Return a list, empty where there is nothing to list."""
-    rows = [tag("li", item if isinstance(item, Markup) else prose(item)) for item in texts]
-    if rows:
-        return tag(name, *rows, **attributes)
-    return NOTHING
-
-
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]], **attributes: str | bool) -> Markup:
     """Return a table that scrolls sideways where it is too wide."""
     head = tag("thead", tag("tr", *(tag("th", item, scope="col") for item in heads)))

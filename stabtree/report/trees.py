@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from stabtree.common.text import docstring
+from stabtree.common.text import docstring, first_few
 from stabtree.facts import FACTS
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import AXES, Names
@@ -60,10 +61,15 @@ def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
         if not section.check:
             _section(page, tree, section)
     checks = [tree.questions[section.entry] for section in tree.sections if section.check]
-    _list(page, "Checks, each on its own", [(check.id, check.ask) for check in checks])
-    _list(page, "Entries, for a person", [(entry.id, entry.title) for entry in tree.entries.values()])
-    added = [(item.id, f"{item.text} → {', '.join(item.of)}") for item in tree.signatures]
-    _list(page, "Causes added to leaves", added)
+    lists = (
+        ("Checks, each on its own", [(check.id, check.ask) for check in checks]),
+        ("Entries, for a person", [(entry.id, entry.title) for entry in tree.entries.values()]),
+        ("Causes added to leaves", [(item.id, f"{item.text} → {', '.join(item.of)}") for item in tree.signatures]),
+    )
+    for title, rows in filter(itemgetter(1), lists):
+        page.heading(title)
+        for id_, text in rows:
+            page.item((id_, "id"), [(text, "")], indent=1, head_width=max(len(id_) for id_, _ in rows) + 2)
     page.blank()
     for link in tree.see:
         page.line((f"see {link}", "dim"))
@@ -86,14 +92,6 @@ def _section(page: Page, tree: Tree, section: Section) -> None:
             page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=6)
             leaves = ", ".join(leaf.id for leaf in tree.leaves.values() if leaf.of == group.id)
             page.line((f"holds {leaves}", "dim"), indent=8)
-
-
-def _list(page: Page, title: str, rows: list[tuple[str, str]]) -> None:
-    if rows:
-        page.heading(title)
-    width = max((len(id_) for id_, _ in rows), default=0) + 2
-    for id_, text in rows:
-        page.item((id_, "id"), [(text, "")], indent=1, head_width=width)
 
 
 def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bool = False) -> str:
@@ -156,14 +154,13 @@ def predicate_page(item: Predicate, *, width: int = 100, color: bool = False) ->
     reads = read_by(item)
     if any(need.kind == "Run" for need in item.needs):
         reads.append("the run's config and lines")
-    fields = {
+    for name, text in {
         "about": " ".join(docstring(item.func).partition("\n")[2].split()),
         "reads": ", ".join(reads),
         "needs": f"{item.min_points} finite values of each" if item.min_points else "",
         "answers": ", ".join(item.verdicts),
         "source": item.source,
-    }
-    for name, text in fields.items():
+    }.items():
         if text:
             page.item((name, "dim"), [(text, "")], indent=1, head_width=10)
     stated, rows = stated_for(item.name), []
@@ -183,10 +180,8 @@ def metrics_of(asks: Predicate | Fact) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for need in sorted(asks.needs, key=lambda need: need.kind == "Fact"):
         names: dict[str, bool] = {}
-        if need.kind == "Series":
-            names = {need.name: need.required}
-        elif need.kind == "Groups":
-            names = {f"{need.name}/<group>": need.required}
+        if need.kind in ("Series", "Groups"):
+            names = {need.name + "/<group>" * (need.kind == "Groups"): need.required}
         elif need.kind == "Fact":
             # A fact that is taken as unknown is no reason not to answer.
             names = {name: firm and "Unknown" not in need.takes for name, firm in metrics_of(FACTS[need.name]).items()}
@@ -257,9 +252,9 @@ def about_metric(tree: Tree, name: str, *, named: str = "", width: int = 100, co
         page.line((f"{named} is read as {name}.", "dim"))
     page.line((metric.name, "id"), ("  ", ""), (metric.meaning, "heading"), hanging=len(metric.name) + 2)
     page.blank()
-    names, more = ", ".join(metric.aliases[:ALIASES]), len(metric.aliases) - ALIASES
-    if more > 0:
-        names += f" and {more:,} more; --column {metric.name}=NAME adds one"
+    names = first_few(metric.aliases, ALIASES)
+    if len(metric.aliases) > ALIASES:
+        names += f"; --column {metric.name}=NAME adds one"
     readers = []
     for node in tree.questions.values():  # by its predicate and the facts behind it, or by name
         predicate = predicate_named(node.test)

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Question, Section, Tree
 
 HEAD = 9
+# When a path ends at a leaf in place of others, by the field of the others that names it.
+IN_PLACE = {
+    "escalate": "it comes after {names}: type --applied {homes} where those fixes did not help",
+    "near": "a path that would end at {names} ends here where something came near its limit",
+    "unproven": "a path that would end at {names} ends here where nothing in the log shows progress",
+}
 
 
 class Step(NamedTuple):
@@ -43,28 +49,15 @@ class Step(NamedTuple):
 
 
 class Why(NamedTuple):
-    """What kept a walk from a node.
-
-    Attributes:
-        node: its id.
-        title: its question or title.
-        reached: whether the walk came to it after all.
-        reason: what kept the walk away beside its questions; empty where nothing did.
-        way: the questions on the way.
-        log: the metrics that the question which turned away lacks, each with how to log it.
-    """
+    """What kept a walk from a node: beside the questions on the way maybe a reason, and what to log for an answer."""
 
     node: str
     title: str
     reached: bool
-    reason: str = ""
-    way: tuple[Step, ...] = ()
-    log: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def turn(self) -> Step | None:
-        """The first question that turned away."""
-        return next((step for step in self.way if step.turned), None)
+    reason: str
+    way: tuple[Step, ...]
+    turn: Step | None  # the first question that turned away
+    log: list[tuple[str, str]]
 
 
 def why(diagnosis: Diagnosis, word: str) -> Why:
@@ -77,59 +70,50 @@ def why(diagnosis: Diagnosis, word: str) -> Why:
     Raises:
         StabtreeError: where there is no such node.
     """
-    tree = diagnosis.tree
-    nodes = _nodes_by_name(tree)
-    wanted = word.strip().lower().removeprefix("§")
-    id_ = next((name for name in nodes if name.lower() == wanted), None)
+    tree, wanted = diagnosis.tree, word.strip().lower().removeprefix("§")
+    names = _nodes_by_name(tree)
+    id_ = next((name for name in names if name.lower() == wanted), None)
     if id_ is None:
         hint = f"`stabtree tree show {tree.name}` lists the nodes"
-        raise StabtreeError(f"no node is called {clean(word, 60)!r}{near(word, nodes)}", where="--why", hint=hint)
-    found = Why(id_, tree.title_of(id_) or word, reached=False)
-    if not nodes[id_]:
-        return found._replace(reason="no walk leads there: it is something that no log can decide")
+        raise StabtreeError(f"no node is called {clean(word, 60)!r}{near(word, names)}", where="--why", hint=hint)
     visits = {visit.question.id: visit for visit in chain(diagnosis.path, *diagnosis.further)}
     leaves = {item.leaf.id for item in (*diagnosis.reached, *diagnosis.ignored)} | {diagnosis.end.id}
-    reached = nodes[id_] & (visits.keys() | {visit.target for visit in visits.values()} | leaves)
-    if reached:
-        return found._replace(reached=True, way=_way(diagnosis, reached, visits))
-    way = _way(diagnosis, nodes[id_], visits)
-    if not way:
-        reason, before = _in_place_of(tree, nodes[id_])
-        way = _way(diagnosis, before, visits)
-        found = found._replace(reason=reason or _not_walked(diagnosis, nodes[id_]))
-    found = found._replace(way=way)
-    missing = found.turn.visit.answer.missing if found.turn and found.turn.visit else ()
-    return found._replace(log=tuple((name, how_to_log(name)) for name in lacking(diagnosis.run, missing)))
+    reached = names[id_] & (visits.keys() | {visit.target for visit in visits.values()} | leaves)
+    sections = [item.section for item in diagnosis.sections if item.walked or item.section is tree.sections[0]]
+    reason, way = "", _nearest(tree, sections, reached or names[id_], visits)
+    if not names[id_]:
+        reason = "no walk leads there: it is something that no log can decide"
+    elif not way and not reached:
+        reason, before = _instead(diagnosis, names[id_])
+        way = _nearest(tree, sections, before, visits)
+    turn = next((step for step in way if step.turned), None)
+    missing = turn.visit.answer.missing if turn and turn.visit and not reached else ()
+    log = [(name, how_to_log(name)) for name in lacking(diagnosis.run, missing)]
+    return Why(id_, tree.title_of(id_) or word, bool(reached), reason, way, turn, log)
 
 
-def _nodes_by_name(tree: Tree) -> dict[str, frozenset[str]]:
+def _nodes_by_name(tree: Tree) -> dict[str, set[str]]:
     """Return the questions and leaves that each name stands for; none for what no log shows."""
+    nodes: dict[str, set[str]] = {id_: set() for id_ in tree.entries}
+    nodes |= {section.id: {section.entry} for section in tree.sections}
     causes: dict[str, set[str]] = {}
     for leaf in tree.leaves.values():
         for cause in leaf.causes:
             causes.setdefault(cause.id, set()).add(leaf.id)
     groups = {id_: {leaf.id for leaf in tree.leaves.values() if leaf.of == id_} for id_ in tree.groups}
-    sections = {section.id: {section.entry} for section in tree.sections}
-    own = {id_: {id_} for id_ in (*tree.questions, *tree.leaves)}
-    entries: dict[str, set[str]] = {id_: set() for id_ in tree.entries}
-    return {id_: frozenset(nodes) for id_, nodes in (entries | sections | causes | groups | own).items()}
-
-
-def _way(diagnosis: Diagnosis, nodes: Collection[str], visits: Mapping[str, Visit]) -> tuple[Step, ...]:
-    """Return the way to one of some nodes with the fewest answers that lead elsewhere, then the fewest not asked."""
-    first = diagnosis.tree.sections[0]
-    sections = [item.section for item in diagnosis.sections if item.walked or item.section is first]
-    return _nearest(diagnosis.tree, sections, nodes, visits)
+    return nodes | causes | groups | {id_: {id_} for id_ in (*tree.questions, *tree.leaves)}
 
 
 def _nearest(
     tree: Tree, sections: Iterable[Section], nodes: Collection[str], visits: Mapping[str, Visit]
 ) -> tuple[Step, ...]:
-    """Return the nearest way from the entry of a section; only that of the first section crosses into others."""
+    """Return the way to one of some nodes with the fewest answers that lead elsewhere, then the fewest not asked.
+
+    Only a way from the first section crosses into others.
+    """
+    homes = [("" if section is tree.sections[0] else section.id, section.entry) for section in sections]
     waiting: list[tuple[int, int, int, str, str, tuple[Step, ...]]] = []
-    for number, section in enumerate(sections):
-        home = "" if section is tree.sections[0] else section.id
-        heappush(waiting, (0, 0, number, home, section.entry, ()))
+    waiting += ((0, 0, order, home, entry, ()) for order, (home, entry) in enumerate(homes))
     order, closed = len(waiting), set()
     while waiting:
         wrong, unasked, _, home, id_, way = heappop(waiting)
@@ -147,27 +131,21 @@ def _nearest(
     return ()
 
 
-def _in_place_of(tree: Tree, nodes: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return when a path ends at one of some leaves in place of others, and those others; empty where it never does."""
-    reasons = {
-        "escalate": "it comes after {names}: type --applied {homes} where those fixes did not help",
-        "near": "a path that would end at {names} ends here where something came near its limit",
-        "unproven": "a path that would end at {names} ends here where nothing in the log shows progress",
-    }
-    for key, reason in reasons.items():
+def _instead(diagnosis: Diagnosis, nodes: Collection[str]) -> tuple[str, list[str]]:
+    """Return why no question decides some nodes, and the leaves in place of which a path ends there, if it does."""
+    tree = diagnosis.tree
+    for key, reason in IN_PLACE.items():
         leaves = [leaf for leaf in tree.leaves.values() if getattr(leaf, key) in nodes]
         if leaves:
-            homes = dict.fromkeys(leaf.of for leaf in leaves)
-            names = tuple(leaf.id for leaf in leaves)
+            names, homes = [leaf.id for leaf in leaves], dict.fromkeys(leaf.of for leaf in leaves)
             return reason.format(names=" or ".join(names), homes=" or ".join(homes)), names
-    return "", ()
+    return _not_walked(diagnosis, nodes), []
 
 
 def _not_walked(diagnosis: Diagnosis, nodes: Collection[str]) -> str:
     """Return why no section was walked that leads to one of some nodes."""
     for item in diagnosis.sections:
-        entry = item.section.entry
-        if not item.walked and (entry in nodes or _nearest(diagnosis.tree, [item.section], nodes, {})):
+        if not item.walked and (item.section.entry in nodes or _nearest(diagnosis.tree, [item.section], nodes, {})):
             return f"{item.section.heading} was not walked: {item.why}"
     return "no walk comes to it by itself"
 
@@ -197,8 +175,7 @@ def _pieces(step: Step) -> list[tuple[str, str]]:
     if step.visit is None:
         return [(f"{step.question.ask} not asked; {wanted} leads on", "dim")]
     answer = step.visit.answer
-    word = f"{answer_word(step.visit)}, not {wanted}" if step.turned else answer_word(step.visit)
-    text = answer.reason
+    word, text = answer_word(step.visit) + f", not {wanted}" * step.turned, answer.reason
     if answer.verdict != UNKNOWN and answer.evidence:
         first = answer.evidence[0]
         text = first.text
@@ -209,22 +186,16 @@ def _pieces(step: Step) -> list[tuple[str, str]]:
 
 def data(diagnosis: Diagnosis, found: Why) -> dict[str, Any]:
     """Return why a walk did not reach a node as plain values, as `--json` writes them."""
-    return {
-        "schema": 1,
-        "run": diagnosis.run.name,
-        "node": found.node,
-        "title": found.title,
-        "reached": found.reached,
-        "reason": found.reason,
-        "way": [
-            {
-                **(visit_dict(step.visit) if step.visit else {"id": step.question.id, "ask": step.question.ask}),
-                "asked": step.visit is not None,
-                "wanted": list(step.wanted),
-                "to": step.to,
-                "turned": step is found.turn,
-            }
-            for step in found.way
-        ],
-        "log": [{"metric": name, "log": how} for name, how in found.log],
-    }
+    way = [
+        {
+            **(visit_dict(step.visit) if step.visit else {"id": step.question.id, "ask": step.question.ask}),
+            "asked": step.visit is not None,
+            "wanted": list(step.wanted),
+            "to": step.to,
+            "turned": step is found.turn,
+        }
+        for step in found.way
+    ]
+    log = [{"metric": name, "log": how} for name, how in found.log]
+    named = {name: getattr(found, name) for name in ("node", "title", "reached", "reason")}
+    return {"schema": 1, "run": diagnosis.run.name, **named, "way": way, "log": log}

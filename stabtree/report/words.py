@@ -13,7 +13,7 @@ from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import row_of, rows_before, rows_upto
 from stabtree.common.stats import median
-from stabtree.common.text import clean, counting, in_words
+from stabtree.common.text import clean, counting, first_few, in_words
 from stabtree.context.find import context_of
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import framework
@@ -26,16 +26,14 @@ from stabtree.tree.model import BRIEF, Severity, Take
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context, Known
     from stabtree.diagnosis.result import Diagnosis, Fix, Happening, Incident, Visit
-    from stabtree.facts.batches import Replay, Watch
+    from stabtree.facts.batches import Replay
     from stabtree.report.advice import Action
     from stabtree.run import Run
 
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that needs no action
-MAX_IDS = 4
 MAX_ACCEPTED = 3  # accepted findings that a screen names
 MAX_BRIEF = 90  # characters: with the words around them two lines of a screen
 # These show that something is wrong, and never why.
@@ -46,7 +44,7 @@ NOTHING_SAID = "Too few rules could be judged by what it says"
 # What most questions need, in the order in which it helps.
 WANTED = ("grad_norm", "lr", "loss_scale", "eval_loss", "weight_norm", "batch_id")
 CALENDAR = (1e9, 4e9)  # seconds since 1970 in the years of training logs; what is less counts from the run's start
-PARTS = {"task": "task", "phase": "phase", "trainer": "framework", "precision": "precision"}
+PARTS = {"task": "task", "phase": "phase", "trainer": "framework", "precision": "precision", "optimizer": "optimizer"}
 TASKS = {
     "on-policy-rl": "on-policy reinforcement learning",
     "off-policy-rl": "off-policy reinforcement learning",
@@ -157,7 +155,16 @@ def _too_little(diagnosis: Diagnosis) -> str:
     """Say what keeps the run from a verdict, and what could be judged."""
     if diagnosis.faults:
         return f"Not judged: {diagnosis.faults[0].reason}"
-    kind = _kind_of_log(diagnosis)
+    run, loss = diagnosis.run, diagnosis.run.get("loss")
+    rows = 0 if loss is None else int(np.isfinite(loss.values).sum())
+    # What is wrong with such a log; empty where the reason must say it.
+    kind = "Only the loss was logged" if len(run.series) == 1 else ""
+    if not run.series:
+        kind = "No metric in the log"
+    elif not rows:
+        kind = "" if run.has("reward") else "No loss in the log"
+    elif rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
+        kind = f"Log too short ({counted(rows, 'row')} of loss)"
     if not diagnosis.partial:
         return f"{kind}: {TOO_LITTLE[0].lower()}{TOO_LITTLE[1:]}" if kind else TOO_LITTLE
     entries = {item.section.entry: f"§{item.section.id}" for item in diagnosis.sections}
@@ -167,20 +174,6 @@ def _too_little(diagnosis: Diagnosis) -> str:
     lacking = " and ".join(entries.get(item.id, item.id) for item in diagnosis.lacking)
     text = f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacking} not judged"
     return f"{kind}. {text}" if kind else f"{text}: {diagnosis.lacking[0].reason}"
-
-
-def _kind_of_log(diagnosis: Diagnosis) -> str:
-    """Say what is wrong with a log that can't be judged; empty where the reason must say it."""
-    run = diagnosis.run
-    if not run.series:
-        return "No metric in the log"
-    loss = run.get("loss")
-    rows = 0 if loss is None else int(np.isfinite(loss.values).sum())
-    if not rows:
-        return "" if run.has("reward") else "No loss in the log"
-    if rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
-        return f"Log too short ({counted(rows, 'row')} of loss)"
-    return "Only the loss was logged" if len(run.series) == 1 else ""
 
 
 def finding_title(finding: Incident) -> str:
@@ -195,13 +188,12 @@ def all_clear(diagnosis: Diagnosis) -> bool:
     """Whether all that was found are notes that need no action: healthy runs have such, or a problem is ignored."""
     if diagnosis.verdict != Severity.NOTE:
         return False
-    return bool(ignored_problems(diagnosis)) or all(map(_needs_nothing, diagnosis.reached))
-
-
-def _needs_nothing(finding: Incident) -> bool:
-    """Whether what fits the run of a note's advice says so; of a note without advice, its first fix."""
-    texts = finding.fixes or tuple(map(untagged, finding.leaf.fixes[:1]))
-    return finding.leaf.severity is Severity.NOTE and any(text.startswith(NOTHING) for text in texts)
+    if ignored_problems(diagnosis):
+        return True
+    # What fits the run of a note's advice says so; of a note without advice, its first fix.
+    advice = [item.fixes or tuple(map(untagged, item.leaf.fixes[:1])) for item in diagnosis.reached]
+    mere = all(item.leaf.severity is Severity.NOTE for item in diagnosis.reached)
+    return mere and all(any(text.startswith(NOTHING) for text in texts) for texts in advice)
 
 
 def ignored_problems(diagnosis: Diagnosis) -> list[Incident]:
@@ -243,16 +235,6 @@ def unchecked(diagnosis: Diagnosis) -> str:
     return f"{len(diagnosis.missing):,} of {len(asked):,} questions"
 
 
-def first_ids(ids: Sequence[str]) -> str:
-    """Return the first ids, and how many more there are.
-
-    >>> first_ids(["Q1", "Q2"]), first_ids(["Q1", "Q2", "Q3", "Q4", "Q5"])
-    ('Q1, Q2', 'Q1, Q2, Q3, Q4 and 1 more')
-    """
-    names = ", ".join(ids[:MAX_IDS])
-    return f"{names} and {len(ids) - MAX_IDS} more" if len(ids) > MAX_IDS else names
-
-
 def because(actions: Iterable[Action | Fix]) -> list[str]:
     """Return the reason of each action as a clause; empty where it has none, or the same as the one before it."""
     clauses, last = [], ""
@@ -270,6 +252,12 @@ def is_unasked(visit: Visit) -> bool:
 def answer_word(visit: Visit) -> str:
     """Return the answer as a word."""
     return "not checked" if visit.answer.verdict == UNKNOWN else visit.answer.verdict.replace("_", " ")
+
+
+def seen(visit: Visit) -> tuple[str, ...]:
+    """Return what decided an answer; why there is none."""
+    unknown = visit.answer.verdict == UNKNOWN
+    return (visit.answer.reason,) if unknown else tuple(item.text for item in visit.answer.evidence)
 
 
 def ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
@@ -319,13 +307,9 @@ def facts(run: Run) -> str:
     dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
     shown_rate = f"lr {figure(rate)}" if isinstance(rate, float | int) else ""
     trained = " ".join(filter(None, (str(optimizer or ""), shown_rate)))
-    known = (step_range(run), _kind(context_of(run)), str(dtype or ""), trained, ranks(run))
+    ranks = f"{len(run.ranks)} ranks" if run.ranks else ""
+    known = (step_range(run), _kind(context_of(run)), str(dtype or ""), trained, ranks)
     return " · ".join(filter(None, (*known, run.name)))
-
-
-def ranks(run: Run) -> str:
-    """Return how many ranks logged the run; empty where the log names none."""
-    return f"{len(run.ranks)} ranks" if run.ranks else ""
 
 
 def step_range(run: Run) -> str:
@@ -367,23 +351,26 @@ def missing(run: Run) -> list[tuple[str, str]]:
 
 def identity(context: Context) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each part of a run that is known, its value, and how it is known."""
-    for name, part in PARTS.items():
+    for name, part in {**PARTS, "outcome": "outcome"}.items():
         known: Known[str] = getattr(context, part)
+        text, algorithm = str(known.value), context.algorithm.value
+        if part == "outcome":
+            text += f", {context.better} is better" if context.better else ""
+            if context.chance.value is not None:
+                text += f"; {context.chance.value:.4g} by chance ({context.chance.why})"
+        elif part == "framework" and known.value:
+            text = framework(text).name
+        elif part != "optimizer":
+            text = TASKS.get(text, text)
+            if part == "task" and algorithm and algorithm != known.value:
+                text += f" ({_algorithm(algorithm)})"
         if known.value is not None:
-            yield name, _value(context, part, known.value), _how(known)
-    if context.optimizer.value:
-        yield "optimizer", context.optimizer.value, _how(context.optimizer)
-    if context.outcome.value:
-        text = str(context.outcome.value) + (f", {context.better} is better" if context.better else "")
-        if context.chance.value is not None:
-            text += f"; {context.chance.value:.4g} by chance ({context.chance.why})"
-        yield "outcome", text, _how(context.outcome)
+            yield name, text, f"{known.how}: {known.why}" if known.why else known.how
 
 
 def unknown_parts(context: Context) -> list[str]:
     """Return the names of the parts that are not known."""
-    parts = {**PARTS, "optimizer": "optimizer"}
-    return [name for name, part in parts.items() if getattr(context, part).value is None]
+    return [name for name, part in PARTS.items() if getattr(context, part).value is None]
 
 
 def _kind(context: Context) -> str:
@@ -395,19 +382,6 @@ def _kind(context: Context) -> str:
 
 def _algorithm(name: str) -> str:
     return name.upper() if name.isalnum() else name
-
-
-def _value(context: Context, part: str, value: str) -> str:
-    if part == "framework":
-        return framework(value).name
-    words, algorithm = TASKS.get(value, value), context.algorithm.value
-    if part == "task" and algorithm and algorithm != value:
-        return f"{words} ({_algorithm(algorithm)})"
-    return words
-
-
-def _how(known: Known[str]) -> str:
-    return f"{known.how}: {known.why}" if known.why else known.how
 
 
 CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from
@@ -429,7 +403,11 @@ def plainly(run: Run, finding: Incident) -> str:
     elif finding.leaf.of == STAYED_UP:
         text = _stayed_up(run, finding)
     elif finding.leaf.of == RISES:
-        text = _better_meanwhile(run, finding) or _unlogged(run)
+        text = _better_meanwhile(run, finding)
+        # What would separate its causes and was not logged.
+        names = [name for metric, name in EXPLAINS.items() if not run.has(metric)]
+        if names and not text:
+            text = f"{in_words(names)} {'are' if len(names) > 1 else 'is'} not logged."
     followed = [f"{item.leaf.title} ({item.unit} {item.onset_step:,})" for item in finding.consequences]
     led_to = f"What followed: {'; '.join(followed)}." if followed else ""
     return " ".join(filter(None, (text or doubts(run, finding), led_to)))
@@ -473,12 +451,6 @@ def _stayed_up(run: Run, finding: Incident) -> str:
     return f"{text}, and stays there."
 
 
-def _unlogged(run: Run) -> str:
-    """Name what would separate the causes of a rise and was not logged; empty where all of it was."""
-    names = [name for metric, name in EXPLAINS.items() if not run.has(metric)]
-    return f"{in_words(names)} {'are' if len(names) > 1 else 'is'} not logged." if names else ""
-
-
 def _better_meanwhile(run: Run, finding: Incident) -> str:
     """Say that the quality on held-out data rose while the loss did: then the loss is no reason to stop."""
     quality, onset = run.get("eval_quality"), finding.onset_step
@@ -501,82 +473,60 @@ def doubts(run: Run, finding: Incident) -> str:
     values = np.empty(0) if series is None else finite(series)[1]
     if finding.leaf.take is not Take.BEST or len(values) < MIN_ROWS:
         return ""
-    return " ".join(_doubts(values, context_of(run).classes.value))
-
-
-def _doubts(values: Floats, classes: object) -> Iterator[str]:
+    classes, texts = context_of(run).classes.value, []
     lowest, at = float(values.min()), int(values.argmin())
     rise = median(values[-max(MIN_ROWS, len(values) // 3) :]) - lowest
     swing = float(np.abs(np.diff(values[at:])).max(initial=0.0))
     if at == 0:
-        yield "The eval loss is lowest at its very first evaluation: it never got better."
+        texts.append("The eval loss is lowest at its very first evaluation: it never got better.")
     elif swing > rise:
-        yield f"The eval loss swings by up to {figure(swing)} between evaluations; its final rise is {figure(rise)}."
+        change = f"swings by up to {figure(swing)} between evaluations; its final rise is {figure(rise)}"
+        texts.append(f"The eval loss {change}.")
     if isinstance(classes, int) and classes > 1:
         if lowest >= math.log(classes):
-            yield f"It never was below {math.log(classes):.3g}, the loss of a guess."
+            texts.append(f"It never was below {math.log(classes):.3g}, the loss of a guess.")
     elif abs(lowest / math.log(2) - 1) < NEAR_CHANCE:
-        yield f"Its lowest, {lowest:.3g}, is about ln 2, the loss of a guess between two."
+        texts.append(f"Its lowest, {lowest:.3g}, is about ln 2, the loss of a guess between two.")
+    return " ".join(texts)
 
 
 def monitor_sentences(replay: Replay, unit: str) -> list[str]:
-    """Return what the NaN monitor would have done, the most important sentence first.
-
-    Args:
-        replay: the replay of the monitor over the log.
-        unit: what the log's steps are: `step` or `row`.
-    """
-    return [counting(text, unit) for text in _monitor(replay)]
-
-
-def _monitor(replay: Replay) -> Iterator[str]:
-    loss, most, every = replay.loss, replay.max_consecutive, replay.every
+    """Return what the NaN monitor would have done over a log of such units, the most important sentence first."""
+    loss, most, norm, texts = replay.loss, replay.max_consecutive, replay.grad_norm, []
     if loss.stop_step is None:
-        yield f"would not have stopped the run: never {most} rows in a row without a finite loss"
+        texts.append(f"would not have stopped the run: never {most} rows in a row without a finite loss")
     else:
         after = "the log ends there"
         if loss.returned_step is not None:
             after = f"the loss came back for good at step {loss.returned_step:,}"
         elif replay.steps_in_vain:
             after = f"{counted(replay.steps_in_vain, 'step')} after that ran in vain"
-        yield (
-            f"would have stopped the run at step {loss.stop_step:,}, after {most} rows in a row without a finite loss; "
-            f"{after}"
-        )
+        where = f"at step {loss.stop_step:,}, after {most} rows in a row without a finite loss"
+        texts.append(f"would have stopped the run {where}; {after}")
     good = "no row was good before"
     if loss.last_good is not None and loss.last_good_step is not None:
         good = f"last good loss {figure(loss.last_good, 4)} at step {loss.last_good_step:,}"
     rows = f"{counted(loss.total, 'row')} without a finite loss, from step {loss.first_step:,} on"
-    yield f"{rows}, at most {loss.longest:,} in a row; {good}"
-    if replay.grad_norm:
-        yield _gradients(replay.grad_norm, loss.stop_step)
+    texts.append(f"{rows}, at most {loss.longest:,} in a row; {good}")
+    if norm:
+        text = f"grad_norm is not finite from step {norm.first_step:,} on, at {counted(norm.total, 'row')}"
+        ends = f": check_gradients would have stopped the run at step {norm.stop_step or 0:,}"
+        if norm.stop_step is None:
+            ends = f", at most {norm.longest:,} in a row: check_gradients would not have stopped the run"
+        elif loss.stop_step is not None and norm.stop_step >= loss.stop_step:
+            ends = ": check_gradients would have stopped the run no earlier"
+        texts.append(text + ends)
     if replay.first_ranks and not replay.other_ranks:
-        yield (
-            f"all {len(replay.first_ranks)} ranks broke together, at step {replay.first_rank_step:,}; "
-            "log each rank's own loss, before it is averaged, to see which one was first"
-        )
+        broke = f"all {len(replay.first_ranks)} ranks broke together, at step {replay.first_rank_step:,}"
+        texts.append(f"{broke}; log each rank's own loss, before it is averaged, to see which one was first")
     elif replay.first_ranks:
-        first, others = _named(replay.first_ranks), _named(replay.other_ranks)
-        there = f"there {others} would have logged “not finite on another rank”"
-        yield f"{first} broke first, at step {replay.first_rank_step:,}; {there}"
-    if every > 1:
-        yield (
-            f"counted in rows, logged every {every:,} steps; inside the training loop it counts steps, and "
-            f"stops after {most} of them"
+        first, others = (
+            f"rank{'s' * (len(ranks) > 1)} {first_few(ranks, MAX_RANKS)}"
+            for ranks in (replay.first_ranks, replay.other_ranks)
         )
-
-
-def _gradients(norm: Watch, stop_of_loss: int | None) -> str:
-    text = f"grad_norm is not finite from step {norm.first_step:,} on, at {counted(norm.total, 'row')}"
-    if norm.stop_step is None:
-        return f"{text}, at most {norm.longest:,} in a row: check_gradients would not have stopped the run"
-    if stop_of_loss is not None and norm.stop_step >= stop_of_loss:
-        return f"{text}: check_gradients would have stopped the run no earlier"
-    return f"{text}: check_gradients would have stopped the run at step {norm.stop_step:,}"
-
-
-def _named(ranks: Sequence[str]) -> str:
-    shown = ", ".join(ranks[:MAX_RANKS])
-    if len(ranks) > MAX_RANKS:
-        shown += f" and {len(ranks) - MAX_RANKS} more"
-    return f"ranks {shown}" if len(ranks) > 1 else f"rank {shown}"
+        there = f"there {others} would have logged “not finite on another rank”"
+        texts.append(f"{first} broke first, at step {replay.first_rank_step:,}; {there}")
+    if replay.every > 1:
+        counts = "inside the training loop it counts steps, and stops after"
+        texts.append(f"counted in rows, logged every {replay.every:,} steps; {counts} {most} of them")
+    return [counting(text, unit) for text in texts]

@@ -20,9 +20,9 @@ def lines(page: Page, count: int, letter: str) -> None:
         page.line((letter, ""))
 
 
-def pane(letter: str, *counts: int, close: bool = False) -> Pane:
+def pane(letter: str, *counts: int) -> Pane:
     """A part with a form of each length."""
-    return Pane(letter, tuple(partial(lines, count=count, letter=letter) for count in counts), close=close)
+    return Pane(letter, tuple(partial(lines, count=count, letter=letter) for count in counts))
 
 
 @pytest.mark.parametrize(

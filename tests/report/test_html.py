@@ -16,6 +16,7 @@ from stabtree.loaders import load_run
 from stabtree.report.html import html
 from stabtree.report.model import Report
 from stabtree.report.outputs import RenderOptions
+from stabtree.report.words import answer_word, seen
 from stabtree.run import LogLine, Run, Setting
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES
@@ -96,8 +97,8 @@ def test_a_page_says_what_the_report_says_in_its_order(path: Path) -> None:
     texts = [told.title, told.facts, told.why, told.misread, told.also_seen, told.closing]
     texts += [text for action in told.do_now for text in (action.text, action.reason)]
     texts += [text for row in told.causes for text in (row.judged.cause.text, row.why, *row.fixes)]
-    turns = [turn for walk in told.walks for turn in walk.turns]
-    texts += [text for turn in turns for text in (turn.id, turn.ask, turn.answer, *turn.evidence)]
+    visits = [visit for walk in told.walks for group in walk.groups for visit in group]
+    texts += [text for item in visits for text in (item.question.id, item.question.ask, answer_word(item), *seen(item))]
     texts += [finding.leaf.title for finding in told.also] + [walk.ends for walk in told.walks]
     texts += [text for item in told.open for text in (item.text, item.how, *item.unlocks)]
     for text in texts:

@@ -132,7 +132,7 @@ def test_a_post_mortem_has_all_its_parts(path: Path) -> None:
     assert parts[::2] == ["Summary", "Timeline", "Evidence", "Root cause", "Fix", "Prevention", "Follow-ups"]
     assert all("**To fill in:**" in part for part in parts[1::2])
     told = Report(found)
-    assert all(escape(turn.id) in parts[5] for item in told.walks for turn in item.turns)
+    assert all(escape(item.question.id) in parts[5] for walk in told.walks for group in walk.groups for item in group)
     assert all(escape(action.text) in parts[9] for action in told.do_now if not action.strong and not action.branches)
     assert all(action.fix in found.findings[0].fixes for action in told.do_now if action.fix)
     for row in told.causes:

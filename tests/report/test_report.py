@@ -28,7 +28,7 @@ def test_a_report_says_what_the_diagnosis_found(path: Path) -> None:
     found = diagnose(run, load_trees(run))
     told = Report(found, 1)
     assert told.verdict == found.verdict
-    assert [turn.id for turn in told.walks[0].turns] == [visit.question.id for visit in found.path]
+    assert [visit for group in told.walks[0].groups for visit in group] == list(found.path)
     assert told.closing.endswith("exit 1")
     assert bool(told.do_now) == bool(told.finding)
     assert len(told.do_now) <= MAX_TO_DO

@@ -12,6 +12,7 @@ from stabtree.facts.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
 from stabtree.report.page import TICK_SIGNS, Tick
 from stabtree.report.rows import quoted
+from stabtree.report.words import answer_word, seen
 from stabtree.tree.model import Severity
 from tests.whole.advice import labels, words
 
@@ -213,11 +214,11 @@ def every_output_has_the_branches(out: Outputs) -> Iterator[str]:
 
 def answers_agree_with_evidence(out: Outputs) -> Iterator[str]:
     """The word of an answer says what its evidence does."""
-    for turn in chain.from_iterable(walk.turns for walk in out.report.walks):
+    for visit in chain.from_iterable(chain.from_iterable(walk.groups) for walk in out.report.walks):
+        short, given, text = visit.question.short or visit.question.ask, answer_word(visit), " ".join(seen(visit))
         for asked, answer, against in words.AGREE:
-            text = " ".join(turn.evidence)
-            if turn.checked and re.search(asked, turn.short) and turn.answer == answer and re.search(against, text):
-                yield f"{turn.id} {turn.short} {turn.answer} | {text[:90]}"
+            if given == answer and re.search(asked, short) and re.search(against, text):
+                yield f"{visit.question.id} {short} {given} | {text[:90]}"
 
 
 def one_tick(out: Outputs) -> Iterator[str]:
