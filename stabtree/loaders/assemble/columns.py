@@ -16,11 +16,9 @@ from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.choice import Choice, choose, with_total
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
-from stabtree.metrics.final_values import check_columns
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names
-from stabtree.metrics.ranking import FAR_MORE
-from stabtree.metrics.role import UNKNOWN, describe_name
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names, check_columns
+from stabtree.metrics.role import FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize
 from stabtree.run import ColumnUse, FileUse
 

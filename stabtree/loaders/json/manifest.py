@@ -46,8 +46,7 @@ from stabtree.loaders.json.document import columns_table, holds_nested, read_nes
 from stabtree.loaders.json.rows import JsonRows, flatten
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
-from stabtree.metrics.final_values import NO_COURSE, check_object, nonfinite_losses
-from stabtree.metrics.names import Names
+from stabtree.metrics.names import NO_COURSE, Names, check_object, nonfinite_losses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -22,9 +22,8 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file
-from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
-from stabtree.loaders.table import Skips, Table
+from stabtree.loaders.table import Points, Skips, Table, merge, tabulate
 from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:

@@ -35,8 +35,7 @@ from stabtree.loaders.paths.find import (
     units_of,
 )
 from stabtree.loaders.paths.joined import Loaded, joined
-from stabtree.loaders.paths.loggers import Claims
-from stabtree.loaders.paths.read import LISTED, Found, LoadOptions, read_files, read_run, run_found
+from stabtree.loaders.paths.read import LISTED, Claims, Found, LoadOptions, read_files, read_run, run_found
 from stabtree.loaders.paths.stored import named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
 from stabtree.run import Run

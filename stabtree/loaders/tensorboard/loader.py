@@ -17,11 +17,9 @@ from stabtree.common.stats import median
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, find, settings_file, shown, size_of
-from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
-from stabtree.loaders.table import Table
-from stabtree.loaders.tensorboard.events import Scalars
-from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
+from stabtree.loaders.table import Points, Table, merge, tabulate
+from stabtree.loaders.tensorboard.events import HEADER, RecordReader, Scalars, length_of
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:

@@ -240,7 +240,7 @@ def test_too_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_wide_table_leaves_layers_out_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room for everything, the loss is kept."""
-    monkeypatch.setattr("stabtree.loaders.points.MAX_CELLS", 100)
+    monkeypatch.setattr("stabtree.loaders.table.MAX_CELLS", 100)
     run = load(tmp_path, events([(step, {f"grad_norm/{i}": 1 for i in range(20)} | {"loss": 4}) for step in range(20)]))
     assert len(run.series["loss"]) == 20
     assert "Series left out to save memory: 13 of 21." in run.notes
