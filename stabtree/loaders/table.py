@@ -32,7 +32,6 @@ class Column(Struct, frozen=True, eq=False, weakref=True):
         coded: whether the values are codes of text labels, fit for comparing for equality only.
         labels: the text behind each code.
         garbled: bool (n,), cells that hold something, but not what was logged; None where there are none.
-        blank: bool (n,), cells that hold a word for nothing, as `None` or `-`; None where there are none.
         sporadic: whether it is written only when something happens, so that its silence means nothing.
     """
 
@@ -44,7 +43,6 @@ class Column(Struct, frozen=True, eq=False, weakref=True):
     labels: Mapping[float, str] = field(default_factory=dict)
     sporadic: bool = False
     garbled: Bools | None = None
-    blank: Bools | None = None
 
     @property
     def mask(self) -> Bools:
@@ -71,8 +69,7 @@ class Column(Struct, frozen=True, eq=False, weakref=True):
         """Return the cells of some of the rows."""
         logged = None if self.logged is None else self.logged[rows]
         garbled = None if self.garbled is None else self.garbled[rows]
-        blank = None if self.blank is None else self.blank[rows]
-        return replace(self, values=self.values[rows], logged=logged, garbled=garbled, blank=blank)
+        return replace(self, values=self.values[rows], logged=logged, garbled=garbled)
 
     def without(self, rows: Bools) -> Column:
         """Return the column with some cells, bool (n,), marked as garbled."""
