@@ -100,7 +100,6 @@ class Table(Struct, frozen=True):
         lines: lines of a text log that may report errors.
         ended_in_error: whether these lines say that the program ended in an error.
         lost_share: the share of its bytes that are damaged, of a file that is read in records.
-        config_from: the file beside this one that `config` is from; empty for this file itself.
         saves: where a text log says that a checkpoint was saved.
         unread: the lines of a text log that hold numbers and were not read, by kind.
         counter: the column that counts the rows, nothing where none does; None where nobody asked yet.
@@ -119,7 +118,6 @@ class Table(Struct, frozen=True):
     lines: tuple[LogLine, ...] = ()
     ended_in_error: bool = False
     lost_share: float = 0.0
-    config_from: str = ""
     saves: tuple[Save, ...] = ()
     unread: tuple[UnreadKind, ...] = ()
     counter: str | None = None

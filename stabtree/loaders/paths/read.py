@@ -126,7 +126,7 @@ def _merged(tables: Sequence[Table], where: str) -> Settings:
     """Return the configuration that the tables of one run hold; the first that has a setting counts."""
     found: Settings = {}
     for table in reversed(tables):
-        found |= {key: Setting(value, table.config_from or where) for key, value in table.config.items()}
+        found |= {key: Setting(value, where) for key, value in table.config.items()}
     return found
 
 
@@ -341,14 +341,19 @@ class Claims(Struct):
                 return Claim(states[0], read_files(states[:1], self.names, None, None, {}), frozenset(states))
             except StabtreeError as error:
                 return Claim(states[0], error, frozenset(states))
+        from stabtree.loaders.tensorboard.loader import is_events
+
         table, files = newest
         runs = Path(folder, RUNS)
-        inside = (
-            (inner, files.files) for inner, files in self.tree.listings.items() if Path(inner).is_relative_to(runs)
-        )
-        events = (place(inner, name) for inner, names in inside for name in names if EVENTS in name)
-        found = self._found(home, partial(_trainer_output, home, table, self.names))
-        return Claim(folder, found, frozenset((*map(str, files), *events)))
+        marked = {
+            Path(inner).relative_to(runs).parts: [name for name in files.files if is_events(Path(inner, name))]
+            for inner, files in self.tree.listings.items()
+            if Path(inner).is_relative_to(runs)
+        }
+        events = {parts: names for parts, names in marked.items() if names}
+        found = self._found(home, partial(_trainer_output, home, table, self.names, events))
+        inside = (str(runs.joinpath(*parts, name)) for parts, names in events.items() for name in names)
+        return Claim(folder, found, frozenset((*map(str, files), *inside)))
 
     def _wandb(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the files of W&B that hold the history of one run."""
@@ -406,21 +411,24 @@ class Claims(Struct):
             yield Claim(str(home), found, frozenset(files))
 
 
-def _trainer_output(folder: Path, state: Table, names: Names) -> tuple[Table, ...]:
+def _trainer_output(
+    folder: Path, state: Table, names: Names, events: Mapping[tuple[str, ...], list[str]]
+) -> tuple[Table, ...]:
     """Return the run of a trainer's output folder with all that belongs to it, and other runs whose events are in it.
 
     Args:
         folder: the output folder.
         state: the rows of its newest state.
         names: what the columns mean.
+        events: the names of event files, by their folder below that of events.
     """
-    from stabtree.loaders.tensorboard.loader import events_in, runs_below
+    from stabtree.loaders.tensorboard.loader import runs_below
 
     own: list[Table] = []
     others: list[Table] = []
     notes: list[str] = []
     steps = _losses(state, names)
-    for home, table in runs_below(folder / RUNS, events_in(folder / RUNS), names):
+    for home, table in runs_below(folder / RUNS, events, names):
         if isinstance(table, StabtreeError):
             notes.append(f"Events in {RUNS} {table.problem}.")
             continue
