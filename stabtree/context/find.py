@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
-from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -364,11 +363,10 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "optimizer": OPTIMIZERS,
     "framework": (),  # those of `stabtree.frameworks`
     "library": ("torch", "keras"),
-    "device": ("cpu", "cuda", "mps", "tpu", "gtx16"),
+    "device": ("gtx16",),
     "task": model.TASKS,
     "clipping": ("on", "off"),
     "overlap": ("on", "off"),
-    "logging": ("mean", "step"),
 }
 # What else is true of a task: a detector classifies boxes, and what learns from answers is a language model.
 _ALSO: Mapping[str, tuple[str, ...]] = {
@@ -436,7 +434,6 @@ def conditions_of(run: Run, context: Context, precision: Known[str]) -> Conditio
             "task": tasks,
             "clipping": _switch(run.setting("grad_clip")),
             "overlap": _switch(run.setting("overlap_comm")),
-            "logging": _logging(run, trainer),
         }
     )
 
@@ -478,28 +475,8 @@ def _framework(run: Run, context: Context) -> dict[str, bool]:
     return known
 
 
-def _logging(run: Run, trainer: Mapping[str, bool]) -> dict[str, bool]:
-    """Return whether a row of the loss is one step or a mean: as configured, by its column, or by the trainer."""
-    reduced = run.setting("log_reduce")
-    if reduced is not None:
-        word = normalize(str(reduced))
-        mean = "mean" in word or "avg" in word
-        return {"mean": mean, "step": not mean}
-    columns = chain.from_iterable(source.columns for source in run.sources)
-    of_an_epoch = any(use.metric == "loss" and normalize(use.name).endswith("_epoch") for use in columns)
-    if of_an_epoch or any(on and framework(name).defaults.mean_rows for name, on in trainer.items()):
-        return _only("logging", "mean")
-    return {}
-
-
 def _device(run: Run) -> dict[str, bool]:
     name = normalize(str(run.setting("device") or ""))
-    if not name:
-        return {}
-    for word in ("cpu", "mps", "tpu"):
-        if word in name:
-            return _only("device", word)
     if "16" in name and "gtx" in name:
-        return _only("device", "cuda", "gtx16")
-    plain = name.split("_")[0] in ("cuda", "gpu")  # which card it is remains open
-    return {word: on for word, on in _only("device", "cuda").items() if not (plain and word == "gtx16")}
+        return {"gtx16": True}
+    return {} if name.split("_")[0] in ("", "cuda", "gpu") else {"gtx16": False}  # which card `cuda` is remains open

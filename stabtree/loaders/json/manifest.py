@@ -136,7 +136,7 @@ def parse(source: Source) -> Manifest:
     if len(keys) > 1:  # of several that may hold metrics the first one counts
         unread = ", ".join(map(repr, keys[1:]))
         notes.append(f"The manifest's metrics are read from its {keys[0]!r}; left unread: {unread}.")
-    return Manifest(config, tuple(files.values()), content, (*notes, *jsonl.repeated_keys(text, 1)))
+    return Manifest(config, tuple(files.values()), content, tuple(notes))
 
 
 def _names(value: Any) -> list[str]:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from stabtree.common.lazy import np
 from stabtree.frameworks.model_config import of_model
-from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, signed, text, varint
+from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, text
 from stabtree.loaders.source import MAX_BYTES
 from stabtree.loaders.table import Points
 
@@ -203,27 +203,11 @@ class RecordReader(Struct):
 WALL_TIME, STEP, SUMMARY = 1, 2, 5
 TAG, SIMPLE_VALUE, TENSOR, METADATA = 1, 2, 8, 9
 DTYPE, CONTENT, STRINGS = 1, 4, 8
-# Tensor fields of fixed size -> type of an element; those of varints.
+# The types of a scalar, which every writer turns into a float, and the tensor fields that hold one.
+_TYPES = {1: "<f4", 2: "<f8"}
 _FIXED = {5: "<f4", 6: "<f8"}
-_VARINTS = frozenset({7, 10, 11, 13, 16, 17})
-_HALF_FIELD = 13
 # The fields of google.protobuf.Value that hold a number, a text and a truth value.
 _VALUE_WIRES = {2: FIXED64, 3: BYTES, 4: VARINT}
-_TYPES = {
-    1: "<f4",
-    2: "<f8",
-    3: "<i4",
-    4: "<u1",
-    5: "<i2",
-    6: "<i1",
-    9: "<i8",
-    10: "<u1",
-    14: "bfloat16",
-    17: "<u2",
-    19: "<f2",
-    22: "<u4",
-    23: "<u8",
-}
 
 
 class Scalar(NamedTuple):
@@ -234,14 +218,12 @@ class Scalar(NamedTuple):
         start: where the value begins.
         end: where it ends.
         kind: the type of the value.
-        value: the value, if its bytes alone are not enough.
     """
 
     tag: tuple[int, int]
     start: int
     end: int
     kind: str
-    value: float | None = None
 
 
 class Event(Struct):
@@ -289,7 +271,7 @@ def _value(data: bytes, whole: Field, event: Event) -> None:
 
 
 def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> None:
-    """Add a tensor of one number as a scalar, one text that is a JSON object as configuration."""
+    """Add a tensor of one float as a scalar, one text that is a JSON object as configuration."""
     kind = ""
     found: list[Scalar] = []
     for part in fields(data, whole.start, whole.end):
@@ -297,40 +279,10 @@ def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> No
             kind = _TYPES.get(part.varint, "")
         elif part.number == STRINGS and part.wire == BYTES and data[part.start : part.start + 1] == b"{":
             event.config |= _object(text(data, part))
-        elif part.number in _VARINTS:
-            found += [_counted(part, value, tag, kind) for value in _packed(data, part)]
         elif part.end > part.start and (part.number == CONTENT or (part.number in _FIXED and part.wire != VARINT)):
             found.append(Scalar(tag, part.start, part.end, _FIXED.get(part.number, kind)))
-    if (
-        kind
-        and len(found) == 1
-        and (found[0].value is not None or found[0].end - found[0].start == _size(found[0].kind))
-    ):
+    if kind and len(found) == 1 and found[0].end - found[0].start == np.dtype(found[0].kind).itemsize:
         event.scalars += found
-
-
-def _size(kind: str) -> int:
-    return np.dtype(kind.replace("bfloat16", "<f2")).itemsize
-
-
-def _counted(part: Field, value: int, tag: tuple[int, int], kind: str) -> Scalar:
-    """Return an element that is coded as a varint: a whole number, or the bits of a half."""
-    number = float(signed(value))
-    if part.number == _HALF_FIELD:
-        number = float(_numbers(np.array([[value & 0xFFFF]], dtype="<u2").view(np.uint8), 0, 2, kind)[0])
-    return Scalar(tag, part.start, part.end, kind, number)
-
-
-def _packed(data: bytes, part: Field) -> list[int]:
-    """Return the first two elements of a field of varints, which may stand alone or packed."""
-    if part.wire == VARINT:
-        return [part.varint]
-    found: list[int] = []
-    at = part.start
-    while at < part.end and len(found) < 2:
-        value, at = varint(data, at, part.end)
-        found.append(value)
-    return found
 
 
 def _object(content: str) -> dict[str, Any]:
@@ -404,7 +356,7 @@ class Template(NamedTuple):
 
 def _template(event: Event, data: NDArray[np.uint8]) -> Template | None:
     """Return the template of an event; None if events like it must be parsed one by one."""
-    if event.config or any(scalar.value is not None for scalar in event.scalars):
+    if event.config:
         return None
     mask = np.full(len(data), 255, dtype=np.uint8)
     if event.time >= 0:
@@ -496,10 +448,7 @@ class Scalars(Struct):
             time = np.zeros(count)
         for scalar in event.scalars:
             tag = self._numbered(data[:, slice(*scalar.tag)])
-            if scalar.value is None:
-                value = _numbers(data, scalar.start, scalar.end, scalar.kind)
-            else:
-                value = np.full(count, scalar.value)
+            value = _numbers(data, scalar.start, scalar.end, scalar.kind)
             known = tag >= 0
             self.crowded += count - int(np.count_nonzero(known))
             part = {"offset": offsets + scalar.tag[0], "tag": tag, "step": step, "time": time, "value": value}
@@ -530,7 +479,5 @@ class Scalars(Struct):
 
 def _numbers(data: NDArray[np.uint8], start: int, end: int, kind: str) -> NDArray[np.float64]:
     raw: Any = np.ascontiguousarray(data[:, start:end])
-    if kind == "bfloat16":
-        return np.asarray((raw.view("<u2").astype("<u4") << 16).view("<f4").ravel(), dtype=np.float64)
     with np.errstate(invalid="ignore"):
         return np.asarray(raw.view(kind).ravel(), dtype=np.float64)

@@ -90,18 +90,6 @@ def test_what_python_alone_takes_for_a_number_is_none(
     assert verdict(run) == "unknown"
 
 
-def test_keys_that_stand_twice_are_told(tmp_path: Path) -> None:
-    """Parsers keep the last of two values of one key: the run says so."""
-    lines = "".join(f'{{"step": {i}, "loss": 2.5, "loss": 9.5}}\n' for i in range(9))
-    for name, content in (
-        ("a.jsonl", lines),
-        ("a.json", f"[{','.join(lines.splitlines())}]"),
-        ("b.json", '{"step": [1, 2], "loss": [1, 1], "loss": [2, 2]}'),
-    ):
-        told = "Keys that occur twice in one object, of which the last is read: loss (line 1)."
-        assert told in load_run(write(tmp_path, content, name)).notes
-
-
 @pytest.mark.parametrize("other", ["03.12.2024", "03.12", "12.30", "4.096", "10.5"])
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_no_loss_is_read_a_thousand_times_as_large(tmp_path: Path, other: str, mark: str) -> None:
