@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -367,6 +368,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "task": model.TASKS,
     "clipping": ("on", "off"),
     "overlap": ("on", "off"),
+    "logging": ("mean", "step"),
 }
 # What else is true of a task: a detector classifies boxes, and what learns from answers is a language model.
 _ALSO: Mapping[str, tuple[str, ...]] = {
@@ -434,6 +436,7 @@ def conditions_of(run: Run, context: Context, precision: Known[str]) -> Conditio
             "task": tasks,
             "clipping": _switch(run.setting("grad_clip")),
             "overlap": _switch(run.setting("overlap_comm")),
+            "logging": _logging(run, trainer),
         }
     )
 
@@ -473,6 +476,20 @@ def _framework(run: Run, context: Context) -> dict[str, bool]:
             if engine not in found:
                 known.pop(engine, None)
     return known
+
+
+def _logging(run: Run, trainer: Mapping[str, bool]) -> dict[str, bool]:
+    """Return whether a row of the loss is one step or a mean: as configured, by its column, or by the trainer."""
+    reduced = run.setting("log_reduce")
+    if reduced is not None:
+        word = normalize(str(reduced))
+        mean = "mean" in word or "avg" in word
+        return {"mean": mean, "step": not mean}
+    columns = chain.from_iterable(source.columns for source in run.sources)
+    of_an_epoch = any(use.metric == "loss" and normalize(use.name).endswith("_epoch") for use in columns)
+    if of_an_epoch or any(on and framework(name).defaults.mean_rows for name, on in trainer.items()):
+        return _only("logging", "mean")
+    return {}
 
 
 def _device(run: Run) -> dict[str, bool]:

@@ -112,6 +112,7 @@ class Defaults(Described, frozen=True):
         scales_fp16: scales the loss of fp16 by itself, unless a static scale is set.
         dtype: what its `dtype` is the precision of: `weights`, `autocast`, `all`, or nothing where that is open.
         bare_precision_is_mixed: whether `precision: 16` is mixed precision.
+        mean_rows: whether a row of the log is the mean since the row before.
         shares: whether a count of steps below 1 is a share of all steps.
         steps_over_epochs: whether the epochs mean nothing where the steps are given.
         fine_tunes: whether it is mostly used to train models on that were trained before, with a cross-entropy.
@@ -123,6 +124,7 @@ class Defaults(Described, frozen=True):
     scales_fp16: bool = False
     dtype: Literal["", "weights", "autocast", "all"] = ""
     bare_precision_is_mixed: bool = False
+    mean_rows: bool = False
     shares: bool = False
     steps_over_epochs: bool = False
     fine_tunes: bool = False

@@ -188,7 +188,7 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
     )
     if role is None or why:
         return use
-    unread, wrong = max(column.bad, plan.steps.lost if role == "step" else 0), 0
+    unread, wrong = column.bad, 0
     if role == "step" and whole_steps(column) is None:
         wrong = int(np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held))))
     why = f"{column.bad} cells are not numbers" if column.bad else ""

@@ -100,23 +100,6 @@ def test_no_loss_is_read_a_thousand_times_as_large(tmp_path: Path, other: str, m
     assert len(run.series["loss"]) == 600
 
 
-def without_steps(keep: Callable[[int], bool]) -> str:
-    """A text log of which some lines name no step."""
-    return "".join(f"{f'step {i} ' if keep(i) else ''}loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
-
-
-@pytest.mark.parametrize("every", [2, 10])
-def test_rows_without_a_step_stand_between_those_with_one(tmp_path: Path, every: int) -> None:
-    """Where there is room for just so many rows, each has its step, and none is lost as a duplicate."""
-    for name, content in (
-        ("a.log", without_steps(lambda i: i % every == 0)),
-        ("a.csv", "step,loss\n" + "".join(f"{'' if i % every else i},{cell}\n" for i, cell in enumerate(LOSS))),
-    ):
-        run = load_run(write(tmp_path, content, name))
-        assert run.series["loss"].steps.tolist() == [*range(600)]
-        assert any("placed evenly between" in note for note in run.notes)
-
-
 def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:
     """Not that too little was logged: which column, how many values of how many, and what to do."""
     found = diagnose(load(tmp_path, lambda _cell: "oops"))
