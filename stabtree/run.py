@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.passes import rows_before
-from stabtree.metrics.ranking import Ranking
+from stabtree.metrics.role import Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -124,7 +124,7 @@ def diagnose(
 def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:
     """Return the run to compare with, if any, cut to the same steps."""
     from stabtree.loaders import load_run
-    from stabtree.loaders.paths.stretch import stretch, stretch_of
+    from stabtree.loaders.paths.joined import stretch, stretch_of
 
     if not read.rerun:
         return None

@@ -174,7 +174,7 @@ def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> 
         StabtreeError: where an option is malformed, or nothing can be read.
     """
     from stabtree.loaders import load_runs
-    from stabtree.loaders.paths.stretch import cut, stretch_of
+    from stabtree.loaders.paths.joined import cut, stretch_of
 
     ends, how = stretch_of(read.steps), reading(read, settings)
     remote = any("://" in path for path in paths)

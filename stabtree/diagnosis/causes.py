@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, UNKNOWN, Evidence
 from stabtree.common.passes import never_falls, rows_upto
 from stabtree.common.text import clean
-from stabtree.context.conditions import Conditions
-from stabtree.context.find import framework_of, how_usual
+from stabtree.context.find import Conditions, framework_of, how_usual
 from stabtree.context.model import Context
 from stabtree.diagnosis.missing import lacking
 from stabtree.diagnosis.restart import LEARNED_NOTHING, UNTRAINED

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.common.lazy import Floats
-    from stabtree.context.conditions import Conditions
+    from stabtree.context.find import Conditions
     from stabtree.context.model import Context, Known
     from stabtree.profile import Profile
     from stabtree.run import Run, Series
@@ -266,7 +266,7 @@ def precision(run: Run) -> Known[str]:
 @fact()
 def conditions(run: Run, context: Context, precision: Known[str]) -> Conditions:
     """Find which conditions of causes the run meets."""
-    from stabtree.context.conditions import conditions_of
+    from stabtree.context.find import conditions_of
 
     return conditions_of(run, context, precision)
 

@@ -93,24 +93,6 @@ def entries(folder: Path) -> tuple[list[str], list[str]]:
     return sorted(folders), sorted(files)
 
 
-def find(folder: Path, mark: str) -> tuple[dict[tuple[str, ...], list[str]], tuple[str, ...]]:
-    """Return the files below a folder whose names contain `mark`, by their folder; and notes."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    waiting: list[tuple[str, ...]] = [()]
-    seen = 0
-    for parts in waiting:
-        folders, files = entries(folder.joinpath(*parts))
-        marked = [name for name in files if mark in name]
-        if marked:
-            found[parts] = marked
-        seen += len(folders) + len(files)
-        if seen >= MAX_ENTRIES:
-            return found, (f"The folder holds more than {MAX_ENTRIES:,} entries: not all were looked at.",)
-        if len(parts) < MAX_DEPTH:
-            waiting += [(*parts, name) for name in folders if not name.startswith(".")]
-    return found, ()
-
-
 def shown(parts: tuple[str, ...]) -> str:
     """Return the path of a folder below another, safe to print."""
     return clean("/".join(parts), 80) or "."

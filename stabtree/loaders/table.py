@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
@@ -12,10 +13,11 @@ from stabtree.common.files import Skipped
 from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from stabtree.common.files import UnreadKind
     from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar, LogLine
 
 
@@ -30,7 +32,6 @@ class Column(Struct, frozen=True, eq=False, weakref=True):
         coded: whether the values are codes of text labels, fit for comparing for equality only.
         labels: the text behind each code.
         garbled: bool (n,), cells that hold something, but not what was logged; None where there are none.
-        blank: bool (n,), cells that hold a word for nothing, as `None` or `-`; None where there are none.
         sporadic: whether it is written only when something happens, so that its silence means nothing.
     """
 
@@ -42,7 +43,6 @@ class Column(Struct, frozen=True, eq=False, weakref=True):
     labels: Mapping[float, str] = field(default_factory=dict)
     sporadic: bool = False
     garbled: Bools | None = None
-    blank: Bools | None = None
 
     @property
     def mask(self) -> Bools:
@@ -69,8 +69,7 @@ class Column(Struct, frozen=True, eq=False, weakref=True):
         """Return the cells of some of the rows."""
         logged = None if self.logged is None else self.logged[rows]
         garbled = None if self.garbled is None else self.garbled[rows]
-        blank = None if self.blank is None else self.blank[rows]
-        return replace(self, values=self.values[rows], logged=logged, garbled=garbled, blank=blank)
+        return replace(self, values=self.values[rows], logged=logged, garbled=garbled)
 
     def without(self, rows: Bools) -> Column:
         """Return the column with some cells, bool (n,), marked as garbled."""
@@ -101,7 +100,6 @@ class Table(Struct, frozen=True):
         lines: lines of a text log that may report errors.
         ended_in_error: whether these lines say that the program ended in an error.
         lost_share: the share of its bytes that are damaged, of a file that is read in records.
-        config_from: the file beside this one that `config` is from; empty for this file itself.
         saves: where a text log says that a checkpoint was saved.
         unread: the lines of a text log that hold numbers and were not read, by kind.
         counter: the column that counts the rows, nothing where none does; None where nobody asked yet.
@@ -120,7 +118,6 @@ class Table(Struct, frozen=True):
     lines: tuple[LogLine, ...] = ()
     ended_in_error: bool = False
     lost_share: float = 0.0
-    config_from: str = ""
     saves: tuple[Save, ...] = ()
     unread: tuple[UnreadKind, ...] = ()
     counter: str | None = None
@@ -201,3 +198,121 @@ class Skips(Struct):
         self.count += 1
         if len(self.first) < SKIPS_KEPT:
             self.first.append(Skipped(line, reason))
+
+
+class Points(Struct, frozen=True):
+    """Values in the order in which they were written.
+
+    Attributes:
+        names: what can be logged.
+        name: int64 (n,), which of `names` each value is of.
+        step: int64 (n,).
+        time: float64 (n,), when it was written, in any unit.
+        value: float64 (n,).
+    """
+
+    names: tuple[str, ...]
+    name: Ints
+    step: Ints
+    time: Floats
+    value: Floats
+
+    @classmethod
+    def nothing(cls) -> Points:
+        """Return no points at all."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls((), none, none, np.zeros(0), np.zeros(0))
+
+
+def merge(parts: Sequence[Points]) -> Points:
+    """Return the points of several files in the order in which they were written; each file keeps its own order."""
+    if len(parts) == 1:
+        return parts[0]
+    names = tuple(dict.fromkeys(chain.from_iterable(part.names for part in parts)))
+    if not any(len(part.name) for part in parts):
+        return replace(Points.nothing(), names=names)
+    # A clock that was set back, or a NaN, must not tear a file apart.
+    clocks = [np.maximum.accumulate(np.where(np.isfinite(part.time), part.time, -np.inf)) for part in parts]
+    order = np.argsort(np.concatenate(clocks), kind="stable")
+    index = {name: number for number, name in enumerate(names)}
+    own = [np.array([index[name] for name in part.names], dtype=np.int64)[part.name] for part in parts]
+    return Points(
+        names,
+        np.concatenate(own)[order],
+        np.concatenate([part.step for part in parts])[order],
+        np.concatenate([part.time for part in parts])[order],
+        np.concatenate([part.value for part in parts])[order],
+    )
+
+
+def tabulate(
+    points: Points, names: Names, *, timed: bool = False, counter: str = "step"
+) -> tuple[int, dict[str, Column | None], tuple[str, ...]]:
+    """Return the number of rows, the columns, and notes: a row holds what was written of one step without a break.
+
+    The column `counter` is left out where nothing but 0 was logged as a step, which is what loggers write
+    that were given none. `timed` says that the times are seconds: they become a column as well.
+    """
+    if not len(points.name):
+        return 0, dict.fromkeys(points.names), ()
+    row = _rows(points)
+    rows = int(row.max()) + 1
+    columns: dict[str, Column | None] = {}
+    notes: list[str] = []
+    if rows == 1 or points.step.any():
+        columns[counter] = _column(row, points.step, rows)
+    else:
+        notes.append("Every value was logged at step 0.")
+    if timed and "wall_time" not in points.names and points.time.any():
+        columns["wall_time"] = _column(row, points.time, rows)
+    order = np.argsort(points.name, kind="stable")
+    ends = np.searchsorted(points.name[order], np.arange(len(points.names) + 1))
+    wanted = [index for index, name in enumerate(points.names) if names.wanted(name)]
+    held = _affordable(points, wanted, rows, names)
+    others = affordable([name for name in points.names if not names.wanted(name)], len(held), rows)
+    read = {points.names[index] for index in held}.union(others)
+    for index, name in enumerate(points.names):
+        own = order[ends[index] : ends[index + 1]]
+        columns[_free(name, columns)] = _column(row[own], points.value[own], rows) if name in read else None
+    if len(held) < len(wanted):
+        notes.append(f"Series left out to save memory: {len(wanted) - len(held):,} of {len(wanted):,}.")
+    return rows, columns, tuple(notes)
+
+
+def _rows(points: Points) -> Ints:
+    """Return the row of each point: a new one where the step changes, or a name comes again."""
+    change = np.flatnonzero(np.diff(points.step)) + 1
+    stretch = np.zeros(len(points.step), dtype=np.int64)
+    stretch[change] = 1
+    stretch = np.cumsum(stretch)
+    cell = stretch * len(points.names) + points.name
+    order = np.argsort(cell, kind="stable")
+    first = np.flatnonzero(np.diff(cell[order], prepend=-1))
+    if len(first) == len(cell):
+        return stretch
+    again = np.empty_like(cell)
+    again[order] = np.arange(len(cell)) - np.repeat(first, np.diff(first, append=len(cell)))
+    _, row = np.unique(stretch * (int(again.max()) + 1) + again, return_inverse=True)
+    return np.asarray(row, dtype=np.int64)
+
+
+def _affordable(points: Points, wanted: list[int], rows: int, names: Names) -> frozenset[int]:
+    """Return the columns that there is room for, whole metrics before those of single layers."""
+    if len(wanted) * rows > MAX_CELLS:
+        wanted = sorted(wanted, key=lambda index: "/" in (names.role(points.names[index]) or "/"))
+    return frozenset(wanted[: max(8, MAX_CELLS // max(1, rows))])
+
+
+def _column(row: Ints, value: Ints | Floats, rows: int) -> Column:
+    """Return a column of so many rows with these values in some of them."""
+    values = np.zeros(rows)
+    values[row] = value
+    logged = np.zeros(rows, dtype=np.bool_)
+    logged[row] = True
+    return Column(values, None if logged.all() else logged)
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """Return the name, with a number behind it if it is taken: `step` is also what the rows' steps are called."""
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)

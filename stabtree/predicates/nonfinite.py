@@ -23,7 +23,7 @@ from stabtree.predicates.traces import gradient_outlives
 from stabtree.run import PRECISIONS, WIDE
 
 if TYPE_CHECKING:
-    from stabtree.context.conditions import Conditions
+    from stabtree.context.find import Conditions
     from stabtree.context.model import Known
     from stabtree.facts.movers import Break
     from stabtree.run import Run, Series

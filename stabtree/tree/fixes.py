@@ -142,7 +142,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def circumstance_mistakes(key: str, words: tuple[str, ...]) -> Iterator[str]:
     """Yield the mistakes in which runs something is for."""
-    from stabtree.context.conditions import known_words
+    from stabtree.context.find import known_words
 
     known = known_words()
     if key not in known:

@@ -191,7 +191,7 @@ class Cause(Node, frozen=True):
         short: the cause in few characters, for a line that it shares with its fix.
         short_fix: its first fix in few characters, for the same line.
         holds: what it needs, as `{precision: [fp16]}`: it is left out if the run is known to be another, and only
-            possible if that is not known. The words are those of `stabtree.context.conditions`.
+            possible if that is not known. The words are those of `stabtree.context.find`.
         proof: whether a yes of its test proves it; else it makes it likely.
         moves: the series that it moves first, as `weight_norm`: if that left its course before the trouble and before
             all others, the cause is likely and comes first; if it followed, the cause is possible at most. Without a

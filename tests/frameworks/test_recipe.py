@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.context import conditions
+from stabtree.context import find
 from stabtree.frameworks import load, recognise
 from stabtree.loaders.paths import stored
 from stabtree.loaders.text import messages, settings
@@ -37,7 +37,7 @@ CACHES = (
     recognise._in_order,
     recognise._prefixed,
     recognise._by_columns,
-    conditions.known_words,
+    find.known_words,
     settings._printed,
     messages.error_words,
     watch.last_line,
@@ -83,4 +83,4 @@ def test_fixes_are_in_the_words_of_a_new_trainer(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("swift")
 def test_trees_may_ask_for_a_new_trainer() -> None:
     """A cause may hold for it."""
-    assert "swift" in conditions.known_words()["framework"]
+    assert "swift" in find.known_words()["framework"]

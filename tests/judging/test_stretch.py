@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stabtree import diagnose, load_run
-from stabtree.loaders.paths.stretch import stretch
+from stabtree.loaders.paths.joined import stretch
 from tests.cli.command import failed, run
 from tests.conftest import FIXTURES
 

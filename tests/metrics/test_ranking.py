@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stabtree.metrics.ranking import Sighting, rank
-from stabtree.metrics.role import describe_name
+from stabtree.metrics.role import Sighting, describe_name, rank
 
 
 def seen(name: str, logged: int = 100, alias: int | None = None, *, moves: bool = True, summed: int = 0) -> Sighting:

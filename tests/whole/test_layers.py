@@ -26,10 +26,10 @@ INNER_ORDERS = {
     # The terminal, the options, how words become a call, where results go, the commands.
     "cli": "terminal|options|program|output|diagnose explain inspect tree|__init__",
     # What is known and how, the columns and settings that show it, each part, the whole.
-    "context": "__init__ model|signs|find conditions",
+    "context": "__init__ model|signs|find",
     # What all formats share, the formats, what makes a run of tables, what looks for the files, what reads a
     # configuration that has no log yet.
-    "loaders": "protobuf config|source|table|counters|points folder|tables|json|text tensorboard mlflow|wandb|assemble"
+    "loaders": "protobuf config|source|table|counters folder|tables|json|text tensorboard mlflow|wandb|assemble"
     "|formats|paths|__init__",
     # Styles and words, what a report says, what draws it, and the outputs.
     "report": "outputs|page tags|advice rows contract|words|model plot json trees|explain why svg inspect|sections"

@@ -17,7 +17,6 @@ from stabtree.loaders.table import Column
 from stabtree.metrics import vocabulary as of
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import NAMELESS, SHOWN, part_of
-from stabtree.metrics.ranking import Ranking, Sighting, can_be_loss, core, rank
 from stabtree.metrics.role import (
     ADVERSARIAL,
     AUXILIARY,
@@ -30,7 +29,12 @@ from stabtree.metrics.role import (
     UNKNOWN,
     VALUE,
     ColumnRole,
+    Ranking,
+    Sighting,
+    can_be_loss,
+    core,
     describe_name,
+    rank,
 )
 from stabtree.metrics.table import normalize, words
 from stabtree.metrics.vocabulary import BITS, BOXES, DISTANCES, EPISODES

@@ -17,8 +17,8 @@ from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.course import ends_aside, find_gaps, here_and_there, history, interpret
 from stabtree.loaders.assemble.steps import step_size
 from stabtree.loaders.table import Column
-from stabtree.metrics.final_values import NO_COURSE, is_single, nonfinite_losses
-from stabtree.metrics.ranking import Ranking
+from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
+from stabtree.metrics.role import Ranking
 from stabtree.run import Run, Series, Setting, unit_of
 
 if TYPE_CHECKING:

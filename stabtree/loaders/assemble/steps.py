@@ -68,14 +68,12 @@ class Steps(Struct, frozen=True):
         keep: bool (n,), false for rows whose step can't be one; None when all are kept.
         source: what they were read from.
         notes: what was assumed.
-        lost: rows whose step is not known, so that another one hides their loss.
     """
 
     values: Ints
     keep: Bools | None
     source: str
     notes: tuple[str, ...] = ()
-    lost: int = 0
 
 
 def row_numbers(rows: int, why: str) -> Steps:
@@ -83,14 +81,8 @@ def row_numbers(rows: int, why: str) -> Steps:
     return Steps(np.arange(rows, dtype=np.int64), None, ROW_NUMBER, (f"{why}: rows are numbered from 0.",))
 
 
-def from_column(name: str, column: Column, losses: Bools | None = None) -> Steps | str:
-    """Return the steps that a column holds; if it holds none, the reason in words.
-
-    Args:
-        name: the column's.
-        column: its cells.
-        losses: bool (n,), which rows hold a loss; None where that does not matter.
-    """
+def from_column(name: str, column: Column) -> Steps | str:
+    """Return the steps that a column of this name holds; if it holds none, the reason in words."""
     values, shown = column.values, clean(name, 40)
     steps = whole_steps(column)
     if steps is not None:
@@ -105,7 +97,7 @@ def from_column(name: str, column: Column, losses: Bools | None = None) -> Steps
         return f"column {shown} holds fractions"
     if not (present & good).any():
         return f"column {shown} holds no step"
-    return _filled(name, values, present, good, present if losses is None else losses)
+    return _filled(name, values, present, good)
 
 
 @remembered
@@ -124,63 +116,21 @@ def whole_steps(column: Column) -> Ints | None:
     return steps
 
 
-def _filled(name: str, values: Floats, present: Bools, good: Bools, losses: Bools) -> Steps:
-    """Give rows without a step the one of the row before, and leave out rows with an impossible one.
-
-    Rows with a loss of their own are put between two steps, if there is room for all of them at even intervals.
-    """
+def _filled(name: str, values: Floats, present: Bools, good: Bools) -> Steps:
+    """Give rows without a step the one of the row before, and leave out rows with an impossible one."""
     usable = present & good
     last = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
-    first = int(np.argmax(usable))
-    filled = values[np.where(last < 0, first, last)].astype(np.int64)
+    filled = values[np.where(last < 0, int(np.argmax(usable)), last)].astype(np.int64)
     broken = present & ~good
     notes = []
     shown = clean(name, 40)
-    empty = int(np.count_nonzero(~present))
-    hidden = 0
-    if empty:
-        placed, hidden = _place_between(filled, usable, losses & ~broken)
-        if placed:
-            notes.append(f"Rows without a step in column {shown}: {placed}, placed evenly between those with one.")
-        if empty > placed:
-            text = f"Rows without a step in column {shown}: {empty - placed}, read with the step of the row before"
-            notes.append(f"{text}, which hides {hidden} values of the loss." if hidden else f"{text}.")
+    if empty := int(np.count_nonzero(~present)):
+        notes.append(f"Rows without a step in column {shown}: {empty}, read with the step of the row before.")
     if not broken.any():
-        return Steps(filled, None, name, tuple(notes), hidden)
+        return Steps(filled, None, name, tuple(notes))
     count = int(np.count_nonzero(broken))
     notes.append(f"Rows with an impossible step in {shown}: {count} skipped, the first has {values[broken][0]:g}.")
-    return Steps(filled, ~broken, name, tuple(notes), hidden)
-
-
-def _place_between(filled: Ints, usable: Bools, losses: Bools) -> tuple[int, int]:
-    """Give rows with a loss but no step one of their own, in place; return how many got one, and how many lack one.
-
-    Between two steps all get one if that puts them at even intervals, and none is missing if there is no room for
-    them, as for the parts of a batch; after the last step all get one if no more follow than elsewhere.
-    """
-    rows = np.flatnonzero(losses)
-    known = np.flatnonzero(usable[rows])
-    if len(known) < 2:
-        return 0, 0
-    steps, counts = filled[rows[known]], np.diff(known)
-    apart = np.diff(steps)
-    room = (counts > 1) & (apart >= counts)
-    widths = np.where(room | (counts == 1), apart // counts, 0)
-    usual = int(np.median(widths[widths > 0])) if (widths > 0).any() else 0
-    tail = len(rows) - int(known[-1])
-    even = np.flatnonzero(room & (apart == widths * counts)).tolist()
-    groups = [(index, int(counts[index]), int(widths[index])) for index in even]
-    if tail > 1 and usual and tail <= counts.max():
-        groups.append((len(counts), tail, usual))
-    placed = 0
-    for index, count, width in groups:
-        at = rows[known[index] + 1 : known[index] + count]
-        filled[at] = steps[index] + width * np.arange(1, count)
-        placed += count - 1
-    shared = int((counts - 1)[(counts > 1) & ~room].sum())
-    if not usual and tail <= counts.max():
-        shared += tail - 1
-    return placed, len(rows) - len(known) - int(known[0]) - shared - placed
+    return Steps(filled, ~broken, name, tuple(notes))
 
 
 def steps_of(table: Table, used: Mapping[str, str], columns: Mapping[str, Column], *, asked: bool) -> Steps:
@@ -201,8 +151,7 @@ def steps_of(table: Table, used: Mapping[str, str], columns: Mapping[str, Column
     name = used["step"]
     found: Steps | str = "the step column was not read"
     if "step" in columns:
-        loss = columns.get("loss") if "rank" not in used else None
-        found = from_column(name, columns["step"], None if loss is None else loss.mask)
+        found = from_column(name, columns["step"])
     if isinstance(found, str):
         if asked:
             problem = found.replace("column", "--step-column", 1)

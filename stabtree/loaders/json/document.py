@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.json.lines import is_wrapped, parse, parse_object, repeated_keys
+from stabtree.loaders.json.lines import is_wrapped, parse, parse_object
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import MAX_COLUMNS, Column, Table, check_width
@@ -133,7 +133,6 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     notes: list[str] = []
     text = text_of(source, notes)
     value = _parse(source, text, notes)
-    notes += repeated_keys(text, 1)
     if isinstance(value, dict):
         lists = {}
         for name, cells in value.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
-LISTED = 5
 # printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
 _BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
 # The stream of a piece of printed text in Docker's, Kaggle's and CloudWatch's spellings.
@@ -86,24 +84,6 @@ def parse_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def repeated_keys(text: str, line: int) -> tuple[str, ...]:
-    """Return a note on keys that occur twice in the first object of a JSON text, of which parsers keep the last."""
-    twice: dict[str, None] = {}
-
-    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        kept = dict(pairs)
-        if len(kept) < len(pairs):
-            twice.update((name, None) for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        return kept
-
-    try:
-        json.JSONDecoder(object_pairs_hook=keep).raw_decode(text, max(0, text.find("{")))
-    except (ValueError, RecursionError):
-        return ()
-    shown = ", ".join(clean(name, 40) for name in [*twice][:LISTED])
-    return (f"Keys that occur twice in one object, of which the last is read: {shown} (line {line}).",) if twice else ()
-
-
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is JSON lines."""
     if source.binary or is_wrapped(source.head):
@@ -136,11 +116,8 @@ def read(source: Source, names: Names) -> Table:
     """
     lines = source.lines()
     rows, skips = JsonRows(names, source.path), Skips()
-    twice: tuple[str, ...] = ()
     first = 1
     for block in lines.blocks():
-        # A logger that writes a key twice does so in every line.
-        twice = twice or repeated_keys(block.partition("\n")[0], first)
         if objects := _block_of_objects(block):
             rows.add_all(objects, first)
         else:
@@ -163,7 +140,7 @@ def read(source: Source, names: Names) -> Table:
             where=source.path,
             hint=NAME_METRICS,
         )
-    table = rows.table(source, "jsonl", (*lines.notes, *rows.notes, *twice))
+    table = rows.table(source, "jsonl", (*lines.notes, *rows.notes))
     return replace(table, skipped=tuple(skips.first), skipped_count=skips.count)
 
 

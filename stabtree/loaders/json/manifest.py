@@ -46,8 +46,7 @@ from stabtree.loaders.json.document import columns_table, holds_nested, read_nes
 from stabtree.loaders.json.rows import JsonRows, flatten
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
-from stabtree.metrics.final_values import NO_COURSE, check_object, nonfinite_losses
-from stabtree.metrics.names import Names
+from stabtree.metrics.names import NO_COURSE, Names, check_object, nonfinite_losses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -137,7 +136,7 @@ def parse(source: Source) -> Manifest:
     if len(keys) > 1:  # of several that may hold metrics the first one counts
         unread = ", ".join(map(repr, keys[1:]))
         notes.append(f"The manifest's metrics are read from its {keys[0]!r}; left unread: {unread}.")
-    return Manifest(config, tuple(files.values()), content, (*notes, *jsonl.repeated_keys(text, 1)))
+    return Manifest(config, tuple(files.values()), content, tuple(notes))
 
 
 def _names(value: Any) -> list[str]:

@@ -122,7 +122,6 @@ class JsonRows(Struct):
         keys: every key that was met and whether its cells are kept, in the order of first appearance.
         notes: settings of the wrong kind.
         runs: the configuration among the rows, and the runs of a Recorder that are left out.
-        written: whether a None was written as null; in memory it is nothing.
     """
 
     names: Names
@@ -131,7 +130,6 @@ class JsonRows(Struct):
     keys: dict[str, bool] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     runs: FileRuns = field(default_factory=FileRuns)
-    written: bool = True
     _cells: dict[str, _Cells] = field(default_factory=dict)
     _odd: dict[str, tuple[list[int], str]] = field(default_factory=dict)
 
@@ -204,8 +202,7 @@ class JsonRows(Struct):
 
     def _append(self, name: str, cells: list[Cell], rows: list[int], lines: list[int]) -> None:
         if name not in self._cells:
-            builder = replace(builder_of(name, self.names), nulls=self.written)
-            self._cells[name] = _Cells(builder, self.names.role(name) == "step")
+            self._cells[name] = _Cells(builder_of(name, self.names), self.names.role(name) == "step")
         column = self._cells[name]
         column.rows += rows
         column.cells += cells
@@ -252,7 +249,6 @@ class JsonRows(Struct):
                 values=values,
                 logged=spread(column.logged, indices),
                 garbled=None if column.garbled is None else spread(column.garbled, indices),
-                blank=None if column.blank is None else spread(column.blank, indices),
             )
         if name not in self._odd:
             return column

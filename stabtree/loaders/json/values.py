@@ -56,7 +56,7 @@ def values_table(data: object, names: Names) -> Table:
     if records and not any(isinstance(item, dict) for item in records):
         raise StabtreeError("values without a name", hint='give them one, as {"loss": values}')
     source = Source("records", None, b"", 0)
-    rows = JsonRows(names, source.path, written=False)
+    rows = JsonRows(names, source.path)
     if dropped := rows.add_all(records):
         rows.notes.append(f"Records that are no mappings: {dropped:,}, skipped.")
     return rows.table(source, "records", tuple(rows.notes))

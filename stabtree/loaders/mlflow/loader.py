@@ -11,10 +11,7 @@ import sqlite3
 from array import array
 from collections import Counter
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct, field
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import recorded
@@ -22,13 +19,12 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file
-from stabtree.loaders.points import Points, merge, tabulate
 from stabtree.loaders.source import Sure, open_source
-from stabtree.loaders.table import Skips, Table
+from stabtree.loaders.table import Points, Skips, Table, merge, tabulate
 from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stabtree.common.files import LogLine
@@ -47,12 +43,8 @@ LARGEST = 1.7976931348623157e308
 WORK = 20
 MIN_WORK = 10_000_000
 _TURN = 100_000
-# No row of the table of metrics is shorter.
-ROW_BYTES = 8
 # No key and no value of a parameter is longer in MLflow's own schema.
 MAX_TEXT = 1 << 20
-# With so many runs each name ends with the run's id.
-MAX_PLAIN_NAMES = 1000
 _NO_VALUE = (ValueError, TypeError, OverflowError)
 # SQLite's own message about a damaged schema may not be valid text.
 _DAMAGE = (sqlite3.Error, UnicodeError, MemoryError, OverflowError)
@@ -64,24 +56,13 @@ HINT = "name the database that mlflow wrote, such as mlflow.db"
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is an MLflow database or the file of one metric."""
     if source.data.startswith(MAGIC):
-        return _sniff_database(source)
+        return Sure.SURELY if b"run_uuid" in source.data else Sure.NO
     if source.binary:
         return Sure.NO
     lines = [line for line in source.head.split("\n", 20)[:20] if line.strip()]
     if lines and all(_LINE.fullmatch(line) for line in lines[:-1] or lines):
         return Sure.LIKELY
     return Sure.NO
-
-
-def _sniff_database(source: Source) -> Sure:
-    """Return whether a database has MLflow's tables; one that can't be opened may have them."""
-    try:
-        with closing(_open(source)) as store:
-            if not {"metrics", "runs"} <= _tables(store):
-                return Sure.NO
-    except (StabtreeError, *_DAMAGE):
-        pass
-    return Sure.SURELY
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
@@ -217,80 +198,49 @@ def _tables(store: sqlite3.Connection) -> set[str]:
     return {str(name) for name, sql in rows if str(sql).upper().lstrip().startswith("CREATE TABLE")}
 
 
-def _select(store: sqlite3.Connection, size: int, query: str) -> Iterator[Sequence[Any]]:
-    """Yield the rows of a query over one table, as many as a file of `size` bytes can hold.
-
-    Raises:
-        sqlite3.DatabaseError: if there are more, since damaged pages point to each other.
-    """
-    for count, row in enumerate(store.execute(query)):
-        if count * ROW_BYTES > size:
-            raise sqlite3.DatabaseError("it has more rows than there is room for")
-        yield row
-
-
-class _Values(Struct):
-    """The values of one run of a database: its metrics with their numbers, the cells, and how many rows hold none."""
-
-    names: dict[str, int] = field(default_factory=dict)
-    cells: array[float] = field(default_factory=lambda: array("d"))
-    bad: int = 0
-
-    def add(self, key: str, value: Any, time: Any, step: Any, is_nan: Any) -> None:
-        """Add a row; SQLite's loose types let anything in."""
-        if is_nan:
-            value = math.nan
-        try:
-            logged, when, at = _logged(value, time or 0, step or 0)
-        except _NO_VALUE:
-            self.bad += 1
-            return
-        if abs(logged) >= LARGEST:
-            logged = math.copysign(math.inf, logged)
-        self.cells.extend((self.names.setdefault(key, len(self.names)), logged, when, at))
-
-
 def _runs(store: sqlite3.Connection, source: Source, wanted: Names) -> tuple[Table, ...]:
-    select = partial(_select, store, source.size)
-    tables = _tables(store)
-    if not {"metrics", "runs"} <= tables:
+    if not {"metrics", "runs"} <= _tables(store):
         raise StabtreeError("is an SQLite database without MLflow's tables", where=source.path, hint=HINT)
-    values: dict[str, _Values] = {}
-    for run, key, *cells in select("SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics"):
-        values.setdefault(str(run), _Values()).add(str(key), *cells)
-    if not values:
+    found: dict[str, tuple[dict[str, int], array[float]]] = {}  # by run its metrics with their numbers, and the cells
+    bad = Counter[str]()
+    for id_, key, value, time, step, is_nan in store.execute(
+        "SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics"
+    ):
+        names, cells = found.setdefault(str(id_), ({}, array("d")))
+        try:  # SQLite's loose types let anything in
+            logged, when, at = _logged(math.nan if is_nan else value, time or 0, step or 0)
+        except _NO_VALUE:
+            bad[str(id_)] += 1
+            continue
+        logged = math.copysign(math.inf, logged) if abs(logged) >= LARGEST else logged
+        cells.extend((names.setdefault(str(key), len(names)), logged, when, at))
+    if not found:
         raise StabtreeError("holds no metrics", where=source.path, hint=HINT)
-    titles: dict[Any, Any] = {}
-    if "experiments" in tables:
-        titles = {row[0]: row[1] for row in select("SELECT experiment_id, name FROM experiments")}
-    columns = ["run_uuid", "name", "experiment_id"]
-    if any(row[1] == "status" for row in store.execute("PRAGMA table_info(runs)")):  # the oldest schemas have none
-        columns.append("status")
-    listed = {
-        str(run): (str(titles.get(experiment, "")), str(name or run), str(*status))
-        for run, name, experiment, *status in select(f"SELECT {', '.join(columns)} FROM runs")  # noqa: S608
-    }
+    listed = store.execute("SELECT * FROM runs")  # the oldest schemas have no status
+    rows_of = (dict(zip((column[0] for column in listed.description), row, strict=True)) for row in listed)
+    runs = {str(row["run_uuid"]): row for row in rows_of if str(row.get("run_uuid")) in found}
+    titles = {id_: str(runs.get(id_, {}).get("name") or id_) for id_ in found}
     config: dict[str, dict[str, Any]] = {}
-    if "params" in tables:
-        for run, key, value in select("SELECT run_uuid, key, value FROM params"):
-            config.setdefault(str(run), {})[str(key)] = value
-    described = [(run, *listed.get(run, ("", run, ""))) for run in values]
+    if "params" in _tables(store):
+        for id_, key, value in store.execute("SELECT run_uuid, key, value FROM params"):
+            config.setdefault(str(id_), {})[str(key)] = value
+    times = Counter(titles.values())
     made = []
-    for (run, _, _, status), name in zip(described, _distinct(described), strict=True):
-        own = values[run]
-        rows, found, more = tabulate(_in_order(_points(tuple(own.names), own.cells)), wanted)
-        settings, mistakes = read_config(_params(config.get(run, {})))
-        unread = [f"Rows that hold no number: {own.bad:,}, not read."] * (own.bad > 0)
+    for id_, (names, cells) in found.items():
+        name = titles[id_] if times[titles[id_]] == 1 else f"{titles[id_]}-{id_}"
+        rows, columns, more = tabulate(_in_order(_points(tuple(names), cells)), wanted)
+        settings, mistakes = read_config(_params(config.get(id_, {})))
+        unread = [f"Rows that hold no number: {bad[id_]:,}, not read."] * (bad[id_] > 0)
         made.append(
             Table(
                 path=source.path,
                 format="mlflow, SQLite",
                 rows=rows,
-                columns=found,
+                columns=columns,
                 config={"name": name, **settings},
                 notes=(*_journal(source), *unread, *more, *mistakes),
-                run=name * (len(values) > 1),
-                lines=_ending(status),
+                run=name * (len(found) > 1),
+                lines=_ending(str(runs.get(id_, {}).get("status", ""))),
             )
         )
     return tuple(made)
@@ -302,15 +252,6 @@ def _journal(source: Source) -> tuple[str, ...]:
     if not journal or not journal.is_file() or not journal.stat().st_size:
         return ()
     return (f"Rows that are still in {clean(journal.name, 80)} were not read: run mlflow once to move them over.",)
-
-
-def _distinct(runs: Sequence[tuple[str, str, str, str]]) -> list[str]:
-    """Return a unique name for each run (id, experiment, name, status): the name, else with the others added."""
-    several = len({experiment for _, experiment, _, _ in runs}) > 1
-    names = [f"{experiment}/{name}" if several and experiment else name for _, experiment, name, _ in runs]
-    counts = Counter(names)
-    plain = len(names) < MAX_PLAIN_NAMES
-    return [name if plain and counts[name] == 1 else f"{name}-{run[0]}" for name, run in zip(names, runs, strict=True)]
 
 
 def _logged(value: Any, time: Any, step: Any) -> tuple[float, float, float]:

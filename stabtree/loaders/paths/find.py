@@ -20,7 +20,7 @@ from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.source import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 EVENTS = "tfevents"
@@ -185,19 +185,14 @@ def _is_read_anyway(path: str, roots: Sequence[str]) -> bool:
     return False
 
 
-def tree_of(unit: Unit, roots: Sequence[str] = (), unlisted: Collection[str] = ()) -> FolderTree:
+def tree_of(unit: Unit, roots: Sequence[str], *, whole: bool = True) -> FolderTree:
     """Return a folder with all below it where its logs may be of one run; else with the folders of its own run alone.
 
     Args:
         unit: the folder.
         roots: the folders that are read, links resolved.
-        unlisted: folders below it that are read on their own.
+        whole: whether all below it may be of one run.
     """
-    return _walked(unit, roots, unlisted, whole=True) or _walked(unit, roots, (), whole=False) or FolderTree("")
-
-
-def _walked(unit: Unit, roots: Sequence[str], unlisted: Collection[str], *, whole: bool) -> FolderTree | None:
-    """Return a folder and those below it, all or its run's own; None where all are too many to be of one run."""
     tree = FolderTree(unit.folder)
     waiting, entries, logs = [unit.folder], 0, 0
     while waiting:
@@ -212,9 +207,9 @@ def _walked(unit: Unit, roots: Sequence[str], unlisted: Collection[str], *, whol
         logs += 0 if is_copy(Path(folder).name) else sum(map(is_log, listing.files))
         too_many = len(tree.listings) > 1 and (logs > MAX_TOGETHER or entries > MAX_ENTRIES)
         if whole and (too_many or (folder == unit.folder and not _belongs_together(folder, listing))):
-            return None
+            return tree_of(unit, roots, whole=False)
         own = listing.folders if whole or folder != unit.folder else [*_homes(folder, listing)]
-        apart = [name for name in listing.folders if name not in own or place(folder, name) in unlisted]
+        apart = [name for name in listing.folders if name not in own]
         tree.further += [Unit(place(folder, name), linked=unit.linked and not whole) for name in apart]
         tree.further += [Unit(place(folder, name), linked=True) for name in listing.linked]
         waiting += [place(folder, name) for name in reversed(listing.folders) if name not in apart]

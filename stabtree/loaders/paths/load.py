@@ -35,14 +35,13 @@ from stabtree.loaders.paths.find import (
     units_of,
 )
 from stabtree.loaders.paths.joined import Loaded, joined
-from stabtree.loaders.paths.loggers import Claims
-from stabtree.loaders.paths.read import LISTED, Found, LoadOptions, read_files, read_run, run_found
+from stabtree.loaders.paths.read import LISTED, Claims, Found, LoadOptions, read_files, read_run, run_found
 from stabtree.loaders.paths.stored import named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
 from stabtree.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from stabtree.loaders.paths.find import FolderTree
     from stabtree.metrics.names import Names
@@ -257,7 +256,6 @@ def contents(
     options: LoadOptions,
     roots: Sequence[str] = (),
     *,
-    unlisted: Collection[str] = (),
     cache: dict[str, Found] | None = None,
 ) -> Contents:
     """Read a unit.
@@ -266,7 +264,6 @@ def contents(
         unit: a folder, or loose logs of one.
         options: how to read them.
         roots: the folders that are read, links resolved.
-        unlisted: folders below that are read on their own.
         cache: what was read before, by path; what is read now is added.
 
     Raises:
@@ -278,7 +275,7 @@ def contents(
     for name in unit.files:
         reader.add_file(name if name in ("-", "") else place(unit.folder, name), named=unit.named)
     if not unit.files:
-        tree = tree_of(unit, roots, unlisted)
+        tree = tree_of(unit, roots)
         further = [*tree.further, *reader.add_tree(tree)]
     loaded = joined(reader.found, lambda paths: read_run(paths, options, reader.cache))
     if not unit.files:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import math
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,25 +13,31 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.errors import SeveralRunsError, StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean, first_few
+from stabtree.frameworks.model_config import of_model
 from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import dtype as canonical_dtype
-from stabtree.loaders.folder import Settings, is_file, settings_in
+from stabtree.loaders.config import read_config
+from stabtree.loaders.folder import MODEL, Settings, is_file, settings_file, settings_in
 from stabtree.loaders.formats import by_name, choose
-from stabtree.loaders.json import manifest
-from stabtree.loaders.paths.find import PACKINGS, deduplicated
+from stabtree.loaders.json import manifest, trainer_state
+from stabtree.loaders.paths.find import EVENTS, PACKINGS, RUNS, deduplicated, is_copy, is_log, place
 from stabtree.loaders.paths.stored import checkpoints_beside, named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, open_source
 from stabtree.metrics.names import named
-from stabtree.run import Setting
+from stabtree.run import REDUCED, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from stabtree.loaders.paths.find import FolderTree, Listing
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
-    from stabtree.run import Run
+    from stabtree.run import ConfigScalar, Run
+
 
 LISTED = 8
 NAMELESS = ("metrics", "manifest", "log", "progress", "history", "results")  # their folder usually names the run
@@ -118,7 +126,7 @@ def _merged(tables: Sequence[Table], where: str) -> Settings:
     """Return the configuration that the tables of one run hold; the first that has a setting counts."""
     found: Settings = {}
     for table in reversed(tables):
-        found |= {key: Setting(value, table.config_from or where) for key, value in table.config.items()}
+        found |= {key: Setting(value, where) for key, value in table.config.items()}
     return found
 
 
@@ -223,3 +231,267 @@ def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
         return found, notes
     own = {key: Setting(value, name) for key, value in content.config.items()}
     return {**found, **own}, (f"The configuration is from {name} beside the file.", *content.notes, *notes)
+
+
+SAME = 1e-5  # events hold single precision
+# The share of rows in which the events of the run and its state are the same; the rest was trained again.
+SAME_SHARE = SHARE_HALF
+# A loss that begins below this share of ln(vocabulary), but not at 0, is that of a model which was trained before.
+UNTRAINED = SHARE_HALF
+
+
+class Claim(Struct, frozen=True):
+    """A log that is more than one file.
+
+    Attributes:
+        path: the folder of its run, or the one file that names all others.
+        found: what it holds, or what is wrong with it.
+        files: the files that it was read from.
+        folders: folders of which everything but what is plainly another log belongs to it.
+    """
+
+    path: str
+    found: Found | StabtreeError
+    files: frozenset[str] = frozenset()
+    folders: frozenset[str] = frozenset()
+
+
+class Claims(Struct):
+    """Finds the logs of loggers and trainers in a tree, and remembers which of its files are theirs.
+
+    Attributes:
+        tree: the tree.
+        names: what columns mean.
+        format: the name of the only loader that is asked; None for all.
+    """
+
+    tree: FolderTree
+    names: Names
+    format: str | None = None
+    _files: set[str] = field(default_factory=set)
+    _folders: set[str] = field(default_factory=set)
+
+    def __iter__(self) -> Iterator[Claim]:
+        """Yield what is claimed, folder by folder; last the event files, which runs share a tree of."""
+        for claim in self._claims():
+            self._files |= claim.files
+            self._folders |= claim.folders
+            yield claim
+
+    def holds(self, folder: str, name: str) -> bool:
+        """Return whether a file is part of what was claimed."""
+        if place(folder, name) in self._files:
+            return True
+        inside = bool(self._folders) and not is_log(name)
+        return inside and not self._folders.isdisjoint(map(str, (Path(folder), *Path(folder).parents)))
+
+    def _claims(self) -> Iterator[Claim]:
+        kinds = (
+            ("manifest", self._manifest),
+            ("trainer_state", self._trainer),
+            ("wandb", self._wandb),
+            ("mlflow", self._mlflow),
+        )
+        for folder, listing in self.tree.listings.items():
+            for name, claim in kinds:
+                if self.format in (None, name) and (found := claim(folder, listing)):
+                    yield found
+        if self.format in (None, EVENTS):
+            yield from self._events()
+
+    def _found(self, home: Path, read: Callable[[], tuple[Table, ...]]) -> Found | StabtreeError:
+        """Return the tables of a folder with the settings beside them, or what is wrong with it."""
+        try:
+            tables = read()
+            settings, notes = settings_in(home)
+            found = Found.of(clean(home.absolute().name, 80), tables, clean(home), self.names)
+        except StabtreeError as error:
+            return error
+        return replace(found, settings={**settings, **found.settings}, notes=notes)
+
+    def _manifest(self, folder: str, listing: Listing) -> Claim | None:
+        """Claim a manifest and the files that it names; one that names none, and holds none, is mere settings."""
+        name = next((one for one in manifest.NAMES if one in listing.files), None)
+        if name is None:
+            return None
+        path = place(folder, name)
+        files: tuple[Path, ...] = ()
+        try:
+            if name == manifest.NAMES[0]:
+                content = manifest.parse(open_source(path))
+                files = content.files
+                if not files and not manifest.holds_metrics(content):
+                    return None
+            return Claim(path, read_files([path], self.names, None, None, {}), frozenset((path, *map(str, files))))
+        except StabtreeError as error:
+            return Claim(path, error, frozenset((path, *map(str, files))))
+
+    def _trainer(self, folder: str, listing: Listing) -> Claim | None:
+        """Claim the state of a Hugging Face trainer, its copies in checkpoints, and the events of the same run."""
+        copies = any(map(is_copy, listing.folders))
+        if not copies and (trainer_state.NAME not in listing.files or self.holds(folder, trainer_state.NAME)):
+            return None
+        home = Path(folder)
+        newest = trainer_state.newest_in(home, self.names)
+        if newest is None:
+            states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
+            if not states:
+                return None
+            try:  # none can be read: each is a copy of the last one, which is reported
+                return Claim(states[0], read_files(states[:1], self.names, None, None, {}), frozenset(states))
+            except StabtreeError as error:
+                return Claim(states[0], error, frozenset(states))
+        from stabtree.loaders.tensorboard.loader import is_events
+
+        table, files = newest
+        runs = Path(folder, RUNS)
+        marked = {
+            Path(inner).relative_to(runs).parts: [name for name in files.files if is_events(Path(inner, name))]
+            for inner, files in self.tree.listings.items()
+            if Path(inner).is_relative_to(runs)
+        }
+        events = {parts: names for parts, names in marked.items() if names}
+        found = self._found(home, partial(_trainer_output, home, table, self.names, events))
+        inside = (str(runs.joinpath(*parts, name)) for parts, names in events.items() for name in names)
+        return Claim(folder, found, frozenset((*map(str, files), *inside)))
+
+    def _wandb(self, folder: str, listing: Listing) -> Claim | None:
+        """Claim the files of W&B that hold the history of one run."""
+        home, logs = Path(folder), {place(folder, name) for name in listing.files if name.endswith(".wandb")}
+        inside = folder == self.tree.top and home.name == "files"
+        if not (inside or logs or "files" in listing.folders):
+            return None
+        from stabtree.loaders.wandb import loader
+
+        if inside and loader.is_run(home.parent):
+            home = home.parent
+        if not loader.is_run(home):
+            return None
+
+        def tables_of(file: Path) -> tuple[Table, ...]:
+            source = open_source(file)
+            return choose(source, self.names).read(source, self.names)
+
+        found = self._found(home, lambda: loader.run_in(home, tables_of))
+        if isinstance(found, StabtreeError):
+            return Claim(folder, found, frozenset(logs))
+        read = {table.path for table in found.tables}
+        if read & logs:  # of several, those before it in the order of their names could not be read
+            logs = {path for path in logs if path <= max(read & logs)}
+        return Claim(folder, found, frozenset(read | logs))
+
+    def _mlflow(self, folder: str, listing: Listing) -> Claim | None:
+        """Claim the files of a run of MLflow: one for each metric."""
+        if "meta.yaml" not in listing.files or "metrics" not in listing.folders:
+            return None
+        from stabtree.loaders.mlflow import loader
+
+        home = Path(folder)
+        if not loader.is_run(home):
+            return None
+        own = frozenset(place(folder, name) for name in ("metrics", "params", "tags"))
+        return Claim(folder, self._found(home, lambda: (loader.run_in(home, self.names),)), frozenset(), own)
+
+    def _events(self) -> Iterator[Claim]:
+        """Claim event files: those of one folder, with its `train` and `val`, are one run."""
+        listings = self.tree.listings.items()
+        marked = [(folder, name) for folder, listing in listings for name in listing.files if EVENTS in name]
+        if not marked:
+            return
+        from stabtree.loaders.tensorboard import loader
+
+        top, parts = Path(self.tree.top), dict[tuple[str, ...], list[str]]()
+        files = set()
+        for folder, name in marked:
+            if not self.holds(folder, name) and loader.is_events(Path(folder, name)):
+                parts.setdefault(Path(folder).relative_to(top).parts, []).append(name)
+                files.add(place(folder, name))
+        for home, table in loader.runs_below(top, parts, self.names):
+            found = table if isinstance(table, StabtreeError) else self._found(home, partial(tuple, [table]))
+            yield Claim(str(home), found, frozenset(files))
+
+
+def _trainer_output(
+    folder: Path, state: Table, names: Names, events: Mapping[tuple[str, ...], list[str]]
+) -> tuple[Table, ...]:
+    """Return the run of a trainer's output folder with all that belongs to it, and other runs whose events are in it.
+
+    Args:
+        folder: the output folder.
+        state: the rows of its newest state.
+        names: what the columns mean.
+        events: the names of event files, by their folder below that of events.
+    """
+    from stabtree.loaders.tensorboard.loader import runs_below
+
+    own: list[Table] = []
+    others: list[Table] = []
+    notes: list[str] = []
+    steps = _losses(state, names)
+    for home, table in runs_below(folder / RUNS, events, names):
+        if isinstance(table, StabtreeError):
+            notes.append(f"Events in {RUNS} {table.problem}.")
+            continue
+        name = RUNS if home == folder / RUNS else f"{RUNS}/{clean(home.name, 60)}"
+        for one in split(table, names):
+            same = _are_same(_losses(one, names), steps)
+            (own if same else others).append(replace(one, run=f"{name} {one.run}".strip()))
+    name = trainer_state.NAME if others else ""
+    parts = _with_events(state, own, names)
+    config = _trainer_config(folder, [*parts, state, *own], names)
+    first, *rest = (replace(part, run=name) for part in parts)
+    return (replace(first, config=config, notes=(*first.notes, *notes)), *rest, *others)
+
+
+def _losses(table: Table, names: Names) -> dict[int, float]:
+    """Return the loss by step, the last value of each, in file order."""
+    steps = table.columns.get("step")
+    loss = next((column for name, column in table.columns.items() if column and names.role(name) == "loss"), None)
+    if not steps or not loss:
+        return {}
+    rows = loss.mask & steps.mask & np.isfinite(steps.values)
+    return dict(zip(steps.values[rows].astype(np.int64).tolist(), loss.values[rows].tolist(), strict=True))
+
+
+def _are_same(events: dict[int, float], state: dict[int, float]) -> bool:
+    """Whether events are of the run whose state this is: the same losses at the same steps."""
+    shared = sorted(events.keys() & state.keys())
+    one, other = np.array([events[step] for step in shared]), np.array([state[step] for step in shared])
+    if (np.isfinite(other) & ~np.isfinite(one)).any():
+        return False  # what the state does not show must be judged
+    return bool(shared) and bool(np.isclose(one, other, SAME, SAME, equal_nan=True).mean() >= SAME_SHARE)
+
+
+def _with_events(state: Table, events: list[Table], names: Names) -> list[Table]:
+    """Return the rows of the run: the state's, or those of events that hold more: a resume, or later steps."""
+    known = _losses(state, names)
+    for table in sorted(events, key=lambda table: -table.rows) if known else []:
+        own, column = _losses(table, names), table.columns["step"]
+        if not own or column is None:
+            continue
+        last, end = max(own), max(known)
+        note = f"Read with its events ({table.run}), which hold more than its newest state, of step {end:,}."
+        noted = replace(table, notes=(note, *table.notes))
+        resumed = bool((np.diff(column.held) < 0).any())
+        if min(own) <= min(known) and last >= end and (last > end or resumed):
+            return [noted]
+        if last > end:
+            later = column.values > end
+            columns = {name: one and one.pick(later) for name, one in table.columns.items()}
+            return [state, replace(noted, rows=int(later.sum()), columns=columns)]
+    return [state]
+
+
+def _trainer_config(folder: Path, tables: list[Table], names: Names) -> dict[str, ConfigScalar]:
+    """Return the settings of the trainer and of the model."""
+    homes = [folder / trainer_state.NAME, *(file for _, file in trainer_state.checkpoints(folder))]
+    models = (settings_file(home.with_name(MODEL))[0] for home in homes)
+    config, _ = read_config(of_model(next(filter(None, models), {})))
+    if config.get("dtype") not in REDUCED:
+        config.pop("dtype", None)  # mixed precision has weights in fp32 too
+    for table in reversed(tables):
+        config.update(table.config)
+    size, losses = config.get("vocab_size"), _losses(tables[0], names)
+    if isinstance(size, int) and losses and 0 < losses[min(losses)] <= UNTRAINED * math.log(size):
+        del config["vocab_size"]
+    return config

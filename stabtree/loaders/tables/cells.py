@@ -92,7 +92,6 @@ class ColumnBuilder(Struct):
         labels: whether text is a label, not a mistake.
         flags: whether true and false are values, not mistakes.
         comma: what a comma means in a number.
-        nulls: whether a None was written, as the null of JSON is.
         optional: whether to give up the column, to save time and memory, if its first cells are text.
         given_up: whether it was.
         grouped: the first number whose commas were taken for thousands separators.
@@ -101,7 +100,6 @@ class ColumnBuilder(Struct):
     labels: bool = False
     flags: bool = False
     comma: Comma = "thousands"
-    nulls: bool = False
     optional: bool = False
     given_up: bool = False
     grouped: str = ""
@@ -112,7 +110,6 @@ class ColumnBuilder(Struct):
     _bad_example: str = ""
     _grouped: list[int] = field(default_factory=list)
     _missing: list[int] = field(default_factory=list)
-    _blank: list[int] = field(default_factory=list)
     _decimal: bool = False
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
@@ -174,8 +171,6 @@ class ColumnBuilder(Struct):
                 self._bad_example = self._bad_example or example(lines[index], cell)
                 continue
             if value is None:
-                if self.nulls if cell is None else str(cell).strip(AROUND):
-                    self._blank.append(row)
                 continue
             values[index], logged[index] = value, True
             if isinstance(cell, str) and "," in cell and self.comma == "thousands":
@@ -193,8 +188,7 @@ class ColumnBuilder(Struct):
             masks = [np.ones(len(part), np.bool_) if mask is None else mask for part, mask in self._parts]
             logged = np.concatenate(masks)
         self._parts = [(values, logged)]
-        blank = self._rows(self._blank) if self._blank else None
-        column = Column(values, logged, len(self._bad), self._bad_example, blank=blank)
+        column = Column(values, logged, len(self._bad), self._bad_example)
         wrong = self._bad
         if self._decimal:  # beside `1,25` nobody knows whether `1,250` has thousands
             wrong = [*self._bad, *self._grouped]

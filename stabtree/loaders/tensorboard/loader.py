@@ -16,12 +16,10 @@ from stabtree.common.shared import FACTOR_SMALL
 from stabtree.common.stats import median
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import entries, find, settings_file, shown, size_of
-from stabtree.loaders.points import Points, merge, tabulate
+from stabtree.loaders.folder import entries, settings_file, shown, size_of
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
-from stabtree.loaders.table import Table
-from stabtree.loaders.tensorboard.events import Scalars
-from stabtree.loaders.tensorboard.records import HEADER, RecordReader, length_of
+from stabtree.loaders.table import Points, Table, merge, tabulate
+from stabtree.loaders.tensorboard.events import HEADER, RecordReader, Scalars, length_of
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
@@ -261,13 +259,6 @@ def runs_below(
             note = f"{shown(homes[0])} goes on in {later}: one run with its resumes."
             table = replace(table, notes=(note, *table.notes))
         yield own, table
-
-
-def events_in(path: Path) -> dict[Parts, list[str]]:
-    """Return the event files below a folder by their folder; text files with such a name are left out."""
-    found, _ = find(path, MARK)
-    kept = {parts: [name for name in names if is_events(path.joinpath(*parts, name))] for parts, names in found.items()}
-    return {parts: names for parts, names in kept.items() if names}
 
 
 def is_events(file: Path) -> bool:

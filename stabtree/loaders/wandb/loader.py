@@ -26,7 +26,7 @@ from stabtree.loaders.source import Sure, chunks, without_escapes
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LogReader
-from stabtree.metrics.final_values import NO_COURSE, nonfinite_losses
+from stabtree.metrics.names import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

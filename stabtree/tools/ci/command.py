@@ -52,7 +52,7 @@ def baseline(
     the reasons and dates that people wrote into it.
     """
     from stabtree.loaders import load_runs
-    from stabtree.loaders.paths.stretch import cut, stretch_of
+    from stabtree.loaders.paths.joined import cut, stretch_of
     from stabtree.tools.ci.baseline import BaselineWriter, changed, folder_of, placed, read_baseline, written
     from stabtree.tree.model import Severity
 

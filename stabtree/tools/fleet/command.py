@@ -72,7 +72,7 @@ def scan(
 ) -> None:
     """Find every run below folders, diagnose each, and list the worst first, grouped by cause."""
     from stabtree.common.errors import FOUND, OUR_FAULT
-    from stabtree.loaders.paths.stretch import stretch_of
+    from stabtree.loaders.paths.joined import stretch_of
     from stabtree.tools.fleet.scan import scan as scanned
 
     gc.enable()  # a scan takes long, unlike other commands

@@ -26,9 +26,9 @@ from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import check_options
 from stabtree.loaders.paths.find import Unit, expanded, is_copy, is_log, listed, place, units_of
+from stabtree.loaders.paths.joined import cut
 from stabtree.loaders.paths.load import contents
 from stabtree.loaders.paths.read import LoadOptions
-from stabtree.loaders.paths.stretch import cut
 from stabtree.run import Run, Series
 from stabtree.tools.fleet.record import Record, record_of, worst_first
 from stabtree.tools.fleet.remote import address_units, is_address, read_remote, with_hashes
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from stabtree.loaders import Loaded
-    from stabtree.loaders.paths.stretch import Ends
+    from stabtree.loaders.paths.joined import Ends
 
 READING = {"dtype", "checkpoint_every", "columns", "step_column", "format", "run", "checkpoints", "ranks"}
 AHEAD = 3  # batches for each worker that are under way or waiting for it

@@ -36,20 +36,11 @@ def verdict(run: Run) -> str:
     return str(diagnose(run, load_trees(run)).verdict)
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda cell: cell.replace(".", ""), "lost their decimal point"),
-        (lambda cell: f"-{cell}", "whose sign is flipped"),
-        (lambda _cell: "oops", "that are not numbers"),
-    ],
-    ids=["points", "signs", "words"],
-)
-def test_no_green_verdict_rests_on_misread_values(tmp_path: Path, change: Callable[[str], str], told: str) -> None:
+def test_no_green_verdict_rests_on_misread_values(tmp_path: Path) -> None:
     """A tenth of the loss that is not what was logged leaves the run unjudged, and a note counts it."""
     assert verdict(load(tmp_path, str)) in ("ok", "note")
-    run = load(tmp_path, change)
-    assert any(told in note and str(np.count_nonzero(ODD)) in note for note in run.notes)
+    run = load(tmp_path, lambda _cell: "oops")
+    assert any("that are not numbers" in note and str(np.count_nonzero(ODD)) in note for note in run.notes)
     assert verdict(run) not in ("ok", "note")
 
 
@@ -99,18 +90,6 @@ def test_what_python_alone_takes_for_a_number_is_none(
     assert verdict(run) == "unknown"
 
 
-def test_keys_that_stand_twice_are_told(tmp_path: Path) -> None:
-    """Parsers keep the last of two values of one key: the run says so."""
-    lines = "".join(f'{{"step": {i}, "loss": 2.5, "loss": 9.5}}\n' for i in range(9))
-    for name, content in (
-        ("a.jsonl", lines),
-        ("a.json", f"[{','.join(lines.splitlines())}]"),
-        ("b.json", '{"step": [1, 2], "loss": [1, 1], "loss": [2, 2]}'),
-    ):
-        told = "Keys that occur twice in one object, of which the last is read: loss (line 1)."
-        assert told in load_run(write(tmp_path, content, name)).notes
-
-
 @pytest.mark.parametrize("other", ["03.12.2024", "03.12", "12.30", "4.096", "10.5"])
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_no_loss_is_read_a_thousand_times_as_large(tmp_path: Path, other: str, mark: str) -> None:
@@ -119,23 +98,6 @@ def test_no_loss_is_read_a_thousand_times_as_large(tmp_path: Path, other: str, m
     run = load_run(write(tmp_path, f"step{mark}loss{mark}x\n" + rows))
     assert run.series["loss"].values[0] == 3.5
     assert len(run.series["loss"]) == 600
-
-
-def without_steps(keep: Callable[[int], bool]) -> str:
-    """A text log of which some lines name no step."""
-    return "".join(f"{f'step {i} ' if keep(i) else ''}loss: {cell} lr: 0.1\n" for i, cell in enumerate(LOSS))
-
-
-@pytest.mark.parametrize("every", [2, 10])
-def test_rows_without_a_step_stand_between_those_with_one(tmp_path: Path, every: int) -> None:
-    """Where there is room for just so many rows, each has its step, and none is lost as a duplicate."""
-    for name, content in (
-        ("a.log", without_steps(lambda i: i % every == 0)),
-        ("a.csv", "step,loss\n" + "".join(f"{'' if i % every else i},{cell}\n" for i, cell in enumerate(LOSS))),
-    ):
-        run = load_run(write(tmp_path, content, name))
-        assert run.series["loss"].steps.tolist() == [*range(600)]
-        assert any("placed evenly between" in note for note in run.notes)
 
 
 def test_the_headline_says_what_was_misread(tmp_path: Path) -> None:

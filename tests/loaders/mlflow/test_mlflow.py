@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
 from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING
@@ -231,15 +230,6 @@ def test_a_database_from_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr("sys.stdin", Piped)
         with pytest.raises(StabtreeError, match="read from a plain file only"):
             load_run("-")
-
-
-def test_large_stores_are_read_in_time(tmp_path: Path) -> None:
-    """A hundred thousand values take seconds at most."""
-    found: list[Point] = [("train_loss", 2.0, i, i) for i in range(100_000)]
-    file = database(tmp_path / "mlflow.db", {"r1": found})
-    start = time.perf_counter()
-    assert len(load_run(file).series["loss"]) == 100_000
-    assert time.perf_counter() - start < 10
 
 
 @cache

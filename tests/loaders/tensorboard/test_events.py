@@ -87,19 +87,10 @@ def test_several_values_in_one_event(tmp_path: Path) -> None:
         (1, part(4, struct.pack("<f", float("nan"))), "nan"),
         (2, part(6, struct.pack("<d", 2.5)), 2.5),
         (2, part(4, struct.pack("<d", 2.5)), 2.5),
-        (3, part(7, varint(-7)), -7),
-        (3, part(7, 300), 300),
-        (3, part(4, struct.pack("<i", -7)), -7),
-        (9, part(10, varint(1 << 20)), float(1 << 20)),
-        (10, part(11, varint(1)), 1),
-        (14, part(13, varint(0x4020)), 2.5),
-        (14, part(4, b"\x20\x40"), 2.5),
-        (19, part(13, varint(0x4100)), 2.5),
-        (19, part(4, b"\x00\x41"), 2.5),
     ],
 )
 def test_a_tensor_of_one_number_is_a_scalar(tmp_path: Path, dtype: int, content: bytes, value: float | str) -> None:
-    """TensorFlow 2 and JAX log tensors, in any of the types and codings that hold one number."""
+    """TensorFlow 2 and JAX log tensors, in any of the codings that hold one float."""
     file = b"".join(event(step, [tensor("loss", dtype, content)]) for step in (1, 2))
     assert points(load(tmp_path, file))["loss"] == [(1, value), (2, value)]
 
@@ -240,7 +231,7 @@ def test_too_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_wide_table_leaves_layers_out_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room for everything, the loss is kept."""
-    monkeypatch.setattr("stabtree.loaders.points.MAX_CELLS", 100)
+    monkeypatch.setattr("stabtree.loaders.table.MAX_CELLS", 100)
     run = load(tmp_path, events([(step, {f"grad_norm/{i}": 1 for i in range(20)} | {"loss": 4}) for step in range(20)]))
     assert len(run.series["loss"]) == 20
     assert "Series left out to save memory: 13 of 21." in run.notes
