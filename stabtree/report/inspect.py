@@ -297,8 +297,9 @@ def effective_settings(
         keys[key] = {"value": value or UNSET.get(key), "from": settings.source if value else "default"}
     facts = fact_params(trees[0][1]).items()
     shipped = {f"{id_}.{name}": value for id_, params in facts for name, value in params.items()}
-    for node, home in ((node, tree) for _, tree in reversed(trees) for node in asking(tree)):
-        shipped |= {f"{node.id}.{name}": value for name, value in known(home, node).items()}
+    for _, tree in reversed(trees):
+        for node in asking(tree):
+            shipped |= {f"{node.id}.{name}": value for name, value in known(tree, node).items()}
     return {
         "schema": 1,
         "file": settings.source or None,

@@ -80,12 +80,11 @@ def picked(item: object, *names: str) -> dict[str, Any]:
 @cache
 def _parts(kind: type[contract.JsonPart]) -> dict[str, Any]:
     """Return the keys of a part that hold parts or lists of parts, each with the kind of these."""
-    return {
-        name: part
-        for name, hint in get_type_hints(kind).items()
-        for part in (hint, *get_args(hint))
-        if isinstance(part, type) and issubclass(part, contract.JsonPart)
-    }
+    found = {}
+    for name, hint in get_type_hints(kind).items():
+        kinds = (part for part in (hint, *get_args(hint)) if isinstance(part, type))
+        found[name] = next((part for part in kinds if issubclass(part, contract.JsonPart)), None)
+    return found
 
 
 def _fit(part: Any, value: Any) -> Any:
