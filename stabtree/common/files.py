@@ -23,7 +23,7 @@ class ColumnUse(Struct, frozen=True):
         first: first finite value.
         last: last finite value.
         nonfinite: cells that hold a NaN or an infinity.
-        misread: cells that hold no number, or none that can be a step.
+        misread: cells that hold no number, or one that is not what was logged: its point or its sign is lost.
         filled: cells that hold anything.
         role: what it holds, in one of the words of `stabtree.metrics.metric.Role`.
     """

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.passes import sound_rows
+from stabtree.common.passes import extremes, sound_rows
+from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, SHARE_MOST, SHARE_SOME
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.choice import Choice, choose, with_total
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, settle, steps_of, whole_steps
@@ -32,6 +33,12 @@ LISTED = 12
 OF_REWARD_MODEL = frozenset({"min_reward", "max_reward", "margin"})
 # `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
 DENSER = 5
+# Numbers without their point are so many times as large, and apart from all others by such a factor; a float32 above
+# its 24 bits has no fraction to lose.
+LOST_FACTOR, APART, WHOLE_FLOAT32 = FACTOR_HUGE, FACTOR_LARGE, 2.0**23
+# Few values go as far below 0 as the others go above: of noise around 0 their median goes 0.6 to 0.8 times as far.
+MIRRORED, MISREAD_SHARE, MIN_CHECKED = SHARE_MOST, 0.35, 50
+CHECKED = ("loss", "eval_loss", "grad_norm")
 MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 # A rank column with more empty cells than this does not separate ranks.
 MAX_RANKLESS = 0.01
@@ -103,7 +110,10 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if table.counter:  # which counts the rows, and no other does
         used[names.role(table.counter)] = table.counter
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
+    wrong = {role: found for role, column in columns.items() if (found := _misread(column, role))}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
+    for role in wrong.keys() & metrics.keys():
+        metrics[role] = metrics[role].without(wrong[role].cells)
     if "loss" in used and "loss" not in metrics:
         raise _empty_loss(table, used["loss"], names)
     steps = steps_of(table, used, columns, asked=names.step_column is not None)
@@ -113,8 +123,8 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
         ranks=_ranks(columns.get("rank")),
-        source=_file_use(table, Plan(roles, used, steps, choice, summed)),
-        notes=(*table.notes, *summing, *choice.notes, *steps.notes, *_bad_notes(used, columns)),
+        source=_file_use(table, Plan(roles, used, steps, wrong, choice, summed)),
+        notes=(*table.notes, *summing, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
         choice=choice,
         epoch_ends=_epoch_ends(steps.values, epochs, steps.keep),
         saved=_saved(steps.values, table.saves),
@@ -130,6 +140,7 @@ class Plan(NamedTuple):
         columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
         used: by role the column that does.
         steps: where the steps are from.
+        misread: by role the cells that are proved to be misread.
         choice: what the run is judged by.
         parts: columns that were summed up to a loss.
     """
@@ -137,6 +148,7 @@ class Plan(NamedTuple):
     columns: Mapping[str, tuple[str, ...]]
     used: Mapping[str, str]
     steps: Steps
+    misread: Mapping[str, Misread]
     choice: Choice
     parts: frozenset[str]
 
@@ -188,12 +200,12 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
     )
     if role is None or why:
         return use
-    unread, wrong = column.bad, 0
+    unread, wrong = column.bad, np.count_nonzero(plan.misread[role].cells) if role in plan.misread else 0
     if role == "step" and whole_steps(column) is None:
-        wrong = int(np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held))))
+        wrong += np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held)))
     why = f"{column.bad} cells are not numbers" if column.bad else ""
     why = "labels" if column.coded else why
-    return replace(use, metric=role, why=why, misread=unread + wrong, filled=column.count + unread)
+    return replace(use, metric=role, why=why, misread=unread + int(wrong), filled=column.count + unread)
 
 
 def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> str:
@@ -222,6 +234,43 @@ def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> 
     return (
         f"steps are read from {clean(plan.steps.source, 40)}" if role == "epoch" else "no usable steps, see the notes"
     )
+
+
+class Misread(NamedTuple):
+    """The cells of a column, bool (n,), that are proved not to be what was logged, and what became of them."""
+
+    cells: Bools
+    why: str
+
+
+def _misread(column: Column, metric: str) -> Misread | None:
+    """Return the cells of a column that lost their point or their sign; None where there are few or none.
+
+    Whole numbers a hundred times as large among fractions have lost their point, and a few values as far below 0 as the
+    others are above it their sign; but not one after the other: a run that breaks goes on breaking.
+    """
+    own = extremes(column)
+    if metric not in CHECKED or column.coded or (own.lowest >= 0 and own.highest < LOST_FACTOR / 10):
+        return None
+    values = np.where(column.mask & np.isfinite(column.values), column.values, 0.0)
+    sizes, sound = np.abs(values), values != 0
+    whole, below = sound & (values == np.floor(values)), sound & (values < 0)
+    if np.count_nonzero(sound) < MIN_CHECKED or not (whole.any() or below.any()):
+        return None
+    with np.errstate(over="ignore"):
+        large = whole & (sizes > LOST_FACTOR * np.median(sizes[sound])) & (sizes < WHOLE_FLOAT32)
+        if _are_scattered(large[sound]) and sizes[large].min() > APART * sizes[sound & ~large].max():
+            return Misread(whole, "that lost their decimal point, whole among fractions")
+        far = _are_scattered(below[sound]) and np.median(sizes[below]) > MIRRORED * np.median(sizes[sound & ~below])
+    if metric != "grad_norm" and far:
+        return Misread(below, "whose sign is flipped, as far below 0 as the others are above it")
+    return None
+
+
+def _are_scattered(odd: Bools) -> bool:
+    count = np.count_nonzero(odd)
+    few = SHARE_SOME * len(odd) < count < MISREAD_SHARE * len(odd)
+    return bool(few and np.count_nonzero(odd[1:] != odd[:-1]) >= SHARE_MOST * count)
 
 
 def _others(table: Table, names: Names, used: Mapping[str, str]) -> dict[str, Column]:
@@ -301,7 +350,7 @@ def _ranks(column: Column | None) -> Ints | None:
     return (indices if column.coded else values).astype(np.int64)
 
 
-def _bad_notes(used: Mapping[str, str], columns: Mapping[str, Column]) -> list[str]:
+def _bad_notes(used: Mapping[str, str], columns: Mapping[str, Column], wrong: Mapping[str, Misread]) -> list[str]:
     found = []
     for role, column in columns.items():
         if is_time(role):
@@ -309,6 +358,9 @@ def _bad_notes(used: Mapping[str, str], columns: Mapping[str, Column]) -> list[s
         shown = clean(used[role], 40)
         if column.bad:
             found.append(f"Cells of {shown} that are not numbers: {column.bad}, not logged ({column.bad_example}).")
+        if role in wrong:
+            cells, why = wrong[role]
+            found.append(f"Cells of {shown} {why}: {np.count_nonzero(cells)}, not logged.")
     return found
 
 
