@@ -17,7 +17,6 @@ TREE = load_tree()
 ROWS = 1000
 AT = np.arange(ROWS)
 ONES = np.ones(ROWS)
-NOISY = np.exp(np.random.default_rng(0).normal(0, 0.2, ROWS))
 
 
 def loss(**changes: Any) -> Any:
@@ -36,11 +35,6 @@ def loss(**changes: Any) -> Any:
 def nan_from(step: int, values: Any = ONES) -> Any:
     """A series that is NaN from a step on."""
     return np.where(step > AT, values, np.nan)
-
-
-def lowered(start: int, times: int) -> Any:
-    """A loss scale of 65,536 that is halved at each of so many steps."""
-    return 65536.0 * 0.5 ** np.clip(AT - start + 1, 0, times)
 
 
 def check(case: Case) -> None:
