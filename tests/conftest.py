@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from stabtree import facts
-from stabtree.common.faults import LOGGER
+from stabtree.common.errors import FAULTS
 from stabtree.predicates import PREDICATES
 from stabtree.run import Gap, Run, Series, Setting
 from stabtree.tree.load import load_tree, load_trees, stated_for
@@ -41,7 +41,7 @@ settings.load_profile("stabtree")
 def _no_fault(request: pytest.FixtureRequest) -> Iterator[None]:
     """A question that fails is only a note of a diagnosis: in a test it is an error."""
     met: list[str] = []
-    logger, handler = logging.getLogger(LOGGER), logging.Handler()
+    logger, handler = logging.getLogger(FAULTS), logging.Handler()
     handler.emit = lambda record: met.append(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)
     level = logger.level

@@ -15,8 +15,7 @@ import typer
 
 from stabtree.cli.program import HELP, Program, commands, convert_without_pydantic, routed
 from stabtree.cli.terminal import emit, notify
-from stabtree.common.errors import OUR_FAULT, UNUSABLE, StabtreeError
-from stabtree.common.faults import LOGGER
+from stabtree.common.errors import FAULTS, OUR_FAULT, UNUSABLE, StabtreeError
 from stabtree.common.text import clean, masked
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def _tracebacks(*, debug: bool) -> Iterator[None]:
         return
     import logging
 
-    logger, handler = logging.getLogger(LOGGER), logging.StreamHandler(sys.stderr)
+    logger, handler = logging.getLogger(FAULTS), logging.StreamHandler(sys.stderr)
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)

@@ -4,6 +4,8 @@ FOUND, UNUSABLE, NOT_JUDGED, OUR_FAULT = 1, 2, 3, 4
 """The exit codes besides 0, which means that every run was judged and none is at or above `--fail-on`."""
 PRECEDENCE = (FOUND, OUR_FAULT, UNUSABLE, NOT_JUDGED)
 """The order in which the exit codes of several runs count."""
+FAULTS = "stabtree.faults"
+"""The logger that gets each fault of our own with its traceback, at level DEBUG."""
 
 
 class StabtreeError(Exception):

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
+from stabtree.common.errors import FAULTS
 from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
-
-LOGGER = "stabtree.faults"
-"""The logger that gets each fault with its traceback, at level DEBUG."""
 
 
 class FactFailedError(Exception):
@@ -86,4 +84,4 @@ def report(fault: Fault, error: Exception) -> None:
     """Log a fault with its traceback, for whoever turned debugging on."""
     import logging  # most runs have no fault
 
-    logging.getLogger(LOGGER).debug("%s", fault.reason, exc_info=error)
+    logging.getLogger(FAULTS).debug("%s", fault.reason, exc_info=error)
