@@ -1,16 +1,20 @@
-"""Blocks over several lines of a text log: dicts, boxes of `| key | value |`, tables, names below each other."""
+"""Blocks over several lines of a text log: dicts, boxes of `| key | value |`, tables, names below each other.
+
+A block becomes one line, as a shape with its numbers, which reads like any other.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.shape import MASK, joined
 from stabtree.metrics.names import part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from stabtree.metrics.names import Names
 
@@ -18,16 +22,24 @@ if TYPE_CHECKING:
 MAX_LINES = 120
 # Fewer words are no names of columns.
 MIN_COLUMNS = 3
+# Fewer names with their numbers, one a line, are no block unless a ruler stands above them.
+MIN_NAMED = 4
 # Two rows of a table may have so many other lines between them: those of an evaluation.
 MAX_BETWEEN = 6
 _BARS = re.compile("[|│┃]")
+_GAP = re.compile(r"\s{2,}|\t")
 
-# A line and its number in the file.
-Numbered = tuple[str, int]
+
+class Masked(NamedTuple):
+    """A line as its shape and its numbers, and its number in the file."""
+
+    shape: str
+    numbers: Sequence[str]
+    line: int
 
 
 class Blocks:
-    """Joins the lines of a block to one line, which reads like any other.
+    """Joins the lines of a block to one line.
 
     Attributes:
         waiting: whether a block is open.
@@ -36,191 +48,230 @@ class Blocks:
     def __init__(self, names: Names) -> None:
         self.waiting = False
         self._names = names
-        self._dict: list[Numbered] = []
-        self._box: list[str] = []
-        self._box_start = 0
+        self._dict: list[Masked] = []
+        self._box: list[Masked] = []
         self._group = ""
         self._last: list[str] = []
         self._header: list[str] = []
-        self._names_below: list[str] | None = None
-        self._ruled: list[Numbered] = []
+        self._ruled = False
+        self._below: dict[str, Masked] = {}
         self._columns: list[str] = []
+        self._heading: list[str] = []
         self._measured: list[str] = []
-        self._row: Numbered = "", 0
+        self._row = Masked("", (), 0)
         self._others = 0
 
-    def feed(self, line: str, number: int) -> list[Numbered]:
+    def may_begin(self, shape: str) -> bool:
+        """Return whether a line may begin a block, or be all of it."""
+        text = shape.strip()
+        return bool(
+            _BARS.search(text)
+            or grammar.RULER.match(shape)
+            or (text.startswith("{") and "}" not in text)
+            or text.startswith("Class ")
+            or grammar.PAIR_LINE.fullmatch(shape)
+            or grammar.COLUMNS.fullmatch(shape)
+            or _is_results(shape)
+        )
+
+    def feed(self, masked: Masked) -> list[Masked]:
         """Return the lines to read now that this one has come."""
-        ready = list(self._ready(line, number))
-        self.waiting = bool(self._dict or self._box or self._header or self._columns) or self._names_below is not None
+        ready = list(self._ready(masked))
+        self.waiting = bool(
+            self._dict or self._box or self._header or self._columns or self._heading or self._below or self._ruled
+            or self._measured
+        )
         return ready
 
-    def _ready(self, line: str, number: int) -> Iterator[Numbered]:
+    def _ready(self, masked: Masked) -> Iterator[Masked]:
+        shape, line = masked.shape, masked.line
         if self._dict:
-            yield from self._in_dict(line, number)
-        elif self._in_columns(line) or self._is_results(line):
-            yield from self._redrawn(line, number)
-        elif self._is_below(line):
-            self._ruled.append((line, number))
-        elif grammar.RULER.match(line):
-            yield from self._close()
-            self._names_below = []
-            yield line, number
-        elif line.startswith(("{", "    {", "  {")) and "}" not in line:
-            self._dict = [(line, number)]
-        elif line.lstrip().startswith("Class "):
-            words = (word.rstrip(":") for word in line.partition("%|")[0].split()[1:])
-            self._measured = [word for word in words if not word.isdigit()]
-        elif self._measured and line.lstrip().startswith("all "):
+            yield from self._in_dict(masked)
+        elif self._is_row(shape):
+            yield from self._redrawn(masked)
+        elif self._is_below(masked):
+            pass
+        elif grammar.RULER.match(shape):
+            if not self._heads_columns(shape):
+                yield from self._close()
+                self._ruled = True
+                yield masked
+        elif shape.startswith(("{", "    {", "  {")) and "}" not in shape:
+            self._dict = [masked]
+        elif shape.lstrip().startswith("Class "):
+            words = (word.rstrip(":") for word in shape.partition("%|")[0].split()[1:])
+            self._measured = [word for word in words if MASK not in word]
+        elif self._measured and shape.lstrip().startswith("all "):
             yield from self._last_row()
-            yield self._of_all(line), number
-        elif _BARS.search(line):
-            yield from self._bars(line, number)
-        elif self._box and set(line.strip()) <= set("-+="):
+            yield self._of_all(masked)
+        elif _BARS.search(shape):
+            yield from self._bars(masked)
+        elif self._box and set(shape.strip()) <= set("-+="):
             yield from self._close()
+        elif self._columns and not shape.strip():
+            pass
         else:
             yield from self._close()
             self._header = []
-            self._columns = self._columns_of(line) or self._columns
-            yield line, number
+            text = joined(shape, masked.numbers)
+            self._columns = self._columns_of(text) or self._columns
+            self._heading = _GAP.split(text.strip()) if MASK not in shape and not self._columns else []
+            yield Masked(shape, masked.numbers, line)
 
-    def end(self) -> Iterator[Numbered]:
+    def end(self) -> Iterator[Masked]:
         """Return what is still waiting when the file ends."""
         waiting, self._dict = self._dict, []
         yield from waiting
         yield from self._close()
         yield from self._last_row()
 
-    def _in_dict(self, line: str, number: int) -> Iterator[Numbered]:
-        self._dict.append((line, number))
-        if "}" in line or len(self._dict) > MAX_LINES:
+    def _in_dict(self, masked: Masked) -> Iterator[Masked]:
+        self._dict.append(masked)
+        if "}" in masked.shape or len(self._dict) > MAX_LINES:
             lines, self._dict = self._dict, []
-            if "}" in line and not any("{" in text for text, _ in lines[1:]):
-                yield " ".join(text.strip() for text, _ in lines), lines[0][1]
+            if "}" in masked.shape and not any("{" in part.shape for part in lines[1:]):
+                yield _together([part.shape.strip() for part in lines], lines)
             else:
                 yield from lines
 
-    def _bars(self, line: str, number: int) -> Iterator[Numbered]:
+    def _bars(self, masked: Masked) -> Iterator[Masked]:
         """Read a row of a box or of a table."""
-        if self._in_box(line, number):
+        if self._in_box(masked):
             return
         yield from self._close()
-        row = line.strip()
+        row = masked.shape.strip()
         cells = []
         if row[:1] == row[-1:] == "|":
             cells = [cell.strip() for cell in row[1:-1].split("|")]
-        if len(cells) > 1 and len(cells) == len(self._header):
-            yield _joined(self._header, cells), number
+        elif row.count("|") >= MIN_COLUMNS - 1:
+            cells = [cell.strip() for cell in row.split("|")]
+        if len(cells) > 1 and len(cells) == len(self._header) and MASK in row:
+            yield Masked(_named(self._header, cells), masked.numbers, masked.line)
         elif len(cells) > 1 and "---" in row and grammar.TABLE_RULE.fullmatch(row):
             self._header = self._last
         else:
             self._header, self._last = [], []
-            if any(role(cell, self._names).role == "loss" for cell in cells):
+            if MASK not in row and any(role(cell, self._names).role or "loss" in cell for cell in cells):
                 self._last = cells
-            yield line, number
+                if row[:1] != "|":  # no rule stands below such a head
+                    self._header = cells
+            yield masked
 
-    def _in_box(self, line: str, number: int) -> bool:
+    def _in_box(self, masked: Masked) -> bool:
         """Add a line `| name | value |` to the open box; return whether it is one."""
-        box = grammar.BOX_ROW.match(line)
+        box = grammar.BOX_ROW.match(masked.shape)
         if not box:
             return False
         name, value = box[1].strip(), box[2].strip()
-        if set(name) <= set("-: "):
+        if set(name) <= set("-: ") or MASK in name:
             return False
         if not self._box:
-            self._box_start, self._group = number, ""
+            self._group = ""
         if not value:
             self._group = name.rstrip("/") + "/"
             return True
         # SB3 indents the names of a group below its title.
         if box[1].startswith("    "):
             name = self._group + name
-        self._box.append(f"{name}: {value}")
+        self._box.append(Masked(f"{name}: {value}", masked.numbers, masked.line))
         return True
 
-    def _is_below(self, line: str) -> bool:
-        """Return whether a line below a ruler is a name and its value, which then belongs to the block."""
-        if self._names_below is None or len(self._ruled) >= MAX_LINES:
+    def _is_below(self, masked: Masked) -> bool:
+        """Return whether a line is a name and its value alone, which then belongs to the block."""
+        if len(self._below) >= MAX_LINES:
             return False
-        found = grammar.NAMED_LINE.fullmatch(line, grammar.past_prefix(line))
-        if not found:
+        found = grammar.NAMED_LINE.fullmatch(masked.shape, grammar.past_masked_prefix(masked.shape))
+        if not found or MASK in found["name"] or found["name"] in self._below:
             return False
-        start = f"{found['name']}: "
-        if any(before.startswith(start) for before in self._names_below):
+        if not self._ruled and not grammar.PAIR_LINE.fullmatch(masked.shape):
             return False
-        self._names_below.append(start + found["value"])
+        prefix = masked.shape[: found.start("name")].count(MASK)
+        count = found["value"].count(MASK)
+        self._below[found["name"]] = Masked(found["value"], masked.numbers[prefix : prefix + count], masked.line)
         return True
 
-    def _columns_of(self, line: str) -> list[str]:
+    def _columns_of(self, text: str) -> list[str]:
         """Return the names of a header line: the first is a step or an epoch, and one a loss or part of one."""
-        if not grammar.COLUMNS.fullmatch(line):
+        if not grammar.COLUMNS.fullmatch(text):
             return []
-        words = line.split()
+        words = text.split()
         if len(words) < MIN_COLUMNS or role(words[0], self._names).role not in ("step", "epoch"):
             return []
         words = [_full_name(word) for word in words]
         if "total" in words and any(part_of(word) for word in words):
             words[words.index("total")] = "total_loss"
-        if any(part_of(word) or role(word, self._names).role == "loss" for word in words):
+        if any(part_of(word) or "loss" in word.lower() or role(word, self._names).role == "loss" for word in words):
             return words
         return []
 
-    def _of_all(self, line: str) -> str:
-        """Return what a detector prints below `Class Images P R mAP@0.5` of all classes, with its names."""
-        cells = line.split()[1:]
-        if len(cells) != len(self._measured) or not all(grammar.CELL.fullmatch(cell) for cell in cells):
-            return line
-        return _joined([f"valid/{name}" for name in self._measured], cells)
+    def _heads_columns(self, shape: str) -> bool:
+        """Return whether a line of dashes underlines the names of columns above it, which may be of several words."""
+        rules = shape.split()
+        if len(rules) < MIN_COLUMNS or len(rules) != len(self._heading) or not set(shape) <= set("-= "):
+            return False
+        self._columns, self._heading = ["step" if name == "#" else name for name in self._heading], []
+        return True
 
-    def _in_columns(self, line: str) -> bool:
+    def _of_all(self, masked: Masked) -> Masked:
+        """Return what a detector prints below `Class Images P R mAP@0.5` of all classes, with its names."""
+        cells = masked.shape.split()[1:]
+        if len(cells) != len(self._measured) or not all(grammar.CELL.fullmatch(cell) for cell in cells):
+            return masked
+        names = [f"valid/{name.replace('(', '_')}" for name in self._measured]
+        return Masked(_named(names, cells), masked.numbers, masked.line)
+
+    def _is_row(self, shape: str) -> bool:
         """Return whether a line is a row below the names of columns; end the table after too many other lines."""
         if not self._columns:
-            return False
-        cells = self._cells(line)
+            return _is_results(shape) and self._takes_results(shape)
+        cells = shape.split(None, len(self._columns))[: len(self._columns)]
         if len(cells) == len(self._columns) and all(grammar.CELL.fullmatch(cell) for cell in cells):
             self._others = 0
             return True
-        self._others += 1
+        self._others += bool(shape.strip())
         if self._others > MAX_BETWEEN:
             self._columns = []
         return False
 
-    def _cells(self, line: str) -> list[str]:
-        count = len(self._columns)
-        return line.split(None, count)[:count]
-
-    def _is_results(self, line: str) -> bool:
-        """Return whether a line without a header above it is a row of a file whose columns are known all the same."""
-        if self._columns or not grammar.RESULTS.fullmatch(line):
-            return False
-        more = len(line.split()) - len(grammar.RESULTS_BEFORE) - len(grammar.RESULTS_AFTER)
+    def _takes_results(self, shape: str) -> bool:
+        """Name the columns of a row without a header above it, of a file whose columns are known all the same."""
+        more = len(shape.split()) - len(grammar.RESULTS_BEFORE) - len(grammar.RESULTS_AFTER)
         self._columns = [*grammar.RESULTS_BEFORE, *(f"part{i}" for i in range(more)), *grammar.RESULTS_AFTER]
         return True
 
-    def _redrawn(self, line: str, number: int) -> Iterator[Numbered]:
+    def _redrawn(self, masked: Masked) -> Iterator[Masked]:
         """Return the row before, unless this one replaces it: of an epoch drawn several times the last row counts."""
-        row = _joined(self._columns, [cell.rstrip(":") for cell in self._cells(line)])
-        if self._row[0].partition(",")[0] != row.partition(",")[0]:
+        count = len(self._columns)
+        cells = [cell.rstrip(":") for cell in masked.shape.split(None, count)[:count]]
+        held = sum(cell.count(MASK) for cell in cells)
+        first = tuple(masked.numbers[: cells[0].count(MASK)])
+        if first != tuple(self._row.numbers[: len(first)]) or not self._row.shape:
             yield from self._last_row()
-        self._row = row, number
+        self._row = Masked(_named(self._columns, cells), masked.numbers[:held], masked.line)
 
-    def _last_row(self) -> Iterator[Numbered]:
-        row, self._row = self._row, ("", 0)
-        if row[0]:
+    def _last_row(self) -> Iterator[Masked]:
+        row, self._row = self._row, Masked("", (), 0)
+        if row.shape:
             yield row
 
-    def _close(self) -> Iterator[Numbered]:
-        if self._ruled:
-            lines, pairs = self._ruled, self._names_below or []
-            self._ruled = []
-            if any(role(pair.partition(": ")[0], self._names).role in ("step", "epoch") for pair in pairs):
-                yield _as_dict(pairs), lines[0][1]
+    def _close(self) -> Iterator[Masked]:
+        below, self._below = self._below, {}
+        if below:
+            located = any(role(name, self._names).role in ("step", "epoch") for name in below)
+            parts = [Masked(f"{name}: {part.shape}", part.numbers, part.line) for name, part in below.items()]
+            if located or (not self._ruled and len(below) >= MIN_NAMED):
+                yield _together(_quoted(parts), parts)
             else:
-                yield from lines
-        self._names_below = None
+                yield from parts
+        self._ruled = False
         if self._box:
-            cells, self._box = self._box, []
-            yield _as_dict(cells), self._box_start
+            parts, self._box = self._box, []
+            yield _together(_quoted(parts), parts)
+
+
+def _is_results(shape: str) -> bool:
+    """Return whether a line is a row of a file of YOLOv5 or v7, which has no header."""
+    return grammar.RESULTS.fullmatch(shape) is not None
 
 
 def _full_name(column: str) -> str:
@@ -231,9 +282,17 @@ def _full_name(column: str) -> str:
     return column
 
 
-def _joined(names: list[str], cells: list[str]) -> str:
+def _named(names: list[str], cells: list[str]) -> str:
     return ", ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
 
 
-def _as_dict(pairs: list[str]) -> str:
-    return "{'" + "', '".join(pairs).replace(": ", "': '") + "'}"
+def _quoted(parts: Sequence[Masked]) -> list[str]:
+    """Return the parts of a block as those of a dict."""
+    texts = [part.shape.replace(": ", "': '") for part in parts]
+    return ["{'" + "', '".join(texts) + "'}"]
+
+
+def _together(shapes: list[str], parts: Sequence[Masked]) -> Masked:
+    """Return one line with the numbers of all parts."""
+    numbers = [number for part in parts for number in part.numbers]
+    return Masked(" ".join(shapes), numbers, parts[0].line)

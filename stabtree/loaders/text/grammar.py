@@ -24,12 +24,13 @@ MAX_KEY = 120
 DIGITS = re.compile(r"[\d.]+")
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)")
 
-# A number, with or without a unit; `12:30` and `logging.py:96:stop` are none. Other digits and `1_234` match too, so
-# that `parse` can report them.
+# A number that is not part of a word, with its sign. The first character decides, so that a text is searched fast.
 NUMBER = re.compile(
-    r"(?<![\w.@])(?<![A-Za-z]-)(?P<value>[+-]?(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:_[\d.]+)*"
-    r"|(?:nan|inf(?:inity)?)(?![A-Za-z_])))(?!:\w)(?:\s*/\s*(?P<total>\d+)(?![\w.]))?",
-    re.IGNORECASE,
+    r"([-+.0-9nNiI](?<![\w.@].)(?<![A-Za-z]-.)(?:"
+    r"(?<=[0-9])(?:[0-9]{0,2}(?:,[0-9]{3})+(?![0-9,])|[0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
+    r"|(?<=\.)[0-9]+(?:[eE][-+]?[0-9]+)?"
+    r"|(?<=[-+])(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![A-Za-z_]))"
+    r"|(?<=[nN])[aA][nN](?![A-Za-z_])|(?<=[iI])[nN][fF](?:inity|INITY)?(?![A-Za-z_])))"
 )
 # The name in front of a number: words with single blanks between, then `:`, `=`, `[` or a blank.
 KEY = re.compile(
@@ -114,8 +115,8 @@ NO_ROW = re.compile(r"train_runtime|train_samples_per_second|Dropping entry: ")
 OVERFLOW = re.compile(
     r"(?:overflow.{0,120}?(?:reducing (?:loss scale )?to|setting loss scale to:?)"
     r"|Reducing dynamic loss scale from \S{1,40} to)"
-    r"\s+(?P<to>\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
-    r"|overflow.{0,80}?Attempted loss scale: (?P<kept>\d+(?:\.\d*)?(?:e[+-]?\d+)?), but hysteresis",
+    r"\s+(?P<to>\0)"
+    r"|overflow.{0,80}?Attempted loss scale: (?P<kept>\0), but hysteresis",
     re.IGNORECASE,
 )
 OVERFLOW_WORDS = ("verflow", "VERFLOW", "dynamic loss scale")
@@ -147,6 +148,9 @@ LOSS_WITHOUT_NUMBER = re.compile(
     rf"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?(?!{NOTHING})\s*[:=]", re.IGNORECASE
 )
 
+# A step and its value, or a list of values, and nothing else.
+ALONE = re.compile(r"\s*\0:?[ \t]+\0\s*$|.{0,120}\[\0(?:, (?:\0|None|'\0:\0'))+\]\s*$|\s*\0 [a-z]\w{0,30} \0\s*$")
+
 # What a line with values beside those of training contains, whatever they are called.
 ASSIGNED = re.compile(r"[:=]\s{0,20}[-+]?(?:\.?\d|nan\b|inf\b)", re.IGNORECASE)
 # A message that an update was left out, and not by the scaler.
@@ -161,11 +165,13 @@ RULER = re.compile(r"(?:[^|=]{0,60}\|)?\s*[-=*#]{5,}[-=*#\s]*$")
 NAMED_LINE = re.compile(
     r"\s*(?P<name>[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5})(?:\s*[:=]\s*|\s{2,})(?P<value>[^\s|{}'\",=]{1,80})\s*"
 )
+# A name and its number in two columns, and nothing else.
+PAIR_LINE = re.compile(r"\s*[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5}(?: {2,}|\t+)\0\s*")
 # Names of columns, none of them a number; and a cell: a number, with or without a unit.
 COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")
-CELL = re.compile(r"(?:\d+/\d+|[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[GMk]?|nan|inf|--):?", re.IGNORECASE)
+CELL = re.compile(r"(?:\0/\0|\0[GMk]?|\0:\0(?::\0)?|None|--):?")
 # YOLOv5 and v7 write a row an epoch to `results.txt`, and no names; some add a loss before the sum of all.
-RESULTS = re.compile(r"\s*\d+/\d+\s+[\d.]+G(?:\s+[-+\d.naife]+){13,16}\s*")
+RESULTS = re.compile(r"\s*\0/\0\s+\0G(?:\s+\0){13,16}\s*")
 RESULTS_BEFORE = ("Epoch", "gpu_mem", "box", "obj", "cls")
 RESULTS_AFTER = (
     *("loss", "labels", "img_size", "P", "R", "metrics/mAP_0.5", "metrics/mAP_0.5_0.95"),
@@ -253,6 +259,15 @@ def _counter(name: str, key: str, names: Names) -> Meaning:
     return UNKNOWN
 
 
+_MASKED_PREFIX = re.compile(r"\s*(?:(?:\[[^\]]*\]:?|\0-?\0-?\0[ T]\0:\0:\0(?: [A-Z]{3,4}(?= \|))?|[-|*•](?=\s))\s*)*")
+
+
+def past_masked_prefix(shape: str) -> int:
+    """Return where the message after time stamps and the like begins in a shape."""
+    found = _MASKED_PREFIX.match(shape)
+    return found.end() if found else 0
+
+
 def past_prefix(line: str) -> int:
     """Return where the message after time stamps and the like begins."""
     found = PREFIX.match(line)
@@ -285,69 +300,23 @@ def anchor(names: Names) -> re.Pattern[str]:
     return ANCHOR
 
 
-_NUMBER = r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|nan|inf)"
-_FRACTION = r"[-+]?(?:\d*\.\d+(?:e[-+]?\d+)?|\d+e[-+]?\d+|nan|inf)"
-_SIDES = {"train": "train_loss", "val": "val_loss", "test": "test_loss"}
-# Each stands for a whole family of programs; all are anchored, so that any other line is turned down at once.
-_LINES = (
-    # Darknet: ` 1200: 2.031, 2.114 avg loss, 0.001000 rate, 4.2 seconds`.
-    (
-        re.compile(rf"\s*(\d+):\s*({_NUMBER}),\s*({_NUMBER}) avg(?: loss)?,\s*({_NUMBER}) rate,.*", re.IGNORECASE),
-        r"iteration: \1, loss: \2, lr: \4",
-    ),
-    # Tacotron: `Train loss 1200 0.453 Grad Norm 1.2`, `Validation loss 1200:  0.5`.
-    (
-        re.compile(rf"\s*((?:train|valid(?:ation)?|test) loss) (\d+):?\s+({_NUMBER})(?=\s|$)", re.IGNORECASE),
-        r"iteration: \2, \1: \3,",
-    ),
-    # CatBoost: `12:\tlearn: 0.61\ttest: 0.63\tbest: 0.63 (12)`.
-    (
-        re.compile(rf"(\d+):\s+learn: ({_NUMBER})(?:\s+test: ({_NUMBER}))?.*"),
-        lambda found: (
-            f"iteration: {found[1]}, train_loss: {found[2]}" + (f", val_loss: {found[3]}" if found[3] else "")
-        ),
-    ),
-    # Those after build-nanogpt: `250 train 3.1`, `250 val 3.2`, `250 hella 0.29`.
-    (
-        re.compile(rf"\s*(\d{{1,12}}) ([a-z]\w{{0,30}}) ({_FRACTION})\s*$", re.IGNORECASE),
-        lambda found: f"step: {found[1]}, {_SIDES.get(found[2], found[2])}: {found[3]}",
-    ),
-    # A step and its value, and nothing else: `1000: 0.25`.
-    (re.compile(rf"\s*(\d{{1,12}}):\s+({_FRACTION})\s*$", re.IGNORECASE), r"step: \1, value: \2"),
-    # VITS and what came from it: `[loss of the discriminator, generator, features, mel, KL, step, learning rate]`.
-    (
-        re.compile(rf"([^\[\]]{{0,120}})\[{', '.join([f'({_NUMBER})'] * 5)}, (\d+), ({_NUMBER})\]\s*$", re.IGNORECASE),
-        r"\1step: \7, loss/disc: \2, loss/gen: \3, loss/fm: \4, loss/mel: \5, loss/kl: \6, lr: \8",
-    ),
-    (
-        re.compile(rf"([^\[\]]{{0,120}})\bLosses: \[{', '.join([f'({_NUMBER})'] * 5)}\], (?=step)", re.IGNORECASE),
-        r"\1loss/disc: \2, loss/gen: \3, loss/fm: \4, loss/mel: \5, loss/kl: \6, ",
-    ),
-    # A list of values without names, not one in prose: `copying a param with shape [10, 64]`.
-    (
-        re.compile(
-            rf"[^\[\]]{{0,120}}(?:(?<![a-z] )|(?<=loss )|(?<=losses ))\[({_NUMBER}(?:, {_NUMBER}){{1,15}})\]\s*$",
-            re.IGNORECASE,
-        ),
-        lambda found: _listed(found[1]),
-    ),
-    # XGBoost and LightGBM: `[12]\ttrain-rmse:0.31\teval-rmse:0.40`, `[12]\ttraining's l2: 0.3\tvalid_1's l2: 0.4`.
-    (re.compile(r"\[(\d+)\]\t(?=\w+(?:-|'s )\w+:)"), r"iteration: \1, "),
-)
+# The processor that a printed tensor is on: `tensor(0.5, device='cuda:0')`.
+DEVICES = frozenset(("cuda", "xpu", "mps", "cpu", "npu", "hpu"))
 # A layer of darknet sums up its own share of the batch.
-_LAYER = re.compile(r"\s*(?:v\d \(.{0,80}?)?Region \d+ Avg ")
+_LAYER = re.compile(r"(?:[^|]{0,20}\|)?\s*(?:v\d \(.{0,80}?)?Region \0 Avg ")
 # LightGBM's `training's l2` and `valid_1's binary_logloss`.
 _OF_SET = re.compile(r"\b(train|valid)\w*'s (\w+)(?=:)")
 _ERRORS = {"l1": "mae", "l2": "mse"}
-
 # `avg loss so far is 0.31`; the words themselves report a loss that is nan.
-_IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=[-+]?\d)")
+_IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=\0)")
 # Weights & Biases repeats in a warning what it was given too late, beside the line that reported it.
 _DROPPED = re.compile(r"(?:wandb:\s+)?(?:WARNING\s+)?\(?(?:User provided step|Step)\b.{0,80}[Dd]ropping ")
+# A value in the call that makes it: `np.float64(0.5)`, `tensor([0.5])`.
+_CALL = re.compile(r"(?<=[:=\s\[])(?:\w+\.)*(?:float\d*|tensor|Tensor|array|int\d*)\(\[?(?=\0)")
 
 # What a line of another language calls its epoch, its step, its losses; longer words stand before their parts.
 _CJK = (
-    (r"第\s*(\d+)\s*(?:轮|个?\s*epoch|代|个?周期)", r"epoch \1"),
+    (r"第\s*(\0)\s*(?:轮|个?\s*epoch|代|个?周期)", r"epoch \1"),
     (r"(?:训练|迭代)(?:次数|步数)|迭代", "iteration"),
     (r"(?:验证|测试)集?(?:上|整体|总|平均)*的?(?:损失值?|[Ll]oss)|検証損失|검증 ?손실", "val loss"),
     (r"(?:训练|学習|훈련)集?(?:上|整体|总|平均)*的?(?:损失值?|損失|손실|[Ll]oss)", "train loss"),
@@ -364,35 +333,22 @@ _IN_CJK = tuple((re.compile(pattern), english) for pattern, english in _CJK)
 _HAS_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 
-def _of_set(found: re.Match[str]) -> str:
-    return f"{found[1]}_{_ERRORS.get(found[2], found[2])}"
+def spelled(shape: str) -> str:
+    r"""Return a shape as the grammar reads it, with no number lost before what is read: in English, and plain.
 
-
-def _listed(values: str) -> str:
-    """Return the values of a list with a name for each."""
-    return ", ".join(f"value_{number}: {value}" for number, value in enumerate(values.split(", "), 1))
-
-
-def spelled(line: str) -> str:
-    """The line as the grammar reads it: names before their numbers, in English.
-
-    >>> spelled(" 1200: 2.031, 2.114 avg loss, 0.001000 rate, 4.2 seconds")
-    'iteration: 1200, loss: 2.031, lr: 0.001000'
-    >>> spelled("Train loss 12 0.453 Grad Norm 1.2")
-    'iteration: 12, Train loss: 0.453, Grad Norm 1.2'
-    >>> spelled("第 3 轮，训练损失：0.25")
-    'epoch 3, train loss: 0.25'
+    >>> spelled("第 \0 轮，训练损失：\0")
+    'epoch \x00, train loss: \x00'
+    >>> spelled("training's l2: \0")
+    'train_mse: \x00'
     """
-    if not line.isascii() and _HAS_CJK.search(line):
+    if not shape.isascii() and _HAS_CJK.search(shape):
         for pattern, english in _IN_CJK:
-            line = pattern.sub(english, line)
-    if _LAYER.match(line):
+            shape = pattern.sub(english, shape)
+    if _LAYER.match(shape):
         return ""
-    if "ropping " in line and (dropped := _DROPPED.search(line)):
-        line = line[: dropped.start()]
-    if " is " in line:
-        line = _IS.sub(r"\1: ", line)
-    for pattern, plain in _LINES:
-        if pattern.match(line):
-            return _OF_SET.sub(_of_set, pattern.sub(plain, line, count=1))
-    return line
+    if "ropping " in shape and (dropped := _DROPPED.search(shape)):
+        shape = shape[: dropped.start()]
+    shape = _IS.sub(r"\1: ", shape)
+    if "(" in shape:
+        shape = _CALL.sub("", shape)
+    return _OF_SET.sub(lambda of: f"{of[1]}_{_ERRORS.get(of[2], of[2])}", shape)

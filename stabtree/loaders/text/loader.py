@@ -19,8 +19,8 @@ from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.messages import ended_in_error
-from stabtree.loaders.text.parse import parse
-from stabtree.loaders.text.reader import LogReader
+from stabtree.loaders.text.reader import LOST_CODES, LogReader
+from stabtree.loaders.text.shape import parse, split
 from stabtree.loaders.text.runs import tables
 from stabtree.metrics.names import Names, likely_loss
 
@@ -34,15 +34,21 @@ if TYPE_CHECKING:
 SNIFF_LINES = 2000
 SNIFF_FURTHER = 200_000
 ENOUGH_ROWS = 3
+CODES_WITHIN, MIN_CODES = 20_000, 4
 GUESSES = 5  # names to try before giving up on finding a loss
 _JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
 _MARKDOWN = re.compile(r"^(?:[^\S\n]*```|#{2,5} \w)", re.MULTILINE)
 
 
-def _scan(lines: Iterable[str], names: Names, *, kinds: bool = False) -> LogReader:
-    reader = LogReader(names, kinds=kinds)
+def _scan(lines: Iterable[str], names: Names, *, kinds: bool = False, codes: bool = False) -> LogReader:
+    reader = LogReader(names, kinds=kinds, codes=codes)
     reader.read(lines)
     return reader
+
+
+def _lost_codes(source: Source) -> bool:
+    """Return whether a text is full of colour codes that lost their escape character."""
+    return len(LOST_CODES.findall(source.head[:CODES_WITHIN])) >= MIN_CODES
 
 
 def _head(source: Source) -> list[str]:
@@ -67,7 +73,7 @@ def sniff(source: Source, names: Names) -> Sure:
     # Documentation shows lines of logs as examples.
     if head.lstrip().startswith("# ") and _MARKDOWN.search(head):
         return Sure.NO
-    reader = _scan(_head(source), names)
+    reader = _scan(_head(source), names, codes=_lost_codes(source))
     if reader.rows.count == len(reader.rows.asides):
         reader = _scan(islice(_printed(source, source.lines()), SNIFF_FURTHER), names)
     if _JSON.match(head) and not is_wrapped(head):
@@ -78,7 +84,7 @@ def sniff(source: Source, names: Names) -> Sure:
     if reader.losses >= ENOUGH_ROWS:
         return Sure.SURELY
     if not reader.losses and reader.rows.own < ENOUGH_ROWS:
-        kinds = _scan(_head(source), names, kinds=True)
+        kinds = _scan(_head(source), names, kinds=True, codes=_lost_codes(source))
         reader = max(reader, kinds, key=lambda found: (found.rows.own, found.rows.count))
     likely = _likely(reader)
     if not likely and endings.table().any.search(head):
@@ -117,12 +123,14 @@ def _unknown_names(source: Source, names: Names) -> Counter[str]:
     first: dict[str, float] = {}
     moving = set()
     for line in _head(source):
-        found = parse(line[: grammar.MAX_LINE], names)
-        for pair in found.metrics:
-            if found.is_located and not pair.role:
-                met[pair.name] += 1
-                if first.setdefault(pair.name, pair.value) != pair.value:
-                    moving.add(pair.name)
+        shape, numbers = split(line[: grammar.MAX_LINE])
+        found = parse(shape, numbers, names)
+        for slot in found.metrics:
+            if found.is_located and not slot.role:
+                met[slot.name] += 1
+                value = slot.value(numbers)
+                if first.setdefault(slot.name, value) != value:
+                    moving.add(slot.name)
     return Counter({name: count for name, count in met.items() if name in moving})
 
 
@@ -133,7 +141,7 @@ def hint(source: Source, names: Names) -> str:
         likely = likely_loss(name for name, _ in met.most_common())
         if not likely:
             break
-        if _scan(_head(source), names.with_column("loss", likely)).losses:
+        if _scan(_head(source), names.with_column("loss", likely), codes=_lost_codes(source)).losses:
             return names.naming_a_loss([likely])
         del met[likely]
     return ""
@@ -162,12 +170,15 @@ def _lacking(found: tuple[Table, ...], names: Names) -> set[str]:
 
 
 def _read(source: Source, names: Names) -> tuple[Table, ...]:
+    # Losses that go by their kind alone count where no other is found; the first lines show which a log has.
+    kinds = not _scan(_head(source), names, codes=_lost_codes(source)).losses
     lines = source.lines()
-    reader = _scan(_printed(source, lines), names)
-    if not reader.losses:
+    reader = _scan(_printed(source, lines), names, kinds=kinds, codes=_lost_codes(source))
+    if kinds == bool(reader.losses):
         lines = source.lines()
-        reader = _scan(_printed(source, lines), names, kinds=True)
-    errors = reader.chatter.errors
+        again = _scan(_printed(source, lines), names, kinds=not kinds, codes=_lost_codes(source))
+        reader = again if again.losses or not kinds else reader
+    errors = reader.errors
     notes = tuple(lines.notes)
     if errors.dropped:
         notes = (*notes, f"{errors.dropped:,} more lines that look like warnings or errors were not kept.")

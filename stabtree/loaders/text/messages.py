@@ -16,14 +16,13 @@ from stabtree.common.text import clean
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders.table import Save
 from stabtree.loaders.text import grammar
-from stabtree.loaders.text.grammar import DIGITS
 from stabtree.run import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stabtree.common.lazy import Ints
-    from stabtree.loaders.text.parse import Line
+    from stabtree.loaders.text.shape import Template
 
 
 KEEP_FIRST = 200
@@ -61,53 +60,10 @@ def may_report_error(text: str) -> bool:
     return _in_lower_case().search(text[:MAX_FORM].lower()) is not None
 
 
-def is_message(text: str, line: Line) -> bool:
-    """Return whether a line with values reports an error, in words around them or as an exception."""
-    if not may_report_error(text):
-        return False
-    spoken = line.words > 1 or any(pair.name.count(" ") > MAX_BLANKS for pair in line.metrics)
+def is_message(text: str, line: Template) -> bool:
+    """Return whether a line with values and words about an error reports one, around them or as an exception."""
+    spoken = line.words > 1 or any(slot.name.count(" ") > MAX_BLANKS for slot in line.metrics)
     return spoken or endings.is_failure(endings.ending_of(text[:MAX_FORM]))
-
-
-class Chatter:
-    """Lines without metrics, recognised by their form once they were read: chatter, or lines about errors.
-
-    Attributes:
-        errors: the lines about errors, and of each traceback the last line of the user's own code.
-    """
-
-    def __init__(self) -> None:
-        self.errors = ErrorLines()
-        self._frame: tuple[int, str, int] | None = None
-        self._chatter: set[str] = set()
-        self._error_forms: set[str] = set()
-
-    def knows(self, form: str, text: str, number: int, rows: int) -> bool:
-        """Return whether lines of a form, their text without digits, hold no metrics; keep the line if of an error."""
-        if form in self._error_forms:
-            self.errors.add(number, text, form, rows)
-            return True
-        return form in self._chatter
-
-    def keep_error(self, text: str, number: int, form: str, rows: int) -> bool:
-        """Keep a line without metrics, and its form if given, if its words may be about an error."""
-        if endings.OWN_FRAME.match(text[:MAX_TEXT]):
-            self._frame = number, text, rows
-            return True
-        about_error = may_report_error(text)
-        if about_error and self._frame and not SOURCE.match(text):
-            self.errors.add(*self._frame[:2], self._frame[1][:MAX_FORM], self._frame[2])
-            self._frame = None
-        if about_error:
-            self.errors.add(number, text, form or DIGITS.sub("", text[:MAX_FORM]), rows)
-            if form and len(self._error_forms) < MAX_FORMS:
-                self._error_forms.add(form)
-        return about_error
-
-    def ignore(self, form: str) -> None:
-        """Remember the form of a line that holds nothing."""
-        if len(self._chatter) < MAX_FORMS:
-            self._chatter.add(form)
 
 
 class ErrorLines(Struct):
@@ -134,6 +90,11 @@ class ErrorLines(Struct):
             self.dropped += len(self._last) == KEEP_LAST
             self._last.append((number, text[: 4 * MAX_TEXT], rows))
 
+    @staticmethod
+    def is_source(text: str) -> bool:
+        """Return whether a line of a traceback quotes the source."""
+        return SOURCE.match(text) is not None
+
     def between(self, begin: int, end: int, last: int | None = None) -> tuple[LogLine, ...]:
         """Return the lines after the first `begin` rows, up to row `end`; for `begin` 0 those before all rows too.
 
@@ -155,7 +116,6 @@ def ended_in_error(lines: Iterable[LogLine]) -> bool:
     return any(line.at_end and endings.is_failure(endings.ending_of(line.text)) for line in lines)
 
 
-MAX_KINDS = 500  # a log of more kinds of lines is prose, or source code
 SHOWN = 20
 MAX_EXAMPLE = 160
 
@@ -172,50 +132,34 @@ UNITS = re.compile(r"m?s|secs?|seconds?|minutes?|min|h(?:ours?)?|[gmk]i?b|it/s|s
 
 
 class Unread(Struct):
-    """Collects the kinds while a log is read: lines of one kind differ in their digits alone.
+    """Collects the kinds of lines that hold numbers and were not read: those of one shape are one kind.
 
     Attributes:
-        others: the lines of kinds beyond the first ones.
+        frame: the last line that was a frame of a traceback.
     """
 
-    others: int = 0
-    _frame: int = -1
-    _kinds: dict[str, list[int]] = field(default_factory=dict)
-    _examples: dict[str, str] = field(default_factory=dict)
+    frame: int = -1
+    _kinds: list[UnreadKind] = field(default_factory=list)
 
-    def add(self, form: str, text: str, number: int) -> None:
-        """Count a line of a form, its text without digits, if it holds a number."""
-        if FRAME.match(text, grammar.past_prefix(text)):
-            self._frame = number
-        elif number == self._frame + 1:
-            return
-        elif form in self._kinds:
-            self.count_again(form)
-        elif grammar.NUMBER.search(text, grammar.past_prefix(text)):
-            if len(self._kinds) < MAX_KINDS:
-                self._kinds[form] = [1, number]
-                self._examples[form] = text[: 2 * MAX_EXAMPLE]
-            else:
-                self.others += 1
+    @staticmethod
+    def is_frame(text: str) -> bool:
+        """Return whether a line is a frame of a traceback; the next line quotes its source."""
+        return "File" in text and FRAME.match(text, grammar.past_prefix(text)) is not None
 
-    def count_again(self, form: str) -> None:
-        """Count a line of a form that was counted before; others hold no number, or were kept as errors."""
-        counted = self._kinds.get(form)
-        if counted:
-            counted[0] += 1
+    def add(self, count: int, line: int, text: str) -> None:
+        """Add so many lines like the one of a number."""
+        text = text[:MAX_FORM]
+        if grammar.NUMBER.search(text, grammar.past_prefix(text)):
+            harmless = bool(HARMLESS.search(text, grammar.past_prefix(text)))
+            self._kinds.append(UnreadKind(count, line, clean(text.strip(), MAX_EXAMPLE), harmless))
 
     def kinds(self) -> tuple[UnreadKind, ...]:
         """Return the kinds, those that may matter and are frequent first; the last counts all that are not listed."""
-        found = []
-        for form, (count, line) in self._kinds.items():
-            text = self._examples[form]
-            harmless = bool(HARMLESS.search(text, grammar.past_prefix(text)))
-            found.append(UnreadKind(count, line, clean(text.strip(), MAX_EXAMPLE), harmless))
-        found.sort(key=lambda kind: (kind.harmless, -kind.count, kind.line))
-        rest = sum(kind.count for kind in found[SHOWN:]) + self.others
+        kinds = sorted(self._kinds, key=lambda kind: (kind.harmless, -kind.count, kind.line))
+        rest = sum(kind.count for kind in kinds[SHOWN:])
         if rest:
-            return (*found[:SHOWN], UnreadKind(rest, 0, "", harmless=False))
-        return tuple(found)
+            return (*kinds[:SHOWN], UnreadKind(rest, 0, "", harmless=False))
+        return tuple(kinds)
 
 
 _WHAT = r"(?:checkpoints?|ckpt|models?|weights|(?:training|train) state)\b"
@@ -238,11 +182,15 @@ class Saves:
     def __init__(self) -> None:
         self._found: list[tuple[int, int, tuple[int, ...]]] = []
 
-    def look(self, text: str, number: int, row: int) -> None:
-        """Keep a line if it reports a checkpoint, saved after the first `row` rows."""
+    @staticmethod
+    def is_save(text: str) -> bool:
+        """Return whether a line reports a saved checkpoint."""
         # Looking for a word is far cheaper than for a pattern.
-        may = row and len(self._found) < MAX_SAVES and ("sav" in text or "Sav" in text)
-        if may and _SAVED.search(text) and not _NOT.search(text):
+        return ("sav" in text or "Sav" in text) and bool(_SAVED.search(text)) and not _NOT.search(text)
+
+    def add(self, text: str, number: int, row: int) -> None:
+        """Keep a line that reports a checkpoint, saved after the first `row` rows."""
+        if row and len(self._found) < MAX_SAVES:
             self._found.append((row, number, tuple(map(int, _NUMBER.findall(text)))))
 
     def within(self, begin: int, end: int, kept: Ints) -> tuple[Save, ...]:

@@ -97,7 +97,7 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         log = replace(log, step=step, planned={}, notes=(*log.notes, note))
     for name in printed_once(log.rows, log.dense, runs.starts):
         del log.dense[name], log.rows.columns[name]
-        reader.leave(*log.rows.printed_at[name])
+        reader.unread.add(1, *log.rows.printed_at[name])
     parts = _parts(source, reader, log, runs)
     # Nobody can tell which run a line that was not read belongs to: the first one names them all.
     parts[0] = replace(
@@ -114,7 +114,7 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
 def _parts(source: Source, reader: LogReader, log: _Log, runs: Runs) -> list[Table]:
     """Return the table of each run but those that were given up; what such a one ended in is worth a verdict."""
     spans = [*pairwise([*runs.starts, log.rows.count])]
-    errors = reader.chatter.errors
+    errors = reader.errors
     gone = [span for index, span in enumerate(spans) if index in runs.gone and not errors.between(*span)]
     parts: list[Table] = []
     before: list[str] = []
@@ -136,7 +136,7 @@ def _table(source: Source, reader: LogReader, log: _Log, begin: int, end: int) -
     """Return the rows from `begin` to `end` as a table."""
     kept, columns = _columns(log, np.arange(begin, end))
     first = np.flatnonzero(log.losses[begin:end])[:1] + begin
-    lines = reader.chatter.errors.between(begin, end, _over(log, begin, end))
+    lines = reader.errors.between(begin, end, _over(log, begin, end))
     return Table(
         path=source.path,
         format=source.describe("text"),

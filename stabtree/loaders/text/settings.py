@@ -48,7 +48,7 @@ _NUMERIC = frozenset(" ".join(f"{key} {others}" for key, (_, others) in KEYS.ite
 
 
 class ConfigDump:
-    """Collects settings while a log is read.
+    """Collects settings while a log is read; `inside` says whether a call over several lines is open.
 
     Args:
         everything: whether to also keep what no run's configuration has.
@@ -57,7 +57,7 @@ class ConfigDump:
     def __init__(self, *, everything: bool = False) -> None:
         self._everything = everything
         self._found: list[tuple[int, str, str]] = []
-        self._inside = False
+        self.inside = False
 
     def look(self, line: str, row: int, *, code: bool) -> bool:
         """Keep the settings of a line.
@@ -82,19 +82,19 @@ class ConfigDump:
             self._keep(row, "dtype", precision[1] or precision[2])
             return True
         if _begins_call(line):
-            self._inside = line.count("(") > line.count(")")
+            self.inside = line.count("(") > line.count(")")
             for key, value in _KEYWORD.findall(line):
                 self._keep(row, key, value)
-        elif self._inside:
+        elif self.inside:
             alone = _ALONE.match(line)
-            self._inside = _ARGUMENT.match(line) is not None  # a dict or a list is an argument too
+            self.inside = _ARGUMENT.match(line) is not None  # a dict or a list is an argument too
             if alone:
                 self._keep(row, alone[1], alone[2])
         elif not code:
             single = _SINGLE.match(line)
             if single and single[1] not in _AMBIGUOUS:
                 self._keep(row, single[1], single[2])
-        return len(self._found) > before or self._inside
+        return len(self._found) > before or self.inside
 
     def _recognise(self, line: str, row: int) -> None:
         """Keep which trainer prints such a line, and the setting that it stands for."""
@@ -199,6 +199,11 @@ class PrintedSettings:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._inside = False
+
+    @staticmethod
+    def is_title(line: str) -> bool:
+        """Return whether a configuration may begin with a line."""
+        return _TITLE.fullmatch(line, past_prefix(line)) is not None
 
     def look(self, line: str, *, begun: bool) -> bool:
         """Return whether a line belongs to the configuration; `begun` says whether there are rows of metrics."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column
-    from stabtree.loaders.text.parse import Line
+    from stabtree.loaders.text.shape import Template
     from stabtree.loaders.text.rows import LogRows
     from stabtree.metrics.names import Names
 
@@ -431,11 +431,16 @@ class Totals:
         self._steps: set[int] = set()
         self._epochs: set[int] = set()
 
-    def saw(self, line: Line) -> None:
+    def saw(self, template: Template, numbers: Sequence[str]) -> None:
         """Note the totals of a line of training."""
-        for pair, totals in ((line.step, self._steps), (line.epoch, self._epochs)):
-            if pair and pair.of and len(totals) < MAX_TOTALS:
-                totals.add(pair.of)
+        for slot, totals in ((template.step, self._steps), (template.epoch, self._epochs)):
+            if slot and slot.of >= 0 and len(totals) < MAX_TOTALS:
+                totals.add(int(numbers[slot.of]))
+
+    def saw_bar(self, total: int) -> None:
+        """Note how far a bar goes that counts the steps of the run."""
+        if len(self._steps) < MAX_TOTALS:
+            self._steps.add(total)
 
     def settings(self, step: Dense, epoch: Dense, *, counted_on: bool) -> dict[str, int]:
         """Return the planned steps, or epochs where no step is logged; nothing where that is not certain.

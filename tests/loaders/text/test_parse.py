@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stabtree.loaders.text.grammar import spelled
-from stabtree.loaders.text.parse import parse
+from stabtree.loaders.text.shape import Template, parse, split
 from stabtree.metrics.names import Names
 
 # A line -> its step, its epoch, and its values by name.
@@ -50,12 +49,18 @@ LINES: dict[str, tuple[float | None, float | None, dict[str, float]]] = {
 }
 
 
+def parsed(line: str) -> Template:
+    """Return what a line holds."""
+    return parse(*split(line), Names())
+
+
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_is_read_whole(line: str) -> None:
     step, epoch, values = LINES[line]
-    found = parse(spelled(line), Names())
-    assert (found.step and found.step.value, found.epoch and found.epoch.value) == (step, epoch)
-    assert {pair.name: pair.value for pair in found.metrics} == values or line.startswith("Epoch 3 took")
+    shape, numbers = split(line)
+    found = parse(shape, numbers, Names())
+    assert [slot and slot.value(numbers) for slot in (found.step, found.epoch)] == [step, epoch]
+    assert {slot.name: slot.value(numbers) for slot in found.metrics} == values or line.startswith("Epoch 3 took")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,7 @@ def test_a_line_is_read_whole(line: str) -> None:
 )
 def test_a_tag_marks_what_belongs_to_it(line: str, held: set[str]) -> None:
     """The rest of a bar before a message says nothing of the message."""
-    assert {pair.name for pair in parse(line, Names()).metrics if pair.name.startswith("valid/")} == held
+    assert {slot.name for slot in parsed(line).metrics if slot.name.startswith("valid/")} == held
 
 
 @pytest.mark.parametrize(
@@ -83,4 +88,4 @@ def test_a_tag_marks_what_belongs_to_it(line: str, held: set[str]) -> None:
     ],
 )
 def test_a_line_that_is_none_breaks_nothing(line: str) -> None:
-    assert not parse(line, Names()).known
+    assert not parsed(line).known
