@@ -24,6 +24,7 @@ MAX_LINES = 120
 MIN_COLUMNS = 3
 # Fewer names with their numbers, one a line, are no block unless a ruler stands above them.
 MIN_NAMED = 4
+MAX_BOXES = 10_000
 # Two rows of a table may have so many other lines between them: those of an evaluation.
 MAX_BETWEEN = 6
 _BARS = re.compile("[|│┃]")
@@ -50,6 +51,7 @@ class Blocks:
         self._names = names
         self._dict: list[Masked] = []
         self._box: list[Masked] = []
+        self._boxes: dict[str, tuple[str, str, bool]] = {}
         self._group = ""
         self._last: list[str] = []
         self._header: list[str] = []
@@ -68,7 +70,8 @@ class Blocks:
             _BARS.search(text)
             or grammar.RULER.match(shape)
             or (text.startswith("{") and "}" not in text)
-            or text.startswith("Class ")
+            or text.startswith(("Class ", "all "))
+            or (MASK not in shape and (len(_GAP.split(text)) >= MIN_COLUMNS or set(text) <= set("-= ")))
             or grammar.PAIR_LINE.fullmatch(shape)
             or grammar.COLUMNS.fullmatch(shape)
             or _is_results(shape)
@@ -76,10 +79,13 @@ class Blocks:
 
     def feed(self, masked: Masked) -> list[Masked]:
         """Return the lines to read now that this one has come."""
+        box = self._boxes.get(masked.shape)
+        if box and self._box and not (self._dict or self._columns or self._below):
+            self._add_to_box(box, masked)
+            return []
         ready = list(self._ready(masked))
         self.waiting = bool(
-            self._dict or self._box or self._header or self._columns or self._heading or self._below or self._ruled
-            or self._measured
+            self._dict or self._box or self._header or self._columns or self._below or self._ruled
         )
         return ready
 
@@ -167,14 +173,22 @@ class Blocks:
             return False
         if not self._box:
             self._group = ""
-        if not value:
-            self._group = name.rstrip("/") + "/"
-            return True
         # SB3 indents the names of a group below its title.
-        if box[1].startswith("    "):
-            name = self._group + name
-        self._box.append(Masked(f"{name}: {value}", masked.numbers, masked.line))
+        cells = name, value, box[1].startswith("    ")
+        if len(self._boxes) < MAX_BOXES:
+            self._boxes[masked.shape] = cells
+        self._add_to_box(cells, masked)
         return True
+
+    def _add_to_box(self, cells: tuple[str, str, bool], masked: Masked) -> None:
+        """Add a name, its value, and whether it is indented to the open box."""
+        name, value, indented = cells
+        if value:
+            self._box.append(
+                Masked(f"{self._group if indented else ''}{name}: {value}", masked.numbers, masked.line)
+            )
+        else:
+            self._group = name.rstrip("/") + "/"
 
     def _is_below(self, masked: Masked) -> bool:
         """Return whether a line is a name and its value alone, which then belongs to the block."""

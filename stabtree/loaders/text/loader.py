@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Enough to recognise a log by; more only if these lines hold no metrics yet, as after a dump of source code.
 SNIFF_LINES = 2000
-SNIFF_FURTHER = 200_000
+SNIFF_FURTHER = 20_000
 ENOUGH_ROWS = 3
 CODES_WITHIN, MIN_CODES = 20_000, 4
 GUESSES = 5  # names to try before giving up on finding a loss

@@ -41,7 +41,7 @@ _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 _DIGITS = re.compile(r"[0-9]+")
 # So many shapes around the same names, none of them known, are prose.
 MAX_WORDY = 100
-_NAMES = re.compile(r"[^\W\d][\w./-]*(?=[\"']?\s*[:=])")
+_NAMES = re.compile(r"(?<![\w./-])[^\W\d][\w./-]*+(?=[\"']?\s*+[:=])")
 # Colour codes that lost their escape character.
 LOST_CODES = re.compile(r"\[\d{0,3}(?:;\d{1,3})*m")
 
@@ -52,7 +52,7 @@ class Kind(Struct):
     Attributes:
         title: whether a printed configuration may begin with them; `ruler`: whether they are a line of dashes.
         block: whether they may belong to a block over several lines.
-        plain: whether they are rows by themselves, and nothing else.
+        quick: whether they are rows, or headers of rows, and nothing else; `trains`: whether they hold a loss of any name.
         metrics: whether they may hold metrics.
         error: whether their words may be about an error; `frame`: whether they name a line of the user's own code.
         setting: whether they are settings.
@@ -68,7 +68,8 @@ class Kind(Struct):
     title: bool = False
     ruler: bool = False
     block: bool = False
-    plain: bool = False
+    quick: int = 0
+    trains: bool = False
     metrics: bool = False
     error: bool = False
     frame: bool = False
@@ -84,6 +85,7 @@ class Kind(Struct):
 
 
 NO_NORM = -2
+ROW, HEADER = 1, 2
 
 
 class Training:
@@ -106,15 +108,15 @@ class Training:
         self._carried = False
         self._first_epoch: float | None = None
         self._sparse = False
-        self._seen: set[int] = set()
+        self._last: Template | None = None
 
     def saw(self, template: Template, loss: Slot) -> None:
         """Note that a line with the loss was read."""
         self.rows += 1
-        if id(template) not in self._seen:
-            self._seen.add(id(template))
+        if template is not self._last:
+            self._last = template
             self.names.update(slot.name for slot in template.metrics if slot is not loss)
-        self.pairs, self.name = len(template.metrics), loss.name
+            self.pairs, self.name = len(template.metrics), loss.name
 
     def breaks_off(self, text: str, template: Template) -> bool:
         """Return whether a line says `None` or `null` for its loss after numbers in each of the rows so far."""
@@ -138,21 +140,22 @@ class Training:
             return [held_out(slot, names) for slot in slots]
         return slots
 
-    def redrawn(self, template: Template, numbers: Sequence[str]) -> bool:
+    def redrawn(self, template: Template, numbers: Sequence[str], position: tuple[int, int]) -> bool:
         """Return whether a bar repeats the position and the values of the last one, as it does after a traceback."""
-        done, total = template.position or (0, 0)
-        place = numbers[done], numbers[total], template.epoch and numbers[template.epoch.place]
+        place = position, template.epoch and numbers[template.epoch.place]
         before = self._drawn
-        values = tuple(numbers[slot.place] for slot in template.metrics if slot.place >= 0)
+        values = template.block.pick(numbers) if template.block else ()
         self._drawn = place, values
         # tqdm counts on before it is handed the values of the new step, and draws the bar both times.
         self.replaces = self._carried and place == before[0]
         self._carried = place != before[0] and values == before[1]
         return self._drawn == before
 
-    def position(self, template: Template, numbers: Sequence[str], head_epoch: float | None) -> float | None:
+    def position(
+        self, template: Template, numbers: Sequence[str], place: tuple[int, int], head_epoch: float | None
+    ) -> float | None:
         """Return the step of a line that only says how far the epoch has come; None if too large."""
-        done, total = (float(numbers[place]) for place in template.position or (0, 0))
+        done, total = float(place[0]), place[1]
         epoch = template.epoch.value(numbers) if template.epoch else head_epoch
         if epoch is not None and epoch.is_integer() and total:
             if self._first_epoch is None:
@@ -204,9 +207,7 @@ class LogReader:
 
     def read(self, lines: Lines | Iterable[str]) -> None:
         """Read all lines of a log, each by its shape."""
-        number_split, shapes, add = grammar.NUMBER.split, self._shapes, self.rows.add
-        blocks, training, totals = self._blocks, self._training, self.totals
-        number = 0
+        number_split, shapes, blocks = grammar.NUMBER.split, self._shapes, self._blocks
         for number, line in enumerate(lines, 1):
             text = line if len(line) <= grammar.MAX_LINE else line[: grammar.MAX_LINE]
             if self._codes:
@@ -214,13 +215,13 @@ class LogReader:
             parts = number_split(text)
             shape = MASK.join(parts[::2])
             template = shapes.get(shape)
-            if template and template.notes.plain and not blocks.waiting and not self._inside:
-                numbers = parts[1::2]
-                step = template.step
-                if step and (numbers[step.place].isdigit() or is_step(step, numbers)):
-                    add(template, numbers, number)
-                    training.rows += 1
-                    totals.saw(template, numbers)
+            if template and template.notes.quick and not blocks.waiting and not self._inside:
+                numbers, step = parts[1::2], template.step
+                if step is None or numbers[step.place].isdigit() or is_step(step, numbers):
+                    if template.notes.quick == ROW:
+                        self._row(template, numbers, number)
+                    else:
+                        self._progress(template, numbers)
                     continue
             self._line(text, Masked(shape, parts[1::2], number), cut=not template and _is_cut(lines))
         for masked in self._blocks.end():
@@ -327,10 +328,10 @@ class LogReader:
         """
         around = " ".join(_NAMES.findall(general))
         met = self._wordy.get(around, 0)
-        if met >= MAX_WORDY and not may_report_error(text[:400]):
+        if met >= MAX_WORDY and (around or not may_report_error(text[:400])):
             return self._empty
         template = self._learn(masked, text)
-        if template.known or template.step or template.epoch or template.notes.block:
+        if template.known or template.step or template.epoch or template.notes.block or template.notes.error:
             self._wordy[around] = -MAX_SHAPES
         elif len(self._wordy) < MAX_SHAPES:
             self._wordy[around] = met + 1
@@ -371,14 +372,6 @@ class LogReader:
             template.name_all(kinds=self.rows.kinds)
         kind.dict_row = _DICT.search(text) is not None
         kind.message = error and is_message(text, template)
-        kind.plain = bool(
-            template.step
-            and template.loss
-            and template.known
-            and not (template.problem or template.bar or template.rank or template.step.power or template.position)
-            and not (kind.block or kind.dict_row or kind.save or kind.error or kind.overflow >= 0 or kind.skipped)
-            and not kind.setting
-        )
         return template
 
     def _overflow_words(self, shape: str, text: str, kind: Kind) -> None:
@@ -419,6 +412,9 @@ class LogReader:
             return True
         if template.is_located and not template.known:
             self._progress(template, numbers)
+            alone = not (kind.block or kind.save or kind.setting or kind.error or self.config.inside)
+            if alone and kind.looks and not template.metrics:
+                kind.quick = HEADER
             return not template.metrics
         return False
 
@@ -477,7 +473,8 @@ class LogReader:
         """Read a line that says where the run is and nothing else."""
         if template.words <= 1 and self._is_header(template):
             self.rows.header(template, numbers)
-            self.totals.saw(template, numbers)
+            if template.counted:
+                self.totals.saw(template, numbers)
             self.rows.below_bar_head |= template.bar == "keras"
         if template.position and (template.bar == "tqdm" or template.step or template.epoch):
             self.rows.moved(_place(template, numbers))
@@ -511,31 +508,42 @@ class LogReader:
     def _metrics(self, template: Template, masked: Masked) -> bool:
         """Read a line with a known metric; return whether it is a row, or part of one."""
         kind: Kind = template.notes
-        rows, training, numbers = self.rows, self._training, masked.numbers
+        kind.trains = template.loss is not None or (self.rows.kinds and self._may_train(template))
         # A parameter of a call or a setting in prose is alone on its line and belongs to no step.
-        if template.position and kind.dict_row:
-            rows.moved(_place(template, numbers))
-        step = None
-        if template.position and not (template.step or kind.dict_row or template.bar == "keras"):
-            if template.loss or (rows.kinds and self._may_train(template)):
-                head_epoch = rows.head.epoch if rows.head else None
-                step = training.position(template, numbers, head_epoch)
-                if step is not None and template.epoch is None and head_epoch is None:
-                    self.totals.saw_bar(_place(template, numbers)[1])
-        is_bar = template.bar == "tqdm"
-        if is_bar and training.redrawn(template, numbers):
-            return True
-        if not self._is_row(template, numbers, located=step is not None):
+        counts = bool(template.position) and kind.trains and not (template.step or kind.dict_row)
+        if not self._is_row(template, masked.numbers, located=counts and template.bar != "keras"):
             return False
-        rows.add(
-            template, numbers, masked.line, step=step, dict_row=kind.dict_row, over=is_bar and training.replaces
-        )
-        if template.percent and template.position and template.loss:
-            rows.share(_place(template, numbers))
-        if template.loss:
-            training.saw(template, template.loss)
-        self.totals.saw(template, numbers)
+        self._row(template, masked.numbers, masked.line)
+        alone = not (kind.block or kind.save or kind.setting or kind.error or self.config.inside)
+        if alone and kind.looks and (template.loss or counts or template.step):
+            kind.quick = ROW
         return True
+
+    def _row(self, template: Template, numbers: Sequence[str], line: int) -> None:
+        """Read a line that is a row, or part of one."""
+        kind: Kind = template.notes
+        rows, training = self.rows, self._training
+        step = None
+        over = False
+        if template.position:
+            place = _place(template, numbers)
+            if kind.dict_row:
+                rows.moved(place)
+            elif kind.trains and not template.step and template.bar != "keras":
+                step = training.position(template, numbers, place, rows.head.epoch if rows.head else None)
+                if step is not None and template.epoch is None and not (rows.head and rows.head.epoch is not None):
+                    self.totals.saw_bar(place[1])
+            if template.bar == "tqdm":
+                if training.redrawn(template, numbers, place):
+                    return
+                over = training.replaces
+        rows.add(template, numbers, line, step=step, dict_row=kind.dict_row, over=over)
+        if template.loss:
+            if template.percent and template.position:
+                rows.share(_place(template, numbers))
+            training.saw(template, template.loss)
+        if template.counted:
+            self.totals.saw(template, numbers)
 
     def _may_train(self, template: Template) -> bool:
         """Return whether a line holds an unknown name that may be that of a loss, or of a reward."""

@@ -151,6 +151,8 @@ class LogRows(Struct):
             without a step `bar`, the progress bar above, and `below` with `below_of`, the one that is drawn next;
             `share`, `share_of` of positions that are given in percent as well.
         cells: those that no line holds as a number.
+        step_names: how often each name of a step stood below the rows; `headed`: how many rows had it above them;
+            `positions`: how many say only how far the epoch has come.
         epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
         below_bar_head: whether a bar does so.
         events: rows that are overflows, not lines of metrics.
@@ -170,6 +172,8 @@ class LogRows(Struct):
     aside_steps: dict[str, Cells] = field(default_factory=dict)
     printed_at: dict[str, tuple[int, str]] = field(default_factory=dict)
     step_names: Counter[str] = field(default_factory=Counter)
+    headed: int = 0
+    positions: int = 0
     head: OpenRow | None = None
     head_name: str = "step"
     trailing: bool = False
@@ -230,30 +234,30 @@ class LogRows(Struct):
             dict_row: whether it is a dict.
             over: whether it replaces the line before.
         """
-        rank = _text(template.rank, numbers)
-        own_step, epoch = template.step, _value(template.epoch, numbers)
+        rank = _text(template.rank, numbers) if template.rank else ""
+        own_step = template.step
         at = own_step.value(numbers) if own_step else step
+        epoch = template.epoch.value(numbers) if template.epoch else None
         row = self.opened.get(rank)
-        if (
-            row is None
-            or (at is not None and row.step is not None and at != row.step)
-            or not (
-                self._same_bar(row, template, numbers, line)
-                or (over and row.step == at)
-                or self._joins(row, at, epoch, template, dict_row=dict_row)
-            )
-        ):
+        if row is None or (at is not None and row.step is not None and at != row.step):
             row = self._new(rank, at, epoch, template)
-        else:
+        elif (
+            self._joins(row, at, epoch, template, dict_row=dict_row)
+            or (over and row.step == at)
+            or (template.bar == "keras" and self._same_bar(row, template, numbers, line))
+        ):
             self._locate(row, at, epoch, template)
+        else:
+            row = self._new(rank, at, epoch, template)
         block = template.block
         if block is None:
             block = template.block = self.block_of(template, template.metrics)
         block.add(row.row, line, numbers)
-        if step is not None and own_step is None:
-            self.step_names["position in the epoch"] += 1
         row.names = row.names | template.names if row.names else template.names
-        if own_step and own_step.power:
+        if own_step is None:
+            if step is not None:
+                self.positions += 1
+        elif own_step.power:
             self.roles["rounded"].set(row.row, own_step.rounded_to(numbers))
         if template.bar == "keras":
             self.bar_row = row.row, line, _position(template, numbers)
@@ -283,17 +287,21 @@ class LogRows(Struct):
 
     def _new(self, rank: str, step: float | None, epoch: float | None, template: Template) -> OpenRow:
         """Begin a row, of the step that a line above named if it names none."""
-        row = OpenRow(self.count)
+        row = OpenRow(self.count, step, epoch)
         self.count += 1
-        if step is None and self.head and not self.trailing:
-            step = self.head.step
-            if epoch is None:
-                epoch = self.head.epoch
-            self.step_names[self.head_name] += 1
-        if step is None and self.bar:
-            self.roles["bar"].set(row.row, self.bar[0])
-            self.below_bar.append(row.row)
-        self._locate(row, step, epoch, template)
+        if step is None:
+            if self.head and not self.trailing:
+                row.step = self.head.step
+                if epoch is None:
+                    row.epoch = self.head.epoch
+                self.headed += 1
+            if row.step is None and self.bar:
+                self.roles["bar"].set(row.row, self.bar[0])
+                self.below_bar.append(row.row)
+        if row.step is not None and template.step is None:
+            self.roles["step"].set(row.row, row.step)
+        if row.epoch is not None and template.epoch is None:
+            self.roles["epoch"].set(row.row, row.epoch)
         self.opened[rank] = row
         return row
 
@@ -420,12 +428,14 @@ class LogRows(Struct):
     def step_name(self) -> str:
         """Return how most rows spell the step."""
         names = Counter(self.step_names)
+        names[self.head_name] += self.headed
+        names["position in the epoch"] += self.positions
         for block in self.blocks:
             if block.step_name:
                 names[block.step_name] += len(block.rows)
         if not self.own:
             names.update({name: len(cells.rows) for name, cells in self.aside_steps.items()})
-        if names:
+        if names.total():
             return names.most_common(1)[0][0]
         return "step"
 
@@ -433,7 +443,7 @@ class LogRows(Struct):
     def located(self) -> bool:
         """Whether any row says where the run is."""
         axes = (slot.name for block in self.blocks for slot in block.slots)
-        return bool(self.step_names or self.roles["epoch"].rows or not {"step", "epoch"}.isdisjoint(axes))
+        return bool(self.step_names or self.headed or self.positions or self.roles["epoch"].rows or not {"step", "epoch"}.isdisjoint(axes))
 
     def epochs(self) -> Dense:
         """Return the epoch of each row: its own, else that of the header above."""

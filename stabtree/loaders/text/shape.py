@@ -68,6 +68,9 @@ class Slot(NamedTuple):
 
     def value(self, numbers: Sequence[str]) -> float:
         """Return the number as a float."""
+        if self.place >= 0 and not self.power and self.whole < 0:
+            text = numbers[self.place]
+            return float(text) if "," not in text else to_float(text)
         number = to_float(self.text if self.place < 0 else numbers[self.place], self.power)
         return number / (to_float(numbers[self.whole]) or 1) if self.whole >= 0 else number
 
@@ -92,6 +95,7 @@ class Template(Struct):
         held: whether it is marked as measured on held-out data.
         words: the number of words that belong to no number.
         problem: why a line that looks like metrics can't be read.
+        counted: whether a number says how far a counter goes.
         own: the names of metrics that no row has twice.
         block: where its rows go; None before the first one.
         notes: what the reader found out about lines of the shape.
@@ -110,6 +114,7 @@ class Template(Struct):
     held: bool = False
     words: int = 0
     problem: str = ""
+    counted: bool = False
     own: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     block: Block | None = None
@@ -124,6 +129,7 @@ class Template(Struct):
 
     def name_all(self, *, kinds: bool) -> None:
         """Settle the names, now that the metrics are settled."""
+        self.counted = any(slot and slot.of >= 0 for slot in (self.step, self.epoch))
         self.loss = next((slot for slot in self.metrics if slot.role == "loss"), None)
         self.names = frozenset(slot.name for slot in self.metrics)
         self.own = frozenset(
