@@ -97,11 +97,12 @@ class Blocks:
             yield from self._redrawn(masked)
         elif self._is_below(masked):
             pass
+        elif self._heads_columns(shape):
+            pass
         elif grammar.RULER.match(shape):
-            if not self._heads_columns(shape):
-                yield from self._close()
-                self._ruled = True
-                yield masked
+            yield from self._close()
+            self._ruled = True
+            yield masked
         elif shape.startswith(("{", "    {", "  {")) and "}" not in shape:
             self._dict = [masked]
         elif shape.lstrip().startswith("Class "):
@@ -242,7 +243,7 @@ class Blocks:
         if len(cells) == len(self._columns) and all(grammar.CELL.fullmatch(cell) for cell in cells):
             self._others = 0
             return True
-        self._others += bool(shape.strip())
+        self._others += bool(shape.strip()) and "%" not in shape  # a bar is drawn any number of times
         if self._others > MAX_BETWEEN:
             self._columns = []
         return False

@@ -40,7 +40,7 @@ KEY = re.compile(
 
 # What launchers and loggers put before the message: ranks, time stamps, levels, places in the source.
 PREFIX = re.compile(
-    r"\s*(?:(?:\[(?!\d+/\d+\]|[^\]]*(?:[Ss]tep|[Ii]ter|[Ee]poch|[Bb]atch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
+    r"\s*(?:(?:\d+\|[\w-]+ *\|(?= )|\[(?!\d+/\d+\]|[^\]]*(?:[Ss]tep|[Ii]ter|[Ee]poch|[Bb]atch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
     r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+(?: [A-Z]{3,4}(?= \|))?|\d\d:\d\d:\d\d(?= \|)"
     r"|[IWE]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\]|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
     r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
@@ -54,9 +54,19 @@ RANK_PREFIX = re.compile(
 # Marks what follows on the line as measured on held-out data, or on training data again.
 EVALUATED = re.compile(
     r"(?:^|[\s|\[(])(?:(?P<held>valid(?:ation)?|val|eval(?:uation)?|test|dev)|train(?:_inner|ing)?)"
-    r"(?:(?: set| results)?\s*[\]):|]|\s+-\s|\s+on\b)",
+    r"(?:(?: set| results)?\s*[\]):|]|\s+-\s|\s+on\b|(?=\s+(?:epoch|step|iter)))",
     re.IGNORECASE,
 )
+
+# A line that says what the lines below it were measured on: `Eval begin...`, `Validation:`, `--- Training ---`.
+_HEAD = (
+    r"\W*(?:(?:epoch|step|iter\w*)\W*\0?\W*)?(?:(?:begin|start|run|perform)\w*\s+)?(?:the\s+)?(?:{})\b"
+    r"(?:\s+(?:begin|start|on|set|data|result|phase|mode|model|metric|epoch|step|for|at|the|\0|/)\w*){{0,4}}\W*\0?\W*"
+)
+HEAD_HELD = re.compile(
+    _HEAD.format("eval(?:uat(?:ion|ing|e))?|validat(?:ion|ing|e)|valid|val|test(?:ing)?"), re.IGNORECASE
+)
+HEAD_TRAIN = re.compile(_HEAD.format("train(?:ing)?"), re.IGNORECASE)
 
 # A name that says so itself.
 HELD_OUT = re.compile(r"(?<![^\W_])(?:v|valid(?:ation)?|val|eval(?:uation)?|test|dev)(?![^\W_])", re.IGNORECASE)
@@ -303,7 +313,7 @@ def anchor(names: Names) -> re.Pattern[str]:
 # The processor that a printed tensor is on: `tensor(0.5, device='cuda:0')`.
 DEVICES = frozenset(("cuda", "xpu", "mps", "cpu", "npu", "hpu"))
 # A layer of darknet sums up its own share of the batch.
-_LAYER = re.compile(r"(?:[^|]{0,20}\|)?\s*(?:v\d \(.{0,80}?)?Region \0 Avg ")
+_LAYER = re.compile(r"(?:[^|]{0,20}\|){0,2}\s*(?:v\d \(.{0,80}?)?Region \0 Avg ")
 # LightGBM's `training's l2` and `valid_1's binary_logloss`.
 _OF_SET = re.compile(r"\b(train|valid)\w*'s (\w+)(?=:)")
 _ERRORS = {"l1": "mae", "l2": "mse"}

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SNIFF_LINES = 2000
 SNIFF_FURTHER = 20_000
 ENOUGH_ROWS = 3
+BLOCK_NAMES = 8
 CODES_WITHIN, MIN_CODES = 20_000, 4
 GUESSES = 5  # names to try before giving up on finding a loss
 _JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
@@ -96,7 +97,8 @@ def _likely(reader: LogReader) -> Sure:
     """Return how surely a few rows are a log."""
     rows = reader.rows
     if rows.own == 1 and not rows.events and not rows.located:
-        return Sure.NO  # a word in prose that happens to be a metric
+        # A word in prose may happen to be a metric; the names of a whole block don't.
+        return Sure.MAYBE if len(rows.columns) >= BLOCK_NAMES else Sure.NO
     if rows.own == 1 and rows.below_bar_head:
         return Sure.MAYBE  # the last state of a bar: other files of a folder hold more
     if not rows.own and not rows.events:

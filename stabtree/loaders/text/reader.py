@@ -52,6 +52,9 @@ class Kind(Struct):
     Attributes:
         title: whether a printed configuration may begin with them; `ruler`: whether they are a line of dashes.
         block: whether they may belong to a block over several lines.
+        head: whether they say what the lines below were measured on: `HELD` or `TRAINED`.
+        total: how far the counter of the last row of training went.
+        evaluated: what such lines hold below the head of an evaluation.
         quick: whether they are rows, or headers of rows, and nothing else; `trains`: whether they hold a loss of any name.
         metrics: whether they may hold metrics.
         error: whether their words may be about an error; `frame`: whether they name a line of the user's own code.
@@ -68,6 +71,9 @@ class Kind(Struct):
     title: bool = False
     ruler: bool = False
     block: bool = False
+    head: int = 0
+    total: str | None = None
+    evaluated: Template | None = None
     quick: int = 0
     trains: bool = False
     metrics: bool = False
@@ -85,6 +91,7 @@ class Kind(Struct):
 
 
 NO_NORM = -2
+HELD, TRAINED = 1, 2
 ROW, HEADER = 1, 2
 
 
@@ -149,7 +156,8 @@ class Training:
         # tqdm counts on before it is handed the values of the new step, and draws the bar both times.
         self.replaces = self._carried and place == before[0]
         self._carried = place != before[0] and values == before[1]
-        return self._drawn == before
+        # A bar that is back at its start and shows the values of the last one has measured nothing.
+        return self._drawn == before or (not position[0] and values == before[1])
 
     def position(
         self, template: Template, numbers: Sequence[str], place: tuple[int, int], head_epoch: float | None
@@ -197,6 +205,7 @@ class LogReader:
         self._code = False
         self._printed = PrintedSettings(names)
         self._inside = False
+        self._evaluating = False
         self._skipped = 0
         self._frame: tuple[int, str, int] | None = None
 
@@ -215,7 +224,8 @@ class LogReader:
             parts = number_split(text)
             shape = MASK.join(parts[::2])
             template = shapes.get(shape)
-            if template and template.notes.quick and not blocks.waiting and not self._inside:
+            quick = template and template.notes.quick and not (blocks.waiting or self._inside or self._evaluating)
+            if template and quick:
                 numbers, step = parts[1::2], template.step
                 if step is None or numbers[step.place].isdigit() or is_step(step, numbers):
                     if template.notes.quick == ROW:
@@ -241,6 +251,8 @@ class LogReader:
         template = self._template(masked, text)
         kind: Kind = template.notes
         row = self.rows.count
+        if kind.head:
+            self._evaluating = kind.head == HELD
         if kind.save:
             self.saves.add(text, masked.line, row)
         ready = [masked]
@@ -351,6 +363,11 @@ class LogReader:
             title=self._printed.is_title(text),
             ruler=grammar.RULER.match(shape) is not None,
         )
+        message = shape[grammar.past_masked_prefix(shape) :]
+        if len(message) < grammar.MAX_KEY:
+            kind.head = HELD * bool(grammar.HEAD_HELD.fullmatch(message)) or TRAINED * bool(
+                grammar.HEAD_TRAIN.fullmatch(message)
+            )
         template = Template(notes=kind)
         if not kind.metrics and not numbers and not kind.block:
             return template
@@ -473,6 +490,7 @@ class LogReader:
         """Read a line that says where the run is and nothing else."""
         if template.words <= 1 and self._is_header(template):
             self.rows.header(template, numbers)
+            self._evaluating = template.notes.head == HELD
             if template.counted:
                 self.totals.saw(template, numbers)
             self.rows.below_bar_head |= template.bar == "keras"
@@ -508,6 +526,9 @@ class LogReader:
     def _metrics(self, template: Template, masked: Masked) -> bool:
         """Read a line with a known metric; return whether it is a row, or part of one."""
         kind: Kind = template.notes
+        if self._evaluating and self._is_evaluation(template, masked.numbers):
+            self._evaluated(template, masked)
+            return True
         kind.trains = template.loss is not None or (self.rows.kinds and self._may_train(template))
         # A parameter of a call or a setting in prose is alone on its line and belongs to no step.
         counts = bool(template.position) and kind.trains and not (template.step or kind.dict_row)
@@ -518,6 +539,25 @@ class LogReader:
         if alone and kind.looks and (template.loss or counts or template.step):
             kind.quick = ROW
         return True
+
+    def _is_evaluation(self, template: Template, numbers: Sequence[str]) -> bool:
+        """Return whether a line below the head of an evaluation is part of it; a row of training ends it."""
+        total = _total(template, numbers)
+        if template.held or not template.known or (template.notes.total is not None and total == template.notes.total):
+            self._evaluating = template.held or not template.known
+            return False
+        if template.notes.total == "" and template.is_located:
+            self._evaluating = False
+        return self._evaluating
+
+    def _evaluated(self, template: Template, masked: Masked) -> None:
+        """Read a line below the head of an evaluation."""
+        kind: Kind = template.notes
+        if kind.evaluated is None:
+            kind.evaluated = self._beside(template, [held_out(slot, self._names) for slot in template.metrics])
+        if kind.evaluated.block:
+            text = joined(masked.shape, masked.numbers)
+            self.rows.aside(Template(rank=template.rank), masked.numbers, masked.line, kind.evaluated.block, text)
 
     def _row(self, template: Template, numbers: Sequence[str], line: int) -> None:
         """Read a line that is a row, or part of one."""
@@ -537,6 +577,7 @@ class LogReader:
                 if training.redrawn(template, numbers, place):
                     return
                 over = training.replaces
+        kind.total = _total(template, numbers)
         rows.add(template, numbers, line, step=step, dict_row=kind.dict_row, over=over)
         if template.loss:
             if template.percent and template.position:
@@ -579,6 +620,12 @@ class LogReader:
 def _place(template: Template, numbers: Sequence[str]) -> tuple[int, int]:
     done, total = template.position or (0, 0)
     return int(numbers[done]), int(numbers[total])
+
+
+def _total(template: Template, numbers: Sequence[str]) -> str:
+    """Return how far the counter of a line goes; nothing where it does not say so."""
+    place = template.step.of if template.step else template.position[1] if template.position else NOWHERE
+    return numbers[place] if place >= 0 else ""
 
 
 def _has_digits(template: Template) -> bool:

@@ -258,7 +258,8 @@ def parse(shape: str, numbers: Sequence[str], names: Names, *, kinds: bool = Fal
             else:
                 _take(slot, out, kinds=kinds)
         elif total < 0:
-            if numbers[place][-1].isalpha():
+            listed = line.gaps[place].rstrip()[-1:] in (":", ",", "[")
+            if numbers[place][-1].isalpha() and not listed:
                 continue  # a word of the name behind it, as in `number of nan iterations`
             bare.append(place)
         else:
