@@ -84,9 +84,7 @@ class Blocks:
             self._add_to_box(box, masked)
             return []
         ready = list(self._ready(masked))
-        self.waiting = bool(
-            self._dict or self._box or self._header or self._columns or self._below or self._ruled
-        )
+        self.waiting = bool(self._dict or self._box or self._header or self._columns or self._below or self._ruled)
         return ready
 
     def _ready(self, masked: Masked) -> Iterator[Masked]:
@@ -95,9 +93,7 @@ class Blocks:
             yield from self._in_dict(masked)
         elif self._is_row(shape):
             yield from self._redrawn(masked)
-        elif self._is_below(masked):
-            pass
-        elif self._heads_columns(shape):
+        elif self._is_below(masked) or self._heads_columns(shape):
             pass
         elif grammar.RULER.match(shape):
             yield from self._close()
@@ -185,9 +181,7 @@ class Blocks:
         """Add a name, its value, and whether it is indented to the open box."""
         name, value, indented = cells
         if value:
-            self._box.append(
-                Masked(f"{self._group if indented else ''}{name}: {value}", masked.numbers, masked.line)
-            )
+            self._box.append(Masked(f"{self._group if indented else ''}{name}: {value}", masked.numbers, masked.line))
         else:
             self._group = name.rstrip("/") + "/"
 

@@ -71,6 +71,8 @@ HEAD_TRAIN = re.compile(_HEAD.format("train(?:ing)?"), re.IGNORECASE)
 # A name that says so itself.
 HELD_OUT = re.compile(r"(?<![^\W_])(?:v|valid(?:ation)?|val|eval(?:uation)?|test|dev)(?![^\W_])", re.IGNORECASE)
 
+SIDE = re.compile(rf"{HELD_OUT.pattern}|train", re.IGNORECASE)
+
 # What a model gets right, or earns.
 QUALITY = re.compile(
     r"(?:acc(?:uracy)?|prec(?:ision)?|recall|f1|auc|auroc|(?<![a-z])m?ap|iou|dice|bleu|rouge|wer|cer|psnr|ssim|fid|score|reward|rew"

@@ -20,8 +20,8 @@ from stabtree.loaders.table import Table
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LOST_CODES, LogReader
-from stabtree.loaders.text.shape import parse, split
 from stabtree.loaders.text.runs import tables
+from stabtree.loaders.text.shape import parse, split
 from stabtree.metrics.names import Names, likely_loss
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 
 # Enough to recognise a log by; more only if these lines hold no metrics yet, as after a dump of source code.
 SNIFF_LINES = 2000
-SNIFF_FURTHER = 20_000
+SNIFF_FURTHER = 200_000
 ENOUGH_ROWS = 3
 BLOCK_NAMES = 8
 CODES_WITHIN, MIN_CODES = 20_000, 4
 GUESSES = 5  # names to try before giving up on finding a loss
 _JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
+# What lines of metrics hold, and those of what comes before them seldom do.
+_TRAINED = re.compile(r"loss|LOSS|Loss|reward|Reward|[Ee]poch|[Ss]tep|iter|nll|^(?:import|from|def|class) ")
 _MARKDOWN = re.compile(r"^(?:[^\S\n]*```|#{2,5} \w)", re.MULTILINE)
 
 
@@ -75,8 +77,12 @@ def sniff(source: Source, names: Names) -> Sure:
     if head.lstrip().startswith("# ") and _MARKDOWN.search(head):
         return Sure.NO
     reader = _scan(_head(source), names, codes=_lost_codes(source))
+    if not reader.losses and reader.rows.own < ENOUGH_ROWS:
+        kinds = _scan(_head(source), names, kinds=True, codes=_lost_codes(source))
+        reader = max(reader, kinds, key=lambda found: (found.rows.own, found.rows.count))
     if reader.rows.count == len(reader.rows.asides):
-        reader = _scan(islice(_printed(source, source.lines()), SNIFF_FURTHER), names)
+        lines = islice(_printed(source, source.lines()), SNIFF_FURTHER)
+        reader = _scan(filter(_TRAINED.search, lines), names)
     if _JSON.match(head) and not is_wrapped(head):
         # Broken JSON that no other format reads.
         if reader.losses:
@@ -84,9 +90,6 @@ def sniff(source: Source, names: Names) -> Sure:
         return Sure.NO
     if reader.losses >= ENOUGH_ROWS:
         return Sure.SURELY
-    if not reader.losses and reader.rows.own < ENOUGH_ROWS:
-        kinds = _scan(_head(source), names, kinds=True, codes=_lost_codes(source))
-        reader = max(reader, kinds, key=lambda found: (found.rows.own, found.rows.count))
     likely = _likely(reader)
     if not likely and endings.table().any.search(head):
         return Sure.HARDLY

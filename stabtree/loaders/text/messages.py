@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.text.shape import Template
 
 
+_DIGITS = re.compile(r"[\d.]+")
 KEEP_FIRST = 200
 KEEP_LAST = 300
 # Ranks repeat each other and so do warnings: of lines that differ only in digits the first ones are kept.
@@ -78,8 +79,9 @@ class ErrorLines(Struct):
     _last: deque[tuple[int, str, int]] = field(default_factory=lambda: deque(maxlen=KEEP_LAST))
     _forms: Counter[str] = field(default_factory=Counter)
 
-    def add(self, number: int, text: str, form: str, rows: int) -> None:
+    def add(self, number: int, text: str, rows: int) -> None:
         """Keep a line, with the number of rows of metrics before it, unless there are many like it."""
+        form = _DIGITS.sub("", text[:MAX_FORM])
         if form in self._forms or len(self._forms) < MAX_FORMS:
             self._forms[form] += 1
         if self._forms[form] > SAME:
@@ -141,10 +143,11 @@ class Unread(Struct):
     frame: int = -1
     _kinds: list[UnreadKind] = field(default_factory=list)
 
-    @staticmethod
-    def is_frame(text: str) -> bool:
-        """Return whether a line is a frame of a traceback; the next line quotes its source."""
-        return "File" in text and FRAME.match(text, grammar.past_prefix(text)) is not None
+    def is_quoted(self, text: str, number: int) -> bool:
+        """Return whether a line is a frame of a traceback, or the source quoted below it."""
+        if "File" in text and FRAME.match(text, grammar.past_prefix(text)):
+            self.frame = number
+        return number in (self.frame, self.frame + 1)
 
     def add(self, count: int, line: int, text: str) -> None:
         """Add so many lines like the one of a number."""

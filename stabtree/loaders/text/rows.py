@@ -11,18 +11,21 @@ from msgspec import Struct, field
 
 from stabtree.common.lazy import np
 from stabtree.loaders.table import MAX_CELLS, Column, affordable
-from stabtree.loaders.text.shape import Slot, Template, to_float
+from stabtree.loaders.text.shape import Slot, Template, joined, picker, to_float
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.loaders.text.blocks import Masked
     from stabtree.metrics.names import Names
 
 FLUSH_ROWS = 8192
 # A log with more names than this prints something else than metrics.
 MAX_NAMES = 20_000
+MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, such as evaluations
 AXES = ("step", "epoch", "rank")
+SHARE = ("share", "share_of")
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
 
 
@@ -137,7 +140,7 @@ class OpenRow(Struct):
         return epoch is None or self.epoch in (None, epoch)
 
 
-ROLES = ("step", "epoch", "rank", "rounded", "bar", "below", "below_of", "share", "share_of")
+ROLES = ("step", "epoch", "rank", "rounded", "bar", "below", "below_of")
 
 
 class LogRows(Struct):
@@ -148,8 +151,7 @@ class LogRows(Struct):
         count: rows so far.
         columns: every metric column met, in the order of first appearance.
         roles: cells of `step`, `epoch`, `rank` of rows whose lines name none, and what a step was `rounded` to; of rows
-            without a step `bar`, the progress bar above, and `below` with `below_of`, the one that is drawn next;
-            `share`, `share_of` of positions that are given in percent as well.
+            without a step `bar`, the progress bar above, and `below` with `below_of`, the one that is drawn next.
         cells: those that no line holds as a number.
         step_names: how often each name of a step stood below the rows; `headed`: how many rows had it above them;
             `positions`: how many say only how far the epoch has come.
@@ -157,7 +159,8 @@ class LogRows(Struct):
         below_bar_head: whether a bar does so.
         events: rows that are overflows, not lines of metrics.
         asides: rows of values that were printed beside those of training; `aside_steps`: the steps that they name.
-        printed_at: the shape of the first line of each column that began in an aside.
+        totals: how far the counters of steps and of epochs go.
+        printed_at: the number and the text of the first line of each column that began in an aside.
     """
 
     names: Names
@@ -184,6 +187,7 @@ class LogRows(Struct):
     below_bar_head: bool = False
     epochs_at: list[tuple[int, float]] = field(default_factory=list)
     bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
+    totals: dict[str, set[int]] = field(default_factory=lambda: {"step": set(), "epoch": set()})
 
     @property
     def own(self) -> int:
@@ -209,7 +213,9 @@ class LogRows(Struct):
         if axes:
             places = zip(AXES, (template.step, template.epoch, template.rank), strict=True)
             slots += [slot._replace(name=name, whole=-1) for name, slot in places if slot]
-        block = Block(tuple(slots), template.picker(slots), template.step.name if axes and template.step else "")
+            if template.percent and template.position and template.loss:
+                slots += [Slot(name, place, "") for name, place in zip(SHARE, template.position, strict=True)]
+        block = Block(tuple(slots), picker(slots), template.step.name if axes and template.step else "")
         block.trains = axes and template.loss is not None
         self.blocks.append(block)
         return block
@@ -253,6 +259,8 @@ class LogRows(Struct):
         if block is None:
             block = template.block = self.block_of(template, template.metrics)
         block.add(row.row, line, numbers)
+        if template.counted:
+            self._note_totals(template, numbers)
         row.names = row.names | template.names if row.names else template.names
         if own_step is None:
             if step is not None:
@@ -260,14 +268,14 @@ class LogRows(Struct):
         elif own_step.power:
             self.roles["rounded"].set(row.row, own_step.rounded_to(numbers))
         if template.bar == "keras":
-            self.bar_row = row.row, line, _position(template, numbers)
+            self.bar_row = row.row, line, template.place(numbers)
 
     def _same_bar(self, row: OpenRow, template: Template, numbers: Sequence[str], line: int) -> bool:
         """Return whether a bar of keras replaces the one of the row, whose means go on."""
         last, before, done = self.bar_row
         if template.bar != "keras" or last != row.row:
             return False
-        now = _position(template, numbers)
+        now = template.place(numbers)
         return line == before + 1 or (done[1] == now[1] and done[0] < now[0])
 
     def _joins(
@@ -320,16 +328,26 @@ class LogRows(Struct):
         """Write a cell that no line holds as a number."""
         self.cells.setdefault(name, Cells()).set(row, value)
 
-    def aside(self, template: Template, numbers: Sequence[str], line: int, block: Block, text: str) -> None:
+    def aside(self, template: Template, masked: Masked, block: Block) -> None:
         """Add values that a line holds beside the rows of training; `block` names them."""
         row = self.count
         self.count += 1
         self.asides.append(row)
-        self._locate_aside(row, template, numbers)
+        self._locate_aside(row, template, masked.numbers)
         if not block.rows:
             for slot in block.slots:
-                self.printed_at.setdefault(slot.name, (line, text))
-        block.add(row, line, numbers)
+                self.printed_at.setdefault(slot.name, (masked.line, joined(masked.shape, masked.numbers)))
+        block.add(row, masked.line, masked.numbers)
+
+    def _note_totals(self, template: Template, numbers: Sequence[str]) -> None:
+        for axis, slot in (("step", template.step), ("epoch", template.epoch)):
+            if slot and slot.of >= 0:
+                self.note_total(axis, int(numbers[slot.of]))
+
+    def note_total(self, axis: str, total: int) -> None:
+        """Note how far a counter of steps or epochs goes."""
+        if len(self.totals[axis]) < MAX_TOTALS:
+            self.totals[axis].add(total)
 
     def skipped(self, step: float | None, count: int) -> None:
         """Count a step whose update was left out, which its message may name; there was none up to the first."""
@@ -364,6 +382,7 @@ class LogRows(Struct):
         rank = _text(template.rank, numbers)
         step, epoch = _value(template.step, numbers), _value(template.epoch, numbers)
         above = self.opened.get(rank)
+        self._note_totals(template, numbers)
         if template.step:
             self.head_name = template.step.name
         if step is not None and above and above.names and above.step is None and (self.trailing or not self.head):
@@ -411,11 +430,6 @@ class LogRows(Struct):
             self.set(loss_scale, row, float(scale))
         self.wanted(norm)
 
-    def share(self, position: tuple[int, int]) -> None:
-        """Note that the last row gives its position in the epoch in percent as well."""
-        self.roles["share"].set(self.count - 1, position[0])
-        self.roles["share_of"].set(self.count - 1, position[1])
-
     def moved(self, position: tuple[int, int]) -> None:
         """Note the new position of a progress bar, which applies to lines that name no step."""
         for row in self.below_bar:
@@ -443,7 +457,13 @@ class LogRows(Struct):
     def located(self) -> bool:
         """Whether any row says where the run is."""
         axes = (slot.name for block in self.blocks for slot in block.slots)
-        return bool(self.step_names or self.headed or self.positions or self.roles["epoch"].rows or not {"step", "epoch"}.isdisjoint(axes))
+        return bool(
+            self.step_names
+            or self.headed
+            or self.positions
+            or self.roles["epoch"].rows
+            or not {"step", "epoch"}.isdisjoint(axes)
+        )
 
     def epochs(self) -> Dense:
         """Return the epoch of each row: its own, else that of the header above."""
@@ -469,7 +489,9 @@ class LogRows(Struct):
         rows = np.concatenate([np.frombuffer(block.rows, dtype=np.int64) for block, _ in written])
         found = np.concatenate([block.values(slot) for block, slot in written])
         if len(written) > 1:  # of a cell that several lines write the last counts
-            order = np.argsort(np.concatenate([np.frombuffer(block.lines, dtype=np.int64) for block, _ in written]), kind="stable")
+            order = np.argsort(
+                np.concatenate([np.frombuffer(block.lines, dtype=np.int64) for block, _ in written]), kind="stable"
+            )
             rows, found = rows[order], found[order]
         values[rows], logged[rows] = found, True
         return Dense(values, logged)
@@ -483,10 +505,3 @@ def _text(slot: Slot | None, numbers: Sequence[str]) -> str:
     if slot is None:
         return ""
     return slot.text if slot.place < 0 else numbers[slot.place]
-
-
-def _position(template: Template, numbers: Sequence[str]) -> tuple[int, int]:
-    if template.position is None:
-        return 0, 0
-    done, total = template.position
-    return int(numbers[done]), int(numbers[total])

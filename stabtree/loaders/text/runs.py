@@ -24,6 +24,7 @@ from stabtree.loaders.text.steps import (
     mark_sporadic,
     place,
     place_rounded,
+    planned,
     printed_once,
     restore_nan,
     runs_of,
@@ -200,7 +201,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         losses=losses,
         keep=keep,
         event=event,
-        planned=reader.totals.settings(step, epoch, counted_on=on),
+        planned=planned(rows, step, epoch, counted_on=on),
         notes=tuple(notes),
     )
 

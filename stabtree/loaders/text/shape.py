@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
@@ -95,11 +95,10 @@ class Template(Struct):
         held: whether it is marked as measured on held-out data.
         words: the number of words that belong to no number.
         problem: why a line that looks like metrics can't be read.
+        has_side: whether a name says what it was measured on, as `train_loss`.
         counted: whether a number says how far a counter goes.
         own: the names of metrics that no row has twice.
         block: where its rows go; None before the first one.
-        notes: what the reader found out about lines of the shape.
-        lines: how many lines were not read, and `first`, the number and the text of the first one.
     """
 
     metrics: list[Slot] = field(default_factory=list)
@@ -114,36 +113,55 @@ class Template(Struct):
     held: bool = False
     words: int = 0
     problem: str = ""
+    has_side: bool = False
     counted: bool = False
     own: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     block: Block | None = None
-    notes: Any = None
-    lines: int = 0
-    first: tuple[int, str] = (0, "")
 
     @property
     def is_located(self) -> bool:
         """Whether it says where the run is."""
         return bool(self.step or self.epoch or self.position)
 
-    def name_all(self, *, kinds: bool) -> None:
+    def settle(self, *, kinds: bool) -> None:
         """Settle the names, now that the metrics are settled."""
+        self.has_side = any(grammar.SIDE.search(slot.name) for slot in self.metrics)
         self.counted = any(slot and slot.of >= 0 for slot in (self.step, self.epoch))
         self.loss = next((slot for slot in self.metrics if slot.role == "loss"), None)
         self.names = frozenset(slot.name for slot in self.metrics)
         self.own = frozenset(
-            slot.name
-            for slot in self.metrics
-            if slot.role or (kinds and grammar.may_train(slot.name, kinds=True))
+            slot.name for slot in self.metrics if slot.role or (kinds and grammar.may_train(slot.name, kinds=True))
         )
 
-    def picker(self, slots: Sequence[Slot]) -> Callable[[Sequence[str]], tuple[str, ...]]:
-        """Return what takes the texts of some slots from the numbers of a line."""
-        places = [place for slot in slots for place in (slot.place, slot.whole) if place >= 0]
-        if len(places) > 1:
-            return itemgetter(*places)
-        return lambda numbers: tuple(numbers[place] for place in places)
+    def place(self, numbers: Sequence[str]) -> tuple[int, int]:
+        """Return how far a bar or a counter has come, and how far it goes."""
+        done, total = self.position or (0, 0)
+        return int(numbers[done]), int(numbers[total])
+
+    def total(self, numbers: Sequence[str]) -> str:
+        """Return how far the counter of a line goes, as written; nothing where it does not say so."""
+        place = self.step.of if self.step else self.position[1] if self.position else NOWHERE
+        return numbers[place] if place >= 0 else ""
+
+    def has_digits(self) -> bool:
+        """Return whether names hold digits, so that lines of other digits have other names."""
+        slots = (*self.metrics, *filter(None, (self.step, self.epoch)))
+        names = "".join(slot.name for slot in slots)
+        return (
+            bool(self.problem)
+            or not names.isascii()
+            or _DIGIT.search(names) is not None
+            or (self.rank is not None and self.rank.place < 0)
+        )
+
+
+def picker(slots: Sequence[Slot]) -> Callable[[Sequence[str]], tuple[str, ...]]:
+    """Return what takes the texts of some slots from the numbers of a line."""
+    places = [place for slot in slots for place in (slot.place, slot.whole) if place >= 0]
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda numbers: tuple(numbers[place] for place in places)
 
 
 def to_float(text: str, power: int = 0) -> float:
@@ -170,6 +188,7 @@ def joined(shape: str, numbers: Sequence[str]) -> str:
     return first + "".join(number + part for number, part in zip(numbers, others, strict=False))
 
 
+_DIGIT = re.compile("[0-9]")
 _WORD = re.compile(r"[^\W\d]{2,}")
 # What separates a name from the text before it: blanks, a dash, seconds that end a sentence.
 _BLANKS = re.compile(r"\s\s+|\s-+\s|\bs\.\s")
@@ -228,7 +247,7 @@ def parse(shape: str, numbers: Sequence[str], names: Names, *, kinds: bool = Fal
     text = line.text
     if ":::MLLOG" in text:
         _mllog(line, out, names)
-        out.name_all(kinds=kinds)
+        out.settle(kinds=kinds)
         return out
     begin = grammar.past_prefix(text)
     _rank_prefix(line, out)
@@ -274,7 +293,7 @@ def parse(shape: str, numbers: Sequence[str], names: Names, *, kinds: bool = Fal
     if not out.metrics:
         _unnamed(line, bare, out, names)
     _finish(line, out, names, kinds=kinds)
-    out.name_all(kinds=kinds)
+    out.settle(kinds=kinds)
     return out
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column
-    from stabtree.loaders.text.shape import Template
     from stabtree.loaders.text.rows import LogRows
     from stabtree.metrics.names import Names
 
@@ -37,7 +36,6 @@ MANY_SAMPLES = 1000
 # Batches have so many times as many rows as the lines that sum up an epoch.
 DENSER = 3
 SUMMED = "epoch_loss"
-MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, such as evaluations
 
 
 def place_rounded(step: Dense, rounded: Dense) -> Dense:
@@ -427,38 +425,21 @@ def mark_sporadic(columns: dict[str, Column | None], cells: dict[str, Dense], na
             columns[name] = replace(found, sporadic=True)
 
 
-class Totals:
-    """Collects the totals of counters while a log is read."""
+def planned(rows: LogRows, step: Dense, epoch: Dense, *, counted_on: bool) -> dict[str, int]:
+    """Return the planned steps, or epochs where no step is logged; nothing where that is not certain.
 
-    def __init__(self) -> None:
-        self._steps: set[int] = set()
-        self._epochs: set[int] = set()
-
-    def saw(self, template: Template, numbers: Sequence[str]) -> None:
-        """Note the totals of a line of training."""
-        for slot, totals in ((template.step, self._steps), (template.epoch, self._epochs)):
-            if slot and slot.of >= 0 and len(totals) < MAX_TOTALS:
-                totals.add(int(numbers[slot.of]))
-
-    def saw_bar(self, total: int) -> None:
-        """Note how far a bar goes that counts the steps of the run."""
-        if len(self._steps) < MAX_TOTALS:
-            self._steps.add(total)
-
-    def settings(self, step: Dense, epoch: Dense, *, counted_on: bool) -> dict[str, int]:
-        """Return the planned steps, or epochs where no step is logged; nothing where that is not certain.
-
-        Args:
-            step: of each row, (n,).
-            epoch: of each row, (n,).
-            counted_on: whether the log's own steps start again in each epoch.
-        """
-        if not step.logged.any():
-            return _planned("epochs", self._epochs, epoch)
-        one_epoch = epoch.logged.any() and len(np.unique(epoch.values[epoch.logged])) == 1
-        if counted_on or one_epoch:  # the total may be that of the epoch
-            return {}
-        return _planned("max_steps", self._steps, step)
+    Args:
+        rows: the rows of the log.
+        step: of each row, (n,).
+        epoch: of each row, (n,).
+        counted_on: whether the log's own steps start again in each epoch.
+    """
+    if not step.logged.any():
+        return _planned("epochs", rows.totals["epoch"], epoch)
+    one_epoch = epoch.logged.any() and len(np.unique(epoch.values[epoch.logged])) == 1
+    if counted_on or one_epoch:  # the total may be that of the epoch
+        return {}
+    return _planned("max_steps", rows.totals["step"], step)
 
 
 def _planned(key: str, totals: set[int], axis: Dense) -> dict[str, int]:
