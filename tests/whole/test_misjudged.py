@@ -79,10 +79,8 @@ def test_a_feature_loss_that_rises_calls_for_a_lower_rate(tmp_path: Path) -> Non
 
 def test_an_exception_reports_no_checkpoint() -> None:
     """A message about saved tensors is no saved checkpoint; a trainer's own report is."""
-    saves = Saves()
-    saves.look("CheckpointError: torch.utils.checkpoint: A different number of tensors was saved during the", 8, 1)
-    saves.look("Saving model checkpoint to out/checkpoint-500", 9, 1)
-    assert [save.line for save in saves.within(0, 2, np.arange(2))] == [9]
+    assert not Saves.is_save("CheckpointError: torch.utils.checkpoint: A different number of tensors was saved during")
+    assert Saves.is_save("Saving model checkpoint to out/checkpoint-500")
 
 
 def test_the_hook_that_is_advised_changes_no_output() -> None:

@@ -27,9 +27,10 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?
 # A number that is not part of a word, with its sign. The first character decides, so that a text is searched fast.
 NUMBER = re.compile(
     r"([-+.0-9nNiI](?<![\w.@].)(?<![A-Za-z]-.)(?:"
-    r"(?<=[0-9])(?:[0-9]{0,2}(?:,[0-9]{3})+(?![0-9,])|[0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
+    r"(?<=[0-9])(?:[0-9]{0,2}(?:,[0-9]{3}){1,8}+(?![0-9,])|[0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
     r"|(?<=\.)[0-9]+(?:[eE][-+]?[0-9]+)?"
-    r"|(?<=[-+])(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![A-Za-z_]))"
+    r"|(?<=[-+])(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    r"|(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![A-Za-z_]))"
     r"|(?<=[nN])[aA][nN](?![A-Za-z_])|(?<=[iI])[nN][fF](?:inity|INITY)?(?![A-Za-z_])))"
 )
 # The name in front of a number: words with single blanks between, then `:`, `=`, `[` or a blank.
@@ -40,7 +41,8 @@ KEY = re.compile(
 
 # What launchers and loggers put before the message: ranks, time stamps, levels, places in the source.
 PREFIX = re.compile(
-    r"\s*(?:(?:\d+\|[\w-]+ *\|(?= )|\[(?!\d+/\d+\]|[^\]]*(?:[Ss]tep|[Ii]ter|[Ee]poch|[Bb]atch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
+    r"\s*(?:(?:\d+\|[\w-]+ *\|(?= )"
+    r"|\[(?!\d+/\d+\]|[^\]]*(?:[Ss]tep|[Ii]ter|[Ee]poch|[Bb]atch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
     r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+(?: [A-Z]{3,4}(?= \|))?|\d\d:\d\d:\d\d(?= \|)"
     r"|[IWE]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\]|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
     r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
@@ -173,7 +175,7 @@ SKIPPED = re.compile(
 
 BOX_ROW = re.compile(r"^\s*[|│┃]([^|│┃]*)[|│┃]([^|│┃]*)[|│┃]\s*$")
 # A line of dashes, after a time stamp or not; names with their values may follow, one a line.
-RULER = re.compile(r"(?:[^|=]{0,60}\|)?\s*[-=*#]{5,}[-=*#\s]*$")
+RULER = re.compile(r"(?:[^|=]{0,60}\|)?\s*[-=*#]{5,}+[-=*#\s]*+$")
 NAMED_LINE = re.compile(
     r"\s*(?P<name>[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5})(?:\s*[:=]\s*|\s{2,})(?P<value>[^\s|{}'\",=]{1,80})\s*"
 )

@@ -31,8 +31,8 @@ MIN_BEFORE = 3
 MAX_FIRST = 30
 # A line of values beside those of training may say so many words more.
 MAX_WORDS = 6
-# Shapes to remember, and how long they may be: a log has some dozens, prose has a new one in each line.
-MAX_SHAPES, MAX_LENGTH = 20_000, 4_000
+# How many shapes to remember, and characters of them: a log has some dozens, prose has a new one in each line.
+MAX_SHAPES, MAX_CHARACTERS = 20_000, 40_000_000
 # So many shapes around the same names, none of them known, are prose.
 MAX_WORDY = 100
 # How often the numbers of one setting are looked at.
@@ -203,6 +203,7 @@ class LogReader:
         self._anchor = grammar.anchor(names)
         self._forms: dict[str, Form] = {}  # by shape
         self._alike: dict[str, Form] = {}  # by shape, with the digits in its words masked as well
+        self._room = MAX_CHARACTERS
         self._wordy: dict[str, int] = {}  # how many shapes there are around some names
         self._prose = Form(Template(), looks=MAX_LOOKS)
         self._blocks = Blocks(names)
@@ -315,9 +316,10 @@ class LogReader:
             form = self._alike.get(alike)
             if form is None:
                 form = self._learn_unless_prose(masked, text, alike)
-                if len(self._alike) < MAX_SHAPES and len(alike) < MAX_LENGTH and not form.template.has_digits():
+                if len(self._alike) < MAX_SHAPES and self._room > 0 and not form.template.has_digits():
                     self._alike[alike] = form
-            if len(self._forms) < MAX_SHAPES and len(masked.shape) < MAX_LENGTH:
+            if len(self._forms) < MAX_SHAPES and self._room > 0:
+                self._room -= len(masked.shape)
                 self._forms[masked.shape] = form
         return form
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
+from stabtree.common.text import clean
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
 from stabtree.metrics.metric import Role
@@ -206,6 +207,9 @@ class _Line:
         self.numbers = numbers
         self.gaps = self.shape.split(MASK)
         self.starts: list[int] = []
+        self.counts: list[Slot] = []  # that may number the epoch
+        self.blank: list[Slot] = []  # behind a blank alone
+        self.bare: list[int] = []  # without a name
         parts = [self.gaps[0]]
         end = len(self.gaps[0])
         for number, gap in zip(numbers, self.gaps[1:], strict=False):
@@ -249,52 +253,54 @@ def parse(shape: str, numbers: Sequence[str], names: Names, *, kinds: bool = Fal
         _mllog(line, out, names)
         out.settle(kinds=kinds)
         return out
-    begin = grammar.past_prefix(text)
+    begin = end = grammar.past_prefix(text)
     _rank_prefix(line, out)
-    counts: list[Slot] = []
-    blank: list[Slot] = []
-    bare: list[int] = []
-    end = begin
-    skip = NOWHERE
+    last = NOWHERE
     for place, start in enumerate(line.starts):
-        if start < begin or place == skip or line.is_none(place):
+        if start < begin or place <= last or line.is_none(place):
             continue
         if len(out.metrics) >= MAX_PAIRS:
             break
         total = line.total(place)
         slot = _slot(line, max(end, start - grammar.MAX_KEY), place, total, names, kinds=kinds)
-        name = ""
-        if slot and (slot.role or slot.whole >= 0 or total < 0):
-            name = slot.name
-            if _has_step_first(line, slot, out):
-                out.step = slot._replace(name="iteration", role="step", unit="")
-                total = place + 1
-                slot = slot._replace(place=total, text=numbers[total], start=line.starts[total])
-            if slot.blank:
-                blank.append(slot)
-            elif _is_pass(slot, text, line.end(place)):
-                counts.append(slot)
-            else:
-                _take(slot, out, kinds=kinds)
-        elif total < 0:
-            listed = line.gaps[place].rstrip()[-1:] in (":", ",", "[")
-            if numbers[place][-1].isalpha() and not listed:
-                continue  # a word of the name behind it, as in `number of nan iterations`
-            bare.append(place)
+        if slot and not slot.role and slot.whole < 0 <= total:
+            slot = None
+        last = max(place, total)
+        if slot:
+            last = _add(line, slot, out, kinds=kinds) or last
+        elif total >= 0:
+            _count(line, place, total, out)
+        elif numbers[place][-1].isalpha() and line.gaps[place].rstrip()[-1:] not in (":", ",", "["):
+            continue  # a word of the name behind it, as in `number of nan iterations`
         else:
-            _count(line, place, total, counts, out)
-        skip = total
-        out.words += _words(text[end:start], name)
-        end = _past(text, line.end(max(place, total)))
+            line.bare.append(place)
+        out.words += _words(text[end:start], slot.name if slot else "")
+        end = _past(text, line.end(last))
     out.words += _words(text[end:], "")
-    _settle_counts(counts, out)
-    _lead(line, begin, bare, blank, out, names)
-    _take_blank(blank, out)
+    _settle_counts(line, out)
+    _lead(line, begin, out, names)
+    _take_blank(line, out)
     if not out.metrics:
-        _unnamed(line, bare, out, names)
+        _unnamed(line, out, names)
     _finish(line, out, names, kinds=kinds)
     out.settle(kinds=kinds)
     return out
+
+
+def _add(line: _Line, slot: Slot, out: Template, *, kinds: bool) -> int:
+    """Add a named number to what the line holds; return the place of its value if a step stands before that."""
+    after = 0
+    if _has_step_first(line, slot, out):
+        after = slot.place + 1
+        out.step = slot._replace(name="iteration", role="step", unit="")
+        slot = slot._replace(place=after, text=line.numbers[after], start=line.starts[after])
+    if slot.blank:
+        line.blank.append(slot)
+    elif _is_pass(slot, line.text, line.end(slot.place)):
+        line.counts.append(slot)
+    else:
+        _take(slot, out, kinds=kinds)
+    return after
 
 
 def _rank_prefix(line: _Line, out: Template) -> None:
@@ -320,24 +326,24 @@ def _is_pass(slot: Slot, text: str, end: int) -> bool:
     return slot.text.isdigit() and grammar.PASS.fullmatch(slot.name) is not None and text[end : end + 1] != "%"
 
 
-def _count(line: _Line, place: int, total: int, counts: list[Slot], out: Template) -> None:
+def _count(line: _Line, place: int, total: int, out: Template) -> None:
     """Add a number without a name if it is a counter such as `12/391`."""
     done, of = line.numbers[place], line.numbers[total]
     if not done.isdigit() or max(len(done), len(of)) >= MAX_DIGITS or int(done) > int(of):
         return
-    if out.position is None or (not out.known and len(counts) < MAX_COUNTS):
-        counts.append(Slot("epoch", place, done, line.starts[place], "epoch", of=total))
+    if out.position is None or (not out.known and len(line.counts) < MAX_COUNTS):
+        line.counts.append(Slot("epoch", place, done, line.starts[place], "epoch", of=total))
         out.position = place, total
         out.percent = _PERCENT.match(line.text, line.end(total)) is not None
 
 
-def _settle_counts(counts: list[Slot], out: Template) -> None:
+def _settle_counts(line: _Line, out: Template) -> None:
     """Take the first count of `[3/100][50/391]`, `[3/100] batch 50` and `Train: 3 [50/391]` as the epoch."""
-    if out.epoch or not out.position or not counts:
+    if out.epoch or not out.position or not line.counts:
         return
-    first = counts[0]
+    first = line.counts[0]
     batch = out.step is not None and first.start < out.step.start and normalize(out.step.name) in grammar.WITHIN_EPOCH
-    if batch or len(counts) > 1:
+    if batch or len(line.counts) > 1:
         out.epoch = first._replace(name="epoch", role="epoch")
     if batch:
         out.position = None
@@ -354,14 +360,14 @@ def _first(line: _Line, begin: int) -> int:
     return next((place for place, start in enumerate(line.starts) if start >= begin), NOWHERE)
 
 
-def _lead(line: _Line, begin: int, bare: list[int], blank: list[Slot], out: Template, names: Names) -> None:
+def _lead(line: _Line, begin: int, out: Template, names: Names) -> None:
     """Take the whole number that a line begins with as its step, where nothing else says which step it is.
 
     `[12]	train-rmse:0.3`, `12:	learn: 0.6`, `250 train 3.1`, `1000: 0.25`.
     """
     if out.is_located:
         return
-    rank = out.rank
+    rank, bare, blank = out.rank, line.bare, line.blank
     if rank and rank.place == 0 and line.text[line.end(0) : line.end(0) + 1] == ":":
         first = 0
     elif line.starts and (_BOXED.match(line.shape) or bare[:1] == [_first(line, begin)]):
@@ -424,8 +430,9 @@ _VITS = ("loss/disc", "loss/gen", "loss/fm", "loss/mel", "loss/kl", "step", "lr"
 _FASTAI = ("epoch", "train_loss", "valid_loss")
 
 
-def _unnamed(line: _Line, bare: list[int], out: Template, names: Names) -> None:
+def _unnamed(line: _Line, out: Template, names: Names) -> None:
     """Name the numbers of a line that names none: a list of values, a step with one value, a row of fastai."""
+    bare = line.bare
     listed, timed = _LIST.match(line.shape), _TIMED.match(line.shape)
     called: Sequence[str]
     if timed:
@@ -509,12 +516,12 @@ def _is_word(line: _Line, key: re.Match[str], name: str, place: int) -> bool:
     return grammar.WORD.fullmatch(name) is not None or before[-1:] in ("|", ",", ";", "\t")
 
 
-def _take_blank(blank: list[Slot], out: Template) -> None:
+def _take_blank(line: _Line, out: Template) -> None:
     """Add the names that a blank separates from their numbers, if the rest of the line says that it holds metrics."""
-    if not blank or not (out.is_located or out.known):
+    if not line.blank or not (out.is_located or out.known):
         return
     names = {slot.name for slot in out.metrics}
-    more = [slot for slot in blank if slot.name not in names]
+    more = [slot for slot in line.blank if slot.name not in names]
     out.metrics = sorted((*out.metrics, *more), key=lambda slot: slot.start)
     out.known = out.known or any(slot.role or grammar.may_train(slot.name, kinds=False) for slot in more)
 
@@ -638,6 +645,8 @@ def _group(text: str, start: int) -> str:
     return group[0] if group else ""
 
 
+# What Python alone takes for a number: `1_234`, digits of another script.
+_ODD = re.compile(r"([^\W\d]\w*)['\"]?(?:\s*[:=]\s*|\s+)([0-9][0-9.]*_[\d_.]+|(?=[0-9.]*[^\x00-\x7f])\d[\d.]*)(?!\w)")
 _AROUND = " '\"[(tensor"  # what may separate a name from its number
 
 
@@ -657,6 +666,8 @@ def _finish(line: _Line, out: Template, names: Names, *, kinds: bool) -> None:
     if out.position:
         bars = (("keras", grammar.KERAS_BAR), ("tqdm", grammar.TQDM_BAR))
         out.bar = next((name for name, pattern in bars if pattern.search(text)), "")
+    if (odd := _ODD.search(text)) and role(odd[1], names).role:
+        out.problem = f"holds no number for its {clean(odd[1], 40)}: {clean(odd[2], 40)!r}"
     if not out.problem and _lacks_loss(text, out, kinds=kinds):
         out.problem = "has no number behind its loss"
     _name_apart(text, out, names)
@@ -674,10 +685,8 @@ def is_step(step: Slot, numbers: Sequence[str]) -> bool:
 
 def _is_measure(line: _Line, step: Slot) -> bool:
     """Return whether what looks like a step is measured: it has a unit, or a fraction."""
-    value = step.value(line.numbers)
-    if not abs(value) < MAX_STEP or (step.text[0] == "-" and step.text[1:].isdecimal()):
-        return False  # an impossible step
-    return True
+    impossible = not abs(step.value(line.numbers)) < MAX_STEP or (step.text[0] == "-" and step.text[1:].isdecimal())
+    return not impossible
 
 
 def _is_loss(slot: Slot, *, kinds: bool) -> bool:

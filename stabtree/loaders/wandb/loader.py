@@ -316,7 +316,7 @@ def _log(source: Source, names: Names) -> Table:
     reader.read(found.lines(chunks(source, notes)))
     rows = found.rows
     config, mistakes = read_config({"display_name": found.name or None, **found.config})
-    kept = reader.chatter.errors.between(0, reader.rows.count)
+    kept = reader.errors.between(0, reader.rows.count)
     lines = tuple(replace(line, at_end=line.line > found.before) for line in kept)
     return Table(
         path=source.path,
