@@ -646,7 +646,9 @@ def _group(text: str, start: int) -> str:
 
 
 # What Python alone takes for a number: `1_234`, digits of another script.
-_ODD = re.compile(r"([^\W\d]\w*)['\"]?(?:\s*[:=]\s*|\s+)([0-9][0-9.]*_[\d_.]+|(?=[0-9.]*[^\x00-\x7f])\d[\d.]*)(?!\w)")
+_ODD = re.compile(
+    r"(?<!\w)([^\W\d]\w*+)['\"]?(?:\s*[:=]\s*|\s+)([0-9][0-9.]*_[\d_.]+|(?=[0-9.]*[^\x00-\x7f])\d[\d.]*)(?!\w)"
+)
 _AROUND = " '\"[(tensor"  # what may separate a name from its number
 
 
