@@ -14,7 +14,7 @@ from stabtree.common.passes import broken_rows, extremes, hand_on, increases
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
-from stabtree.loaders.assemble.course import ends_aside, find_gaps, here_and_there, history, interpret
+from stabtree.loaders.assemble.course import find_gaps, history, interpret
 from stabtree.loaders.assemble.steps import step_size
 from stabtree.loaders.table import Column
 from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
@@ -24,7 +24,7 @@ from stabtree.run import Run, Series, Setting, unit_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.common.lazy import Bools, Ints
+    from stabtree.common.lazy import Ints
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -101,22 +101,20 @@ def _without_course(table: Table, names: Names) -> Table:
 
 def _told_by_names(rows: Sequence[MetricRows]) -> dict[str, Setting]:
     """Return the settings that names of columns tell: how the loss moves by nature, and the optimizer of `lr-AdamW`."""
-    found = {}
-    kind = next((part.choice.kind for part in rows if part.choice.kind), "")
-    if kind:
-        found["loss_kind"] = Setting(kind, "the loss's name")
+    told = {}
+    if kind := next((part.choice.kind for part in rows if part.choice.kind), ""):
+        told["loss_kind"] = Setting(kind, "the loss's name")
     for column in chain.from_iterable(part.source.columns for part in rows):
-        match = _LR_OF.search(column.name)
-        if column.metric == "lr" and match:
-            found.setdefault("optimizer", Setting(match[1].lower(), f"column {clean(column.name, 40)}"))
-    return found
+        if column.metric == "lr" and (match := _LR_OF.search(column.name)):
+            told.setdefault("optimizer", Setting(match[1].lower(), f"column {clean(column.name, 40)}"))
+    return told
 
 
 def _too_large(series: Mapping[str, Series], unit: str) -> Iterator[str]:
     """Yield the notes on values that are too large to calculate with."""
     for name, one in series.items():
-        found = extremes(one)
-        if not one.labels and max(-found.lowest, found.highest) > LARGEST:
+        own = extremes(one)
+        if not one.labels and max(-own.lowest, own.highest) > LARGEST:
             index = int(np.where(np.isfinite(one.values), np.abs(one.values), 0.0).argmax())
             text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {unit}"
             yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
@@ -148,10 +146,10 @@ def _counted(count: int, noun: str) -> str:
 def _assemble(files: Sequence[MetricRows]) -> Assembled:
     """Return one run from the rows of one file, of several ranks, or of several parts."""
     ranks = files[0].ranks
-    if len(files) == 1 and ranks is None:
-        return _single(files[0])
     if len(files) == 1 and ranks is not None:
         return _ranked({str(rank): files[0].pick(ranks == rank) for rank in np.unique(ranks).tolist()}, ())
+    if len(files) == 1:
+        return _single(files[0])
     spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
     # Parts hold one stretch of steps each. A restart from a checkpoint repeats some steps, however many; ranks begin
     # together.
@@ -171,30 +169,21 @@ def _assemble(files: Sequence[MetricRows]) -> Assembled:
 def _single(rows: MetricRows) -> Assembled:
     """Return the run of one rank."""
     loss = rows.metrics.get("loss")
-    past = history(rows.steps, None if loss is None else loss.logged, _broken(rows))
-    current = rows if past.keep is None else rows.pick(past.keep)
-    series, repeated = _series(current.steps, current.metrics, current.origins)
-    others, _ = _series(current.steps, current.others, {name: name for name in current.others})
-    notes = past.notes
-    if repeated:
-        notes = (*notes, f"Steps that are logged more than once: {repeated}, the later value counts.")
-    rate = current.metrics.get("lr")
-    if rate and rate.mask[-1] and ends_aside(current.steps, current.metrics):
-        notes = (*notes, f"The last row, of step {int(current.steps[-1]):,}, holds no loss.")
-    notes = (*notes, *here_and_there(current.steps, current.metrics, series))
-    gaps = find_gaps(current.steps, current.metrics, series, current.evaluations)
-    return Assembled(series, gaps, resumes=past.resumes, notes=notes, others=others)
-
-
-def _broken(rows: MetricRows) -> Bools:
-    """Return which rows hold a value of a metric that is not finite, bool (n,)."""
     broken = np.zeros(len(rows.steps), dtype=np.bool_)
     for column in rows.metrics.values():
         if column.logged is None:
             broken[broken_rows(column)] = True
         else:
             broken |= column.logged & ~np.isfinite(column.values)
-    return broken
+    past = history(rows.steps, None if loss is None else loss.logged, broken)
+    current = rows if past.keep is None else rows.pick(past.keep)
+    series, repeated = _series(current.steps, current.metrics, current.origins)
+    others, _ = _series(current.steps, current.others, {name: name for name in current.others})
+    notes = past.notes
+    if repeated:
+        notes = (*notes, f"Steps that are logged more than once: {repeated}, the later value counts.")
+    gaps = find_gaps(current.steps, current.metrics, series, current.evaluations)
+    return Assembled(series, gaps, resumes=past.resumes, notes=notes, others=others)
 
 
 def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str]) -> tuple[dict[str, Series], int]:
@@ -220,9 +209,9 @@ def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str
             ).all():  # of each step a value that is not finite (of a micro-batch), else the last
                 order = np.lexsort((np.arange(len(own)), ~np.isfinite(values), own))
                 order = order[np.append(own[order][1:] != own[order][:-1], True)]
-        found = _frozen(metric, steps, values if order is None else values[order], origins[metric])
-        hand_on(column, found)
-        series[metric] = replace(found, labels=column.labels) if column.labels else found
+        one = _frozen(metric, steps, values if order is None else values[order], origins[metric])
+        hand_on(column, one)
+        series[metric] = replace(one, labels=column.labels) if column.labels else one
     return series, repeated
 
 
