@@ -70,7 +70,8 @@ HIGHER = _words(
     "kendall kappa mcc ndcg mrr hits jaccard ic exact em success score scores similarity pesq stoi sdr sdri sisdr sisnr"
 )
 ONE_SIDED = _words("prec precision recall sensitivity specificity")
-LOWER = _words("wer cer ter eer fid kid lpips ppl perplexity mape epe negative negatives positives err errors")
+PERPLEXITY = _words("ppl perplexity perplexities")
+LOWER = PERPLEXITY | _words("wer cer ter eer fid kid lpips mape epe negative negatives positives err errors")
 WON = _words("success win won pass solve solved hit")
 
 GRADIENT = _words("grad grads gradient gradients gnorm gradnorm grdn")

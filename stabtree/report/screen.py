@@ -59,7 +59,7 @@ MAX_OPEN = 3
 MAX_IDS = 4
 LONGEST_SHORT = 28  # of a question in a path
 SEPARATOR, LINK, BEFORE_NOTE = " · ", " › ", "   "
-ACTED_ON = ("Set by ", "No column has a known name of the loss")
+ACTED_ON = ("Set by ", "Using ")
 
 
 def headline(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -378,7 +378,8 @@ def _healthy(page: Page, report: Report) -> None:
     for text in diagnosis.setting_notes:
         page.item((SETTINGS, "heading"), [(text, "")], indent=0, head_width=len(SETTINGS))
     accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
-    for text in filter(None, (report.misread, *diagnosis.answer_notes, *accepted)):
+    chosen = [note for note in diagnosis.run.notes if note.startswith(ACTED_ON[1])][:1]
+    for text in filter(None, (report.misread, *diagnosis.answer_notes, *accepted, *chosen)):
         page.line((text, ""))
 
 

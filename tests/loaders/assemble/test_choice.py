@@ -145,8 +145,8 @@ def test_a_close_choice_offers_the_other_column(tmp_path: Path) -> None:
     path = write(tmp_path, table(step=AT, **{"train loss": FALLING, "mean loss": FALLING + 1}))
     run = load_run(path)
     assert [one.column for one in run.loss_ranking.candidates] == ["train loss", "mean loss"]
-    note = next(note for note in run.notes if "could be mean loss" in note)
-    assert "--column 'loss=mean loss'" in note
+    text = "Using train loss as the training loss, not mean loss; override with --column 'loss=mean loss'."
+    assert text in run.notes
 
 
 LOGS = {
