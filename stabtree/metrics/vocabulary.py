@@ -60,7 +60,7 @@ REWARD_FILLER = (
     | TOTAL
     | _words("mean avg average env rollout charts runners sampler results step per running smoothed time r")
 )
-SCORE = _words("score scores mean avg average episode ep")
+SCORE = _words("score scores mean avg average episode ep game team player agent total")
 # Beside what a score, and the column `r` of a monitor's file, is what was earned in an episode.
 EPISODES = _words("epsilon eps episode episodes ep_len episode_length l")
 

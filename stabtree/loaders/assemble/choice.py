@@ -136,7 +136,7 @@ def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
             metric = "eval_loss" if choice.readings[measures[0]].better == LOWER else "eval_quality"
             choice = choice.reading_as(metric, measures[0], _note(metric, measures))
     others = [metric for metric in ENOUGH if metric in _known(table, choice.names)]
-    if not alone or not others or not course:
+    if choice.names.asked.keys().isdisjoint(others) and not (alone and others and course):
         return replace(choice, enough=False)
     what = "training loss" if {"eval_loss", "eval_quality"} & set(others) else "loss"
     notes = [f"No {what} is logged: the run is judged by {', '.join(others)}."]
@@ -158,9 +158,13 @@ def _losses(table: Table, choice: Choice) -> list[Sighting]:
     total = _total(held)
     summed = dict.fromkeys(held, -1 if total else 0) | ({total: 1} if total else {})
     sightings = {name: _sighting(name, column, choice, summed[name]) for name, column in held.items()}
-    for name, one in sightings.items():  # `train_loss` beside `loss` says of which data it is
+    # `train_loss` beside `loss` says of which data it is; with a `val_loss` it is evaluated, and `loss` that of the step.
+    evaluated = {core(name) for name, reading in choice.readings.items() if reading.loss and reading.held_out}
+    for name, one in sightings.items():
         for other in sightings.values():
-            alike = core(name) == core(other.name) and 1 < one.logged >= other.logged / 2
+            alike = (
+                core(name) == core(other.name) and 1 < one.logged >= other.logged / 2 and core(name) not in evaluated
+            )
             sided = bool(of.TRAIN & set(words(name))) and not of.TRAIN & set(words(other.name))
             if alike and sided and one.alias is not None and other.alias is not None:
                 sightings[name] = sightings[name]._replace(alias=min(one.alias, other.alias - 1))

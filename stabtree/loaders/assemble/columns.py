@@ -258,7 +258,7 @@ def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeErro
 def _naming_a_loss(table: Table, names: Names) -> str:
     """Return the option that reads a column of numbers as the loss; nothing where none can be, as in a long table."""
     usable = [name for name, column in table.columns.items() if is_usable(column)]
-    labels = [name for name, column in table.columns.items() if column and normalize(name) in LABELS]
+    labels = [name for name, column in table.columns.items() if normalize(name) in LABELS and not is_usable(column)]
     nameless = next((name for name in usable if normalize(name) == NAMELESS), "")
     if labels and nameless:
         return ""
