@@ -13,7 +13,7 @@ from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
 
@@ -47,15 +47,9 @@ class Count(NamedTuple):
 
 
 def count_on(step: Count, epoch: Count, losses: Bools) -> Floats | None:
-    """Return steps over the whole run from rows that count them within each epoch: epoch x batches + batch.
+    """Return steps over the whole run, (n,), from rows that count them within each epoch: epoch x batches + batch.
 
-    Args:
-        step: of each row, (n,).
-        epoch: of each row, (n,).
-        losses: bool (n,), the rows that hold a loss, which decide.
-
-    Returns:
-        float64 (n,); None if the rows don't count within epochs.
+    The rows that hold a loss, bool (n,), decide; None if these don't count within epochs.
     """
     both = step.logged & epoch.logged
     at, of = step.values[both & losses], epoch.values[both & losses]
@@ -80,12 +74,7 @@ def count_on(step: Count, epoch: Count, losses: Bools) -> Floats | None:
 
 
 def is_length(values: Floats, other: Floats) -> bool:
-    """Return whether a column holds how long each episode took: it goes up and down where another one counts.
-
-    Args:
-        values: float64 (n,), the column.
-        other: float64 (n,), the one that may count rows.
-    """
+    """Return whether a column, (n,), holds how long each episode took: it goes up and down where another one counts."""
     if len(values) < LENGTH_ROWS or not np.isfinite(other).all() or (other != np.floor(other)).any():
         return False
     rises = np.diff(other) > 0
@@ -95,27 +84,8 @@ def is_length(values: Floats, other: Floats) -> bool:
     return bool(np.count_nonzero(changes < 0) > LENGTH_SHARE * len(changes) or not changes.any())
 
 
-def is_no_count(values: Floats) -> bool:
-    """Return whether finite numbers, (n,), go up and down by chance; those of a shuffled log are evenly spaced."""
-    if len(values) < LENGTH_ROWS:
-        return False
-    changes, apart = np.diff(values), np.diff(np.unique(values))
-    share = LENGTH_SHARE * len(changes)
-    if min(np.count_nonzero(changes < 0), np.count_nonzero(changes > 0)) <= share:
-        return False
-    at = np.flatnonzero(changes < 0) + 1
-    if len(np.unique(values[at])) <= LENGTH_SHARE * len(at):
-        return False  # batches of short epochs begin at the same one
-    return bool(np.count_nonzero(apart == np.median(apart)) < (1 - LENGTH_SHARE) * len(apart))
-
-
 def lexicographic(step: Floats, epoch: Floats | None) -> Floats:
-    """Return what orders rows by epoch first, so that steps that are counted in each of them go back at no new one.
-
-    Args:
-        step: float64 (n,), finite.
-        epoch: float64 (n,), finite; None where there is none.
-    """
+    """Order rows by epoch first, so that finite steps, (n,), that are counted in each of them go back at no new one."""
     if epoch is None or (step[1:] >= step[:-1]).all():
         return step
     with np.errstate(over="ignore", invalid="ignore"):
@@ -146,16 +116,10 @@ class Level(Struct, frozen=True):
         return bool(np.isfinite(self.values[first:last]).all())
 
     def vote(self, begin: int, stretch: int, row: int, end: int) -> int:
-        """Return whether the metric is back at its first level at a row.
+        """Return whether the metric is back at its first level at a row at which the counter starts again.
 
-        Args:
-            begin: the row at which the run begins.
-            stretch: the row at which the counter started again before.
-            row: the row at which it starts again.
-            end: the row at which it does so next.
-
-        Returns:
-            1 if it is, 2 beyond doubt; -1 if it goes on, -2 beyond doubt; 0 if this can't be decided.
+        The run begins at `begin`; the counter started again at `stretch` before, and does so at `end` next. 1 if it is
+        back, 2 beyond doubt; -1 if it goes on, -2 beyond doubt; 0 if this can't be decided.
         """
         first, since, at, stop = np.searchsorted(self.rows, (begin, stretch, row, end)).tolist()
         now = self.values[at : min(at + LEVEL_ROWS, stop)]
@@ -187,37 +151,20 @@ class Level(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """The rows of a file that carry the loss, m of them, and what was logged in them.
+    """The rows of a file that carry the loss, m of them, and what was logged in them."""
 
-    Attributes:
-        axis: float64 (m,), what counts them.
-        outcomes: the loss first, then what else shows how far training has come.
-        rate: the learning rate.
-        epochs: float64 (m,), the epochs beside the steps that the axis counts; None where there are none.
-        passes: whether the axis counts epochs, rounds or episodes, which none counts within another.
-    """
-
-    axis: Floats
-    outcomes: Sequence[Level] = ()
-    rate: Level | None = None
-    epochs: Floats | None = None
-    passes: bool = False
+    axis: Floats  # (m,), what counts them
+    outcomes: Sequence[Level] = ()  # the loss first, then what else shows how far training has come
+    rate: Level | None = None  # the learning rate
+    epochs: Floats | None = None  # (m,), beside the steps that the axis counts
+    passes: bool = False  # whether the axis counts epochs, rounds or episodes, which none counts within another
 
     def both(self, row: int) -> bool:
         """Return whether the epochs start again with the steps."""
         return self.epochs is not None and bool(self.epochs[row] < self.epochs[row - 1])
 
 
-def rows_back(evidence: Counted) -> Ints:
-    """Return the rows at which the counter goes back, or stays at its start where each row should be another epoch."""
-    changes = np.diff(evidence.axis)
-    back, again = changes < 0, changes == 0
-    if evidence.passes and np.count_nonzero(again) <= MAX_REPEATED * len(again):
-        back |= again
-    return np.flatnonzero(back) + 1
-
-
-def rows_at_start(evidence: Counted, back: list[int]) -> list[int]:
+def _at_start(evidence: Counted, back: list[int]) -> list[int]:
     """Return the rows at which the counter is back at its start; eval rows and stray ones are none."""
     axis, starts, begin = evidence.axis, [], 0
     if len(back) > MANY:
@@ -227,13 +174,9 @@ def rows_at_start(evidence: Counted, back: list[int]) -> list[int]:
         wider = after > LATE * before and axis[row] <= LATE * after
         if axis[row] > axis[begin] and not wider:
             continue
-        # A row or two after which the count goes on is stray; rows that are merely out of order repeat no step.
-        last, ahead = axis[row - 1], axis[row + 1 : row + 3]
-        if ((ahead > last) & (ahead <= last + 2 * before) & (ahead - axis[row] > 3 * before)).any():
-            continue
         again = axis[row : 2 * row - stretch + INTERVAL_ROWS]
         if axis[row] != axis[begin] and not np.isin(axis[stretch:row], again).any():
-            continue
+            continue  # rows that are merely out of order repeat no step
         late = axis[begin] > LATE * (before or after or 1.0)
         if late and not any(level.vote(begin, stretch, row, end) > 1 for level in evidence.outcomes):
             continue  # a run that was resumed from the same checkpoint once more
@@ -250,38 +193,44 @@ def interval(stretch: Floats) -> float:
 
 
 class Runs(Struct, frozen=True):
-    """The runs of a file, and what it means where its counter starts again.
+    """The runs of a file, and what it means where its counter starts again."""
 
-    Attributes:
-        starts: the rows at which they begin, 0 among them.
-        epochs: the rows at which the counter starts again within a run.
-        gone: the indexes of the runs that were given up and begun anew.
-        meaning: what was decided, how sure it is, and what was rejected.
-    """
-
-    starts: tuple[int, ...] = (0,)
-    epochs: tuple[int, ...] = ()
-    gone: frozenset[int] = frozenset()
-    meaning: str = NEVER_BACK
+    starts: tuple[int, ...] = (0,)  # the rows at which they begin
+    epochs: tuple[int, ...] = ()  # the rows at which the counter starts again within a run
+    gone: frozenset[int] = frozenset()  # the indexes of the runs that were given up and begun anew
+    meaning: str = NEVER_BACK  # what was decided, how sure it is, and what was rejected
 
 
 def classify(evidence: Counted) -> Runs:
     """Decide for a file what it means where its counter goes back."""
-    axis = evidence.axis
-    back = rows_back(evidence)
+    axis, changes = evidence.axis, np.diff(evidence.axis)
+    again = changes == 0  # where each row should be another epoch, one more at the start begins anew
+    if not evidence.passes or np.count_nonzero(again) > MAX_REPEATED * len(again):
+        again = False
+    back = np.flatnonzero((changes < 0) | again) + 1
     if not len(back):
         return Runs()
-    starts = rows_at_start(evidence, back.tolist())
+    starts = _at_start(evidence, back.tolist())
     if not starts:
         return Runs(meaning=f"goes back {len(back):,}×, never to its start = resumes or rows out of order, {LIKELY}")
     stretches = [0, *starts, len(axis)]
-    regular = False  # all stretches cover the same steps but the last one, which may be cut short
-    if len(starts) == len(back) >= MIN_EPOCHS - 1 and not evidence.passes and not any(map(evidence.both, starts)):
-        firsts, lasts = axis[stretches[:-1]], axis[np.array(stretches[1:]) - 1]
-        regular = bool((firsts == firsts[0]).all() and (lasts[:-1] == lasts[0]).all() and lasts[-1] <= lasts[0])
+    regular = len(starts) == len(back) and _is_regular(evidence, stretches)
     if len(starts) > MAX_RUNS and not regular:
         return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
-    votes = _votes(evidence, stretches, regular=regular)
+    votes: dict[int, int] = {}
+    begin = 0
+    lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
+    full = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
+    for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
+        vote = _vote(evidence, begin, stretch, row, end)
+        # Another run is what a counter usually starts again for; that it is none must be beyond doubt, or after as
+        # many steps as elsewhere.
+        if vote == -1 and axis[row - 1] not in full:
+            vote = 0
+        if vote > 0 or row + 1 < len(axis):
+            votes[row] = vote
+        if vote > 0 or (not vote and not regular):
+            begin = row
     if not votes:
         return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
@@ -295,26 +244,21 @@ def classify(evidence: Counted) -> Runs:
         other, why = -1, "the loss goes on" if any(votes.values()) else "all are of one length"
     runs = (0, *(row for row, vote in decided.items() if (vote or other) > 0))
     epochs = tuple(row for row, vote in decided.items() if (vote or other) < 0)
-    return Runs(runs, epochs, meaning=_meaning(len(runs) - 1, len(epochs), votes, why))
+    certain = min(map(abs, votes.values())) > 1 and len({vote > 0 for vote in votes.values()}) == 1
+    sure = SURE if certain else LIKELY if any(votes.values()) else GUESS
+    counted = ((len(runs) - 1, "new run"), (len(epochs), "epoch"))
+    named = " and ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in counted if count)
+    rejected = "epochs" if len(runs) > len(epochs) else "runs"
+    return Runs(runs, epochs, meaning=f"starts again {len(votes):,}× = {named}, {sure}; not {rejected}: {why}")
 
 
-def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[int, int]:
-    """Return the vote on each restart; none on a last row alone that is not back at the first level."""
-    axis, begin = evidence.axis, 0
-    lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
-    full = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
-    votes: dict[int, int] = {}
-    for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
-        vote = _vote(evidence, begin, stretch, row, end)
-        # Another run is what a counter usually starts again for; that it is none must be beyond doubt, or after as
-        # many steps as elsewhere.
-        if vote == -1 and axis[row - 1] not in full:
-            vote = 0
-        if vote > 0 or row + 1 < len(axis):
-            votes[row] = vote
-        if vote > 0 or (not vote and not regular):
-            begin = row
-    return votes
+def _is_regular(evidence: Counted, stretches: list[int]) -> bool:
+    """Return whether all stretches cover the same steps but the last one, which may be cut short."""
+    axis, starts = evidence.axis, stretches[1:-1]
+    if len(starts) < MIN_EPOCHS - 1 or evidence.passes or any(map(evidence.both, starts)):
+        return False
+    firsts, lasts = axis[stretches[:-1]], axis[np.array(stretches[1:]) - 1]
+    return bool((firsts == firsts[0]).all() and (lasts[:-1] == lasts[0]).all() and lasts[-1] <= lasts[0])
 
 
 def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> int:
@@ -332,28 +276,11 @@ def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> in
     return vote or rate
 
 
-def _meaning(runs: int, epochs: int, votes: Mapping[int, int], why: str) -> str:
-    """Return what was decided, how sure it is (where all votes agree beyond doubt), and what was rejected."""
-    sure = GUESS
-    if any(votes.values()):
-        agree = min(map(abs, votes.values())) > 1 and len({vote > 0 for vote in votes.values()}) == 1
-        sure = SURE if agree else LIKELY
-    named = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in ((runs, "new run"), (epochs, "epoch")) if count]
-    rejected = "epochs" if runs >= epochs else "runs"
-    return f"starts again {runs + epochs:,}× = {' and '.join(named)}, {sure}; not {rejected}: {why}"
-
-
 def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Runs:
-    """Return the runs of a file of n rows.
+    """Return the runs of a file of n rows; m of them, int64 `rows` or bool (n,) `carries`, carry the loss.
 
     An attempt that was given up is gone: too short to judge, and done again by a far longer one. What is not finite in
     it is evidence, so that such an attempt stays.
-
-    Args:
-        rows: int64 (m,), the rows that carry the loss.
-        evidence: what was logged in them.
-        counter: what counts the rows, (n,).
-        carries: bool (n,), the rows that carry the loss.
     """
     runs = classify(evidence)
     axis, gone = evidence.axis, set()
@@ -379,12 +306,7 @@ def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Run
 
 
 def counted_on(counter: Count, runs: Runs) -> Floats:
-    """Return the steps of a file, counted on where they start again within a run.
-
-    Args:
-        counter: the steps of each row, (n,); one or more rows for each step.
-        runs: the runs, whose epochs say where that is.
-    """
+    """Return the steps of a file, (n,), counted on where they start again within a run."""
     counted = np.array(counter.values, dtype=np.float64)
     added = previous = 0.0
     anew = frozenset(runs.starts)

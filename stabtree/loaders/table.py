@@ -27,27 +27,16 @@ MAX_CELLS = 50_000_000
 
 
 class Column(Struct, frozen=True, eq=False, weakref=True):
-    """One column of a file, one entry a row. Compared by identity, as a series is.
+    """One column of a file, one entry a row. Compared by identity, as a series is."""
 
-    Attributes:
-        values: float64 (n,). NaN and inf are data where `logged` is true, meaningless elsewhere.
-        logged: bool (n,), false where the cell was empty, null or missing; None when all were logged.
-        bad: cells that hold text which is no number (they count as not logged).
-        bad_example: the first such cell as `line N: 'text'`.
-        coded: whether the values are codes of text labels, fit for comparing for equality only.
-        labels: the text behind each code.
-        garbled: bool (n,), cells that hold something, but not what was logged; None where there are none.
-        sporadic: whether it is written only when something happens, so that its silence means nothing.
-    """
-
-    values: Floats
-    logged: Bools | None = None
-    bad: int = 0
-    bad_example: str = ""
-    coded: bool = False
-    labels: Mapping[float, str] = field(default_factory=dict)
-    sporadic: bool = False
-    garbled: Bools | None = None
+    values: Floats  # (n,); NaN and inf are data where `logged` is true, meaningless elsewhere
+    logged: Bools | None = None  # (n,), false where the cell was empty, null or missing; None when all were logged
+    bad: int = 0  # cells that hold text which is no number (they count as not logged)
+    bad_example: str = ""  # the first such cell as `line N: 'text'`
+    coded: bool = False  # whether the values are codes of text labels, fit for comparing for equality only
+    labels: Mapping[float, str] = field(default_factory=dict)  # the text behind each code
+    sporadic: bool = False  # whether it is written only when something happens, so that its silence means nothing
+    garbled: Bools | None = None  # (n,), cells that hold something, but not what was logged
 
     @property
     def mask(self) -> Bools:
@@ -84,42 +73,24 @@ class Save(NamedTuple):
 
 
 class Table(Struct, frozen=True):
-    """The rows of one file.
+    """The rows of one file."""
 
-    Attributes:
-        path: the file as the user named it.
-        format: the loader's name with what it found.
-        rows: number of data rows.
-        columns: by name, in file order; None for a column that nobody asked for.
-        config: configuration that the file itself holds, canonical keys.
-        skipped: the first lines that could not be read (at most 20), and `skipped_count` of all.
-        notes: what was changed or assumed while reading.
-        run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
-        lines: lines of a text log that may report errors.
-        ended_in_error: whether these lines say that the program ended in an error.
-        lost_share: the share of its bytes that are damaged, of a file that is read in records.
-        saves: where a text log says that a checkpoint was saved.
-        unread: the lines of a text log that hold numbers and were not read, by kind.
-        counter: the column that counts the rows, nothing where none does; None where nobody asked yet.
-        restarts: what it means where that column starts again, and how sure this is.
-    """
-
-    path: str
-    format: str
+    path: str  # the file as the user named it
+    format: str  # the loader's name with what it found
     rows: int
-    columns: Mapping[str, Column | None]
-    config: Mapping[str, ConfigScalar] = field(default_factory=dict)
-    skipped: tuple[Skipped, ...] = ()
+    columns: Mapping[str, Column | None]  # by name, in file order; None for a column that nobody asked for
+    config: Mapping[str, ConfigScalar] = field(default_factory=dict)  # what the file itself holds, canonical keys
+    skipped: tuple[Skipped, ...] = ()  # the first lines that could not be read, at most 20
     skipped_count: int = 0
-    notes: tuple[str, ...] = ()
-    run: str = ""
-    lines: tuple[LogLine, ...] = ()
-    ended_in_error: bool = False
-    lost_share: float = 0.0
-    saves: tuple[Save, ...] = ()
-    unread: tuple[UnreadKind, ...] = ()
-    counter: str | None = None
-    restarts: str = ""
+    notes: tuple[str, ...] = ()  # what was changed or assumed while reading
+    run: str = ""  # its name, where the file or folder holds several; tables of one name are its parts or ranks
+    lines: tuple[LogLine, ...] = ()  # lines of a text log that may report errors
+    ended_in_error: bool = False  # whether these lines say that the program ended in an error
+    lost_share: float = 0.0  # the share of its bytes that are damaged, of a file that is read in records
+    saves: tuple[Save, ...] = ()  # where a text log says that a checkpoint was saved
+    unread: tuple[UnreadKind, ...] = ()  # the lines of a text log that hold numbers and were not read, by kind
+    counter: str | None = None  # the column that counts the rows, nothing where none does; None where nobody asked yet
+    restarts: str = ""  # what it means where that column starts again, and how sure this is
 
 
 def check_width(columns: int, path: str) -> None:
@@ -151,23 +122,15 @@ def epochs_note(what: str, count: int) -> str:
 
 
 class Skips(Struct):
-    """Collects skipped lines while a file is read.
+    """Collects skipped lines while a file is read."""
 
-    Attributes:
-        first: the first lines that were skipped, and `count` of all.
-        short: rows that were read although they have too few fields.
-        quotes: lines with a quote that is never closed, each read as a row by itself.
-        headers: lines with another header, which the rows below were read by.
-        comments: how many lines of words begin with `#` (nothing is lost with them), and `first_comment`, its number.
-    """
-
-    first: list[Skipped] = field(default_factory=list)
-    count: int = 0
-    short: int = 0
-    quotes: int = 0
-    headers: list[int] = field(default_factory=list)
-    comments: int = 0
-    first_comment: int = 0
+    first: list[Skipped] = field(default_factory=list)  # the first lines that were skipped
+    count: int = 0  # of all
+    short: int = 0  # rows that were read although they have too few fields
+    quotes: int = 0  # lines with a quote that is never closed, each read as a row by itself
+    headers: list[int] = field(default_factory=list)  # lines with another header, which the rows below were read by
+    comments: int = 0  # lines of words that begin with `#`; nothing of the log is lost with them
+    first_comment: int = 0  # the number of the first of them
 
     def add(self, line: int, reason: str) -> None:
         """Count a line, and remember it if it is among the first."""
@@ -177,21 +140,13 @@ class Skips(Struct):
 
 
 class Points(Struct, frozen=True):
-    """Values in the order in which they were written.
+    """Values in the order in which they were written."""
 
-    Attributes:
-        names: what can be logged.
-        name: int64 (n,), which of `names` each value is of.
-        step: int64 (n,).
-        time: float64 (n,), when it was written, in any unit.
-        value: float64 (n,).
-    """
-
-    names: tuple[str, ...]
-    name: Ints
-    step: Ints
-    time: Floats
-    value: Floats
+    names: tuple[str, ...]  # what can be logged
+    name: Ints  # (n,), which of `names` each value is of
+    step: Ints  # (n,)
+    time: Floats  # (n,), when it was written, in any unit
+    value: Floats  # (n,)
 
     @classmethod
     def nothing(cls) -> Points:

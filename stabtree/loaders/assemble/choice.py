@@ -158,7 +158,7 @@ def _losses(table: Table, choice: Choice) -> list[Sighting]:
     total = _total(held)
     summed = dict.fromkeys(held, -1 if total else 0) | ({total: 1} if total else {})
     sightings = {name: _sighting(name, column, choice, summed[name]) for name, column in held.items()}
-    # `train_loss` beside `loss` says of which data it is; with a `val_loss` it is evaluated, and `loss` that of the step.
+    # `train_loss` beside `loss` says of which data it is; beside a `val_loss` it is evaluated as that is.
     evaluated = {core(name) for name, reading in choice.readings.items() if reading.loss and reading.held_out}
     for name, one in sightings.items():
         for other in sightings.values():

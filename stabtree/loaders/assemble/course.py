@@ -36,7 +36,7 @@ PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no s
 MASKED_ROWS = 2  # rows to the end with a gradient of 0; one is enough where it is NaN
 RL_SIGNS = frozenset(("reward_std", "frac_reward_zero_std"))  # a policy's loss moves without a gradient, too
 SLOPE = (0.75, 1.25)  # of log grad_norm over log loss_scale: 1 when the norm is multiplied by the scale
-SUMMED_ROWS, AMOUNT = 8, 2.0  # a running sum grows by about the same amount in so many rows; how far "about" goes
+AMOUNT, SAME = 2.0, 1e-6  # a running sum grows by the same amount in every row, but for such a factor; and exactly
 
 
 class History(Struct, frozen=True):
@@ -221,17 +221,18 @@ def _running_sum(meant: SeriesByName, metric: str) -> str:
     Such a sum begins at what one row adds, and each row adds about the same. Where it falls, it begins anew.
     """
     loss = meant.get(metric)
-    if loss is None or len(loss) < SUMMED_ROWS or not loss.values[0] > 0:
+    if loss is None or len(loss) < ROWS_LONG or not loss.values[0] > 0:
         return ""
     added = np.diff(loss.values, prepend=0.0)
     anew = added < 0
     added[anew] = loss.values[anew]
     sound = added[np.isfinite(added)]
     begins = np.count_nonzero(anew)
-    if len(sound) < SUMMED_ROWS or (1 + begins) * ROWS_SHORT > len(sound):
+    if len(sound) < ROWS_LONG or (1 + begins) * ROWS_SHORT > len(sound):
         return ""
     usual = median(sound)
-    if not (usual > 0 and sound.min() > usual / AMOUNT and sound.max() < usual * AMOUNT):
+    about = usual > 0 and sound.min() > usual / AMOUNT and sound.max() < usual * AMOUNT
+    if not about or np.ptp(sound[1:]) <= SAME * usual:  # a straight line was made by no training
         return ""
     meant[metric] = _frozen(loss, added)
     since = "begins anew now and then and otherwise " if begins else ""

@@ -30,7 +30,6 @@ from stabtree.loaders.counters import (
     counted_on,
     divide,
     is_length,
-    is_no_count,
     lexicographic,
 )
 from stabtree.loaders.table import attempt, epochs_note, given_up
@@ -188,9 +187,8 @@ def settle(table: Table, names: Names) -> Table:
         if np.count_nonzero(rows) >= MIN_ROWS and not np.ptp(values) and not of_role(table, RANK, names):
             notes.append(f"Column {shown} is {values[0]:g} in all {table.rows:,} rows: it counts no steps.")
             continue
-        # Goes up and down in the rows with the loss, while another one counts or by itself.
         others = [column for other, column in (*epochs, *candidates) if other != name and _is_full(column)]
-        if any(is_length(values[rows], other.values[rows]) for other in others) or is_no_count(values[rows]):
+        if any(is_length(values[rows], other.values[rows]) for other in others):
             notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
             continue
         return replace(table, counter=name)
