@@ -6,36 +6,18 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.shared import SHARE_MOST
 from stabtree.common.stats import SOME, are_whole, blocks, is_counter, kendall_z
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.table import Column
+from stabtree.metrics import role as roles
 from stabtree.metrics import vocabulary as of
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import NAMELESS, SHOWN, part_of
-from stabtree.metrics.role import (
-    ADVERSARIAL,
-    AUXILIARY,
-    HIGHER,
-    LOWER,
-    NO_OUTCOME,
-    PART,
-    PLAIN,
-    POLICY,
-    UNKNOWN,
-    VALUE,
-    ColumnRole,
-    Ranking,
-    Sighting,
-    can_be_loss,
-    core,
-    describe_name,
-    rank,
-)
+from stabtree.metrics.role import Ranking, Sighting, core, describe_name, rank
 from stabtree.metrics.table import normalize, words
 
 if TYPE_CHECKING:
@@ -43,6 +25,7 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
+    from stabtree.metrics.role import ColumnRole
 
 LISTED = 4
 WHAT = {"loss": "training loss", "eval_loss": "held-out loss", "eval_quality": "measure of quality"}
@@ -50,7 +33,6 @@ WHAT = {"loss": "training loss", "eval_loss": "held-out loss", "eval_quality": "
 ENOUGH = ("reward", "eval_loss", "eval_quality", "grad_norm", "loss_scale")
 CLOCKS = frozenset(("time", "wall_time", "walltime", "timestamp", "elapsed", "time_elapsed", "total_time", "t"))
 ALIKE = 1e-2  # two columns whose values differ by less in every row are one loss under two names
-ROUNDING = 5e-3  # a sum of printed numbers differs from the printed total by their rounding
 MAX_NORMS = 3  # more gradient norms are those of layers
 # How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
@@ -62,23 +44,14 @@ _TAG = re.compile(r"[-_]tag[-_](.+)")
 
 
 class Choice(Struct, frozen=True):
-    """What a run is judged by.
+    """What a run is judged by."""
 
-    Attributes:
-        names: what the columns mean, with what was chosen.
-        notes: what was chosen, of what, and how to choose another one.
-        kind: `adversarial`, `policy` or `value` for a loss that moves by nature; else nothing.
-        enough: whether something of the run can be judged.
-        ranking: the candidates for the training loss.
-        readings: what each column holds.
-    """
-
-    names: Names
-    notes: tuple[str, ...] = ()
-    kind: str = ""
-    enough: bool = True
-    ranking: Ranking = field(default_factory=Ranking)
-    readings: Mapping[str, ColumnRole] = field(default_factory=dict)
+    names: Names  # what the columns mean, with what was chosen
+    readings: Mapping[str, ColumnRole]  # what each column holds
+    notes: tuple[str, ...] = ()  # what was chosen, of what, and how to choose another one
+    kind: str = ""  # `adversarial`, `policy` or `value` for a loss that moves by nature; else nothing
+    enough: bool = True  # whether something of the run can be judged
+    ranking: Ranking = Ranking()  # the candidates for the training loss
 
     def reading_as(self, metric: str, column: str, note: str = "") -> Choice:
         """Return this choice with a column for a metric."""
@@ -91,7 +64,7 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
 
     `alone` says whether the table is the whole run; in one of several files held-out data prove no training.
     """
-    choice = Choice(names, readings=readings(table, names))
+    choice = Choice(names, readings(table, names))
     if one := one_series(table, names):
         column, metric, note, kind = one
         return replace(choice.reading_as(metric, column, note), kind=kind, enough=metric in ("loss", *ENOUGH))
@@ -116,8 +89,8 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
     if names.asked.get("loss") or not has_known:  # how it moves by nature: as one of adversaries or of an actor does
         kinds = {reading.kind for reading in choice.readings.values() if reading.loss}
         own = choice.readings[loss].kind if loss in choice.readings else ""
-        pair = POLICY if {POLICY, VALUE} <= kinds else ""
-        choice = replace(choice, kind=ADVERSARIAL if ADVERSARIAL in kinds else own or pair)
+        pair = roles.POLICY if {roles.POLICY, roles.VALUE} <= kinds else ""
+        choice = replace(choice, kind=roles.ADVERSARIAL if roles.ADVERSARIAL in kinds else own or pair)
     return _with_measures(table, choice, loss)
 
 
@@ -131,9 +104,9 @@ def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
             for name, reading in choice.readings.items()
             if reading.better and reading.role in (Role.QUALITY, Role.OTHER) and is_usable(table.columns[name])
         ]
-        measures.sort(key=lambda name: (choice.readings[name].better == LOWER, choice.readings[name].order))
+        measures.sort(key=lambda name: (choice.readings[name].better == roles.LOWER, choice.readings[name].order))
         if measures:
-            metric = "eval_loss" if choice.readings[measures[0]].better == LOWER else "eval_quality"
+            metric = "eval_loss" if choice.readings[measures[0]].better == roles.LOWER else "eval_quality"
             choice = choice.reading_as(metric, measures[0], _note(metric, measures))
     others = [metric for metric in ENOUGH if metric in _known(table, choice.names)]
     if choice.names.asked.keys().isdisjoint(others) and not (alone and others and course):
@@ -153,11 +126,14 @@ def _losses(table: Table, choice: Choice) -> list[Sighting]:
     for name, reading in choice.readings.items():
         column, role = table.columns[name], choice.names.role(name)
         nameable = not role and (course or reading.named)
-        if can_be_loss(reading) and column and column.count and (role == "loss" or (nameable and not column.coded)):
+        if (
+            roles.can_be_loss(reading)
+            and column
+            and column.count
+            and (role == "loss" or (nameable and not column.coded))
+        ):
             held[name] = column
-    total = _total(held)
-    summed = dict.fromkeys(held, -1 if total else 0) | ({total: 1} if total else {})
-    sightings = {name: _sighting(name, column, choice, summed[name]) for name, column in held.items()}
+    sightings = {name: _sighting(name, column, choice) for name, column in held.items()}
     # `train_loss` beside `loss` says of which data it is; beside a `val_loss` it is evaluated as that is.
     evaluated = {core(name) for name, reading in choice.readings.items() if reading.loss and reading.held_out}
     for name, one in sightings.items():
@@ -171,22 +147,10 @@ def _losses(table: Table, choice: Choice) -> list[Sighting]:
     return list(sightings.values())
 
 
-def _sighting(name: str, column: Column, choice: Choice, summed: int = 0) -> Sighting:
+def _sighting(name: str, column: Column, choice: Choice) -> Sighting:
     meaning = choice.names.match(name)
     alias = meaning.priority if meaning.role else None
-    return Sighting(name, choice.readings[name], alias, column.count, not is_constant(column), summed)
-
-
-def _total(held: Mapping[str, Column]) -> str:
-    """Return the column that is the sum of all others in nearly every row; nothing if there is none."""
-    if len(held) < 3 or len({column.count for column in held.values()}) > 1:
-        return ""
-    values = np.array([column.held for column in held.values()])
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(values.sum(axis=0) - 2 * values)
-        fits = np.mean(apart <= ROUNDING * np.abs(values).max(axis=0), axis=1)
-    best = int(np.argmax(fits))
-    return list(held)[best] if fits[best] >= SHARE_MOST else ""
+    return Sighting(name, choice.readings[name], alias, column.count, not is_constant(column))
 
 
 def _with_reward(table: Table, choice: Choice) -> Choice:
@@ -194,7 +158,7 @@ def _with_reward(table: Table, choice: Choice) -> Choice:
     if "reward" in choice.names.asked or "reward" in _known(table, choice.names):
         return choice
     rewards = _unknown(table, choice, Role.REWARD)
-    rewards = {name: column for name, column in rewards.items() if choice.readings[name].order < NO_OUTCOME}
+    rewards = {name: column for name, column in rewards.items() if choice.readings[name].order < roles.NO_OUTCOME}
     known_loss = any(choice.names.role(name) == "loss" for name in table.columns)
     if not _has_course(table, choice.names) or (known_loss and all(choice.readings[name].held_out for name in rewards)):
         return choice
@@ -220,11 +184,11 @@ def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
         # The name of the training loss but for the side, or a plain one. Data to validate on come before data to test.
         held_out.sort(key=lambda name: ("test" in words(name), readings_[name].order))
         same = [name for name in held_out if loss and core(name) == core(loss)]
-        plain = [name for name in held_out if readings_[name].order <= PLAIN or not loss]
+        plain = [name for name in held_out if readings_[name].order <= roles.PLAIN or not loss]
         for name in [*same, *plain][:1]:
             choice = choice.reading_as("eval_loss", name)
     qualities = [name for name in _unknown(table, choice, Role.QUALITY) if readings_[name].held_out]
-    qualities = [name for name in qualities if readings_[name].better == HIGHER]
+    qualities = [name for name in qualities if readings_[name].better == roles.HIGHER]
     if "eval_quality" not in known and qualities:
         choice = choice.reading_as("eval_quality", min(qualities, key=lambda name: readings_[name].order))
     gradients = _unknown(table, choice, Role.GRADIENT)
@@ -303,7 +267,7 @@ def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
     for title in (*_TAG.findall(stem)[:1], stem, *folders[-1:]):
         reading = describe_name(title)
         outcome = reading.loss or reading.role is Role.REWARD
-        if outcome and title in folders[-1:] and reading.order > PLAIN:
+        if outcome and title in folders[-1:] and reading.order > roles.PLAIN:
             continue
         metric, kind = names.metric(title), ""
         if not metric and reading.loss:
@@ -391,7 +355,7 @@ def readings(table: Table, names: Names) -> dict[str, ColumnRole]:
     asked = {column: metric for metric, column in names.asked.items()}
     read = {name: describe_name(asked.get(name, name)) for name in table.columns}
     for name, column in table.columns.items():
-        if read[name] is UNKNOWN and name not in asked and column and is_usable(column):
+        if read[name] is roles.UNKNOWN and name not in asked and column and is_usable(column):
             held = column.held
             if len(held) >= MIN_COUNTED and np.isfinite(held).all() and are_whole(held) and is_counter(held):
                 read[name] = read[name]._replace(role=Role.COUNTER)
@@ -416,7 +380,7 @@ def _pairs(read: Mapping[str, ColumnRole], _: Table) -> dict[str, ColumnRole]:
         if "v" in own and own - {"v"} in plain and not (reading.loss and rewarded):
             settled[name] = reading._replace(held_out=True)
             if reading.loss:
-                settled[name] = reading._replace(role=Role.HELD_OUT_LOSS, held_out=True, kind="", order=PLAIN)
+                settled[name] = reading._replace(role=Role.HELD_OUT_LOSS, held_out=True, kind="", order=roles.PLAIN)
         elif reading.role is Role.QUALITY and own in trained and own not in validated:
             settled[name] = reading._replace(held_out=True)
     return settled
@@ -434,23 +398,25 @@ def _unconfirmed(read: Mapping[str, ColumnRole], table: Table) -> dict[str, Colu
                 others = read.keys() - {name}
                 confirmed = any(read[other].loss or normalize(other) in of.BOXES for other in others)
             if not confirmed:
-                settled[name] = UNKNOWN
-        score = reading.role is Role.REWARD and not (reading.named or reading.metric) and reading.order < NO_OUTCOME
+                settled[name] = roles.UNKNOWN
+        score = (
+            reading.role is Role.REWARD and not (reading.named or reading.metric) and reading.order < roles.NO_OUTCOME
+        )
         if score and not keys & of.EPISODES:  # a reward beside episodes, and a measure of quality elsewhere
-            settled[name] = UNKNOWN if name == "r" else reading._replace(role=Role.QUALITY, better=HIGHER)
+            settled[name] = roles.UNKNOWN if name == "r" else reading._replace(role=Role.QUALITY, better=roles.HIGHER)
     return settled
 
 
 def _parts(read: Mapping[str, ColumnRole], _: Table) -> dict[str, ColumnRole]:
     """Settle which losses are parts, and which errors are measures: those beside a whole loss of the same side."""
-    whole = {reading.held_out for reading in read.values() if reading.loss and reading.order <= PLAIN}
+    whole = {reading.held_out for reading in read.values() if reading.loss and reading.order <= roles.PLAIN}
     settled = {}
     for name, reading in read.items():
         if reading.loss and not reading.metric and reading.held_out in whole:
             spelled = set(words(name))
             if spelled & of.DISTANCES and "loss" not in spelled:
-                settled[name] = reading._replace(role=Role.QUALITY, better=LOWER, loss=False)
-            elif reading.order in (PART, AUXILIARY) and not reading.kind and not spelled & of.BITS:
+                settled[name] = reading._replace(role=Role.QUALITY, better=roles.LOWER, loss=False)
+            elif reading.order in (roles.PART, roles.AUXILIARY) and not reading.kind and not spelled & of.BITS:
                 settled[name] = reading._replace(role=Role.PART)
     return settled
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.errors import NoRowsError, StabtreeError
@@ -35,31 +35,18 @@ MAX_RANKLESS = 0.01  # a rank column with more empty cells than this does not se
 
 
 class MetricRows(Struct, frozen=True):
-    """The rows of a table in file order, columns by what they carry.
+    """The rows of a table in file order, columns by what they carry."""
 
-    Attributes:
-        steps: int64 (n,).
-        metrics: by canonical metric, in file order.
-        origins: the column that each metric was read from.
-        ranks: int64 (n,), the rank that wrote each row; None where no column says.
-        source: how the file was read.
-        notes: what was assumed or ignored.
-        choice: what the run is judged by.
-        epoch_ends: the epochs that end in a table of steps, by their last step.
-        saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
-        others: the columns of numbers that no metric was read from, by name.
-    """
-
-    steps: Ints
-    metrics: Mapping[str, Column]
-    origins: Mapping[str, str]
-    ranks: Ints | None
+    steps: Ints  # (n,)
+    metrics: Mapping[str, Column]  # by canonical metric, in file order
+    origins: Mapping[str, str]  # the column that each metric was read from
+    ranks: Ints | None  # (n,), the rank that wrote each row; None where no column says
     source: FileUse
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was assumed or ignored
     choice: Choice
-    epoch_ends: Mapping[int, int] = field(default_factory=dict)
-    saved: Mapping[int, int] = field(default_factory=dict)
-    others: Mapping[str, Column] = field(default_factory=dict)
+    epoch_ends: Mapping[int, int]  # the epochs that end in a table of steps, by their last step
+    saved: Mapping[int, int]  # the steps at which a text log says that a checkpoint was saved, with the line's number
+    others: Mapping[str, Column]  # the columns of numbers that no metric was read from, by name
 
     @property
     def evaluations(self) -> list[Column]:
@@ -131,21 +118,13 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
 
 
 class Plan(NamedTuple):
-    """Which column carries what.
+    """Which column carries what."""
 
-    Attributes:
-        columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
-        used: by role the column that does.
-        steps: where the steps are from.
-        choice: what the run is judged by.
-        parts: columns that were summed up to a loss.
-    """
-
-    columns: Mapping[str, tuple[str, ...]]
-    used: Mapping[str, str]
+    columns: Mapping[str, tuple[str, ...]]  # by role (a metric, `step`, `epoch` or `rank`) all that could, best first
+    used: Mapping[str, str]  # by role the column that does
     steps: Steps
     choice: Choice
-    parts: frozenset[str]
+    parts: frozenset[str]  # columns that were summed up to a loss
 
 
 def _file_use(table: Table, plan: Plan) -> FileUse:
@@ -179,16 +158,9 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
         return ColumnUse(clean(name, SHOWN), None, why, role=kind)
     held = column.held
     values = held[sound_rows(column)] if column.logged is None else held[np.isfinite(held)]
-    use = ColumnUse(
-        name=clean(name, SHOWN),
-        metric=None,
-        why=why,
-        logged=column.count,
-        first=float(values[0]) if len(values) else None,
-        last=float(values[-1]) if len(values) else None,
-        nonfinite=column.count - len(values),
-        role=kind,
-    )
+    first, last = map(float, values[[0, -1]]) if len(values) else (None, None)
+    broken = column.count - len(values)
+    use = ColumnUse(clean(name, SHOWN), None, why, column.count, first, last, broken, role=kind)
     if role is None or why:
         return use
     wrong = column.bad
@@ -249,9 +221,7 @@ def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeErro
         if role != "step" or isinstance(from_column(other, column), Steps)
     ]
     close = difflib.get_close_matches(name, able, n=1, cutoff=0.4)
-    hint = f"its columns are {first_few([*table.columns], LISTED, 40)}"
-    if close:
-        hint = f"type {option} {metric}{clean(close[0])}"
+    hint = f"type {option} {metric}{clean(close[0])}" if close else f"its columns are {_listed(table)}"
     return StabtreeError(f"has no column {clean(name, 60)!r} for {option}", where=table.path, hint=hint)
 
 
@@ -268,19 +238,20 @@ def _naming_a_loss(table: Table, names: Names) -> str:
 
 
 def _empty_loss(table: Table, name: str, names: Names) -> StabtreeError:
-    column = table.columns[name]
-    problem = f"holds no value in its loss column {clean(name, 60)!r}"
+    column, problem = table.columns[name], f"holds no value in its loss column {clean(name, 60)!r}"
     if column and column.bad:
-        cells = f"{column.bad:,} cells are none, such as {column.bad_example}"
-        problem = f"holds no number in its loss column {clean(name, 60)!r}: {cells}"
+        problem = f"{problem.replace('value', 'number')}: {column.bad:,} cells are none, such as {column.bad_example}"
     return NoRowsError(problem, where=table.path, hint=_naming_a_loss(table, names) or NAME_METRICS)
 
 
 def _no_loss(table: Table, names: Names) -> StabtreeError:
+    problem = f"has no column that is known as the training loss; its columns are {_listed(table)}"
     hint = _naming_a_loss(table, names) or "name the file that the trainer wrote its loss to"
-    columns = first_few([*table.columns], LISTED, 40)
-    problem = f"has no column that is known as the training loss; its columns are {columns}"
     return StabtreeError(problem, where=table.path, hint=hint)
+
+
+def _listed(table: Table) -> str:
+    return first_few([*table.columns], LISTED, 40)
 
 
 def _ranks(column: Column | None) -> Ints | None:
@@ -302,10 +273,9 @@ def _ranks(column: Column | None) -> Ints | None:
 
 
 def _epoch_ends(steps: Steps, epochs: Column | None) -> Mapping[int, int]:
-    """Return the epochs that end within a log, as they are counted there, by the last step that was logged in each.
+    """Return the epochs that end within a log, by the last step of each; empty where they don't rise with the steps.
 
-    A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0. Empty where epochs do not rise
-    with the steps.
+    A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0.
     """
     if epochs is None:
         return {}

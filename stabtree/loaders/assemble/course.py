@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -40,17 +39,11 @@ AMOUNT, SAME = 2.0, 1e-6  # a running sum grows by the same amount in every row,
 
 
 class History(Struct, frozen=True):
-    """What became of rows whose steps go back.
+    """What became of rows whose steps go back."""
 
-    Attributes:
-        keep: bool (n,), false for rows of abandoned stretches; None when all are kept.
-        resumes: the places where the log goes back, with `replaced_rows`.
-        notes: about rows that are merely out of order.
-    """
-
-    keep: Bools | None
-    resumes: tuple[Resume, ...] = ()
-    notes: tuple[str, ...] = ()
+    keep: Bools | None  # (n,), false for rows of abandoned stretches; None when all are kept
+    resumes: tuple[Resume, ...] = ()  # the places where the log goes back, with `replaced_rows`
+    notes: tuple[str, ...] = ()  # about rows that are merely out of order
 
 
 def history(steps: Ints, loss_logged: Bools | None, broken: Bools | None = None) -> History:
@@ -59,11 +52,7 @@ def history(steps: Ints, loss_logged: Bools | None, broken: Bools | None = None)
     A resume goes back over at least two rows and writes at least two steps anew; one that replaces all rows since the
     first is a fresh start, of which only a note is kept. Anything else is out of order and is put in its place: a
     single row, a part of the log that ends before the rows that it seems to replace, all rows of a shuffled log.
-
-    Args:
-        steps: int64 (n,), the rows' steps in file order.
-        loss_logged: bool (n,), which rows carry the loss; None for all.
-        broken: bool (n,), which rows hold a value that is not finite; None for none.
+    `loss_logged` and `broken` are the rows that carry the loss, None for all, and those that hold NaN or infinity.
     """
     if never_falls(steps):
         return History(None)
@@ -119,13 +108,8 @@ def find_gaps(
     """Return the gaps of the watched metrics, in order of their first step.
 
     Frames written through pandas leave the cell of a NaN empty, and some trainers leave a NaN out of the row: then
-    silence is the only trace. But most silence is layout, such as eval rows or intervals of their own.
-
-    Args:
-        steps: int64 (n,), the step of each row.
-        metrics: what the rows hold, n cells a column.
-        series: the same by step.
-        evaluations: what was measured on held-out data and no metric was read from, n cells a column.
+    silence is the only trace. But most silence is layout, such as eval rows or intervals of their own. `evaluations`
+    are the columns of held-out data that no metric was read from.
     """
     gaps: list[Gap] = []
     for metric in WATCHED:
@@ -145,21 +129,17 @@ def find_gaps(
         lacking = ~column.logged if column.garbled is None else ~(column.logged | column.garbled)
         busy, due = (np.setdiff1d(steps[rows & lacking], logged.steps) for rows in (training, beside_rate))
         quiet = np.setdiff1d(steps[(training | ~other) & lacking], logged.steps)
-        gaps += _gaps(metric, logged.steps, busy, due, quiet)
+        gaps += _gaps(metric, logged.steps, (busy, due, quiet))
     return tuple(sorted(gaps, key=lambda gap: gap.first_step))
 
 
-def _gaps(metric: str, own: Ints, busy: Ints, due: Ints, quiet: Ints) -> Iterator[Gap]:
+def _gaps(metric: str, own: Ints, without: tuple[Ints, Ints, Ints]) -> Iterator[Gap]:
     """Yield the gaps between the metric's own steps and after them.
 
-    Args:
-        metric: its name.
-        own: int64 (n,), the steps at which it was logged.
-        busy: int64 (m,), steps without it at which something else of training was logged.
-        due: int64 (l,), those of them with more than a learning rate.
-        quiet: int64 (k,), these and the steps at which nothing known was logged at all. Such rows may come
-            from an evaluation in unknown columns, so they count only where they are as dense as the metric.
+    At busy steps something else of training was logged, at due ones more than a learning rate, at quiet ones that or
+    nothing known at all. Such rows may come from an evaluation in unknown columns, so they count where they are dense.
     """
+    busy, due, quiet = without
     last = busy[busy > own[-1]]
     always = len(own) >= ROWS_LONG and not ((busy > own[-ROWS_LONG]) & (busy < own[-1])).any()
     if metric == "loss" and 0 < len(last) <= MIN_ROWS and always:
@@ -176,8 +156,9 @@ def _gaps(metric: str, own: Ints, busy: Ints, due: Ints, quiet: Ints) -> Iterato
     silence, edges = intervals, own
     if quiet[-1] > own[-1]:
         silence, edges = np.append(intervals, quiet[-1] - own[-1]), np.append(own, quiet[-1] + 1)
-    (first, rows), (_, busy_rows) = _between(quiet, edges), _between(busy, edges)
-    enough = (busy_rows >= MIN_ROWS) | (rows >= np.maximum(MIN_ROWS, SHARE_HALF * silence / usual))
+    first = np.searchsorted(quiet, edges[:-1], side="right")
+    rows = np.searchsorted(quiet, edges[1:], side="left") - first
+    enough = rows >= np.maximum(MIN_ROWS, SHARE_HALF * silence / usual)
     unlikely = len(own) * missing_share ** np.maximum(1.0, np.rint(silence / usual) - 1) < BY_CHANCE
     for index in np.flatnonzero(enough & unlikely & (silence > FACTOR * usual)).tolist():
         at_end = index == len(intervals)
@@ -187,12 +168,6 @@ def _gaps(metric: str, own: Ints, busy: Ints, due: Ints, quiet: Ints) -> Iterato
         if silence[index] > FACTOR * max(median(part) for part in around if len(part)):
             span = quiet[first[index] : first[index] + rows[index]]
             yield Gap(metric, int(span[0]), int(span[-1]), len(span), at_end=at_end)
-
-
-def _between(steps: Ints, edges: Ints) -> tuple[Ints, Ints]:
-    """Return, of the steps strictly between each two edges, the index of the first and the count."""
-    first = np.searchsorted(steps, edges[:-1], side="right")
-    return first, np.searchsorted(steps, edges[1:], side="left") - first
 
 
 def interpret(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tuple[SeriesByName, tuple[str, ...]]:
@@ -242,14 +217,11 @@ def _running_sum(meant: SeriesByName, metric: str) -> str:
 
 def _placeholder_scale(meant: SeriesByName, dtype: object) -> str:
     """Remove a loss scale of -1 throughout, or of 1 outside of fp16, which is no scaler's; return the note."""
-    scale = meant.get("loss_scale")
-    if scale is None or not len(scale) or dtype == "fp16":
-        return ""
-    value = float(scale.values[0])
-    if value not in PLACEHOLDER_SCALES or not (scale.values == value).all():
+    own = extremes(meant["loss_scale"]) if "loss_scale" in meant and dtype != "fp16" else None
+    if own is None or not own.finite or own.lowest != own.highest or own.lowest not in PLACEHOLDER_SCALES:
         return ""
     del meant["loss_scale"]
-    return f"loss_scale is {value:g} throughout, which is written where no scaler is in use: taken as not logged."
+    return f"loss_scale is {own.lowest:g} throughout, which is written where no scaler is in use: taken as not logged."
 
 
 def _placeholder_norm(meant: SeriesByName) -> str:
@@ -258,14 +230,12 @@ def _placeholder_norm(meant: SeriesByName) -> str:
     With a reward the loss moves without a gradient as well, and the 0 is real.
     """
     norm, loss = meant.get("grad_norm"), meant.get("loss")
-    if norm is None or loss is None or len(norm) < 2 or extremes(norm) != (0, 0, True):
+    if norm is None or loss is None or len(norm) < 2 or extremes(norm) != (0, 0, True) or RL_SIGNS & meant.keys():
         return ""
     values = loss.values[np.isfinite(loss.values)]
-    if RL_SIGNS & meant.keys() or len(values) < ROWS_SHORT:
-        return ""
     part = max(1, len(values) // 10)
     first, last = median(values[:part]), median(values[-part:])
-    if abs(first - last) <= SHARE_SOME * abs(first):
+    if len(values) < ROWS_SHORT or abs(first - last) <= SHARE_SOME * abs(first):
         return ""
     del meant["grad_norm"]
     return "grad_norm is 0 throughout although the loss moves, so it was not measured: taken as not logged."
@@ -318,7 +288,12 @@ def _scaled_norm(meant: SeriesByName) -> str:
     scaled = np.isfinite(by) & (by > 0)
     stale = np.append([False], (np.diff(norm.values) == 0) & (np.diff(by) != 0))
     usable = scaled & np.isfinite(norm.values) & (norm.values > 0) & ~stale
-    slope = _slope(np.log(by[usable]), np.log(norm.values[usable]))
+    by_log, norm_log = np.log(by[usable]), np.log(norm.values[usable])
+    explained = np.var(norm_log - by_log) <= (1 - SHARE_MOST) * np.var(norm_log) if usable.any() else False
+    if np.count_nonzero(usable) < ROWS_SHORT or np.ptp(by_log) < np.log(FACTOR) or not explained:
+        return ""
+    off = by_log - by_log.mean()
+    slope = float((off * (norm_log - norm_log.mean())).sum() / (off**2).sum())
     if not SLOPE[0] < slope < SLOPE[1]:
         return ""
     values = np.where(scaled, norm.values / np.where(scaled, by, 1.0), norm.values)[~stale]
@@ -328,13 +303,3 @@ def _scaled_norm(meant: SeriesByName) -> str:
         f"grad_norm goes with the loss scale (slope {slope:.2f} in logarithms), so it was logged before unscaling: "
         f"divided by the scale{left_out}."
     )
-
-
-def _slope(scale: Floats, norm: Floats) -> float:
-    """Return the slope of a norm over a scale, both logarithms (n,); NaN where the scale does not explain the norm."""
-    if len(scale) < ROWS_SHORT or np.exp(np.ptp(scale)) < FACTOR:
-        return math.nan
-    if float(np.var(norm - scale)) > (1 - SHARE_MOST) * float(np.var(norm)):
-        return math.nan
-    off = scale - scale.mean()
-    return float((off * (norm - norm.mean())).sum() / (off**2).sum())

@@ -15,7 +15,6 @@ from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.course import find_gaps, history, interpret
-from stabtree.loaders.assemble.steps import step_size
 from stabtree.loaders.table import Column
 from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.role import Ranking
@@ -48,14 +47,9 @@ class Assembled(Struct, frozen=True):
 def run_of(
     tables: Sequence[Table], names: Names, called: str, settings: Mapping[str, Setting], notes: Sequence[str] = ()
 ) -> Run:
-    """Return the run in some tables.
+    """Return the run in some tables, one for each file, or of values in memory.
 
-    Args:
-        tables: one for each file, or of values in memory.
-        names: what their columns mean.
-        called: what to call the run if its configuration has no name.
-        settings: the configuration, with its sources.
-        notes: what was assumed so far.
+    It is named as it is `called` if its settings, with their sources, have no name; `notes` say what was assumed.
     """
     tables = [_without_course(table, names) for table in tables]
     silent = [table for table in tables if not table.rows and table.lines]  # they hold the error a run ended in alone
@@ -65,11 +59,10 @@ def run_of(
     settings = {**_told_by_names(rows), **settings}
     name = settings.pop("name", None)
     series, meanings = interpret(made.series, settings)
-    size, counted = step_size(series, settings)
     read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
     others = {f"{name} (column)" if name in series else name: one for name, one in made.others.items()}
     unit = unit_of(part.source for part in rows)
-    every_note = (*notes, *read, *made.notes, *meanings, *counted, *_lost(rows, made), *_too_large(series, unit))
+    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made), *_too_large(series, unit))
     return Run(
         name=str(name.value) if name else called,
         series=series,
@@ -80,7 +73,6 @@ def run_of(
         resumes=made.resumes,
         lines=tuple(chain.from_iterable(table.lines for table in tables)),
         sources=tuple(part.source for part in rows),
-        step_size=size,
         epoch_ends=dict(chain.from_iterable(part.epoch_ends.items() for part in rows)),
         saved=dict(chain.from_iterable(part.saved.items() for part in rows)),
         loss_ranking=next((part.choice.ranking for part in rows if part.choice.ranking.candidates), Ranking()),
@@ -259,12 +251,10 @@ def _rank_names(files: Sequence[MetricRows]) -> list[str]:
     """Return the ranks' numbers as in the file names, else their indices; `run.jsonl` beside `run.rank1.jsonl` is 0."""
     stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
     named = [next(iter(RANK_NAME.findall(stem)), "") for stem in stems]
-    if any(named) and named.count("") == 1:
-        named = [name or "0" for name in named]
-    if not all(named):
+    if named.count("") == len(named):
         named = [["", *re.findall(r"\d+", stem)][-1] for stem in stems]
-    numbers = list(dict.fromkeys(str(int(name)) for name in named if name))
-    return numbers if len(numbers) == len(files) else [str(index) for index in range(len(files))]
+    numbers = list(dict.fromkeys(int(name or "0") for name in named)) if named.count("") < 2 else []
+    return list(map(str, numbers if len(numbers) == len(files) else range(len(files))))
 
 
 def _ranked(by_rank: Mapping[str, MetricRows], notes: tuple[str, ...]) -> Assembled:

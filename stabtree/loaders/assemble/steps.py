@@ -15,23 +15,9 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.passes import PART, extremes, increases, remembered
-from stabtree.common.stats import interval
 from stabtree.common.text import clean
-from stabtree.loaders.counters import (
-    MAX_REPEATED,
-    MAX_RUNS,
-    MIN_ROWS,
-    NEVER_BACK,
-    Count,
-    Counted,
-    Level,
-    Runs,
-    count_on,
-    counted_on,
-    divide,
-    is_length,
-    lexicographic,
-)
+from stabtree.loaders import counters
+from stabtree.loaders.counters import Count
 from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
@@ -44,30 +30,21 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column, Table
     from stabtree.metrics.names import Names
-    from stabtree.run import Series, Setting
 
 MAX_STEP = 2.0**53  # above this a float64 no longer holds every whole number: no step, a broken cell
 MAX_FRACTIONAL = 0.01  # a column of steps may hold some broken cells; one with more fractions holds no steps
 STEP_DENSER = 1.1  # a count of optimizer steps that many rows lack would give these the step of a row before
 _OUTCOMES = frozenset((Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD))
 MAX_OUTCOMES = 4  # so many metrics show whether training begins anew
-BEYOND = 10  # a run goes on for some steps more than were planned, but not for so many times as many
 
 
 class Steps(Struct, frozen=True):
-    """The step of each row.
+    """The step of each row."""
 
-    Attributes:
-        values: int64 (n,), meaningless where `keep` is false.
-        keep: bool (n,), false for rows whose step can't be one; None when all are kept.
-        source: what they were read from.
-        notes: what was assumed.
-    """
-
-    values: Ints
-    keep: Bools | None
-    source: str
-    notes: tuple[str, ...] = ()
+    values: Ints  # (n,), meaningless where `keep` is false
+    keep: Bools | None  # (n,), false for rows whose step can't be one; None when all are kept
+    source: str  # what they were read from
+    notes: tuple[str, ...] = ()  # what was assumed
 
 
 def row_numbers(rows: int, why: str) -> Steps:
@@ -124,14 +101,8 @@ def whole_steps(column: Column) -> Ints | None:
 def steps_of(table: Table, used: Mapping[str, str], columns: Mapping[str, Column], *, asked: bool) -> Steps:
     """Return the steps of a table: from their column, else from epochs, else row numbers; the notes say which and why.
 
-    Args:
-        table: the table.
-        used: by role the name of its column.
-        columns: by role its column, if that was read.
-        asked: whether the user named the column of the steps.
-
-    Raises:
-        StabtreeError: where the column that the user named holds no steps.
+    `used` and `columns` have by role the name of its column, and the column if that was read; `asked` says whether the
+    user named that of the steps: where it holds none, a StabtreeError is raised.
     """
     if "step" in used:
         steps = "the step column was not read" if "step" not in columns else from_column(used["step"], columns["step"])
@@ -144,7 +115,9 @@ def steps_of(table: Table, used: Mapping[str, str], columns: Mapping[str, Column
     if epochs is None or not _is_full(epochs):
         return row_numbers(table.rows, why)
     counted = from_column(used["epoch"], epochs)
-    if isinstance(counted, str) or np.count_nonzero(np.diff(counted.values) == 0) > MAX_REPEATED * len(counted.values):
+    if isinstance(counted, str) or np.count_nonzero(np.diff(counted.values) == 0) > counters.MAX_REPEATED * len(
+        counted.values
+    ):
         return row_numbers(table.rows, f"{why}, and {used['epoch']} is not another one in every row")
     return replace(counted, notes=(f"{why}: {used['epoch']} is used instead.",))
 
@@ -164,6 +137,11 @@ def settle(table: Table, names: Names) -> Table:
     candidates.sort(key=lambda item: item[1].count * STEP_DENSER < most)  # those that many rows lack come last
     loss = _loss(table, names)
     rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
+    labelled = any(  # as the ranks or the layers of one step, or the runs of a table of results
+        names.role(name) == RANK or (2 * column.bad > table.rows and describe_name(name).role is not Role.CLOCK)
+        for name, column in table.columns.items()
+        if column
+    )
     for name, column in candidates:
         steps, shown = from_column(name, column), clean(name, 40)
         if isinstance(steps, str):
@@ -173,7 +151,9 @@ def settle(table: Table, names: Names) -> Table:
             return replace(table, counter=name)
         values = steps.values.astype(np.float64)
         for epoch, of in epochs:
-            counted = count_on(Count(values, np.ones(table.rows, dtype=np.bool_)), Count(of.values, of.mask), rows)
+            counted = counters.count_on(
+                Count(values, np.ones(table.rows, dtype=np.bool_)), Count(of.values, of.mask), rows
+            )
             if counted is not None:
                 text = f"The steps in column {shown} start again in each {clean(epoch, 40)}: they are counted on."
                 meaning = f"starts again in each {clean(epoch, 40)!r} = epochs, sure"
@@ -184,11 +164,11 @@ def settle(table: Table, names: Names) -> Table:
                     restarts="; ".join(filter(None, (meaning, table.restarts))),
                     notes=(*table.notes, text),
                 )
-        if np.count_nonzero(rows) >= MIN_ROWS and not np.ptp(values) and not of_role(table, RANK, names):
+        if np.count_nonzero(rows) >= counters.MIN_ROWS and not np.ptp(values) and not labelled:
             notes.append(f"Column {shown} is {values[0]:g} in all {table.rows:,} rows: it counts no steps.")
             continue
         others = [column for other, column in (*epochs, *candidates) if other != name and _is_full(column)]
-        if any(is_length(values[rows], other.values[rows]) for other in others):
+        if any(counters.is_length(values[rows], other.values[rows]) for other in others):
             notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
             continue
         return replace(table, counter=name)
@@ -207,7 +187,7 @@ def axis_of(table: Table, names: Names) -> Floats | None:
     if isinstance(steps, str) or steps.keep is not None:
         return None
     counted = column.values if steps.values is whole_steps(column) else steps.values.astype(np.float64)
-    return lexicographic(counted, _full_epochs(table, names))
+    return counters.lexicographic(counted, _full_epochs(table, names))
 
 
 def _full_epochs(table: Table, names: Names) -> Floats | None:
@@ -215,7 +195,7 @@ def _full_epochs(table: Table, names: Names) -> Floats | None:
     return next((column.values for _, column in of_role(table, EPOCH, names) if _is_full(column)), None)
 
 
-def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted]:
+def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, counters.Counted]:
     """Return the rows of a table that carry the loss, and what they show of where training begins anew."""
     loss = _loss(table, names)
     rows = np.arange(table.rows) if loss is None else np.flatnonzero(loss.mask)
@@ -226,9 +206,11 @@ def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted
         if column and column is not loss and not column.coded and describe_name(name).role in _OUTCOMES:
             outcomes.append(column)
     rates = [column for _, column in of_role(table, "lr", names)]
-    levels = [Level.of(column.values[rows], column.mask[rows]) for column in (*outcomes[:MAX_OUTCOMES], *rates[:1])]
+    levels = [
+        counters.Level.of(column.values[rows], column.mask[rows]) for column in (*outcomes[:MAX_OUTCOMES], *rates[:1])
+    ]
     rate = levels.pop() if rates else None
-    return rows, Counted(axis[rows], levels, rate, None if epochs is None else epochs[rows], passes)
+    return rows, counters.Counted(axis[rows], levels, rate, None if epochs is None else epochs[rows], passes)
 
 
 def _loss(table: Table, names: Names) -> Column | None:
@@ -280,7 +262,7 @@ def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
         # A row without a name is of the run of the row before.
         values = column.values[np.maximum.accumulate(np.where(column.mask, np.arange(table.rows), 0))]
         distinct, first = np.unique(values, return_index=True)
-        if not np.isfinite(distinct).all() or not 1 < len(distinct) <= min(MAX_RUNS, table.rows / 2):
+        if not np.isfinite(distinct).all() or not 1 < len(distinct) <= min(counters.MAX_RUNS, table.rows / 2):
             continue
         rest = replace(table, columns={**table.columns, name: None})
         ordered = distinct[np.argsort(first)].tolist()
@@ -296,11 +278,11 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     if axis is None:
         return (table,)
     if increases(axis):
-        return (replace(table, restarts=table.restarts or NEVER_BACK),)
+        return (replace(table, restarts=table.restarts or counters.NEVER_BACK),)
     rows, evidence = evidence_of(table, axis, names)
     carries, every = np.zeros(table.rows, dtype=np.bool_), np.ones(table.rows, dtype=np.bool_)
     carries[rows] = True
-    runs = divide(rows, evidence, Count(axis, every), carries)
+    runs = counters.divide(rows, evidence, Count(axis, every), carries)
     again = len(runs.starts) > 1 or bool(runs.epochs) or not table.restarts
     meaning = "; ".join(filter(None, (table.restarts, runs.meaning if again else "")))
     table = replace(table, restarts=meaning)
@@ -310,12 +292,12 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
         steps = from_column(name, column)
         values = np.asarray(column.values if isinstance(steps, str) else steps.values, np.float64)
         note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
-        columns = {**table.columns, name: replace(column, values=counted_on(Count(values, every), runs))}
+        columns = {**table.columns, name: replace(column, values=counters.counted_on(Count(values, every), runs))}
         table = replace(table, columns=columns, notes=(*table.notes, note))
     return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
 
 
-def _attempts(table: Table, axis: Floats, runs: Runs, names: Names) -> tuple[Table, ...]:
+def _attempts(table: Table, axis: Floats, runs: counters.Runs, names: Names) -> tuple[Table, ...]:
     """Return a table for each run but those that were given up."""
     tables: list[Table] = []
     notes: list[str] = []
@@ -340,22 +322,3 @@ def _rows_of(table: Table, keep: Bools, run: str) -> Table:
     rows = np.cumsum(keep) - 1
     saves = tuple(save._replace(row=int(rows[save.row])) for save in table.saves if keep[save.row])
     return replace(table, rows=int(np.count_nonzero(keep)), columns=columns, run=clean(run, 80), saves=saves)
-
-
-def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tuple[int, tuple[str, ...]]:
-    """Return the logged steps per optimizer step, and a note where that is not 1.
-
-    Steps far beyond the planned ones count something else. How much of it makes an optimizer step follows from the
-    interval at which the log was to be written, if that is configured, else from the planned steps themselves.
-    """
-    counts = (config[key].value if key in config else 0 for key in ("max_steps", "log_interval"))
-    planned, every = (value if isinstance(value, int) else 0 for value in counts)
-    loss = series.get("loss")
-    if loss is None or not planned or not len(loss) or int(loss.steps[-1]) < BEYOND * planned:
-        return 1, ()
-    last, between = int(loss.steps[-1]), interval(loss.steps)
-    size = round(between / every) if every else round((last + between) / planned)
-    if size < BEYOND:
-        return 1, ()
-    text = f"The steps go to {last:,} where {planned:,} are planned: they count samples or tokens, about {size:,}"
-    return size, (f"{text} to an optimizer step.",)
