@@ -36,8 +36,6 @@ ALIKE = 1e-2  # two columns whose values differ by less in every row are one los
 MAX_NORMS = 3  # more gradient norms are those of layers
 # How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
-# What a series without any name may be instead, and the course by which it was chosen.
-OTHERWISE = {"loss": ("reward", "it falls"), "reward": ("loss", "it rises from below 0 to above")}
 MIN_COUNTED = 3  # values that rise by themselves in fewer rows prove no counter
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
 _TAG = re.compile(r"[-_]tag[-_](.+)")
@@ -99,14 +97,11 @@ def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
     choice = _with_measures(table, choice, "")
     course = _has_course(table, choice.names)
     if not _known(table, choice.names) & {"reward", "eval_loss", "eval_quality"}:
-        measures = [
-            name
-            for name, reading in choice.readings.items()
-            if reading.better and reading.role in (Role.QUALITY, Role.OTHER) and is_usable(table.columns[name])
-        ]
-        measures.sort(key=lambda name: (choice.readings[name].better == roles.LOWER, choice.readings[name].order))
+        read = {name: one for name, one in choice.readings.items() if one.better and is_usable(table.columns[name])}
+        measures = [name for name, one in read.items() if one.role in (Role.QUALITY, Role.OTHER)]
+        measures.sort(key=lambda name: (read[name].better == roles.LOWER, read[name].order))
         if measures:
-            metric = "eval_loss" if choice.readings[measures[0]].better == roles.LOWER else "eval_quality"
+            metric = "eval_loss" if read[measures[0]].better == roles.LOWER else "eval_quality"
             choice = choice.reading_as(metric, measures[0], _note(metric, measures))
     others = [metric for metric in ENOUGH if metric in _known(table, choice.names)]
     if choice.names.asked.keys().isdisjoint(others) and not (alone and others and course):
@@ -224,7 +219,10 @@ def _has_course(table: Table, names: Names) -> bool:
     if any(names.counts(name) or normalize(name) in CLOCKS for name in table.columns):
         return True
     labelled = any(column and (column.coded or column.bad) for column in table.columns.values())
-    return table.rows >= MIN_ROWS and not labelled and "reward" in _known(table, names)
+    rewarded = any(
+        like.role is Role.REWARD and (like.named or like.metric) for like in map(describe_name, table.columns)
+    )
+    return rewarded and table.rows >= MIN_ROWS and not labelled
 
 
 def _are_alike(table: Table, first: str, second: str) -> bool:
@@ -242,11 +240,7 @@ def _note(metric: str, ranked: Sequence[str]) -> str:
     text = f"Using {best} as the {WHAT.get(metric, metric)}"
     if not others:
         return f"{text}; override with --column {metric}=NAME."
-    return f"{text}, not {first_few(others, LISTED)}; override with {_option(metric, others[0])}."
-
-
-def _option(metric: str, column: str) -> str:
-    return f"--column {shlex.quote(f'{metric}={clean(column, 60)}')}"
+    return f"{text}, not {first_few(others, LISTED)}; override with --column {shlex.quote(f'{metric}={others[0]}')}."
 
 
 def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
@@ -265,28 +259,23 @@ def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
     stem = file.removesuffix(".gz").removesuffix(".csv")
     # A tag in the file's name, the file, its folder; of a folder only a plain name counts.
     for title in (*_TAG.findall(stem)[:1], stem, *folders[-1:]):
-        reading = describe_name(title)
-        outcome = reading.loss or reading.role is Role.REWARD
-        if outcome and title in folders[-1:] and reading.order > roles.PLAIN:
-            continue
-        metric, kind = names.metric(title), ""
-        if not metric and reading.loss:
-            metric, kind = "eval_loss" if reading.held_out else "loss", reading.kind
-        elif not metric and outcome:
-            metric = "reward"
-        if metric:
+        reading, metric = describe_name(title), names.metric(title)
+        kind = "" if metric else reading.kind
+        if not metric and (reading.loss or reading.role is Role.REWARD):
+            metric = ("eval_loss" if reading.held_out else "loss") if reading.loss else "reward"
+        if metric and not (title in folders[-1:] and reading.order > roles.PLAIN):
             return only, metric, f"Its one series is called {clean(title, 60)}: read as the {metric}.", kind
     values = column.held[np.isfinite(column.held)]
     if len(values) < MIN_ROWS:
         return None
     levels = blocks(values, min(LEVELS, len(values) // 2))[0]
     trend = kendall_z(levels)
-    metric = "loss" if trend < -TREND_Z and float(values.min()) >= 0 else ""
-    if trend > TREND_Z and values[0] < 0 < levels[-1]:
-        metric = "reward"
-    if not metric:
+    if trend < -TREND_Z and float(values.min()) >= 0:
+        metric, other, shape = "loss", "reward", "it falls"
+    elif trend > TREND_Z and values[0] < 0 < levels[-1]:
+        metric, other, shape = "reward", "loss", "it rises from below 0 to above"
+    else:
         return None
-    other, shape = OTHERWISE[metric]
     text = f"Nothing says what its one series is: read as the {metric}, since {shape}. "
     return only, metric, f"{text}If it is no {metric}: --column {other}={only}.", ""
 

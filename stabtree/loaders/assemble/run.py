@@ -10,15 +10,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows, extremes, hand_on, increases
-from stabtree.common.stats import LARGEST
+from stabtree.common.passes import broken_rows, hand_on, increases
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.course import find_gaps, history, interpret
 from stabtree.loaders.table import Column
 from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.role import Ranking
-from stabtree.run import Run, Series, Setting, unit_of
+from stabtree.run import Run, Series, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,8 +60,7 @@ def run_of(
     series, meanings = interpret(made.series, settings)
     read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
     others = {f"{name} (column)" if name in series else name: one for name, one in made.others.items()}
-    unit = unit_of(part.source for part in rows)
-    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made), *_too_large(series, unit))
+    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made))
     return Run(
         name=str(name.value) if name else called,
         series=series,
@@ -102,16 +100,6 @@ def _told_by_names(rows: Sequence[MetricRows]) -> dict[str, Setting]:
     return told
 
 
-def _too_large(series: Mapping[str, Series], unit: str) -> Iterator[str]:
-    """Yield the notes on values that are too large to calculate with."""
-    for name, one in series.items():
-        own = extremes(one)
-        if not one.labels and max(-own.lowest, own.highest) > LARGEST:
-            index = int(np.where(np.isfinite(one.values), np.abs(one.values), 0.0).argmax())
-            text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {unit}"
-            yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
-
-
 def replaced_rows(resume: Resume) -> str:
     """Return how many rows a resume replaced, and how many of them held values that are not finite, in words."""
     rows = _counted(resume.replaced_rows, "row")
@@ -124,8 +112,8 @@ def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
         first, lines = source.skipped[0], _counted(source.skipped_count, "line")
         yield f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
     for resume in made.resumes[:5]:
-        start = f"after step {resume.from_step:,}"
-        yield f"A resume: {start} the log goes back to {resume.to_step:,} and replaces {replaced_rows(resume)}."
+        text = f"after step {resume.from_step:,} the log goes back to {resume.to_step:,}"
+        yield f"A resume: {text} and replaces {replaced_rows(resume)}."
     for gap in made.gaps[:5]:
         steps = f"{_counted(gap.rows, 'row')} of steps {gap.first_step:,} to {gap.last_step:,}"
         yield f"{gap.metric} is missing in {steps} while the log goes on."
@@ -150,7 +138,7 @@ def _assemble(files: Sequence[MetricRows]) -> Assembled:
         for (first, last), (begin, end) in pairwise(spans)
     )
     if not together and not all(RANK_NAME.search(rows.source.path) for rows in files):
-        ordered = sorted(files, key=lambda rows: int(rows.steps.min()) if len(rows.steps) else 0)
+        ordered = sorted(files, key=lambda rows: int(rows.steps.min()))
         whole = _single(_concatenate(ordered))
         paths = ", ".join(rows.source.path for rows in ordered)
         return replace(whole, notes=(f"The files are parts of one run, read in this order: {paths}.", *whole.notes))
@@ -163,10 +151,8 @@ def _single(rows: MetricRows) -> Assembled:
     loss = rows.metrics.get("loss")
     broken = np.zeros(len(rows.steps), dtype=np.bool_)
     for column in rows.metrics.values():
-        if column.logged is None:
-            broken[broken_rows(column)] = True
-        else:
-            broken |= column.logged & ~np.isfinite(column.values)
+        at = broken_rows(column)
+        broken[at if column.logged is None else at[column.logged[at]]] = True
     past = history(rows.steps, None if loss is None else loss.logged, broken)
     current = rows if past.keep is None else rows.pick(past.keep)
     series, repeated = _series(current.steps, current.metrics, current.origins)
@@ -180,27 +166,21 @@ def _single(rows: MetricRows) -> Assembled:
 
 def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str]) -> tuple[dict[str, Series], int]:
     """Return each column on its own steps, and how many steps some column has more than once; `rows` are the steps."""
-    whole: tuple[Ints, Ints | None] | None = None
+    whole: tuple[Ints, Ints | None] | None = None  # what is logged in every row shares one array of steps
     series: dict[str, Series] = {}
     repeated = 0
     for metric, column in columns.items():
+        own, values = rows if column.logged is None else rows[column.logged], column.held
         if column.logged is None:
-            # What is logged in every row shares one array of steps.
             whole = whole or _order(rows)
-            steps, order = whole
-            own, values = rows, column.values
-        else:
-            own, values = rows[column.logged], column.values[column.logged]
-            steps, order = _order(own)
+        steps, order = whole if column.logged is None and whole else _order(own)
         if not len(steps):
             continue
-        if len(values) > len(steps):
-            repeated = max(repeated, len(values) - len(steps))
-            if not np.isfinite(
-                values
-            ).all():  # of each step a value that is not finite (of a micro-batch), else the last
-                order = np.lexsort((np.arange(len(own)), ~np.isfinite(values), own))
-                order = order[np.append(own[order][1:] != own[order][:-1], True)]
+        repeated = max(repeated, len(values) - len(steps))
+        if len(values) > len(steps) and not np.isfinite(values).all():
+            # Of each step a value that is not finite (of a micro-batch) counts, else the last one.
+            order = np.lexsort((np.arange(len(own)), ~np.isfinite(values), own))
+            order = order[np.append(own[order][1:] != own[order][:-1], True)]
         one = _frozen(metric, steps, values if order is None else values[order], origins[metric])
         hand_on(column, one)
         series[metric] = replace(one, labels=column.labels) if column.labels else one
@@ -212,9 +192,8 @@ def _order(steps: Ints) -> tuple[Ints, Ints | None]:
     if increases(steps):
         return steps, None
     order = np.argsort(steps, kind="stable")
-    ordered = steps[order]
-    last = np.append(ordered[1:] != ordered[:-1], True)
-    return ordered[last], order[last]
+    order = order[np.append(np.diff(steps[order]) != 0, True)]
+    return steps[order], order
 
 
 def _frozen(metric: str, steps: Ints, values: np.ndarray, origin: str) -> Series:
@@ -226,23 +205,21 @@ def _frozen(metric: str, steps: Ints, values: np.ndarray, origin: str) -> Series
 
 def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
     """Return the rows of all files below each other; a metric that a file lacks is not logged there."""
-    origins = dict(chain.from_iterable(rows.origins.items() for rows in reversed(files)))
+    nothing = [Column(np.zeros(len(rows.steps)), np.zeros(len(rows.steps), dtype=np.bool_)) for rows in files]
 
     def below(columns: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
         joined = {}
         for name in dict.fromkeys(chain.from_iterable(columns)):
-            nothing = (Column(np.zeros(len(rows.steps)), np.zeros(len(rows.steps), dtype=np.bool_)) for rows in files)
             parts = [own.get(name) or empty for own, empty in zip(columns, nothing, strict=True)]
+            values = np.concatenate([part.values for part in parts])
             logged = np.concatenate([part.mask for part in parts])
-            joined[name] = Column(
-                np.concatenate([part.values for part in parts]),
-                None if logged.all() else logged,
-                sporadic=any(part.sporadic for part in parts),
-                labels=dict(chain.from_iterable(part.labels.items() for part in parts)),
-            )
+            labels = dict(chain.from_iterable(part.labels.items() for part in parts))
+            sporadic = any(part.sporadic for part in parts)
+            joined[name] = Column(values, None if logged.all() else logged, sporadic=sporadic, labels=labels)
         return joined
 
     metrics, others = below([rows.metrics for rows in files]), below([rows.others for rows in files])
+    origins = dict(chain.from_iterable(rows.origins.items() for rows in reversed(files)))
     steps = np.concatenate([rows.steps for rows in files])
     return replace(files[0], steps=steps, metrics=metrics, others=others, origins=origins, ranks=None)
 
@@ -260,22 +237,19 @@ def _rank_names(files: Sequence[MetricRows]) -> list[str]:
 def _ranked(by_rank: Mapping[str, MetricRows], notes: tuple[str, ...]) -> Assembled:
     """Return the run of several ranks: the mean over the ranks at each step, so that a NaN on one is seen."""
     singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
-    series = _means([single.series for single in singles.values()])
-    merged = _concatenate([replace(rows, others={}) for rows in by_rank.values()])
-    # A rank that falls silent alone is hidden by the others in the merged rows.
-    gaps = [*(single.gaps for single in singles.values()), find_gaps(merged.steps, merged.metrics, series)]
     ends = {rank: int(one.series["loss"].steps[-1]) for rank, one in singles.items() if "loss" in one.series}
     early = [rank for rank, end in ends.items() if end < 0.9 * max(ends.values())]
     if early:
         text = f"The loss of rank {', '.join(early[:8])} ends before that of the others, at step {ends[early[0]]}."
         notes = (*notes, text)
+    every = singles.values()
     return Assembled(
-        series=series,
-        gaps=tuple(dict.fromkeys(chain.from_iterable(gaps))),
+        series=_means([single.series for single in every]),
+        gaps=tuple(dict.fromkeys(chain(*(single.gaps for single in every)))),
         ranks={rank: single.series for rank, single in singles.items()},
-        resumes=tuple(dict.fromkeys(chain.from_iterable(single.resumes for single in singles.values()))),
-        notes=tuple(dict.fromkeys(chain(notes, *(single.notes for single in singles.values())))),
-        others=_means([single.others for single in singles.values()]),
+        resumes=tuple(dict.fromkeys(chain(*(single.resumes for single in every)))),
+        notes=tuple(dict.fromkeys(chain(notes, *(single.notes for single in every)))),
+        others=_means([single.others for single in every]),
     )
 
 

@@ -21,7 +21,7 @@ from stabtree.loaders.counters import Count
 from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
-from stabtree.metrics.role import describe_name
+from stabtree.metrics.role import can_be_loss, describe_name
 from stabtree.run import ROW_NUMBER
 
 if TYPE_CHECKING:
@@ -157,13 +157,9 @@ def settle(table: Table, names: Names) -> Table:
             if counted is not None:
                 text = f"The steps in column {shown} start again in each {clean(epoch, 40)}: they are counted on."
                 meaning = f"starts again in each {clean(epoch, 40)!r} = epochs, sure"
-                return replace(
-                    table,
-                    columns={**table.columns, name: replace(column, values=counted)},
-                    counter=name,
-                    restarts="; ".join(filter(None, (meaning, table.restarts))),
-                    notes=(*table.notes, text),
-                )
+                columns = {**table.columns, name: replace(column, values=counted)}
+                restarts = "; ".join(filter(None, (meaning, table.restarts)))
+                return replace(table, columns=columns, counter=name, restarts=restarts, notes=(*table.notes, text))
         if np.count_nonzero(rows) >= counters.MIN_ROWS and not np.ptp(values) and not labelled:
             notes.append(f"Column {shown} is {values[0]:g} in all {table.rows:,} rows: it counts no steps.")
             continue
@@ -216,18 +212,14 @@ def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, counter
 def _loss(table: Table, names: Names) -> Column | None:
     """Return the column of the training loss: the known one, else the first whose name says so."""
     known = [column for _, column in of_role(table, "loss", names)]
-    for name, column in table.columns.items():
-        like = describe_name(name)
-        if column and not names.role(name) and like.loss and not like.held_out:
-            known.append(column)
-    return next((column for column in known if column.count), None)
+    likely = (column for name, column in of_role(table, "", names) if can_be_loss(describe_name(name)))
+    return next((column for column in chain(known, likely) if column.count), None)
 
 
 def of_role(table: Table, role: str, names: Names) -> list[tuple[str, Column]]:
     """Return the columns of a role that were read, the best first."""
-    named = [(names.match(name), name, column) for name, column in table.columns.items() if column]
-    of_it = [(meaning.priority, name, column) for meaning, name, column in named if meaning.role == role]
-    return [(name, column) for _, name, column in sorted(of_it, key=lambda item: item[:2])]
+    columns = [(name, column) for name, column in table.columns.items() if column and names.role(name) == role]
+    return sorted(columns, key=lambda item: names.match(item[0]).priority)
 
 
 def split(table: Table, names: Names) -> tuple[Table, ...]:
