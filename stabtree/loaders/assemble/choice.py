@@ -218,7 +218,7 @@ def _has_course(table: Table, names: Names) -> bool:
         return True
     if any(names.counts(name) or normalize(name) in CLOCKS for name in table.columns):
         return True
-    labelled = any(column and (column.coded or column.bad) for column in table.columns.values())
+    labelled = any(column is None or column.coded or column.bad for column in table.columns.values())
     rewarded = any(
         like.role is Role.REWARD and (like.named or like.metric) for like in map(describe_name, table.columns)
     )

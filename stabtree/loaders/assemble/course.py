@@ -196,7 +196,7 @@ def _running_sum(meant: SeriesByName, metric: str) -> str:
     Such a sum begins at what one row adds, and each row adds about the same. Where it falls, it begins anew.
     """
     loss = meant.get(metric)
-    if loss is None or len(loss) < ROWS_LONG or not loss.values[0] > 0:
+    if loss is None or len(loss) < ROWS_LONG or not 0 < loss.values[0] < loss.values[1] < loss.values[2]:
         return ""
     added = np.diff(loss.values, prepend=0.0)
     anew = added < 0

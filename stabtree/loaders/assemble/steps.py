@@ -137,10 +137,10 @@ def settle(table: Table, names: Names) -> Table:
     candidates.sort(key=lambda item: item[1].count * STEP_DENSER < most)  # those that many rows lack come last
     loss = _loss(table, names)
     rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
-    labelled = any(  # as the ranks or the layers of one step, or the runs of a table of results
-        names.role(name) == RANK or (2 * column.bad > table.rows and describe_name(name).role is not Role.CLOCK)
+    # Ranks or layers of one step, or runs of a table of results, have labels.
+    labelled = any(
+        names.role(name) in (RANK, RUN) or (column is None and describe_name(name).role is not Role.CLOCK)
         for name, column in table.columns.items()
-        if column
     )
     for name, column in candidates:
         steps, shown = from_column(name, column), clean(name, 40)
