@@ -125,16 +125,17 @@ class Level(Struct, frozen=True):
         now = self.values[at : min(at + LEVEL_ROWS, stop)]
         start = self.values[first : min(first + len(now), at)]
         last = self.values[at - min(LEVEL_ROWS, (at - since + 1) // 2) : at]
-        if not (len(now) and len(start) and len(last)):
+        if not min(len(now), len(start), len(last)):
             return 0
         if np.isfinite(now).all() and np.isfinite(start).all() and not np.isfinite(last).any():
             return 2  # what goes on from a NaN stays one
-        # A steep start is seen in its first value alone.
-        return 2 if self._compare(now[:1], start[:1], last) > 1 else self._compare(now, start, last)
+        if self._compare(now[:1], start[:1], last) > 1:
+            return 2  # a steep start is seen in its first value alone
+        return self._compare(now, start, last)
 
     def _compare(self, now: Floats, start: Floats, last: Floats) -> int:
         now, start, last = (part[np.isfinite(part)] for part in (now, start, last))
-        if not (len(now) and len(start) and len(last)):
+        if not min(len(now), len(start), len(last)):
             return 0
         apart = APART * self.noise / len(now) ** 0.5
         before = median(last)
@@ -217,20 +218,7 @@ def classify(evidence: Counted) -> Runs:
     regular = len(starts) == len(back) and _is_regular(evidence, stretches)
     if len(starts) > MAX_RUNS and not regular:
         return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
-    votes: dict[int, int] = {}
-    begin = 0
-    lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
-    full = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
-    for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
-        vote = _vote(evidence, begin, stretch, row, end)
-        # Another run is what a counter usually starts again for; that it is none must be beyond doubt, or after as
-        # many steps as elsewhere.
-        if vote == -1 and axis[row - 1] not in full:
-            vote = 0
-        if vote > 0 or row + 1 < len(axis):
-            votes[row] = vote
-        if vote > 0 or (not vote and not regular):
-            begin = row
+    votes = _votes(evidence, stretches, regular=regular)
     if not votes:
         return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
@@ -245,7 +233,9 @@ def classify(evidence: Counted) -> Runs:
     runs = (0, *(row for row, vote in decided.items() if (vote or other) > 0))
     epochs = tuple(row for row, vote in decided.items() if (vote or other) < 0)
     certain = min(map(abs, votes.values())) > 1 and len({vote > 0 for vote in votes.values()}) == 1
-    sure = SURE if certain else LIKELY if any(votes.values()) else GUESS
+    sure = GUESS
+    if any(votes.values()):
+        sure = SURE if certain else LIKELY
     counted = ((len(runs) - 1, "new run"), (len(epochs), "epoch"))
     named = " and ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in counted if count)
     rejected = "epochs" if len(runs) > len(epochs) else "runs"
@@ -259,6 +249,25 @@ def _is_regular(evidence: Counted, stretches: list[int]) -> bool:
         return False
     firsts, lasts = axis[stretches[:-1]], axis[np.array(stretches[1:]) - 1]
     return bool((firsts == firsts[0]).all() and (lasts[:-1] == lasts[0]).all() and lasts[-1] <= lasts[0])
+
+
+def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[int, int]:
+    """Return the vote on each restart; none on a last row alone that is not back at the first level."""
+    axis, begin = evidence.axis, 0
+    votes: dict[int, int] = {}
+    lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
+    full = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
+    for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
+        vote = _vote(evidence, begin, stretch, row, end)
+        # Another run is what a counter usually starts again for; that it is none must be beyond doubt, or after as
+        # many steps as elsewhere.
+        if vote == -1 and axis[row - 1] not in full:
+            vote = 0
+        if vote > 0 or row + 1 < len(axis):
+            votes[row] = vote
+        if vote > 0 or (not vote and not regular):
+            begin = row
+    return votes
 
 
 def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> int:

@@ -160,8 +160,6 @@ def merge(parts: Sequence[Points]) -> Points:
     if len(parts) == 1:
         return parts[0]
     names = tuple(dict.fromkeys(chain.from_iterable(part.names for part in parts)))
-    if not any(len(part.name) for part in parts):
-        return replace(Points.nothing(), names=names)
     # A clock that was set back, or a NaN, must not tear a file apart.
     clocks = [np.maximum.accumulate(np.where(np.isfinite(part.time), part.time, -np.inf)) for part in parts]
     order = np.argsort(np.concatenate(clocks), kind="stable")
@@ -192,7 +190,7 @@ def tabulate(
     def add(name: str, of: Ints, values: Ints | Floats) -> None:
         cells, logged = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
         cells[of], logged[of] = values, True
-        free = (f"{name} ({number})" if number > 1 else name for number in count(1))  # `step` is also a step's name
+        free = chain([name], (f"{name} ({number})" for number in count(2)))  # `step` is also what steps are called
         columns[next(one for one in free if one not in columns)] = Column(cells, None if logged.all() else logged)
 
     if rows == 1 or points.step.any():

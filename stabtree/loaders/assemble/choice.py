@@ -53,7 +53,7 @@ class Choice(Struct, frozen=True):
 
     def reading_as(self, metric: str, column: str, note: str = "") -> Choice:
         """Return this choice with a column for a metric."""
-        notes = (*self.notes, note) if note else self.notes
+        notes = (*self.notes, *filter(None, [note]))
         return replace(self, names=self.names.with_column(metric, column), notes=notes)
 
 
@@ -71,11 +71,11 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
     if not loss:
         choice = replace(choice, ranking=rank(_losses(table, choice)))
         ranked = [candidate.column for candidate in choice.ranking.candidates]
-        best = table.columns[ranked[0]] if ranked else None
+        best = next((table.columns[name] for name in ranked), None)
         few = "reward" in _known(table, choice.names) and best is not None and best.count < MIN_ROWS
         if not has_known and (few or not ranked):
             return _without_loss(table, replace(choice, ranking=Ranking()), alone=alone)
-        loss = ranked[0] if ranked else ""
+        loss = next(iter(ranked), "")
         if not has_known:
             choice = choice.reading_as("loss", loss, _note("loss", ranked))
         elif loss:
@@ -86,9 +86,12 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
                 choice = replace(choice, notes=(*choice.notes, _note("loss", ranked[:2])))
     if names.asked.get("loss") or not has_known:  # how it moves by nature: as one of adversaries or of an actor does
         kinds = {reading.kind for reading in choice.readings.values() if reading.loss}
-        own = choice.readings[loss].kind if loss in choice.readings else ""
-        pair = roles.POLICY if {roles.POLICY, roles.VALUE} <= kinds else ""
-        choice = replace(choice, kind=roles.ADVERSARIAL if roles.ADVERSARIAL in kinds else own or pair)
+        kind = choice.readings.get(loss, roles.UNKNOWN).kind
+        if roles.ADVERSARIAL in kinds:
+            kind = roles.ADVERSARIAL
+        elif not kind and {roles.POLICY, roles.VALUE} <= kinds:
+            kind = roles.POLICY
+        choice = replace(choice, kind=kind)
     return _with_measures(table, choice, loss)
 
 
@@ -260,9 +263,11 @@ def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
     # A tag in the file's name, the file, its folder; of a folder only a plain name counts.
     for title in (*_TAG.findall(stem)[:1], stem, *folders[-1:]):
         reading, metric = describe_name(title), names.metric(title)
-        kind = "" if metric else reading.kind
-        if not metric and (reading.loss or reading.role is Role.REWARD):
-            metric = ("eval_loss" if reading.held_out else "loss") if reading.loss else "reward"
+        kind = reading.kind * (not metric)
+        if not metric and reading.role is Role.REWARD:
+            metric = "reward"
+        elif not metric and reading.loss:
+            metric = "eval_loss" if reading.held_out else "loss"
         if metric and not (title in folders[-1:] and reading.order > roles.PLAIN):
             return only, metric, f"Its one series is called {clean(title, 60)}: read as the {metric}.", kind
     values = column.held[np.isfinite(column.held)]

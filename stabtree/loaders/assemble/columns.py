@@ -129,7 +129,9 @@ class Plan(NamedTuple):
 
 def _file_use(table: Table, plan: Plan) -> FileUse:
     """Return how a file was read: which metric each column was read as, or why it was ignored."""
-    roles = {name: role for role, names in plan.columns.items() for name in names}
+    roles: dict[str, str] = {}
+    for role, names in plan.columns.items():
+        roles.update(dict.fromkeys(names, role))
     return FileUse(
         path=table.path,
         format=table.format,
@@ -228,9 +230,8 @@ def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeErro
 def _naming_a_loss(table: Table, names: Names) -> str:
     """Return the option that reads a column of numbers as the loss; nothing where none can be, as in a long table."""
     usable = [name for name, column in table.columns.items() if is_usable(column)]
-    labels = [name for name, column in table.columns.items() if normalize(name) in LABELS and not is_usable(column)]
     nameless = next((name for name in usable if normalize(name) == NAMELESS), "")
-    if labels and nameless:
+    if nameless and LABELS.intersection(map(normalize, table.columns.keys() - set(usable))):
         return ""
     if nameless:
         return f"say what it holds: --column loss={clean(nameless)}, or --column reward={clean(nameless)}"

@@ -46,17 +46,16 @@ class History(Struct, frozen=True):
     notes: tuple[str, ...] = ()  # about rows that are merely out of order
 
 
-def history(steps: Ints, loss_logged: Bools | None, broken: Bools | None = None) -> History:
+def history(steps: Ints, carries: Bools, broken: Bools) -> History:
     """Find resumes among rows in file order; rows that carry the loss decide, since eval rows often come late.
 
     A resume goes back over at least two rows and writes at least two steps anew; one that replaces all rows since the
     first is a fresh start, of which only a note is kept. Anything else is out of order and is put in its place: a
     single row, a part of the log that ends before the rows that it seems to replace, all rows of a shuffled log.
-    `loss_logged` and `broken` are the rows that carry the loss, None for all, and those that hold NaN or infinity.
+    `carries` and `broken` are the rows that carry the loss, and those that hold NaN or infinity, bool (n,).
     """
     if never_falls(steps):
         return History(None)
-    carries = np.ones(len(steps), dtype=np.bool_) if loss_logged is None else loss_logged
     rows = np.flatnonzero(carries)
     seen = steps[rows]
     back = np.flatnonzero(np.diff(seen) < 0) + 1
@@ -89,8 +88,7 @@ def history(steps: Ints, loss_logged: Bools | None, broken: Bools | None = None)
             fresh.append(from_step)
             resumes.clear()  # they were of the attempt before
         else:
-            lost = 0 if broken is None else int(np.count_nonzero(broken[abandoned]))
-            resumes.append(Resume(from_step, to_step, len(abandoned), lost))
+            resumes.append(Resume(from_step, to_step, len(abandoned), int(np.count_nonzero(broken[abandoned]))))
         keep[abandoned] = False
         top = to_step
     notes = []
@@ -210,7 +208,7 @@ def _running_sum(meant: SeriesByName, metric: str) -> str:
     if not about or np.ptp(sound[1:]) <= SAME * usual:  # a straight line was made by no training
         return ""
     meant[metric] = _frozen(loss, added)
-    since = "begins anew now and then and otherwise " if begins else ""
+    since = "begins anew now and then and otherwise " * bool(begins)
     text = f"{metric} {since}grows by about {usual:.3g} in every row"
     return f"{text}: it is a running sum, and what each row adds is judged."
 
@@ -248,9 +246,9 @@ def _masked_nan(meant: SeriesByName) -> str:
     a grad_norm of NaN; or of 0, if the loss was above 0 before. With a reward in the log a loss of 0 is what the method
     gives.
     """
-    loss, norm = meant.get("loss"), meant.get("grad_norm")
-    if loss is None or norm is None or not len(loss) or not len(norm) or "reward" in meant:
+    if "reward" in meant or not meant.keys() >= {"loss", "grad_norm"}:
         return ""
+    loss, norm = meant["loss"], meant["grad_norm"]
     zero = loss.values == 0
     repeated = np.append([False], loss.values[1:] == loss.values[:-1])
     if not (zero[-1] or repeated[-1]):
@@ -278,9 +276,9 @@ def _scaled_norm(meant: SeriesByName) -> str:
 
     On a skipped step the old norm is written once more; those rows are left out.
     """
-    norm, scale = meant.get("grad_norm"), meant.get("loss_scale")
-    if norm is None or scale is None or len(norm) < ROWS_SHORT or not len(scale):
+    if not meant.keys() >= {"grad_norm", "loss_scale"}:
         return ""
+    norm, scale = meant["grad_norm"], meant["loss_scale"]
     if extremes(scale).finite and extremes(scale).highest < FACTOR * extremes(scale).lowest:
         return ""  # it must have moved by two halvings at least
     at = np.searchsorted(scale.steps, norm.steps, side="right") - 1
@@ -289,9 +287,10 @@ def _scaled_norm(meant: SeriesByName) -> str:
     stale = np.append([False], (np.diff(norm.values) == 0) & (np.diff(by) != 0))
     usable = scaled & np.isfinite(norm.values) & (norm.values > 0) & ~stale
     by_log, norm_log = np.log(by[usable]), np.log(norm.values[usable])
-    explained = np.var(norm_log - by_log) <= (1 - SHARE_MOST) * np.var(norm_log) if usable.any() else False
-    if np.count_nonzero(usable) < ROWS_SHORT or np.ptp(by_log) < np.log(FACTOR) or not explained:
+    if len(by_log) < ROWS_SHORT or np.ptp(by_log) < np.log(FACTOR):
         return ""
+    if np.var(norm_log - by_log) > (1 - SHARE_MOST) * np.var(norm_log):
+        return ""  # the scale does not explain the norm
     off = by_log - by_log.mean()
     slope = float((off * (norm_log - norm_log.mean())).sum() / (off**2).sum())
     if not SLOPE[0] < slope < SLOPE[1]:

@@ -10,14 +10,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows, hand_on, increases
+from stabtree.common.passes import broken_rows, extremes, hand_on, increases
+from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.course import find_gaps, history, interpret
 from stabtree.loaders.table import Column
 from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.role import Ranking
-from stabtree.run import Run, Series, Setting
+from stabtree.run import Run, Series, Setting, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +61,14 @@ def run_of(
     series, meanings = interpret(made.series, settings)
     read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
     others = {f"{name} (column)" if name in series else name: one for name, one in made.others.items()}
-    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made))
+    every_note = (
+        *notes,
+        *read,
+        *made.notes,
+        *meanings,
+        *_lost(rows, made),
+        *_too_large(series, unit_of(part.source for part in rows)),
+    )
     return Run(
         name=str(name.value) if name else called,
         series=series,
@@ -98,6 +106,15 @@ def _told_by_names(rows: Sequence[MetricRows]) -> dict[str, Setting]:
         if column.metric == "lr" and (match := _LR_OF.search(column.name)):
             told.setdefault("optimizer", Setting(match[1].lower(), f"column {clean(column.name, 40)}"))
     return told
+
+
+def _too_large(series: Mapping[str, Series], unit: str) -> Iterator[str]:
+    """Yield the notes on values that are too large to calculate with."""
+    for name, one in series.items():
+        if not one.labels and max(-extremes(one).lowest, extremes(one).highest) > LARGEST:
+            index = int(np.where(np.isfinite(one.values), np.abs(one.values), 0.0).argmax())
+            text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {unit}"
+            yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
 
 
 def replaced_rows(resume: Resume) -> str:
@@ -148,12 +165,13 @@ def _assemble(files: Sequence[MetricRows]) -> Assembled:
 
 def _single(rows: MetricRows) -> Assembled:
     """Return the run of one rank."""
-    loss = rows.metrics.get("loss")
-    broken = np.zeros(len(rows.steps), dtype=np.bool_)
+    carries, broken = np.ones(len(rows.steps), dtype=np.bool_), np.zeros(len(rows.steps), dtype=np.bool_)
+    if "loss" in rows.metrics:
+        carries = rows.metrics["loss"].mask
     for column in rows.metrics.values():
         at = broken_rows(column)
-        broken[at if column.logged is None else at[column.logged[at]]] = True
-    past = history(rows.steps, None if loss is None else loss.logged, broken)
+        broken[at[column.mask[at]]] = True
+    past = history(rows.steps, carries, broken)
     current = rows if past.keep is None else rows.pick(past.keep)
     series, repeated = _series(current.steps, current.metrics, current.origins)
     others, _ = _series(current.steps, current.others, {name: name for name in current.others})
@@ -166,14 +184,14 @@ def _single(rows: MetricRows) -> Assembled:
 
 def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str]) -> tuple[dict[str, Series], int]:
     """Return each column on its own steps, and how many steps some column has more than once; `rows` are the steps."""
-    whole: tuple[Ints, Ints | None] | None = None  # what is logged in every row shares one array of steps
+    whole = _order(rows)  # what is logged in every row shares one array of steps
     series: dict[str, Series] = {}
     repeated = 0
     for metric, column in columns.items():
-        own, values = rows if column.logged is None else rows[column.logged], column.held
-        if column.logged is None:
-            whole = whole or _order(rows)
-        steps, order = whole if column.logged is None and whole else _order(own)
+        own, values, (steps, order) = rows, column.held, whole
+        if column.logged is not None:
+            own = rows[column.logged]
+            steps, order = _order(own)
         if not len(steps):
             continue
         repeated = max(repeated, len(values) - len(steps))
@@ -230,7 +248,7 @@ def _rank_names(files: Sequence[MetricRows]) -> list[str]:
     named = [next(iter(RANK_NAME.findall(stem)), "") for stem in stems]
     if named.count("") == len(named):
         named = [["", *re.findall(r"\d+", stem)][-1] for stem in stems]
-    numbers = list(dict.fromkeys(int(name or "0") for name in named)) if named.count("") < 2 else []
+    numbers = list(dict.fromkeys(int(name or "0") for name in named))
     return list(map(str, numbers if len(numbers) == len(files) else range(len(files))))
 
 

@@ -174,12 +174,13 @@ def settle(table: Table, names: Names) -> Table:
 
 def axis_of(table: Table, names: Names) -> Floats | None:
     """Return what orders the rows of a table that is settled; None where nothing does, or where several ranks write."""
-    column = table.columns[table.counter] if table.counter else None
+    name = table.counter or ""
+    column = table.columns.get(name)
     if column is None or of_role(table, RANK, names):
         return None
-    if names.role(table.counter or "") == EPOCH:
+    if names.role(name) == EPOCH:
         return column.values if _is_full(column) else None
-    steps = from_column(table.counter or "", column)
+    steps = from_column(name, column)
     if isinstance(steps, str) or steps.keep is not None:
         return None
     counted = column.values if steps.values is whole_steps(column) else steps.values.astype(np.float64)
