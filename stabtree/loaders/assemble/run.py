@@ -61,14 +61,8 @@ def run_of(
     series, meanings = interpret(made.series, settings)
     read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
     others = {f"{name} (column)" if name in series else name: one for name, one in made.others.items()}
-    every_note = (
-        *notes,
-        *read,
-        *made.notes,
-        *meanings,
-        *_lost(rows, made),
-        *_too_large(series, unit_of(part.source for part in rows)),
-    )
+    unit = unit_of(part.source for part in rows)
+    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made), *_too_large(series, unit))
     return Run(
         name=str(name.value) if name else called,
         series=series,
@@ -143,10 +137,10 @@ def _counted(count: int, noun: str) -> str:
 def _assemble(files: Sequence[MetricRows]) -> Assembled:
     """Return one run from the rows of one file, of several ranks, or of several parts."""
     ranks = files[0].ranks
-    if len(files) == 1 and ranks is not None:
-        return _ranked({str(rank): files[0].pick(ranks == rank) for rank in np.unique(ranks).tolist()}, ())
     if len(files) == 1:
-        return _single(files[0])
+        if ranks is None:
+            return _single(files[0])
+        return _ranked({str(rank): files[0].pick(ranks == rank) for rank in np.unique(ranks).tolist()}, ())
     spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
     # Parts hold one stretch of steps each. A restart from a checkpoint repeats some steps, however many; ranks begin
     # together.

@@ -276,14 +276,13 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     carries, every = np.zeros(table.rows, dtype=np.bool_), np.ones(table.rows, dtype=np.bool_)
     carries[rows] = True
     runs = counters.divide(rows, evidence, Count(axis, every), carries)
-    again = len(runs.starts) > 1 or bool(runs.epochs) or not table.restarts
-    meaning = "; ".join(filter(None, (table.restarts, runs.meaning if again else "")))
-    table = replace(table, restarts=meaning)
+    if len(runs.starts) + len(runs.epochs) > 1 or not table.restarts:
+        table = replace(table, restarts="; ".join(filter(None, (table.restarts, runs.meaning))))
     name = table.counter or ""
     column = table.columns[name]
     if runs.epochs and column:  # the steps are counted on from each of the epochs
         steps = from_column(name, column)
-        values = np.asarray(column.values if isinstance(steps, str) else steps.values, np.float64)
+        values = np.asarray(getattr(steps, "values", column.values), np.float64)
         note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
         columns = {**table.columns, name: replace(column, values=counters.counted_on(Count(values, every), runs))}
         table = replace(table, columns=columns, notes=(*table.notes, note))
