@@ -29,8 +29,7 @@ NO_OUTCOME = 10  # the order of rewards that are none of the run's
 _KIND_ROLES = {POLICY: Role.POLICY, VALUE: Role.VALUE}
 _ENGLISH = re.compile(r"[^a-z0-9]+")
 _DIGITS = re.compile(r"\d+$")
-# Terms that CycleGAN, pix2pix and their descendants log without the word loss: `D_A`, `G_L1`, `cycle_B`, `errG`.
-# What a discriminator makes of real and of made samples, `D_x` and `D_G_z`, is no loss.
+# Terms that CycleGAN, pix2pix and their descendants log without the word loss: `D_A`, `G_L1`, `errG`; no `D_x`.
 _PLAYER = re.compile(r"(?:train/|err_?)?([DG])(?!_(?:x|G?z)$)(?:_[A-Za-z0-9]{1,4})?")
 _MIRROR = re.compile(r"(?:train/)?(cycle_[AB]|cyc_[AB]|idt_[AB]|rec_[AB]|G_L1)")
 
