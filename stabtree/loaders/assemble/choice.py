@@ -134,14 +134,14 @@ def _losses(table: Table, choice: Choice) -> list[Sighting]:
     sightings = {name: _sighting(name, column, choice) for name, column in held.items()}
     # `train_loss` beside `loss` says of which data it is; beside a `val_loss` it is evaluated as that is.
     evaluated = {core(name) for name, reading in choice.readings.items() if reading.loss and reading.held_out}
-    for name, one in sightings.items():
-        for other in sightings.values():
-            alike = (
-                core(name) == core(other.name) and 1 < one.logged >= other.logged / 2 and core(name) not in evaluated
-            )
-            sided = bool(of.TRAIN & set(words(name))) and not of.TRAIN & set(words(other.name))
-            if alike and sided and one.alias is not None and other.alias is not None:
-                sightings[name] = sightings[name]._replace(alias=min(one.alias, other.alias - 1))
+    known = {
+        name: one.alias for name, one in sightings.items() if one.alias is not None and core(name) not in evaluated
+    }
+    plain = {core(name): name for name in reversed(known) if of.TRAIN.isdisjoint(words(name))}
+    for name in known.keys() - plain.values():
+        one, other = sightings[name], sightings.get(plain.get(core(name), ""))
+        if other and not of.TRAIN.isdisjoint(words(name)) and 1 < one.logged >= other.logged / 2:
+            sightings[name] = one._replace(alias=min(known[name], known[other.name] - 1))
     return list(sightings.values())
 
 
