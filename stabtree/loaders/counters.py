@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 MIN_ROWS = 3
 # Steps that repeat or go back in more of the rows are no count, where so many rows are counted otherwise.
 LENGTH_ROWS, LENGTH_SHARE = 8, 0.2
-# A level is the median of so many values, which one outlier doesn't move.
-LEVEL_ROWS = 3
+LEVEL_ROWS = 3  # a level is the median of so many values, which one outlier doesn't move
 # Two levels differ if they are so many times the noise of one value apart, so many times that if this is beyond doubt.
 APART, BEYOND_DOUBT = 4.0, 3.0
 SECOND_DIFFERENCE = 1.65  # the median size of the second differences of white noise, in standard deviations
@@ -175,7 +174,9 @@ def _at_start(evidence: Counted, back: list[int]) -> list[int]:
         wider = after > LATE * before and axis[row] <= LATE * after
         if axis[row] > axis[begin] and not wider:
             continue
-        again = axis[row : 2 * row - stretch + INTERVAL_ROWS]
+        ahead, last, again = axis[row + 1 : row + 3], axis[row - 1], axis[row : 2 * row - stretch + INTERVAL_ROWS]
+        if ((ahead > last) & (ahead <= last + 2 * before) & (ahead - axis[row] > 3 * before)).any():
+            continue  # a stray row or two, after which the count goes on
         if axis[row] != axis[begin] and not np.isin(axis[stretch:row], again).any():
             continue  # rows that are merely out of order repeat no step
         late = axis[begin] > LATE * (before or after or 1.0)
@@ -188,9 +189,8 @@ def _at_start(evidence: Counted, back: list[int]) -> list[int]:
 
 def interval(stretch: Floats) -> float:
     """Return the usual distance of two rows that are counted upwards; 0 where there are none."""
-    rises = np.diff(stretch[:INTERVAL_ROWS])
-    rises = rises[rises > 0]
-    return median(rises) if len(rises) else 0.0
+    changes = np.diff(stretch[:INTERVAL_ROWS])
+    return median(changes[changes > 0]) if (changes > 0).any() else 0.0
 
 
 class Runs(Struct, frozen=True):

@@ -330,11 +330,10 @@ def with_derived(table: Table, names: Names) -> tuple[Table, Names, frozenset[st
 
 
 def _is_perplexity(name: str, column: Column, *, held_out: bool) -> bool:
-    """Whether a column is a perplexity, which is 1 at least, of one side of the data."""
-    if of.PERPLEXITY.isdisjoint(words(name)) or describe_name(name).held_out is not held_out:
-        return False
+    """Whether a column is a perplexity, which is 1 at least, of one side; one in few of the rows is evaluated."""
+    side = describe_name(name).held_out or column.count * roles.DENSER < len(column.values)
     held = column.held
-    return bool((held[np.isfinite(held)] >= 1).all())
+    return not of.PERPLEXITY.isdisjoint(words(name)) and side is held_out and bool((held[np.isfinite(held)] >= 1).all())
 
 
 def is_constant(column: Column) -> bool:
