@@ -13,67 +13,42 @@ from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
 
 MIN_ROWS = 3
-# Nearly all epochs are alike; the first and the last may not be.
-MIN_SHARE = SHARE_MOST
 # Steps that repeat or go back in more of the rows are no count, where so many rows are counted otherwise.
 LENGTH_ROWS, LENGTH_SHARE = 8, 0.2
-# A level is the median of so many values, which one outlier doesn't move.
-LEVEL_ROWS = 3
+LEVEL_ROWS = 3  # a level is the median of so many values, which one outlier doesn't move
 # Two levels differ if they are so many times the noise of one value apart, so many times that if this is beyond doubt.
 APART, BEYOND_DOUBT = 4.0, 3.0
-# The median size of the second differences of white noise, in units of its standard deviation.
-SECOND_DIFFERENCE = 1.65
+SECOND_DIFFERENCE = 1.65  # the median size of the second differences of white noise, in standard deviations
 # How far back from the last level to the first one a value is: nearer to the first, or beyond doubt.
 BACK, SURELY_BACK = 0.5, 0.75
-# What goes on from the last level moves by no larger share of the way back, if by more than from row to row.
-GOES_ON = 0.1
-# A run from scratch logs its first row at step 0, at 1, or after one interval; a later first row is a resume's.
-LATE = FACTOR_SMALL
-# An epoch may come twice where a run was begun anew; where more do, rows are no epochs.
-MAX_REPEATED = 0.1
-# An interval is known from so many rows.
-INTERVAL_ROWS = 50
-# A counter that goes back more often than this counts within epochs, or the rows are out of order.
-MANY = 20_000
+GOES_ON = 0.1  # what goes on from the last level moves by no larger share of the way back, or as from row to row
+LATE = FACTOR_SMALL  # a run from scratch logs its first row at step 0, at 1, or after one interval; a resume later
+MAX_REPEATED = 0.1  # an epoch may come twice where a run was begun anew; where more do, rows are no epochs
+INTERVAL_ROWS = 50  # an interval is known from so many rows
+MANY, MAX_RUNS = 20_000, 1000  # what goes back more often counts within epochs; more restarts are no runs of one file
 SURE, LIKELY, GUESS = "sure", "likely", "guess"
 NEVER_BACK = f"never goes back, {SURE}"
-# More restarts than this are no runs of one file.
-MAX_RUNS = 1000
-# So many stretches of one length are epochs; two may as well be two runs.
-MIN_EPOCHS = 3
-# No question is answered for a run with fewer rows.
-MIN_JUDGED = 8
-# An attempt that was given up is followed by a run of so many times its rows; two of about one length both ended.
-MUCH_LONGER = 4
+MIN_EPOCHS = 3  # so many stretches of one length are epochs; two may as well be two runs
+# An attempt that was given up is too short to judge, and the run after it so many times as long.
+MIN_JUDGED, MUCH_LONGER = 8, 4
 
 
 class Count(NamedTuple):
-    """A column that counts.
-
-    Attributes:
-        values: float64 (n,).
-        logged: bool (n,), which of them were logged.
-    """
+    """A column that counts: values float64 (n,), and which of them were logged, bool (n,)."""
 
     values: Floats
     logged: Bools
 
 
 def count_on(step: Count, epoch: Count, losses: Bools) -> Floats | None:
-    """Return steps over the whole run from rows that count them within each epoch: epoch x batches + batch.
+    """Return steps over the whole run, (n,), from rows that count them within each epoch: epoch x batches + batch.
 
-    Args:
-        step: of each row, (n,).
-        epoch: of each row, (n,).
-        losses: bool (n,), the rows that hold a loss, which decide.
-
-    Returns:
-        float64 (n,); None if the rows don't count within epochs.
+    The rows that hold a loss, bool (n,), decide; None if these don't count within epochs.
     """
     both = step.logged & epoch.logged
     at, of = step.values[both & losses], epoch.values[both & losses]
@@ -83,80 +58,33 @@ def count_on(step: Count, epoch: Count, losses: Bools) -> Floats | None:
     starts = np.flatnonzero(np.diff(of) > 0) + 1
     if len(starts) == len(at) - 1 and not np.ptp(at):
         # One row an epoch, always at the same batch: `Epoch [3/60], Step [600/600]`; at batch 0 the epoch alone counts.
-        counted = step.values + before * at[0] if at[0] > 0 else epoch.values
-        return np.where(both, counted, step.values)
-    batches = _batches(at, of, starts)
-    if batches is None:
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.where(both, step.values + before * np.ceil(batches), step.values)
-    if np.isfinite(whole).all():
-        return whole
-    return None
-
-
-def _batches(at: Floats, of: Floats, starts: Ints) -> float | None:
-    """Return how many batches an epoch has; None if the steps are not counted within epochs.
-
-    Args:
-        at: float64 (n,), the steps.
-        of: float64 (n,), the epoch of each.
-        starts: the rows that begin another epoch.
-    """
-    if not len(starts) or np.count_nonzero(at[starts] < at[starts - 1]) < MIN_SHARE * len(starts):
+        return np.where(both, step.values + before * at[0] if at[0] > 0 else epoch.values, step.values)
+    if not len(starts) or np.count_nonzero(at[starts] < at[starts - 1]) < SHARE_MOST * len(starts):
         return None
     inside = np.diff(at)[np.diff(of) == 0]
     first = float(at[starts].min())
     if (inside < 0).any() or (len(starts) == 1 and first > at[0]):
         return None
     rises = inside[inside > 0]
-    return float(at.max()) - first + (median(rises) if len(rises) else 1.0)
+    batches = float(at.max()) - first + (median(rises) if len(rises) else 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.where(both, step.values + before * np.ceil(batches), step.values)
+    return whole if np.isfinite(whole).all() else None
 
 
 def is_length(values: Floats, other: Floats) -> bool:
-    """Return whether a column holds how long each episode took: it goes up and down where another one counts.
-
-    Args:
-        values: float64 (n,), the column.
-        other: float64 (n,), the one that may count rows.
-    """
+    """Return whether a column, (n,), holds how long each episode took: it goes up and down where another one counts."""
     if len(values) < LENGTH_ROWS or not np.isfinite(other).all() or (other != np.floor(other)).any():
         return False
     rises = np.diff(other) > 0
-    # An appended run begins again.
-    if np.count_nonzero(~rises) > (1 - MIN_SHARE) * len(rises):
+    if np.count_nonzero(~rises) > (1 - SHARE_MOST) * len(rises):  # an appended run begins again
         return False
     changes = np.diff(values)[rises]
-    falls = np.count_nonzero(changes < 0) > LENGTH_SHARE * len(changes)
-    return bool(falls or not changes.any())
-
-
-def is_no_count(values: Floats) -> bool:
-    """Return whether numbers go up and down as if drawn by chance; those of a log that was shuffled are evenly spaced.
-
-    Args:
-        values: float64 (n,), finite.
-    """
-    if len(values) < LENGTH_ROWS:
-        return False
-    changes = np.diff(values)
-    share = LENGTH_SHARE * len(changes)
-    if min(np.count_nonzero(changes < 0), np.count_nonzero(changes > 0)) <= share:
-        return False
-    at = np.flatnonzero(changes < 0) + 1
-    if len(np.unique(values[at])) <= LENGTH_SHARE * len(at):
-        return False  # batches of short epochs begin at the same one
-    apart = np.diff(np.unique(values))
-    return bool(np.count_nonzero(apart == np.median(apart)) < (1 - LENGTH_SHARE) * len(apart))
+    return bool(np.count_nonzero(changes < 0) > LENGTH_SHARE * len(changes) or not changes.any())
 
 
 def lexicographic(step: Floats, epoch: Floats | None) -> Floats:
-    """Return what orders rows by epoch first, so that steps that are counted in each of them go back at no new one.
-
-    Args:
-        step: float64 (n,), finite.
-        epoch: float64 (n,), finite; None where there is none.
-    """
+    """Order rows by epoch first, so that finite steps, (n,), that are counted in each of them go back at no new one."""
     if epoch is None or (step[1:] >= step[:-1]).all():
         return step
     with np.errstate(over="ignore", invalid="ignore"):
@@ -165,13 +93,7 @@ def lexicographic(step: Floats, epoch: Floats | None) -> Floats:
 
 
 class Level(Struct, frozen=True):
-    """A metric as evidence.
-
-    Attributes:
-        rows: int64 (k,), the rows that hold it.
-        values: float64 (k,).
-        noise: the standard deviation of a value around its trend.
-    """
+    """A metric as evidence: the rows that hold it, int64 (k,), its values, (k,), and the noise of one value."""
 
     rows: Ints
     values: Floats
@@ -193,40 +115,32 @@ class Level(Struct, frozen=True):
         return bool(np.isfinite(self.values[first:last]).all())
 
     def vote(self, begin: int, stretch: int, row: int, end: int) -> int:
-        """Return whether the metric is back at its first level at a row.
+        """Return whether the metric is back at its first level at a row at which the counter starts again.
 
-        Args:
-            begin: the row at which the run begins.
-            stretch: the row at which the counter started again before.
-            row: the row at which it starts again.
-            end: the row at which it does so next.
-
-        Returns:
-            1 if it is, 2 beyond doubt; -1 if it goes on, -2 beyond doubt; 0 if this can't be decided.
+        The run begins at `begin`; the counter started again at `stretch` before, and does so at `end` next. 1 if it is
+        back, 2 beyond doubt; -1 if it goes on, -2 beyond doubt; 0 if this can't be decided.
         """
         first, since, at, stop = np.searchsorted(self.rows, (begin, stretch, row, end)).tolist()
         now = self.values[at : min(at + LEVEL_ROWS, stop)]
         start = self.values[first : min(first + len(now), at)]
         last = self.values[at - min(LEVEL_ROWS, (at - since + 1) // 2) : at]
-        if not (len(now) and len(start) and len(last)):
+        if not min(len(now), len(start), len(last)):
             return 0
         if np.isfinite(now).all() and np.isfinite(start).all() and not np.isfinite(last).any():
             return 2  # what goes on from a NaN stays one
-        # A steep start is seen in its first value alone.
         if self._compare(now[:1], start[:1], last) > 1:
-            return 2
+            return 2  # a steep start is seen in its first value alone
         return self._compare(now, start, last)
 
     def _compare(self, now: Floats, start: Floats, last: Floats) -> int:
         now, start, last = (part[np.isfinite(part)] for part in (now, start, last))
-        if not (len(now) and len(start) and len(last)):
+        if not min(len(now), len(start), len(last)):
             return 0
         apart = APART * self.noise / len(now) ** 0.5
         before = median(last)
-        gap = median(start) - before
+        gap, moved = median(start) - before, median(now) - before
         if abs(gap) <= apart or not np.isfinite(gap):
             return 0
-        moved = median(now) - before
         certain = 2 if abs(gap) > BEYOND_DOUBT * apart else 1
         if moved / gap >= BACK:
             return certain if moved / gap >= SURELY_BACK else 1
@@ -237,104 +151,71 @@ class Level(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """The rows of a file that carry the loss, m of them, and what was logged in them.
+    """The rows of a file that carry the loss, m of them, and what was logged in them."""
 
-    Attributes:
-        axis: float64 (m,), what counts them.
-        outcomes: the loss first, then what else shows how far training has come.
-        rate: the learning rate.
-        epochs: float64 (m,), the epochs beside the steps that the axis counts; None where there are none.
-        passes: whether the axis counts epochs, rounds or episodes, which none counts within another.
-    """
+    axis: Floats  # (m,), what counts them
+    outcomes: Sequence[Level] = ()  # the loss first, then what else shows how far training has come
+    rate: Level | None = None  # the learning rate
+    epochs: Floats | None = None  # (m,), beside the steps that the axis counts
+    passes: bool = False  # whether the axis counts epochs, rounds or episodes, which none counts within another
 
-    axis: Floats
-    outcomes: Sequence[Level] = ()
-    rate: Level | None = None
-    epochs: Floats | None = None
-    passes: bool = False
+    def both(self, row: int) -> bool:
+        """Return whether the epochs start again with the steps."""
+        return self.epochs is not None and bool(self.epochs[row] < self.epochs[row - 1])
 
 
-def rows_back(evidence: Counted) -> Ints:
-    """Return the rows at which the counter goes back, or stays at its start where each row should be another epoch."""
-    changes = np.diff(evidence.axis)
-    back = changes < 0
-    again = changes == 0
-    if evidence.passes and np.count_nonzero(again) <= MAX_REPEATED * len(again):
-        back |= again
-    return np.flatnonzero(back) + 1
-
-
-def rows_at_start(evidence: Counted, back: list[int]) -> list[int]:
+def _at_start(evidence: Counted, back: list[int]) -> list[int]:
     """Return the rows at which the counter is back at its start; eval rows and stray ones are none."""
+    axis, starts, begin = evidence.axis, [], 0
     if len(back) > MANY:
-        return back if (evidence.axis[back] == evidence.axis[0]).all() else []
-    axis, found, begin = evidence.axis, [], 0
+        return back if (axis[back] == axis[0]).all() else []
     for stretch, row, end in zip([0, *back], back, [*back[1:], len(axis)], strict=False):
         before, after = interval(axis[stretch:row]), interval(axis[row:end])
         wider = after > LATE * before and axis[row] <= LATE * after
         if axis[row] > axis[begin] and not wider:
             continue
-        if _is_stray(axis, row, before) or not _repeats(axis, begin, stretch, row):
-            continue
+        ahead, last, again = axis[row + 1 : row + 3], axis[row - 1], axis[row : 2 * row - stretch + INTERVAL_ROWS]
+        if ((ahead > last) & (ahead <= last + 2 * before) & (ahead - axis[row] > 3 * before)).any():
+            continue  # a stray row or two, after which the count goes on
+        if axis[row] != axis[begin] and not np.isin(axis[stretch:row], again).any():
+            continue  # rows that are merely out of order repeat no step
         late = axis[begin] > LATE * (before or after or 1.0)
         if late and not any(level.vote(begin, stretch, row, end) > 1 for level in evidence.outcomes):
             continue  # a run that was resumed from the same checkpoint once more
-        found.append(row)
+        starts.append(row)
         begin = row
-    return found
+    return starts
 
 
 def interval(stretch: Floats) -> float:
     """Return the usual distance of two rows that are counted upwards; 0 where there are none."""
-    rises = np.diff(stretch[:INTERVAL_ROWS])
-    rises = rises[rises > 0]
-    return median(rises) if len(rises) else 0.0
-
-
-def _is_stray(axis: Floats, row: int, interval: float) -> bool:
-    """Return whether the count goes on after a row or two as if they were not there."""
-    before = axis[row - 1]
-    for after in axis[row + 1 : row + 3]:
-        if before < after <= before + 2 * interval and after - axis[row] > 3 * interval:
-            return True
-    return False
-
-
-def _repeats(axis: Floats, begin: int, stretch: int, row: int) -> bool:
-    """Return whether some step comes again; rows that are merely out of order repeat none."""
-    if axis[row] == axis[begin]:
-        return True
-    return bool(np.isin(axis[stretch:row], axis[row : 2 * row - stretch + INTERVAL_ROWS]).any())
+    changes = np.diff(stretch[:INTERVAL_ROWS])
+    return median(changes[changes > 0]) if (changes > 0).any() else 0.0
 
 
 class Runs(Struct, frozen=True):
-    """The runs of a file, and what it means where its counter starts again.
+    """The runs of a file, and what it means where its counter starts again."""
 
-    Attributes:
-        starts: the rows at which they begin, 0 among them.
-        epochs: the rows at which the counter starts again within a run.
-        gone: the indexes of the runs that were given up and begun anew.
-        meaning: what was decided, how sure it is, and what was rejected.
-    """
-
-    starts: tuple[int, ...] = (0,)
-    epochs: tuple[int, ...] = ()
-    gone: frozenset[int] = frozenset()
-    meaning: str = NEVER_BACK
+    starts: tuple[int, ...] = (0,)  # the rows at which they begin
+    epochs: tuple[int, ...] = ()  # the rows at which the counter starts again within a run
+    gone: frozenset[int] = frozenset()  # the indexes of the runs that were given up and begun anew
+    meaning: str = NEVER_BACK  # what was decided, how sure it is, and what was rejected
 
 
 def classify(evidence: Counted) -> Runs:
     """Decide for a file what it means where its counter goes back."""
-    axis = evidence.axis
-    back = rows_back(evidence)
+    axis, changes = evidence.axis, np.diff(evidence.axis)
+    again = changes == 0  # where each row should be another epoch, one more at the start begins anew
+    if not evidence.passes or np.count_nonzero(again) > MAX_REPEATED * len(again):
+        again = False
+    back = np.flatnonzero((changes < 0) | again) + 1
     if not len(back):
         return Runs()
-    starts = rows_at_start(evidence, back.tolist())
+    starts = _at_start(evidence, back.tolist())
     if not starts:
         return Runs(meaning=f"goes back {len(back):,}×, never to its start = resumes or rows out of order, {LIKELY}")
     stretches = [0, *starts, len(axis)]
-    alone = len(starts) == len(back) and not evidence.passes and not any(_both(evidence, row) for row in starts)
-    regular = alone and _is_regular(axis, stretches)
+    regular = len(starts) == len(back) and _is_regular(evidence, stretches)
     if len(starts) > MAX_RUNS and not regular:
         return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
     votes = _votes(evidence, stretches, regular=regular)
@@ -351,12 +232,20 @@ def classify(evidence: Counted) -> Runs:
         other, why = -1, "the loss goes on" if any(votes.values()) else "all are of one length"
     runs = (0, *(row for row, vote in decided.items() if (vote or other) > 0))
     epochs = tuple(row for row, vote in decided.items() if (vote or other) < 0)
-    return Runs(runs, epochs, meaning=_meaning(len(runs) - 1, len(epochs), votes, why))
+    certain = min(map(abs, votes.values())) > 1 and len({vote > 0 for vote in votes.values()}) == 1
+    sure = GUESS
+    if any(votes.values()):
+        sure = SURE if certain else LIKELY
+    counted = ((len(runs) - 1, "new run"), (len(epochs), "epoch"))
+    named = " and ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in counted if count)
+    rejected = "epochs" if len(runs) > len(epochs) else "runs"
+    return Runs(runs, epochs, meaning=f"starts again {len(votes):,}× = {named}, {sure}; not {rejected}: {why}")
 
 
-def _is_regular(axis: Floats, stretches: list[int]) -> bool:
+def _is_regular(evidence: Counted, stretches: list[int]) -> bool:
     """Return whether all stretches cover the same steps but the last one, which may be cut short."""
-    if len(stretches) - 1 < MIN_EPOCHS:
+    axis, starts = evidence.axis, stretches[1:-1]
+    if len(starts) < MIN_EPOCHS - 1 or evidence.passes or any(map(evidence.both, starts)):
         return False
     firsts, lasts = axis[stretches[:-1]], axis[np.array(stretches[1:]) - 1]
     return bool((firsts == firsts[0]).all() and (lasts[:-1] == lasts[0]).all() and lasts[-1] <= lasts[0])
@@ -364,11 +253,10 @@ def _is_regular(axis: Floats, stretches: list[int]) -> bool:
 
 def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[int, int]:
     """Return the vote on each restart; none on a last row alone that is not back at the first level."""
-    axis = evidence.axis
+    axis, begin = evidence.axis, 0
+    votes: dict[int, int] = {}
     lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
     full = frozenset() if evidence.passes else frozenset(lasts[counts >= MIN_EPOCHS].tolist())
-    votes: dict[int, int] = {}
-    begin = 0
     for stretch, row, end in zip(stretches, stretches[1:], stretches[2:], strict=False):
         vote = _vote(evidence, begin, stretch, row, end)
         # Another run is what a counter usually starts again for; that it is none must be beyond doubt, or after as
@@ -392,88 +280,51 @@ def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> in
         if vote:
             break
     rate = evidence.rate.vote(begin, stretch, row, end) if evidence.rate else 0
-    if vote <= 0 and (rate > 1 or _both(evidence, row)):
+    if vote <= 0 and (rate > 1 or evidence.both(row)):
         return 1  # a schedule of its own, or another counter that starts again
     return vote or rate
 
 
-def _both(evidence: Counted, row: int) -> bool:
-    """Return whether the epochs start again with the steps."""
-    return evidence.epochs is not None and bool(evidence.epochs[row] < evidence.epochs[row - 1])
-
-
-def _meaning(runs: int, epochs: int, votes: Mapping[int, int], why: str) -> str:
-    """Return what was decided, how sure it is (where all votes agree beyond doubt), and what was rejected."""
-    sure = GUESS
-    if any(votes.values()):
-        agree = min(map(abs, votes.values())) > 1 and len({vote > 0 for vote in votes.values()}) == 1
-        sure = SURE if agree else LIKELY
-    named = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in ((runs, "new run"), (epochs, "epoch")) if count]
-    rejected = "epochs" if runs >= epochs else "runs"
-    return f"starts again {runs + epochs:,}× = {' and '.join(named)}, {sure}; not {rejected}: {why}"
-
-
 def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Runs:
-    """Return the runs of a file of n rows.
+    """Return the runs of a file of n rows; m of them, int64 `rows` or bool (n,) `carries`, carry the loss.
 
-    Args:
-        rows: int64 (m,), the rows that carry the loss.
-        evidence: what was logged in them.
-        counter: what counts the rows, (n,).
-        carries: bool (n,), the rows that carry the loss.
+    An attempt that was given up is gone: too short to judge, and done again by a far longer one. What is not finite in
+    it is evidence, so that such an attempt stays.
     """
-    found = classify(evidence)
+    runs = classify(evidence)
+    axis, gone = evidence.axis, set()
+    later = slice(len(axis), len(axis))
+    for index, (begin, end) in reversed([*enumerate(pairwise([*runs.starts, len(axis)]))]):
+        after = axis[later]
+        again = MUCH_LONGER * (end - begin) <= len(after) and axis[begin] >= after[0] and axis[end - 1] <= after.max()
+        if end - begin < MIN_JUDGED and again and all(level.is_finite(begin, end) for level in evidence.outcomes):
+            gone.add(index)
+        else:
+            later = slice(begin, end)
 
     def first(index: int) -> int:
         """Return the first row of a run: evaluations before its first loss have no later step."""
         row = int(rows[index]) if index else 0
-        while row and not carries[row - 1] and not (counter.logged[row - 1] and counter.values[row - 1] > at[index]):
+        at = counter.values[row]
+        while row and not carries[row - 1] and not (counter.logged[row - 1] and counter.values[row - 1] > at):
             row -= 1
         return row
 
-    at = counter.values[rows]
-    gone = frozenset(abandoned(evidence, found.starts))
-    return replace(found, starts=tuple(map(first, found.starts)), epochs=tuple(map(first, found.epochs)), gone=gone)
-
-
-def abandoned(evidence: Counted, runs: Sequence[int]) -> tuple[int, ...]:
-    """Return which runs are attempts that were given up: too short to judge, and done again by a far longer one.
-
-    What is not finite in them is evidence, so that such an attempt is none.
-
-    Args:
-        evidence: the rows.
-        runs: the rows at which the runs begin.
-    """
-    axis, found = evidence.axis, []
-    later = (len(axis), len(axis))
-    for index, (begin, end) in reversed([*enumerate(pairwise([*runs, len(axis)]))]):
-        after = axis[slice(*later)]
-        again = MUCH_LONGER * (end - begin) <= len(after) and axis[begin] >= after[0] and axis[end - 1] <= after.max()
-        finite = all(level.is_finite(begin, end) for level in evidence.outcomes)
-        if end - begin < MIN_JUDGED and again and finite:
-            found.append(index)
-        else:
-            later = (begin, end)
-    return tuple(found)
+    starts, epochs = tuple(map(first, runs.starts)), tuple(map(first, runs.epochs))
+    return replace(runs, starts=starts, epochs=epochs, gone=frozenset(gone))
 
 
 def counted_on(counter: Count, runs: Runs) -> Floats:
-    """Return the steps of a file, counted on where they start again within a run.
-
-    Args:
-        counter: the steps of each row, (n,); one or more rows for each step.
-        runs: the runs, whose epochs say where that is.
-    """
+    """Return the steps of a file, (n,), counted on where they start again within a run."""
     counted = np.array(counter.values, dtype=np.float64)
     added = previous = 0.0
     anew = frozenset(runs.starts)
     for begin, end in pairwise([*sorted({*anew, *runs.epochs}), len(counted)]):
-        held = np.flatnonzero(counter.logged[begin:end]) + begin
-        if not len(held):
+        rows = np.flatnonzero(counter.logged[begin:end]) + begin
+        if not len(rows):
             continue
-        part = counter.values[held]
+        part = counter.values[rows]
         added = 0.0 if begin in anew else previous - float(part[0])
-        counted[held] = part + added
-        previous = float(counted[held].max()) + max(1.0, np.ceil(interval(part)))
+        counted[rows] = part + added
+        previous = float(counted[rows].max()) + max(1.0, np.ceil(interval(part)))
     return counted

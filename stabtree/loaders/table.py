@@ -13,62 +13,49 @@ from stabtree.common.files import Skipped
 from stabtree.common.lazy import np
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stabtree.common.files import UnreadKind
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar, LogLine
 
+SKIPS_KEPT = 20
+MAX_COLUMNS = 20_000  # every parameter of a large model with some figures each comes to a few thousand
+# Cells of all columns together, some 450 MB: names that are logged at steps of their own make wide tables.
+MAX_CELLS = 50_000_000
+
 
 class Column(Struct, frozen=True, eq=False, weakref=True):
-    """One column of a file, one entry a row. Compared by identity, as a series is.
+    """One column of a file, one entry a row. Compared by identity, as a series is."""
 
-    Attributes:
-        values: float64 (n,). NaN and inf are data where `logged` is true, meaningless elsewhere.
-        logged: bool (n,), false where the cell was empty, null or missing; None when all were logged.
-        bad: cells that hold text which is no number (they count as not logged).
-        bad_example: the first such cell as `line N: 'text'`.
-        coded: whether the values are codes of text labels, fit for comparing for equality only.
-        labels: the text behind each code.
-        garbled: bool (n,), cells that hold something, but not what was logged; None where there are none.
-        sporadic: whether it is written only when something happens, so that its silence means nothing.
-    """
-
-    values: Floats
-    logged: Bools | None = None
-    bad: int = 0
-    bad_example: str = ""
-    coded: bool = False
-    labels: Mapping[float, str] = field(default_factory=dict)
-    sporadic: bool = False
-    garbled: Bools | None = None
+    values: Floats  # (n,); NaN and inf are data where `logged` is true, meaningless elsewhere
+    logged: Bools | None = None  # (n,), false where the cell was empty, null or missing; None when all were logged
+    bad: int = 0  # cells that hold text which is no number (they count as not logged)
+    bad_example: str = ""  # the first such cell as `line N: 'text'`
+    coded: bool = False  # whether the values are codes of text labels, fit for comparing for equality only
+    labels: Mapping[float, str] = field(default_factory=dict)  # the text behind each code
+    sporadic: bool = False  # whether it is written only when something happens, so that its silence means nothing
+    garbled: Bools | None = None  # (n,), cells that hold something, but not what was logged
 
     @property
     def mask(self) -> Bools:
         """The cells that hold a value, bool (n,)."""
-        if self.logged is None:
-            return np.ones(len(self.values), dtype=np.bool_)
-        return self.logged
+        return np.ones(len(self.values), dtype=np.bool_) if self.logged is None else self.logged
 
     @property
     def count(self) -> int:
         """The number of cells that hold a value."""
-        if self.logged is None:
-            return len(self.values)
-        return int(np.count_nonzero(self.logged))
+        return len(self.values) if self.logged is None else int(np.count_nonzero(self.logged))
 
     @property
     def held(self) -> Floats:
         """The values of the cells that hold one."""
-        if self.logged is None:
-            return self.values
-        return self.values[self.logged]
+        return self.values if self.logged is None else self.values[self.logged]
 
     def pick(self, rows: Bools | Ints) -> Column:
         """Return the cells of some of the rows."""
-        logged = None if self.logged is None else self.logged[rows]
-        garbled = None if self.garbled is None else self.garbled[rows]
+        logged, garbled = (None if cells is None else cells[rows] for cells in (self.logged, self.garbled))
         return replace(self, values=self.values[rows], logged=logged, garbled=garbled)
 
     def without(self, rows: Bools) -> Column:
@@ -86,64 +73,31 @@ class Save(NamedTuple):
 
 
 class Table(Struct, frozen=True):
-    """The rows of one file.
+    """The rows of one file."""
 
-    Attributes:
-        path: the file as the user named it.
-        format: the loader's name with what it found.
-        rows: number of data rows.
-        columns: by name, in file order; None for a column that nobody asked for.
-        config: configuration that the file itself holds, canonical keys.
-        skipped: the first lines that could not be read (at most 20), and `skipped_count` of all.
-        notes: what was changed or assumed while reading.
-        run: the name of the run, where the file or folder holds several; tables of one name are its parts or ranks.
-        lines: lines of a text log that may report errors.
-        ended_in_error: whether these lines say that the program ended in an error.
-        lost_share: the share of its bytes that are damaged, of a file that is read in records.
-        saves: where a text log says that a checkpoint was saved.
-        unread: the lines of a text log that hold numbers and were not read, by kind.
-        counter: the column that counts the rows, nothing where none does; None where nobody asked yet.
-        restarts: what it means where that column starts again, and how sure this is.
-    """
-
-    path: str
-    format: str
+    path: str  # the file as the user named it
+    format: str  # the loader's name with what it found
     rows: int
-    columns: Mapping[str, Column | None]
-    config: Mapping[str, ConfigScalar] = field(default_factory=dict)
-    skipped: tuple[Skipped, ...] = ()
+    columns: Mapping[str, Column | None]  # by name, in file order; None for a column that nobody asked for
+    config: Mapping[str, ConfigScalar] = field(default_factory=dict)  # what the file itself holds, canonical keys
+    skipped: tuple[Skipped, ...] = ()  # the first lines that could not be read, at most 20
     skipped_count: int = 0
-    notes: tuple[str, ...] = ()
-    run: str = ""
-    lines: tuple[LogLine, ...] = ()
-    ended_in_error: bool = False
-    lost_share: float = 0.0
-    saves: tuple[Save, ...] = ()
-    unread: tuple[UnreadKind, ...] = ()
-    counter: str | None = None
-    restarts: str = ""
-
-
-# Every parameter of a large model with some figures each comes to a few thousand.
-MAX_COLUMNS = 20_000
+    notes: tuple[str, ...] = ()  # what was changed or assumed while reading
+    run: str = ""  # its name, where the file or folder holds several; tables of one name are its parts or ranks
+    lines: tuple[LogLine, ...] = ()  # lines of a text log that may report errors
+    ended_in_error: bool = False  # whether these lines say that the program ended in an error
+    lost_share: float = 0.0  # the share of its bytes that are damaged, of a file that is read in records
+    saves: tuple[Save, ...] = ()  # where a text log says that a checkpoint was saved
+    unread: tuple[UnreadKind, ...] = ()  # the lines of a text log that hold numbers and were not read, by kind
+    counter: str | None = None  # the column that counts the rows, nothing where none does; None where nobody asked yet
+    restarts: str = ""  # what it means where that column starts again, and how sure this is
 
 
 def check_width(columns: int, path: str) -> None:
-    """Refuse a file with more columns than any logger writes, before time is spent on each.
-
-    Raises:
-        StabtreeError: where it has.
-    """
+    """Raise a StabtreeError for more columns than any logger writes, before time is spent on each."""
     if columns > MAX_COLUMNS:
-        raise StabtreeError(
-            f"has more than {MAX_COLUMNS:,} columns",
-            where=path,
-            hint="export the columns that matter: step, loss, grad_norm, lr",
-        )
-
-
-# Cells of all columns together, some 450 MB: names that are logged at steps of their own make wide tables.
-MAX_CELLS = 50_000_000
+        hint = "export the columns that matter: step, loss, grad_norm, lr"
+        raise StabtreeError(f"has more than {MAX_COLUMNS:,} columns", where=path, hint=hint)
 
 
 def affordable(others: Sequence[str], known: int, rows: int) -> Sequence[str]:
@@ -153,9 +107,7 @@ def affordable(others: Sequence[str], known: int, rows: int) -> Sequence[str]:
 
 def attempt(number: int, count: int, begin: int) -> tuple[str, ...]:
     """Return the note of one of several attempts in a log, from row `begin` on; none where it is the only one."""
-    if count > 1:
-        return (f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.",)
-    return ()
+    return (f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.",) if count > 1 else ()
 
 
 def given_up(rows: int, counter: str, last: float) -> str:
@@ -169,29 +121,16 @@ def epochs_note(what: str, count: int) -> str:
     return f"{what} begin again in each of {count} epochs: they are counted on."
 
 
-SKIPS_KEPT = 20
-
-
 class Skips(Struct):
-    """Collects skipped lines while a file is read.
+    """Collects skipped lines while a file is read."""
 
-    Attributes:
-        first: the first lines that were skipped.
-        count: how many there were.
-        short: rows that were read although they have too few fields.
-        quotes: lines with a quote that is never closed, each read as a row by itself.
-        headers: lines with another header, which the rows below were read by.
-        comments: how many lines of words begin with `#`; nothing of the log is lost with them.
-        first_comment: the number of the first of them.
-    """
-
-    first: list[Skipped] = field(default_factory=list)
-    count: int = 0
-    short: int = 0
-    quotes: int = 0
-    headers: list[int] = field(default_factory=list)
-    comments: int = 0
-    first_comment: int = 0
+    first: list[Skipped] = field(default_factory=list)  # the first lines that were skipped
+    count: int = 0  # of all
+    short: int = 0  # rows that were read although they have too few fields
+    quotes: int = 0  # lines with a quote that is never closed, each read as a row by itself
+    headers: list[int] = field(default_factory=list)  # lines with another header, which the rows below were read by
+    comments: int = 0  # lines of words that begin with `#`; nothing of the log is lost with them
+    first_comment: int = 0  # the number of the first of them
 
     def add(self, line: int, reason: str) -> None:
         """Count a line, and remember it if it is among the first."""
@@ -201,21 +140,13 @@ class Skips(Struct):
 
 
 class Points(Struct, frozen=True):
-    """Values in the order in which they were written.
+    """Values in the order in which they were written."""
 
-    Attributes:
-        names: what can be logged.
-        name: int64 (n,), which of `names` each value is of.
-        step: int64 (n,).
-        time: float64 (n,), when it was written, in any unit.
-        value: float64 (n,).
-    """
-
-    names: tuple[str, ...]
-    name: Ints
-    step: Ints
-    time: Floats
-    value: Floats
+    names: tuple[str, ...]  # what can be logged
+    name: Ints  # (n,), which of `names` each value is of
+    step: Ints  # (n,)
+    time: Floats  # (n,), when it was written, in any unit
+    value: Floats  # (n,)
 
     @classmethod
     def nothing(cls) -> Points:
@@ -229,20 +160,16 @@ def merge(parts: Sequence[Points]) -> Points:
     if len(parts) == 1:
         return parts[0]
     names = tuple(dict.fromkeys(chain.from_iterable(part.names for part in parts)))
-    if not any(len(part.name) for part in parts):
-        return replace(Points.nothing(), names=names)
     # A clock that was set back, or a NaN, must not tear a file apart.
     clocks = [np.maximum.accumulate(np.where(np.isfinite(part.time), part.time, -np.inf)) for part in parts]
     order = np.argsort(np.concatenate(clocks), kind="stable")
     index = {name: number for number, name in enumerate(names)}
     own = [np.array([index[name] for name in part.names], dtype=np.int64)[part.name] for part in parts]
-    return Points(
-        names,
-        np.concatenate(own)[order],
-        np.concatenate([part.step for part in parts])[order],
-        np.concatenate([part.time for part in parts])[order],
-        np.concatenate([part.value for part in parts])[order],
+    step, time, value = (
+        np.concatenate(arrays)[order]
+        for arrays in zip(*((part.step, part.time, part.value) for part in parts), strict=True)
     )
+    return Points(names, np.concatenate(own)[order], step, time, value)
 
 
 def tabulate(
@@ -259,32 +186,39 @@ def tabulate(
     rows = int(row.max()) + 1
     columns: dict[str, Column | None] = {}
     notes: list[str] = []
+
+    def add(name: str, of: Ints, values: Ints | Floats) -> None:
+        cells, logged = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
+        cells[of], logged[of] = values, True
+        free = chain([name], (f"{name} ({number})" for number in count(2)))  # `step` is also what steps are called
+        columns[next(one for one in free if one not in columns)] = Column(cells, None if logged.all() else logged)
+
     if rows == 1 or points.step.any():
-        columns[counter] = _column(row, points.step, rows)
+        add(counter, row, points.step)
     else:
         notes.append("Every value was logged at step 0.")
     if timed and "wall_time" not in points.names and points.time.any():
-        columns["wall_time"] = _column(row, points.time, rows)
+        add("wall_time", row, points.time)
     order = np.argsort(points.name, kind="stable")
     ends = np.searchsorted(points.name[order], np.arange(len(points.names) + 1))
-    wanted = [index for index, name in enumerate(points.names) if names.wanted(name)]
-    held = _affordable(points, wanted, rows, names)
-    others = affordable([name for name in points.names if not names.wanted(name)], len(held), rows)
-    read = {points.names[index] for index in held}.union(others)
+    wanted = [name for name in points.names if names.wanted(name)]
+    room = max(8, MAX_CELLS // max(1, rows))
+    read = set(sorted(wanted, key=lambda name: "/" in (names.role(name) or "/"))[:room])  # whole metrics before layers'
+    if len(read) < len(wanted):
+        notes.append(f"Series left out to save memory: {len(wanted) - len(read):,} of {len(wanted):,}.")
+    read.update(affordable([name for name in points.names if not names.wanted(name)], len(read), rows))
     for index, name in enumerate(points.names):
-        own = order[ends[index] : ends[index + 1]]
-        columns[_free(name, columns)] = _column(row[own], points.value[own], rows) if name in read else None
-    if len(held) < len(wanted):
-        notes.append(f"Series left out to save memory: {len(wanted) - len(held):,} of {len(wanted):,}.")
+        if name in read:
+            own = order[ends[index] : ends[index + 1]]
+            add(name, row[own], points.value[own])
+        else:
+            columns.setdefault(name, None)
     return rows, columns, tuple(notes)
 
 
 def _rows(points: Points) -> Ints:
     """Return the row of each point: a new one where the step changes, or a name comes again."""
-    change = np.flatnonzero(np.diff(points.step)) + 1
-    stretch = np.zeros(len(points.step), dtype=np.int64)
-    stretch[change] = 1
-    stretch = np.cumsum(stretch)
+    stretch = np.cumsum(np.diff(points.step, prepend=points.step[:1]) != 0)
     cell = stretch * len(points.names) + points.name
     order = np.argsort(cell, kind="stable")
     first = np.flatnonzero(np.diff(cell[order], prepend=-1))
@@ -294,25 +228,3 @@ def _rows(points: Points) -> Ints:
     again[order] = np.arange(len(cell)) - np.repeat(first, np.diff(first, append=len(cell)))
     _, row = np.unique(stretch * (int(again.max()) + 1) + again, return_inverse=True)
     return np.asarray(row, dtype=np.int64)
-
-
-def _affordable(points: Points, wanted: list[int], rows: int, names: Names) -> frozenset[int]:
-    """Return the columns that there is room for, whole metrics before those of single layers."""
-    if len(wanted) * rows > MAX_CELLS:
-        wanted = sorted(wanted, key=lambda index: "/" in (names.role(points.names[index]) or "/"))
-    return frozenset(wanted[: max(8, MAX_CELLS // max(1, rows))])
-
-
-def _column(row: Ints, value: Ints | Floats, rows: int) -> Column:
-    """Return a column of so many rows with these values in some of them."""
-    values = np.zeros(rows)
-    values[row] = value
-    logged = np.zeros(rows, dtype=np.bool_)
-    logged[row] = True
-    return Column(values, None if logged.all() else logged)
-
-
-def _free(name: str, taken: Container[str]) -> str:
-    """Return the name, with a number behind it if it is taken: `step` is also what the rows' steps are called."""
-    numbered = (f"{name} ({number})" for number in count(2))
-    return next(free for free in chain([name], numbered) if free not in taken)

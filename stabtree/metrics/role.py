@@ -29,8 +29,8 @@ NO_OUTCOME = 10  # the order of rewards that are none of the run's
 _KIND_ROLES = {POLICY: Role.POLICY, VALUE: Role.VALUE}
 _ENGLISH = re.compile(r"[^a-z0-9]+")
 _DIGITS = re.compile(r"\d+$")
-# Terms that CycleGAN, pix2pix and their descendants log without the word loss: `D_A`, `G_L1`, `cycle_B`, `errG`.
-_PLAYER = re.compile(r"(?:train/|err_?)?([DG])(?:_[A-Za-z0-9]{1,4})?")
+# Terms that CycleGAN, pix2pix and their descendants log without the word loss: `D_A`, `G_L1`, `errG`; no `D_x`.
+_PLAYER = re.compile(r"(?:train/|err_?)?([DG])(?!_(?:x|G?z)$)(?:_[A-Za-z0-9]{1,4})?")
 _MIRROR = re.compile(r"(?:train/)?(cycle_[AB]|cyc_[AB]|idt_[AB]|rec_[AB]|G_L1)")
 
 
@@ -293,7 +293,6 @@ UNCONFIRMED = 0.5  # the name itself says neither loss nor reward
 HELD_OUT = 30.0
 STILL = 20.0
 RARE = 8.0
-SUMMED = 2.0  # the total that others add up to gains it, each of these loses it
 BATCH = 3.0  # the value of one batch where its mean over more is logged beside it
 BESIDE_PLAYERS = 2.5  # what is neither of two adversaries nor compares with the input: a classifier
 # A series that is logged so many times as often as another one is looked at first.
@@ -351,7 +350,6 @@ class Sighting(NamedTuple):
         alias: the index among the known names of the metric; None for an unknown one.
         logged: how many values were logged.
         moves: whether they are not all the same.
-        summed: 1 for the proven total of others, -1 for one of its parts, else 0.
     """
 
     name: str
@@ -359,7 +357,6 @@ class Sighting(NamedTuple):
     alias: int | None
     logged: int
     moves: bool
-    summed: int = 0
 
 
 def rank(found: Sequence[Sighting]) -> Ranking:
@@ -395,11 +392,10 @@ def _score(one: Sighting, peers: Peers, *, players: bool) -> Candidate:
         (BATCH, "of one batch", has_mean),
         (STILL, "constant", one.alias is None and not one.moves and any_moves),
         (RARE, FAR_MORE, one.logged * DENSER < max_logged),
-        (SUMMED, "a part of the total", one.summed < 0),
     ):
         if applies:
             points, why = points - lost, reason
-    return Candidate(one.name, points + SUMMED * (one.summed > 0), why)
+    return Candidate(one.name, points, why)
 
 
 def _by_name(one: Sighting) -> float:

@@ -60,7 +60,7 @@ REWARD_FILLER = (
     | TOTAL
     | _words("mean avg average env rollout charts runners sampler results step per running smoothed time r")
 )
-SCORE = _words("score scores mean avg average episode ep")
+SCORE = _words("score scores mean avg average episode ep game team player agent total")
 # Beside what a score, and the column `r` of a monitor's file, is what was earned in an episode.
 EPISODES = _words("epsilon eps episode episodes ep_len episode_length l")
 
@@ -70,7 +70,8 @@ HIGHER = _words(
     "kendall kappa mcc ndcg mrr hits jaccard ic exact em success score scores similarity pesq stoi sdr sdri sisdr sisnr"
 )
 ONE_SIDED = _words("prec precision recall sensitivity specificity")
-LOWER = _words("wer cer ter eer fid kid lpips ppl perplexity mape epe negative negatives positives err errors")
+PERPLEXITY = _words("ppl perplexity perplexities")
+LOWER = PERPLEXITY | _words("wer cer ter eer fid kid lpips mape epe negative negatives positives err errors")
 WON = _words("success win won pass solve solved hit")
 
 GRADIENT = _words("grad grads gradient gradients gnorm gradnorm grdn")

@@ -59,7 +59,7 @@ MAX_OPEN = 3
 MAX_IDS = 4
 LONGEST_SHORT = 28  # of a question in a path
 SEPARATOR, LINK, BEFORE_NOTE = " · ", " › ", "   "
-ACTED_ON = ("Set by ", "No column has a known name of the loss")
+ACTED_ON = ("Set by ", "Using ")
 
 
 def headline(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -349,10 +349,7 @@ def _not_checked(page: Page, report: Report, form: int) -> None:
 
 
 def _notes(page: Page, report: Report) -> None:
-    """Add the first note that a user may act on: what settings changed, what was guessed, what was not read.
-
-    That a further series holds values which are not finite, as a ratio of 0 to 0 in the first row, changes no verdict.
-    """
+    """Add the first note that a user may act on: what settings changed, what was guessed, what was not read."""
     run, shown = report.diagnosis.run, report.diagnosis.setting_notes  # which the head has
     others = [note for note in run.notes if note not in shown]
     acted_on = [note for begin in ACTED_ON for note in others if note.startswith(begin)]
@@ -378,6 +375,7 @@ def _healthy(page: Page, report: Report) -> None:
     for text in diagnosis.setting_notes:
         page.item((SETTINGS, "heading"), [(text, "")], indent=0, head_width=len(SETTINGS))
     accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
+    accepted += [note for note in diagnosis.run.notes if note.startswith(ACTED_ON[1])][:1]
     for text in filter(None, (report.misread, *diagnosis.answer_notes, *accepted)):
         page.line((text, ""))
 

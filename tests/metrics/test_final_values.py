@@ -36,7 +36,7 @@ def test_what_is_no_course_is_refused(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("head", "guess"),
     [
-        ("step,badness,acc", "loss=badness"),
+        ("step,badness,lr", "loss=badness"),
         ("Wall time,Step,Value", "loss=Value"),
     ],
 )
@@ -44,5 +44,5 @@ def test_without_a_loss_the_nearest_name_is_offered(tmp_path: Path, head: str, g
     """What can't be told by its name or its course is for the user to say."""
     with pytest.raises(StabtreeError) as caught:
         load_run(write(tmp_path, head + "\n" + "".join(f"{i},{i},1\n" for i in range(5))))
-    assert head.split(",")[2] in caught.value.problem
+    assert head.split(",")[1] in caught.value.problem
     assert guess in caught.value.hint

@@ -7,9 +7,9 @@ import pytest
 from stabtree.metrics.role import Sighting, describe_name, rank
 
 
-def seen(name: str, logged: int = 100, alias: int | None = None, *, moves: bool = True, summed: int = 0) -> Sighting:
+def seen(name: str, logged: int = 100, alias: int | None = None, *, moves: bool = True) -> Sighting:
     """What is known of a column."""
-    return Sighting(name, describe_name(name), alias, logged, moves, summed)
+    return Sighting(name, describe_name(name), alias, logged, moves)
 
 
 @pytest.mark.parametrize(
@@ -18,12 +18,11 @@ def seen(name: str, logged: int = 100, alias: int | None = None, *, moves: bool 
         (seen("aux_loss_x"), seen("loss_overall", moves=False), "constant"),
         (seen("seg_loss"), seen("loss_overall", logged=10), "which has far more values"),
         (seen("train_loss_epoch", alias=40), seen("train_loss_step", alias=3), "of one batch"),
-        (seen("a_loss", summed=1), seen("b_loss", summed=-1), "a part of the total"),
         (seen("loss", alias=1), seen("loss_overall"), ""),
     ],
 )
 def test_evidence_outweighs_the_name(first: Sighting, second: Sighting, why: str) -> None:
-    """The one that moves, is logged often, is a mean or the sum of others comes first; the other says why it lost."""
+    """The one that moves, is logged often, or is a mean comes first; the other says why it lost."""
     ranking = rank([second, first])
     assert [one.column for one in ranking.candidates] == [first.name, second.name]
     assert ranking.candidates[1].why == why

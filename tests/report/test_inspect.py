@@ -24,12 +24,12 @@ def report(folder: Path, content: str, width: int = 100, **options: Any) -> str:
 
 def test_every_column_is_accounted_for(tmp_path: Path) -> None:
     """Used columns stand in a table with their first and last value, others with the reason."""
-    page = report(tmp_path, "step,train/loss,loss,vram,lr\n0,4,5,9,\n10,3,nan,9,\n20,2,4,9,\n")
+    page = report(tmp_path, "step,epoch_loss,loss,vram,lr\n0,4,5,9,\n10,3,nan,9,\n20,2,4,9,\n")
     assert "3 rows" in page
     lines = [line.split() for line in page.splitlines()]
     assert ["loss", "=", "loss", "3", "5", "4", "1"] in lines
     assert ["ignored", "vram", "(clock:", "not", "a", "known", "metric)"] in lines
-    assert "train/loss  (loss: loss is read from loss)" in page
+    assert "epoch_loss  (loss: loss is read from loss)" in page
     assert "lr  (rate: never logged)" in page
     assert "0 to 20, from step" in page
     assert "every 10 steps: loss" in page

@@ -5,21 +5,19 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, sound_rows
-from stabtree.common.shared import FACTOR_HUGE, FACTOR_LARGE, SHARE_MOST, SHARE_SOME
-from stabtree.common.stats import median
+from stabtree.common.passes import sound_rows
 from stabtree.common.text import clean, first_few
-from stabtree.loaders.assemble.choice import Choice, choose, with_total
-from stabtree.loaders.assemble.steps import MAX_STEP, Steps, settle, steps_of, whole_steps
+from stabtree.loaders.assemble.choice import Choice, choose, is_usable, with_derived
+from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names, check_columns
-from stabtree.metrics.role import FAR_MORE, UNKNOWN, describe_name
+from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize
 from stabtree.run import ColumnUse, FileUse
 
@@ -30,47 +28,25 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Column, Save, Table
 
 LISTED = 12
-# What TRL's RewardTrainer logs beside the mean of its scores.
-OF_REWARD_MODEL = frozenset({"min_reward", "max_reward", "margin"})
-# `train/loss` at evaluations beside `train/step_loss` at every step: the second is the training loss.
-DENSER = 5
-# Numbers without their point are so many times as large, and apart from all others by such a factor; a float32 above
-# its 24 bits has no fraction to lose.
-LOST_FACTOR, APART, WHOLE_FLOAT32 = FACTOR_HUGE, FACTOR_LARGE, 2.0**23
-# Few values go as far below 0 as the others go above: of noise around 0 their median goes 0.6 to 0.8 times as far.
-MIRRORED, MISREAD_SHARE, MIN_CHECKED = SHARE_MOST, 0.35, 50
-CHECKED = ("loss", "eval_loss", "grad_norm")
+# In a long table they name the series of each row.
+LABELS = frozenset(("metric", "metric_name", "key", "tag", "name", "variable", "series"))
 MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
-# A rank column with more empty cells than this does not separate ranks.
-MAX_RANKLESS = 0.01
+MAX_RANKLESS = 0.01  # a rank column with more empty cells than this does not separate ranks
 
 
 class MetricRows(Struct, frozen=True):
-    """The rows of a table in file order, columns by what they carry.
+    """The rows of a table in file order, columns by what they carry."""
 
-    Attributes:
-        steps: int64 (n,).
-        metrics: by canonical metric, in file order.
-        origins: the column that each metric was read from.
-        ranks: int64 (n,), the rank that wrote each row; None where no column says.
-        source: how the file was read.
-        notes: what was assumed or ignored.
-        choice: what the run is judged by.
-        epoch_ends: the epochs that end in a table of steps, by their last step.
-        saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
-        others: the columns of numbers that no metric was read from, by name.
-    """
-
-    steps: Ints
-    metrics: Mapping[str, Column]
-    origins: Mapping[str, str]
-    ranks: Ints | None
+    steps: Ints  # (n,)
+    metrics: Mapping[str, Column]  # by canonical metric, in file order
+    origins: Mapping[str, str]  # the column that each metric was read from
+    ranks: Ints | None  # (n,), the rank that wrote each row; None where no column says
     source: FileUse
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was assumed or ignored
     choice: Choice
-    epoch_ends: Mapping[int, int] = field(default_factory=dict)
-    saved: Mapping[int, int] = field(default_factory=dict)
-    others: Mapping[str, Column] = field(default_factory=dict)
+    epoch_ends: Mapping[int, int]  # the epochs that end in a table of steps, by their last step
+    saved: Mapping[int, int]  # the steps at which a text log says that a checkpoint was saved, with the line's number
+    others: Mapping[str, Column]  # the columns of numbers that no metric was read from, by name
 
     @property
     def evaluations(self) -> list[Column]:
@@ -96,7 +72,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
-    table, names, summed, summing = with_total(table, names.spelled_as_in(table.columns))
+    table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
@@ -111,47 +87,44 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if table.counter:  # which counts the rows, and no other does
         used[names.role(table.counter)] = table.counter
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
-    wrong = {role: found for role, column in columns.items() if (found := _misread(column, role))}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
-    for role in wrong.keys() & metrics.keys():
-        metrics[role] = metrics[role].without(wrong[role].cells)
     if "loss" in used and "loss" not in metrics:
         raise _empty_loss(table, used["loss"], names)
     steps = steps_of(table, used, columns, asked=names.step_column is not None)
-    epochs = None if steps.source == used.get("epoch") else columns.get("epoch")
+    bad = [
+        f"Cells of {clean(used[role], 40)} that are not numbers: {column.bad}, not logged ({column.bad_example})."
+        for role, column in columns.items()
+        if column.bad and not is_time(role)  # a clock may well be printed as 0:12:31
+    ]
+    others = {
+        name: column
+        for name, column in table.columns.items()
+        if column and not column.coded and column.count > column.bad and names.role(name) not in AXES
+        if used.get(names.role(name)) != name
+    }
     rows = MetricRows(
         steps=steps.values,
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
         ranks=_ranks(columns.get("rank")),
-        source=_file_use(table, Plan(roles, used, steps, wrong, choice, summed)),
-        notes=(*table.notes, *summing, *choice.notes, *steps.notes, *_bad_notes(used, columns, wrong)),
+        source=_file_use(table, Plan(roles, used, steps, choice, summed)),
+        notes=(*table.notes, *derived, *choice.notes, *steps.notes, *bad),
         choice=choice,
-        epoch_ends=_epoch_ends(steps.values, epochs, steps.keep),
+        epoch_ends=_epoch_ends(steps, None if steps.source == used.get("epoch") else columns.get("epoch")),
         saved=_saved(steps.values, table.saves),
-        others=_others(table, names, used),
+        others=others,
     )
     return rows if steps.keep is None else rows.pick(steps.keep)
 
 
 class Plan(NamedTuple):
-    """Which column carries what.
+    """Which column carries what."""
 
-    Attributes:
-        columns: by role (a canonical metric, `step`, `epoch` or `rank`) all columns that could, best first.
-        used: by role the column that does.
-        steps: where the steps are from.
-        misread: by role the cells that are proved to be misread.
-        choice: what the run is judged by.
-        parts: columns that were summed up to a loss.
-    """
-
-    columns: Mapping[str, tuple[str, ...]]
-    used: Mapping[str, str]
+    columns: Mapping[str, tuple[str, ...]]  # by role (a metric, `step`, `epoch` or `rank`) all that could, best first
+    used: Mapping[str, str]  # by role the column that does
     steps: Steps
-    misread: Mapping[str, Misread]
     choice: Choice
-    parts: frozenset[str]
+    parts: frozenset[str]  # columns that were summed up to a loss
 
 
 def _file_use(table: Table, plan: Plan) -> FileUse:
@@ -175,10 +148,8 @@ def _file_use(table: Table, plan: Plan) -> FileUse:
 
 def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> ColumnUse:
     """Return which metric a column was read as, or why it was ignored, and how many values it holds."""
-    reading, known = (
-        plan.choice.readings.get(name) or describe_name(name),
-        by_name().get((role or "").partition("/")[0]),
-    )
+    reading = plan.choice.readings.get(name) or describe_name(name)
+    known = by_name().get((role or "").partition("/")[0])
     kind = reading.role  # what it is read as, unless its name is more exact
     if name in plan.parts:
         kind = Role.PART
@@ -189,24 +160,17 @@ def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> Colu
         return ColumnUse(clean(name, SHOWN), None, why, role=kind)
     held = column.held
     values = held[sound_rows(column)] if column.logged is None else held[np.isfinite(held)]
-    use = ColumnUse(
-        name=clean(name, SHOWN),
-        metric=None,
-        why=why,
-        logged=column.count,
-        first=float(values[0]) if len(values) else None,
-        last=float(values[-1]) if len(values) else None,
-        nonfinite=column.count - len(values),
-        role=kind,
-    )
+    first, last = map(float, values[[0, -1]]) if len(values) else (None, None)
+    broken = column.count - len(values)
+    use = ColumnUse(clean(name, SHOWN), None, why, column.count, first, last, broken, role=kind)
     if role is None or why:
         return use
-    unread, wrong = column.bad, np.count_nonzero(plan.misread[role].cells) if role in plan.misread else 0
+    wrong = column.bad
     if role == "step" and whole_steps(column) is None:
-        wrong += np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held)))
+        wrong += int(np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held))))
     why = f"{column.bad} cells are not numbers" if column.bad else ""
     why = "labels" if column.coded else why
-    return replace(use, metric=role, why=why, misread=unread + int(wrong), filled=column.count + unread)
+    return replace(use, metric=role, why=why, misread=wrong, filled=column.count + column.bad)
 
 
 def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> str:
@@ -214,7 +178,7 @@ def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> 
     if role is None or column is None:
         own = Names().role(name)  # what the name means where the user names no column
         if own in (RUN, PHASE):
-            return f"names the {'run' if own == RUN else 'phase'}"
+            return f"names the {own}"
         if name in plan.parts:
             return "a part of the loss"
         if role is not None:
@@ -222,83 +186,16 @@ def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> 
         if own not in plan.used:
             return "not a known metric"
         far = any(one.column == name and one.why == FAR_MORE for one in plan.choice.ranking.candidates)
-        return f"{own} is read from {clean(plan.used[own], 40)}" + (f", {FAR_MORE}" if far else "")
+        return f"{own} is read from {clean(plan.used[own], 40)}" + f", {FAR_MORE}" * far
     if not column.count:
         return "never logged"
-    used = plan.used.get(role, name)
+    used, source = plan.used.get(role, name), clean(plan.steps.source, 40)
     if used != name:
         names = plan.columns[role]
-        why = ", which has far more values" if names.index(used) > names.index(name) else ""
-        return f"{role} is read from {clean(used, 40)}{why}"
+        return f"{role} is read from {clean(used, 40)}" + f", {FAR_MORE}" * (names.index(used) > names.index(name))
     if plan.steps.source == name or role not in ("epoch", "step"):
         return ""
-    return (
-        f"steps are read from {clean(plan.steps.source, 40)}" if role == "epoch" else "no usable steps, see the notes"
-    )
-
-
-class Misread(NamedTuple):
-    """The cells of a column, bool (n,), that are proved not to be what was logged, and what became of them."""
-
-    cells: Bools
-    why: str
-
-
-def _misread(column: Column, metric: str) -> Misread | None:
-    """Return the cells of a column that lost their point or their sign; None where there are few or none.
-
-    Whole numbers a hundred times as large among fractions have lost their point, and a few values as far below 0 as the
-    others are above it their sign; but not one after the other: a run that breaks goes on breaking.
-    """
-    own = extremes(column)
-    if metric not in CHECKED or column.coded or (own.lowest >= 0 and own.highest < LOST_FACTOR / 10):
-        return None
-    there = np.flatnonzero(column.mask & np.isfinite(column.values) & (column.values != 0))
-    values, cells = column.values[there], np.zeros(len(column.values), dtype=np.bool_)
-    if len(values) < MIN_CHECKED:
-        return None
-    sizes, whole, below = np.abs(values), values == np.floor(values), values < 0
-    with np.errstate(over="ignore"):
-        large = whole & (sizes > LOST_FACTOR * median(sizes)) & (sizes < WHOLE_FLOAT32)
-    if _are_scattered(large) and sizes[large].min() > APART * sizes[~large].max():
-        cells[there] = whole
-        return Misread(cells, "that lost their decimal point, whole among fractions")
-    if metric == "grad_norm" or np.count_nonzero(below) < MIN_CHECKED or not _are_scattered(below):
-        return None
-    # Each is measured by the rows around it: a loss that swings around 0 swings less later on.
-    blocks = np.array_split(sizes, len(sizes) // MIN_CHECKED)
-    far = np.concatenate([block / median(block) for block in blocks])
-    if median(far[below]) <= MIRRORED * median(far[~below]):
-        return None
-    cells[there] = below
-    return Misread(cells, "whose sign is flipped, as far below 0 as the others are above it")
-
-
-def _are_scattered(odd: Bools) -> bool:
-    count = np.count_nonzero(odd)
-    few = SHARE_SOME * len(odd) < count < MISREAD_SHARE * len(odd)
-    return bool(few and np.count_nonzero(odd[1:] != odd[:-1]) >= SHARE_MOST * count)
-
-
-def _others(table: Table, names: Names, used: Mapping[str, str]) -> dict[str, Column]:
-    """Return the columns that hold mostly numbers and no metric was read from."""
-    found = {}
-    for name, column in table.columns.items():
-        if column is None or column.coded or names.role(name) in AXES or used.get(names.role(name)) == name:
-            continue
-        if column.count > column.bad:
-            found[name] = column
-    return found
-
-
-def _empty_loss(table: Table, name: str, names: Names) -> StabtreeError:
-    column = table.columns[name]
-    problem = f"holds no value in its loss column {clean(name, 60)!r}"
-    if column and column.bad:
-        cells = f"{column.bad:,} cells are none, such as {column.bad_example}"
-        problem = f"holds no number in its loss column {clean(name, 60)!r}: {cells}"
-    others = (other for other in table.columns if other != name)
-    return NoRowsError(problem, where=table.path, hint=names.naming_a_loss(others) or NAME_METRICS)
+    return f"steps are read from {source}" if role == "epoch" else "no usable steps, see the notes"
 
 
 def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
@@ -306,37 +203,56 @@ def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
     for role, name in names.asked.items():
         if name not in table.columns:
             raise _no_column(table, names, role, name)
-    found: dict[str, list[tuple[int, str]]] = {}
+    by_role: dict[str, list[tuple[int, str]]] = {}
     for name in table.columns:
         role, place = names.match(name)
         if role and role not in (RUN, PHASE):
-            found.setdefault(role, []).append((place, name))
-    bare = {normalize(name).removeprefix("train_") for name in table.columns} if "reward" in found else set()
-    if bare >= OF_REWARD_MODEL and names.asked.get("reward") is None:
-        del found["reward"]  # a reward model is trained: the mean of its scores may go anywhere
-    return {role: tuple(name for _, name in sorted(named, key=lambda item: item[0])) for role, named in found.items()}
+            by_role.setdefault(role, []).append((place, name))
+    return {role: tuple(name for _, name in sorted(named, key=lambda item: item[0])) for role, named in by_role.items()}
 
 
 def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeError:
-    option = "--step-column" if role == "step" else "--column"
+    """Return the error on a column that is not there; it proposes only one that can be read as that."""
+    option, metric = ("--step-column", "") if role == "step" else ("--column", f"{role}=")
     # The column of the steps is no metric, and the learning rate no loss, however alike the names are.
     free = {"", *AXES} if role in AXES else {""}
-    able = [str(column) for column in table.columns if names.role(column) in free]
-    hint = f"its columns are {first_few([*table.columns], LISTED, 40)}"
+    able = [
+        str(other)
+        for other, column in table.columns.items()
+        if names.role(other) in free and column is not None and is_usable(column)
+        if role != "step" or isinstance(from_column(other, column), Steps)
+    ]
     close = difflib.get_close_matches(name, able, n=1, cutoff=0.4)
-    if close:
-        hint = f"type {option} {'' if role == 'step' else f'{role}='}{clean(close[0])}"
+    hint = f"type {option} {metric}{clean(close[0])}" if close else f"its columns are {_listed(table)}"
     return StabtreeError(f"has no column {clean(name, 60)!r} for {option}", where=table.path, hint=hint)
 
 
-def _no_loss(table: Table, names: Names) -> StabtreeError:
-    hint = names.naming_a_loss(table.columns) or "name the file that the trainer wrote its loss to"
-    nameless = next((name for name in table.columns if normalize(name) == NAMELESS), "")
+def _naming_a_loss(table: Table, names: Names) -> str:
+    """Return the option that reads a column of numbers as the loss; nothing where none can be, as in a long table."""
+    usable = [name for name, column in table.columns.items() if is_usable(column)]
+    nameless = next((name for name in usable if normalize(name) == NAMELESS), "")
+    if nameless and LABELS.intersection(map(normalize, table.columns.keys() - set(usable))):
+        return ""
     if nameless:
-        hint = f"say what it holds: --column loss={clean(nameless)}, or --column reward={clean(nameless)}"
-    columns = first_few([*table.columns], LISTED, 40)
-    problem = f"has no column that is known as the training loss; its columns are {columns}"
+        return f"say what it holds: --column loss={clean(nameless)}, or --column reward={clean(nameless)}"
+    return names.naming_a_loss(usable)
+
+
+def _empty_loss(table: Table, name: str, names: Names) -> StabtreeError:
+    column, problem = table.columns[name], f"holds no value in its loss column {clean(name, 60)!r}"
+    if column and column.bad:
+        problem = f"{problem.replace('value', 'number')}: {column.bad:,} cells are none, such as {column.bad_example}"
+    return NoRowsError(problem, where=table.path, hint=_naming_a_loss(table, names) or NAME_METRICS)
+
+
+def _no_loss(table: Table, names: Names) -> StabtreeError:
+    problem = f"has no column that is known as the training loss; its columns are {_listed(table)}"
+    hint = _naming_a_loss(table, names) or "name the file that the trainer wrote its loss to"
     return StabtreeError(problem, where=table.path, hint=hint)
+
+
+def _listed(table: Table) -> str:
+    return first_few([*table.columns], LISTED, 40)
 
 
 def _ranks(column: Column | None) -> Ints | None:
@@ -357,42 +273,20 @@ def _ranks(column: Column | None) -> Ints | None:
     return (indices if column.coded else values).astype(np.int64)
 
 
-def _bad_notes(used: Mapping[str, str], columns: Mapping[str, Column], wrong: Mapping[str, Misread]) -> list[str]:
-    found = []
-    for role, column in columns.items():
-        if is_time(role):
-            continue  # a clock may well be printed as 0:12:31
-        shown = clean(used[role], 40)
-        if column.bad:
-            found.append(f"Cells of {shown} that are not numbers: {column.bad}, not logged ({column.bad_example}).")
-        if role in wrong:
-            cells, why = wrong[role]
-            found.append(f"Cells of {shown} {why}: {np.count_nonzero(cells)}, not logged.")
-    return found
+def _epoch_ends(steps: Steps, epochs: Column | None) -> Mapping[int, int]:
+    """Return the epochs that end within a log, by the last step of each; empty where they don't rise with the steps.
 
-
-def _epoch_ends(steps: Ints, epochs: Column | None, keep: Bools | None) -> Mapping[int, int]:
-    """Return the epochs that end within a log, as they are counted there, by the last step that was logged in each.
-
-    A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0. Empty where epochs do not rise
-    with the steps.
-
-    Args:
-        steps: int64 (n,), the step of each row.
-        epochs: the column that counts epochs.
-        keep: bool (n,), false for rows without a step; None where all have one.
+    A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0.
     """
     if epochs is None:
         return {}
-    known = epochs.mask & np.isfinite(epochs.values) & (True if keep is None else keep)
-    at, count = steps[known], epochs.values[known]
+    known = epochs.mask & np.isfinite(epochs.values) & (True if steps.keep is None else steps.keep)
+    at, count = steps.values[known], epochs.values[known]
     if len(at) < 2 or (np.diff(at) < 0).any() or (np.diff(count) < 0).any() or count[0] < 0:
         return {}
     done = np.ceil(count)
     last = np.flatnonzero(np.diff(done) > 0)
-    if len(last) > MAX_EPOCHS:
-        return {}
-    return {int(at[row]): int(done[row]) for row in last if at[row] > 0}
+    return {int(at[row]): int(done[row]) for row in last if at[row] > 0} if len(last) <= MAX_EPOCHS else {}
 
 
 def _saved(steps: Ints, saves: Iterable[Save]) -> Mapping[int, int]:
@@ -400,11 +294,10 @@ def _saved(steps: Ints, saves: Iterable[Save]) -> Mapping[int, int]:
 
     A line's step is a number in it between the steps of the rows around it, else that of the row before.
     """
-    found = {}
+    saved = {}
     for save in saves:
-        here = int(steps[save.row])
-        after = int(steps[min(save.row + 1, len(steps) - 1)])
-        step = max((number for number in save.numbers if here < number <= after), default=here)
+        before, after = int(steps[save.row]), int(steps[min(save.row + 1, len(steps) - 1)])
+        step = max((number for number in save.numbers if before < number <= after), default=before)
         if step > 0:
-            found[step] = save.line
-    return found
+            saved[step] = save.line
+    return saved

@@ -14,8 +14,7 @@ from stabtree.common.passes import broken_rows, extremes, hand_on, increases
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
-from stabtree.loaders.assemble.course import ends_aside, find_gaps, here_and_there, history, interpret
-from stabtree.loaders.assemble.steps import step_size
+from stabtree.loaders.assemble.course import find_gaps, history, interpret
 from stabtree.loaders.table import Column
 from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.role import Ranking
@@ -24,7 +23,7 @@ from stabtree.run import Run, Series, Setting, unit_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.common.lazy import Bools, Ints
+    from stabtree.common.lazy import Ints
     from stabtree.loaders.assemble.columns import MetricRows
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -48,14 +47,9 @@ class Assembled(Struct, frozen=True):
 def run_of(
     tables: Sequence[Table], names: Names, called: str, settings: Mapping[str, Setting], notes: Sequence[str] = ()
 ) -> Run:
-    """Return the run in some tables.
+    """Return the run in some tables, one for each file, or of values in memory.
 
-    Args:
-        tables: one for each file, or of values in memory.
-        names: what their columns mean.
-        called: what to call the run if its configuration has no name.
-        settings: the configuration, with its sources.
-        notes: what was assumed so far.
+    It is named as it is `called` if its settings, with their sources, have no name; `notes` say what was assumed.
     """
     tables = [_without_course(table, names) for table in tables]
     silent = [table for table in tables if not table.rows and table.lines]  # they hold the error a run ended in alone
@@ -65,11 +59,10 @@ def run_of(
     settings = {**_told_by_names(rows), **settings}
     name = settings.pop("name", None)
     series, meanings = interpret(made.series, settings)
-    size, counted = step_size(series, settings)
     read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
     others = {f"{name} (column)" if name in series else name: one for name, one in made.others.items()}
     unit = unit_of(part.source for part in rows)
-    every_note = (*notes, *read, *made.notes, *meanings, *counted, *_lost(rows, made), *_too_large(series, unit))
+    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made), *_too_large(series, unit))
     return Run(
         name=str(name.value) if name else called,
         series=series,
@@ -80,7 +73,6 @@ def run_of(
         resumes=made.resumes,
         lines=tuple(chain.from_iterable(table.lines for table in tables)),
         sources=tuple(part.source for part in rows),
-        step_size=size,
         epoch_ends=dict(chain.from_iterable(part.epoch_ends.items() for part in rows)),
         saved=dict(chain.from_iterable(part.saved.items() for part in rows)),
         loss_ranking=next((part.choice.ranking for part in rows if part.choice.ranking.candidates), Ranking()),
@@ -101,22 +93,19 @@ def _without_course(table: Table, names: Names) -> Table:
 
 def _told_by_names(rows: Sequence[MetricRows]) -> dict[str, Setting]:
     """Return the settings that names of columns tell: how the loss moves by nature, and the optimizer of `lr-AdamW`."""
-    found = {}
-    kind = next((part.choice.kind for part in rows if part.choice.kind), "")
-    if kind:
-        found["loss_kind"] = Setting(kind, "the loss's name")
+    told = {}
+    if kind := next((part.choice.kind for part in rows if part.choice.kind), ""):
+        told["loss_kind"] = Setting(kind, "the loss's name")
     for column in chain.from_iterable(part.source.columns for part in rows):
-        match = _LR_OF.search(column.name)
-        if column.metric == "lr" and match:
-            found.setdefault("optimizer", Setting(match[1].lower(), f"column {clean(column.name, 40)}"))
-    return found
+        if column.metric == "lr" and (match := _LR_OF.search(column.name)):
+            told.setdefault("optimizer", Setting(match[1].lower(), f"column {clean(column.name, 40)}"))
+    return told
 
 
 def _too_large(series: Mapping[str, Series], unit: str) -> Iterator[str]:
     """Yield the notes on values that are too large to calculate with."""
     for name, one in series.items():
-        found = extremes(one)
-        if not one.labels and max(-found.lowest, found.highest) > LARGEST:
+        if not one.labels and max(-extremes(one).lowest, extremes(one).highest) > LARGEST:
             index = int(np.where(np.isfinite(one.values), np.abs(one.values), 0.0).argmax())
             text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {unit}"
             yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
@@ -134,8 +123,8 @@ def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
         first, lines = source.skipped[0], _counted(source.skipped_count, "line")
         yield f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
     for resume in made.resumes[:5]:
-        start = f"after step {resume.from_step:,}"
-        yield f"A resume: {start} the log goes back to {resume.to_step:,} and replaces {replaced_rows(resume)}."
+        text = f"after step {resume.from_step:,} the log goes back to {resume.to_step:,}"
+        yield f"A resume: {text} and replaces {replaced_rows(resume)}."
     for gap in made.gaps[:5]:
         steps = f"{_counted(gap.rows, 'row')} of steps {gap.first_step:,} to {gap.last_step:,}"
         yield f"{gap.metric} is missing in {steps} while the log goes on."
@@ -148,9 +137,9 @@ def _counted(count: int, noun: str) -> str:
 def _assemble(files: Sequence[MetricRows]) -> Assembled:
     """Return one run from the rows of one file, of several ranks, or of several parts."""
     ranks = files[0].ranks
-    if len(files) == 1 and ranks is None:
-        return _single(files[0])
-    if len(files) == 1 and ranks is not None:
+    if len(files) == 1:
+        if ranks is None:
+            return _single(files[0])
         return _ranked({str(rank): files[0].pick(ranks == rank) for rank in np.unique(ranks).tolist()}, ())
     spans = sorted((int(rows.steps.min()), int(rows.steps.max())) for rows in files)
     # Parts hold one stretch of steps each. A restart from a checkpoint repeats some steps, however many; ranks begin
@@ -160,7 +149,7 @@ def _assemble(files: Sequence[MetricRows]) -> Assembled:
         for (first, last), (begin, end) in pairwise(spans)
     )
     if not together and not all(RANK_NAME.search(rows.source.path) for rows in files):
-        ordered = sorted(files, key=lambda rows: int(rows.steps.min()) if len(rows.steps) else 0)
+        ordered = sorted(files, key=lambda rows: int(rows.steps.min()))
         whole = _single(_concatenate(ordered))
         paths = ", ".join(rows.source.path for rows in ordered)
         return replace(whole, notes=(f"The files are parts of one run, read in this order: {paths}.", *whole.notes))
@@ -170,59 +159,43 @@ def _assemble(files: Sequence[MetricRows]) -> Assembled:
 
 def _single(rows: MetricRows) -> Assembled:
     """Return the run of one rank."""
-    loss = rows.metrics.get("loss")
-    past = history(rows.steps, None if loss is None else loss.logged, _broken(rows))
+    carries, broken = np.ones(len(rows.steps), dtype=np.bool_), np.zeros(len(rows.steps), dtype=np.bool_)
+    if "loss" in rows.metrics:
+        carries = rows.metrics["loss"].mask
+    for column in rows.metrics.values():
+        at = broken_rows(column)
+        broken[at[column.mask[at]]] = True
+    past = history(rows.steps, carries, broken)
     current = rows if past.keep is None else rows.pick(past.keep)
     series, repeated = _series(current.steps, current.metrics, current.origins)
     others, _ = _series(current.steps, current.others, {name: name for name in current.others})
     notes = past.notes
     if repeated:
         notes = (*notes, f"Steps that are logged more than once: {repeated}, the later value counts.")
-    rate = current.metrics.get("lr")
-    if rate and rate.mask[-1] and ends_aside(current.steps, current.metrics):
-        notes = (*notes, f"The last row, of step {int(current.steps[-1]):,}, holds no loss.")
-    notes = (*notes, *here_and_there(current.steps, current.metrics, series))
     gaps = find_gaps(current.steps, current.metrics, series, current.evaluations)
     return Assembled(series, gaps, resumes=past.resumes, notes=notes, others=others)
 
 
-def _broken(rows: MetricRows) -> Bools:
-    """Return which rows hold a value of a metric that is not finite, bool (n,)."""
-    broken = np.zeros(len(rows.steps), dtype=np.bool_)
-    for column in rows.metrics.values():
-        if column.logged is None:
-            broken[broken_rows(column)] = True
-        else:
-            broken |= column.logged & ~np.isfinite(column.values)
-    return broken
-
-
 def _series(rows: Ints, columns: Mapping[str, Column], origins: Mapping[str, str]) -> tuple[dict[str, Series], int]:
     """Return each column on its own steps, and how many steps some column has more than once; `rows` are the steps."""
-    whole: tuple[Ints, Ints | None] | None = None
+    whole = _order(rows)  # what is logged in every row shares one array of steps
     series: dict[str, Series] = {}
     repeated = 0
     for metric, column in columns.items():
-        if column.logged is None:
-            # What is logged in every row shares one array of steps.
-            whole = whole or _order(rows)
-            steps, order = whole
-            own, values = rows, column.values
-        else:
-            own, values = rows[column.logged], column.values[column.logged]
+        own, values, (steps, order) = rows, column.held, whole
+        if column.logged is not None:
+            own = rows[column.logged]
             steps, order = _order(own)
         if not len(steps):
             continue
-        if len(values) > len(steps):
-            repeated = max(repeated, len(values) - len(steps))
-            if not np.isfinite(
-                values
-            ).all():  # of each step a value that is not finite (of a micro-batch), else the last
-                order = np.lexsort((np.arange(len(own)), ~np.isfinite(values), own))
-                order = order[np.append(own[order][1:] != own[order][:-1], True)]
-        found = _frozen(metric, steps, values if order is None else values[order], origins[metric])
-        hand_on(column, found)
-        series[metric] = replace(found, labels=column.labels) if column.labels else found
+        repeated = max(repeated, len(values) - len(steps))
+        if len(values) > len(steps) and not np.isfinite(values).all():
+            # Of each step a value that is not finite (of a micro-batch) counts, else the last one.
+            order = np.lexsort((np.arange(len(own)), ~np.isfinite(values), own))
+            order = order[np.append(own[order][1:] != own[order][:-1], True)]
+        one = _frozen(metric, steps, values if order is None else values[order], origins[metric])
+        hand_on(column, one)
+        series[metric] = replace(one, labels=column.labels) if column.labels else one
     return series, repeated
 
 
@@ -231,9 +204,8 @@ def _order(steps: Ints) -> tuple[Ints, Ints | None]:
     if increases(steps):
         return steps, None
     order = np.argsort(steps, kind="stable")
-    ordered = steps[order]
-    last = np.append(ordered[1:] != ordered[:-1], True)
-    return ordered[last], order[last]
+    order = order[np.append(np.diff(steps[order]) != 0, True)]
+    return steps[order], order
 
 
 def _frozen(metric: str, steps: Ints, values: np.ndarray, origin: str) -> Series:
@@ -245,23 +217,21 @@ def _frozen(metric: str, steps: Ints, values: np.ndarray, origin: str) -> Series
 
 def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
     """Return the rows of all files below each other; a metric that a file lacks is not logged there."""
-    origins = dict(chain.from_iterable(rows.origins.items() for rows in reversed(files)))
+    nothing = [Column(np.zeros(len(rows.steps)), np.zeros(len(rows.steps), dtype=np.bool_)) for rows in files]
 
     def below(columns: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
         joined = {}
         for name in dict.fromkeys(chain.from_iterable(columns)):
-            nothing = (Column(np.zeros(len(rows.steps)), np.zeros(len(rows.steps), dtype=np.bool_)) for rows in files)
             parts = [own.get(name) or empty for own, empty in zip(columns, nothing, strict=True)]
+            values = np.concatenate([part.values for part in parts])
             logged = np.concatenate([part.mask for part in parts])
-            joined[name] = Column(
-                np.concatenate([part.values for part in parts]),
-                None if logged.all() else logged,
-                sporadic=any(part.sporadic for part in parts),
-                labels=dict(chain.from_iterable(part.labels.items() for part in parts)),
-            )
+            labels = dict(chain.from_iterable(part.labels.items() for part in parts))
+            sporadic = any(part.sporadic for part in parts)
+            joined[name] = Column(values, None if logged.all() else logged, sporadic=sporadic, labels=labels)
         return joined
 
     metrics, others = below([rows.metrics for rows in files]), below([rows.others for rows in files])
+    origins = dict(chain.from_iterable(rows.origins.items() for rows in reversed(files)))
     steps = np.concatenate([rows.steps for rows in files])
     return replace(files[0], steps=steps, metrics=metrics, others=others, origins=origins, ranks=None)
 
@@ -270,33 +240,28 @@ def _rank_names(files: Sequence[MetricRows]) -> list[str]:
     """Return the ranks' numbers as in the file names, else their indices; `run.jsonl` beside `run.rank1.jsonl` is 0."""
     stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
     named = [next(iter(RANK_NAME.findall(stem)), "") for stem in stems]
-    if any(named) and named.count("") == 1:
-        named = [name or "0" for name in named]
-    if not all(named):
+    if named.count("") == len(named):
         named = [["", *re.findall(r"\d+", stem)][-1] for stem in stems]
-    numbers = list(dict.fromkeys(str(int(name)) for name in named if name))
-    return numbers if len(numbers) == len(files) else [str(index) for index in range(len(files))]
+    numbers = list(dict.fromkeys(int(name or "0") for name in named))
+    return list(map(str, numbers if len(numbers) == len(files) else range(len(files))))
 
 
 def _ranked(by_rank: Mapping[str, MetricRows], notes: tuple[str, ...]) -> Assembled:
     """Return the run of several ranks: the mean over the ranks at each step, so that a NaN on one is seen."""
     singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
-    series = _means([single.series for single in singles.values()])
-    merged = _concatenate([replace(rows, others={}) for rows in by_rank.values()])
-    # A rank that falls silent alone is hidden by the others in the merged rows.
-    gaps = [*(single.gaps for single in singles.values()), find_gaps(merged.steps, merged.metrics, series)]
     ends = {rank: int(one.series["loss"].steps[-1]) for rank, one in singles.items() if "loss" in one.series}
     early = [rank for rank, end in ends.items() if end < 0.9 * max(ends.values())]
     if early:
         text = f"The loss of rank {', '.join(early[:8])} ends before that of the others, at step {ends[early[0]]}."
         notes = (*notes, text)
+    every = singles.values()
     return Assembled(
-        series=series,
-        gaps=tuple(dict.fromkeys(chain.from_iterable(gaps))),
+        series=_means([single.series for single in every]),
+        gaps=tuple(dict.fromkeys(chain(*(single.gaps for single in every)))),
         ranks={rank: single.series for rank, single in singles.items()},
-        resumes=tuple(dict.fromkeys(chain.from_iterable(single.resumes for single in singles.values()))),
-        notes=tuple(dict.fromkeys(chain(notes, *(single.notes for single in singles.values())))),
-        others=_means([single.others for single in singles.values()]),
+        resumes=tuple(dict.fromkeys(chain(*(single.resumes for single in every)))),
+        notes=tuple(dict.fromkeys(chain(notes, *(single.notes for single in every)))),
+        others=_means([single.others for single in every]),
     )
 
 

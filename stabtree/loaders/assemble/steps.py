@@ -15,25 +15,13 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.passes import PART, extremes, increases, remembered
-from stabtree.common.stats import interval
 from stabtree.common.text import clean
-from stabtree.loaders.counters import (
-    NEVER_BACK,
-    Count,
-    Counted,
-    Level,
-    Runs,
-    count_on,
-    counted_on,
-    divide,
-    is_length,
-    is_no_count,
-    lexicographic,
-)
+from stabtree.loaders import counters
+from stabtree.loaders.counters import Count
 from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
-from stabtree.metrics.role import describe_name
+from stabtree.metrics.role import can_be_loss, describe_name
 from stabtree.run import ROW_NUMBER
 
 if TYPE_CHECKING:
@@ -42,38 +30,21 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column, Table
     from stabtree.metrics.names import Names
-    from stabtree.run import Series, Setting
 
-# Above this a float64 no longer holds every whole number: no step, a broken cell.
-MAX_STEP = 2.0**53
-# A column of steps may hold some broken cells; one with more fractions than this holds no steps.
-MAX_FRACTIONAL = 0.01
-# An epoch may come twice where a run was begun anew; where more do, rows are no epochs.
-MAX_REPEATED = 0.1
-# A count of optimizer steps that many rows lack would give these the step of a row before.
-STEP_DENSER = 1.1
+MAX_STEP = 2.0**53  # above this a float64 no longer holds every whole number: no step, a broken cell
+MAX_FRACTIONAL = 0.01  # a column of steps may hold some broken cells; one with more fractions holds no steps
+STEP_DENSER = 1.1  # a count of optimizer steps that many rows lack would give these the step of a row before
 _OUTCOMES = frozenset((Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD))
-# So many metrics show whether training begins anew.
-MAX_OUTCOMES = 4
-MAX_RUNS = 1000
-# A run goes on for some steps more than were planned, for several times as many perhaps, but not for so many times.
-BEYOND = 10
+MAX_OUTCOMES = 4  # so many metrics show whether training begins anew
 
 
 class Steps(Struct, frozen=True):
-    """The step of each row.
+    """The step of each row."""
 
-    Attributes:
-        values: int64 (n,), meaningless where `keep` is false.
-        keep: bool (n,), false for rows whose step can't be one; None when all are kept.
-        source: what they were read from.
-        notes: what was assumed.
-    """
-
-    values: Ints
-    keep: Bools | None
-    source: str
-    notes: tuple[str, ...] = ()
+    values: Ints  # (n,), meaningless where `keep` is false
+    keep: Bools | None  # (n,), false for rows whose step can't be one; None when all are kept
+    source: str  # what they were read from
+    notes: tuple[str, ...] = ()  # what was assumed
 
 
 def row_numbers(rows: int, why: str) -> Steps:
@@ -82,29 +53,40 @@ def row_numbers(rows: int, why: str) -> Steps:
 
 
 def from_column(name: str, column: Column) -> Steps | str:
-    """Return the steps that a column of this name holds; if it holds none, the reason in words."""
-    values, shown = column.values, clean(name, 40)
+    """Return the steps that a column of this name holds; if it holds none, the reason in words.
+
+    A row without a step has that of the row before; rows with an impossible one are left out.
+    """
     steps = whole_steps(column)
     if steps is not None:
         return Steps(steps, None, name)
+    values, present, shown = column.values, column.mask, clean(name, 40)
     with np.errstate(invalid="ignore"):
         whole = values == np.floor(values)
-        good = whole & (values >= 0) & (values < MAX_STEP)
-    present = column.mask
+        usable = present & whole & (values >= 0) & (values < MAX_STEP)
     if not present.any():
         return f"column {shown} holds no number"
     if np.count_nonzero(present & np.isfinite(values) & ~whole) > MAX_FRACTIONAL * np.count_nonzero(present):
         return f"column {shown} holds fractions"
-    if not (present & good).any():
+    if not usable.any():
         return f"column {shown} holds no step"
-    return _filled(name, values, present, good)
+    last = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
+    filled = values[np.where(last < 0, int(np.argmax(usable)), last)].astype(np.int64)
+    broken, notes = present & ~usable, []
+    if empty := int(np.count_nonzero(~present)):
+        notes.append(f"Rows without a step in column {shown}: {empty}, read with the step of the row before.")
+    if not broken.any():
+        return Steps(filled, None, name, tuple(notes))
+    count = int(np.count_nonzero(broken))
+    notes.append(f"Rows with an impossible step in {shown}: {count} skipped, the first has {values[broken][0]:g}.")
+    return Steps(filled, ~broken, name, tuple(notes))
 
 
 @remembered
 def whole_steps(column: Column) -> Ints | None:
     """Return the steps of a column, int64 (n,), where every cell of it holds one; frozen."""
-    found = extremes(column)
-    if column.logged is not None or not (found.finite and found.lowest >= 0 and found.highest < MAX_STEP):
+    own = extremes(column)
+    if column.logged is not None or not (own.finite and own.lowest >= 0 and own.highest < MAX_STEP):
         return None
     steps = np.empty(len(column.values), np.int64)
     for begin in range(0, len(steps), PART):
@@ -116,59 +98,28 @@ def whole_steps(column: Column) -> Ints | None:
     return steps
 
 
-def _filled(name: str, values: Floats, present: Bools, good: Bools) -> Steps:
-    """Give rows without a step the one of the row before, and leave out rows with an impossible one."""
-    usable = present & good
-    last = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
-    filled = values[np.where(last < 0, int(np.argmax(usable)), last)].astype(np.int64)
-    broken = present & ~good
-    notes = []
-    shown = clean(name, 40)
-    if empty := int(np.count_nonzero(~present)):
-        notes.append(f"Rows without a step in column {shown}: {empty}, read with the step of the row before.")
-    if not broken.any():
-        return Steps(filled, None, name, tuple(notes))
-    count = int(np.count_nonzero(broken))
-    notes.append(f"Rows with an impossible step in {shown}: {count} skipped, the first has {values[broken][0]:g}.")
-    return Steps(filled, ~broken, name, tuple(notes))
-
-
 def steps_of(table: Table, used: Mapping[str, str], columns: Mapping[str, Column], *, asked: bool) -> Steps:
     """Return the steps of a table: from their column, else from epochs, else row numbers; the notes say which and why.
 
-    Args:
-        table: the table.
-        used: by role the name of its column.
-        columns: by role its column, if that was read.
-        asked: whether the user named the column of the steps.
-
-    Raises:
-        StabtreeError: where the column that the user named holds no steps.
+    `used` and `columns` have by role the name of its column, and the column if that was read; `asked` says whether the
+    user named that of the steps: where it holds none, a StabtreeError is raised.
     """
-    epochs = columns.get("epoch")
-    if "step" not in used:
-        return _from_epochs(table, used, epochs)
-    name = used["step"]
-    found: Steps | str = "the step column was not read"
-    if "step" in columns:
-        found = from_column(name, columns["step"])
-    if isinstance(found, str):
+    if "step" in used:
+        steps = "the step column was not read" if "step" not in columns else from_column(used["step"], columns["step"])
+        if isinstance(steps, Steps):
+            return steps
         if asked:
-            problem = found.replace("column", "--step-column", 1)
-            raise StabtreeError(problem, where=table.path, hint="name another one")
-        return row_numbers(table.rows, found[0].upper() + found[1:])
-    return found
-
-
-def _from_epochs(table: Table, used: Mapping[str, str], epochs: Column | None) -> Steps:
-    why = "No column holds the step"
+            raise StabtreeError(steps.replace("column", "--step-column", 1), where=table.path, hint="name another one")
+        return row_numbers(table.rows, steps[0].upper() + steps[1:])
+    why, epochs = "No column holds the step", columns.get("epoch")
     if epochs is None or not _is_full(epochs):
         return row_numbers(table.rows, why)
-    name = used["epoch"]
-    found = from_column(name, epochs)
-    if isinstance(found, str) or np.count_nonzero(np.diff(found.values) == 0) > MAX_REPEATED * len(found.values):
-        return row_numbers(table.rows, f"{why}, and {name} is not another one in every row")
-    return replace(found, notes=(f"{why}: {name} is used instead.",))
+    counted = from_column(used["epoch"], epochs)
+    if isinstance(counted, str) or np.count_nonzero(np.diff(counted.values) == 0) > counters.MAX_REPEATED * len(
+        counted.values
+    ):
+        return row_numbers(table.rows, f"{why}, and {used['epoch']} is not another one in every row")
+    return replace(counted, notes=(f"{why}: {used['epoch']} is used instead.",))
 
 
 def _is_full(column: Column) -> bool:
@@ -180,71 +131,60 @@ def settle(table: Table, names: Names) -> Table:
     """Return a table with the column that counts its rows named; counted on where it starts again in each epoch."""
     if table.counter is not None or not table.rows:
         return table
-    epochs = of_role(table, EPOCH, names)
-    notes: list[str] = []
+    epochs, notes = of_role(table, EPOCH, names), list[str]()
     candidates = of_role(table, STEP, names)
     most = max((column.count for _, column in candidates), default=0)
     candidates.sort(key=lambda item: item[1].count * STEP_DENSER < most)  # those that many rows lack come last
+    loss = _loss(table, names)
+    rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
+    # Ranks or layers of one step, or runs of a table of results, have labels.
+    labelled = any(
+        names.role(name) in (RANK, RUN) or (column is None and describe_name(name).role is not Role.CLOCK)
+        for name, column in table.columns.items()
+    )
     for name, column in candidates:
-        found = from_column(name, column)
-        if isinstance(found, str):
-            notes.append(f"{found[0].upper()}{found[1:]}: it counts no steps.")
+        steps, shown = from_column(name, column), clean(name, 40)
+        if isinstance(steps, str):
+            notes.append(f"{steps[0].upper()}{steps[1:]}: it counts no steps.")
             continue
-        if found.keep is not None or names.step_column is not None or increases(found.values):
+        if steps.keep is not None or names.step_column is not None or increases(steps.values):
             return replace(table, counter=name)
-        steps = found.values.astype(np.float64)
-        within = _within(table, name, steps, epochs, names)
-        if within:
-            return within
-        others = [column for other, column in (*epochs, *candidates) if other != name]
-        loss = _loss(table, names)
-        rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
-        # Goes up and down in the rows with the loss, while another one counts or by itself.
-        length = any(_is_full(column) and is_length(steps[rows], column.values[rows]) for column in others)
-        if not (length or is_no_count(steps[rows])):
-            return replace(table, counter=name)
-        shown = clean(name, 40)
-        notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
+        values = steps.values.astype(np.float64)
+        for epoch, of in epochs:
+            counted = counters.count_on(
+                Count(values, np.ones(table.rows, dtype=np.bool_)), Count(of.values, of.mask), rows
+            )
+            if counted is not None:
+                text = f"The steps in column {shown} start again in each {clean(epoch, 40)}: they are counted on."
+                meaning = f"starts again in each {clean(epoch, 40)!r} = epochs, sure"
+                columns = {**table.columns, name: replace(column, values=counted)}
+                restarts = "; ".join(filter(None, (meaning, table.restarts)))
+                return replace(table, columns=columns, counter=name, restarts=restarts, notes=(*table.notes, text))
+        if np.count_nonzero(rows) >= counters.MIN_ROWS and not np.ptp(values) and not labelled:
+            notes.append(f"Column {shown} is {values[0]:g} in all {table.rows:,} rows: it counts no steps.")
+            continue
+        others = [column for other, column in (*epochs, *candidates) if other != name and _is_full(column)]
+        if any(counters.is_length(values[rows], other.values[rows]) for other in others):
+            notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
+            continue
+        return replace(table, counter=name)
     counter = next((name for name, column in epochs if _is_full(column)), "")
     return replace(table, counter=counter, notes=(*table.notes, *notes))
 
 
-def _within(table: Table, name: str, steps: Floats, epochs: list[tuple[str, Column]], names: Names) -> Table | None:
-    """Return the table with its steps counted on, where they are counted within epochs."""
-    every = np.ones(table.rows, dtype=np.bool_)
-    loss = _loss(table, names)
-    losses = every if loss is None else loss.mask
-    column = table.columns[name]
-    for epoch, of in epochs:
-        counted = count_on(Count(steps, every), Count(of.values, of.mask), losses)
-        if counted is None or column is None:
-            continue
-        shown = clean(epoch, 40)
-        text = f"The steps in column {clean(name, 40)} start again in each {shown}: they are counted on."
-        return replace(
-            table,
-            columns={**table.columns, name: replace(column, values=counted)},
-            counter=name,
-            restarts="; ".join(filter(None, (f"starts again in each {shown!r} = epochs, sure", table.restarts))),
-            notes=(*table.notes, text),
-        )
-    return None
-
-
 def axis_of(table: Table, names: Names) -> Floats | None:
     """Return what orders the rows of a table that is settled; None where nothing does, or where several ranks write."""
-    if not table.counter or of_role(table, RANK, names):
+    name = table.counter or ""
+    column = table.columns.get(name)
+    if column is None or of_role(table, RANK, names):
         return None
-    column = table.columns[table.counter]
-    if column is None:
-        return None
-    if names.role(table.counter) == EPOCH:
+    if names.role(name) == EPOCH:
         return column.values if _is_full(column) else None
-    steps = from_column(table.counter, column)
+    steps = from_column(name, column)
     if isinstance(steps, str) or steps.keep is not None:
         return None
     counted = column.values if steps.values is whole_steps(column) else steps.values.astype(np.float64)
-    return lexicographic(counted, _full_epochs(table, names))
+    return counters.lexicographic(counted, _full_epochs(table, names))
 
 
 def _full_epochs(table: Table, names: Names) -> Floats | None:
@@ -252,66 +192,56 @@ def _full_epochs(table: Table, names: Names) -> Floats | None:
     return next((column.values for _, column in of_role(table, EPOCH, names) if _is_full(column)), None)
 
 
-def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, Counted]:
+def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, counters.Counted]:
     """Return the rows of a table that carry the loss, and what they show of where training begins anew."""
     loss = _loss(table, names)
     rows = np.arange(table.rows) if loss is None else np.flatnonzero(loss.mask)
     passes = names.role(table.counter or "") == EPOCH
-    epochs = _full_epochs(table, names)
-    rate = next((column for _, column in of_role(table, "lr", names)), None)
+    epochs = None if passes else _full_epochs(table, names)
     outcomes = [] if loss is None else [loss]  # which show how far training has come
     for name, column in table.columns.items():
         if column and column is not loss and not column.coded and describe_name(name).role in _OUTCOMES:
             outcomes.append(column)
-    levels = [Level.of(column.values[rows], column.mask[rows]) for column in outcomes]
-    return rows, Counted(
-        axis=axis[rows],
-        outcomes=levels[:MAX_OUTCOMES],
-        rate=Level.of(rate.values[rows], rate.mask[rows]) if rate else None,
-        epochs=None if passes or epochs is None else epochs[rows],
-        passes=passes,
-    )
+    rates = [column for _, column in of_role(table, "lr", names)]
+    levels = [
+        counters.Level.of(column.values[rows], column.mask[rows]) for column in (*outcomes[:MAX_OUTCOMES], *rates[:1])
+    ]
+    rate = levels.pop() if rates else None
+    return rows, counters.Counted(axis[rows], levels, rate, None if epochs is None else epochs[rows], passes)
 
 
 def _loss(table: Table, names: Names) -> Column | None:
     """Return the column of the training loss: the known one, else the first whose name says so."""
     known = [column for _, column in of_role(table, "loss", names)]
-    for name, column in table.columns.items():
-        like = describe_name(name)
-        if column and not names.role(name) and like.loss and not like.held_out:
-            known.append(column)
-    return next((column for column in known if column.count), None)
+    likely = (column for name, column in of_role(table, "", names) if can_be_loss(describe_name(name)))
+    return next((column for column in chain(known, likely) if column.count), None)
 
 
 def of_role(table: Table, role: str, names: Names) -> list[tuple[str, Column]]:
     """Return the columns of a role that were read, the best first."""
-    found = []
-    for name, column in table.columns.items():
-        meaning = names.match(name)
-        if meaning.role == role and column:
-            found.append((meaning.priority, name, column))
-    return [(name, column) for _, name, column in sorted(found, key=lambda item: item[:2])]
+    columns = [(name, column) for name, column in table.columns.items() if column and names.role(name) == role]
+    return sorted(columns, key=lambda item: names.match(item[0]).priority)
 
 
 def split(table: Table, names: Names) -> tuple[Table, ...]:
     """Return the tables of the runs in a table; the table itself where it holds one."""
     if table.run:
         return (table,)
-    found: dict[str, dict[str, str]] = {}  # by run, in an export of W&B, its columns by their names without the run's
+    by_run: dict[str, dict[str, str]] = {}  # in an export of W&B, a run's columns by their names without the run's
     for name in table.columns:
         metric, run = in_export(name), name.rpartition(" - ")[0]
         whole = names.metric(name)
         if metric and run and (not whole or "/" in whole):
-            found.setdefault(run, {})[metric] = name
+            by_run.setdefault(run, {})[metric] = name
     shared = {name: column for name, column in table.columns.items() if " - " not in name}
-    if any(map(names.metric, shared)) or not any(map(names.metric, chain.from_iterable(found.values()))):
-        found = {}
+    if any(map(names.metric, shared)) or not any(map(names.metric, chain.from_iterable(by_run.values()))):
+        by_run = {}
+    if len(by_run) == 1:  # its columns are named as the run logged them
+        short = {full: metric for metric, full in chain.from_iterable(one.items() for one in by_run.values())}
+        table = replace(table, columns={short.get(name, name): column for name, column in table.columns.items()})
+        by_run = {}
     tables = []
-    for run, series in found.items():
-        if len(found) == 1:  # its columns are named as the run logged them
-            short = {full: metric for metric, full in series.items()}
-            table = replace(table, columns={short.get(name, name): column for name, column in table.columns.items()})
-            break
+    for run, series in by_run.items():
         own = {metric: table.columns[name] for metric, name in series.items()}
         keep = np.any([np.zeros(table.rows, np.bool_), *(column.mask for column in own.values() if column)], axis=0)
         if keep.any():
@@ -321,16 +251,14 @@ def split(table: Table, names: Names) -> tuple[Table, ...]:
 
 def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
     """Return a table for each name in the column that names the run."""
-    for name, column in of_role(table, RUN, names):
-        if not table.rows:
-            continue
+    for name, column in of_role(table, RUN, names) if table.rows else ():
         # A row without a name is of the run of the row before.
         values = column.values[np.maximum.accumulate(np.where(column.mask, np.arange(table.rows), 0))]
         distinct, first = np.unique(values, return_index=True)
-        if not np.isfinite(distinct).all() or not 1 < len(distinct) <= min(MAX_RUNS, table.rows / 2):
+        if not np.isfinite(distinct).all() or not 1 < len(distinct) <= min(counters.MAX_RUNS, table.rows / 2):
             continue
-        ordered = distinct[np.argsort(first)].tolist()
         rest = replace(table, columns={**table.columns, name: None})
+        ordered = distinct[np.argsort(first)].tolist()
         labels = {value: column.labels.get(value) or f"{value:.15g}" for value in ordered}
         return tuple(_rows_of(rest, values == value, label) for value, label in labels.items())
     return ()
@@ -343,28 +271,25 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     if axis is None:
         return (table,)
     if increases(axis):
-        return (replace(table, restarts=table.restarts or NEVER_BACK),)
+        return (replace(table, restarts=table.restarts or counters.NEVER_BACK),)
     rows, evidence = evidence_of(table, axis, names)
-    carries = np.zeros(table.rows, dtype=np.bool_)
+    carries, every = np.zeros(table.rows, dtype=np.bool_), np.ones(table.rows, dtype=np.bool_)
     carries[rows] = True
-    every = np.ones(table.rows, dtype=np.bool_)
-    runs = divide(rows, evidence, Count(axis, every), carries)
-    meaning = runs.meaning
-    if table.restarts:
-        meaning = f"{table.restarts}; {meaning}" if len(runs.starts) > 1 or runs.epochs else table.restarts
-    table = replace(table, restarts=meaning)
+    runs = counters.divide(rows, evidence, Count(axis, every), carries)
+    if len(runs.starts) + len(runs.epochs) > 1 or not table.restarts:
+        table = replace(table, restarts="; ".join(filter(None, (table.restarts, runs.meaning))))
     name = table.counter or ""
     column = table.columns[name]
     if runs.epochs and column:  # the steps are counted on from each of the epochs
         steps = from_column(name, column)
-        values = np.asarray(column.values if isinstance(steps, str) else steps.values, np.float64)
+        values = np.asarray(getattr(steps, "values", column.values), np.float64)
         note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
-        columns = {**table.columns, name: replace(column, values=counted_on(Count(values, every), runs))}
+        columns = {**table.columns, name: replace(column, values=counters.counted_on(Count(values, every), runs))}
         table = replace(table, columns=columns, notes=(*table.notes, note))
     return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
 
 
-def _attempts(table: Table, axis: Floats, runs: Runs, names: Names) -> tuple[Table, ...]:
+def _attempts(table: Table, axis: Floats, runs: counters.Runs, names: Names) -> tuple[Table, ...]:
     """Return a table for each run but those that were given up."""
     tables: list[Table] = []
     notes: list[str] = []
@@ -389,22 +314,3 @@ def _rows_of(table: Table, keep: Bools, run: str) -> Table:
     rows = np.cumsum(keep) - 1
     saves = tuple(save._replace(row=int(rows[save.row])) for save in table.saves if keep[save.row])
     return replace(table, rows=int(np.count_nonzero(keep)), columns=columns, run=clean(run, 80), saves=saves)
-
-
-def step_size(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tuple[int, tuple[str, ...]]:
-    """Return the logged steps per optimizer step, and a note where that is not 1.
-
-    Steps far beyond the planned ones count something else. How much of it makes an optimizer step follows from the
-    interval at which the log was to be written, if that is configured, else from the planned steps themselves.
-    """
-    counts = (config[key].value if key in config else 0 for key in ("max_steps", "log_interval"))
-    planned, every = (value if isinstance(value, int) else 0 for value in counts)
-    loss = series.get("loss")
-    if loss is None or not planned or not len(loss) or int(loss.steps[-1]) < BEYOND * planned:
-        return 1, ()
-    last, between = int(loss.steps[-1]), interval(loss.steps)
-    size = round(between / every) if every else round((last + between) / planned)
-    if size < BEYOND:
-        return 1, ()
-    text = f"The steps go to {last:,} where {planned:,} are planned: they count samples or tokens, about {size:,}"
-    return size, (f"{text} to an optimizer step.",)

@@ -23,9 +23,9 @@ def uses(run: Run) -> dict[str, ColumnUse]:
 
 def test_the_best_alias_wins(tmp_path: Path) -> None:
     """Of two losses the better name is read, the other is named as ignored."""
-    run = load_run(write(tmp_path, "step,train/loss,loss\n0,1,2\n1,1,2\n"))
+    run = load_run(write(tmp_path, "step,epoch_loss,loss\n0,1,2\n1,1,2\n"))
     assert points(run)["loss"] == [(0, 2), (1, 2)]
-    assert uses(run)["train/loss"].why == "loss is read from loss"
+    assert uses(run)["epoch_loss"].why == "loss is read from loss"
 
 
 def test_a_column_can_be_named(tmp_path: Path) -> None:

@@ -33,4 +33,4 @@ def test_other_parts_are_not_summed_up(tmp_path: Path, head: str) -> None:
     """How they are weighted is not in the log; the one that is looked at first stands for them."""
     run = load_run(write(tmp_path, head + "\n1,1,2\n2,1.5,2.5\n"))
     assert run.series["loss"].origin in head.split(",")
-    assert "To take another one: --column loss=" in run.notes[0]
+    assert "; override with --column loss=" in run.notes[0]

@@ -76,7 +76,7 @@ def test_rows_slightly_out_of_order_are_no_resumes(every: int, count: int) -> No
     """Rows shuffled within five rows all stay: none of them is written twice."""
     rng = np.random.default_rng(count)
     order = np.concatenate([start + rng.permutation(5) for start in range(0, count, 5)]) * every
-    past = history(order, None)
+    past = history(order, np.ones(count, bool), np.zeros(count, bool))
     assert past.keep is None
     assert not past.resumes
     assert past.notes

@@ -282,7 +282,7 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             "\rEpoch 0:   2%|#         | 2/90 [59:30<15:41, 2s/it, loss=7.25, train_loss=7.25, "
             "global_step=1.0]\n"
         ),
-        {"loss": [(0, 7.75), (1, 7.25)]},
+        {"loss": [(0, 7.5), (1, 7.25)]},
     ),
     "hugging face": (
         (

@@ -1,0 +1,129 @@
+"""What a column is by what stands beside it, in tables of any format."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stabtree import StabtreeError
+from stabtree.loaders import load_run
+from tests.loaders.make import write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stabtree import Run
+
+ROWS = 40
+AT = np.arange(ROWS)
+FALLS = 2 * np.exp(-AT / 10) + 0.5 + np.random.default_rng(1).normal(0, 0.02, ROWS)
+RISES = 3 - FALLS
+
+
+def read(folder: Path, form: str, columns: Mapping[str, object]) -> Run:
+    """The run of a table in one of two formats; a number stands for one that is the same in every row."""
+    held = {
+        name: np.broadcast_to(np.asarray(values, float), ROWS).round(5).tolist() for name, values in columns.items()
+    }
+    rows = [dict(zip(held, row, strict=True)) for row in zip(*held.values(), strict=True)]
+    text = {
+        "a.csv": ",".join(held) + "\n" + "".join(",".join(map(str, row.values())) + "\n" for row in rows),
+        "a.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+    }
+    return load_run(write(folder, text[form], form))
+
+
+@pytest.mark.parametrize("form", ["a.csv", "a.jsonl"])
+@pytest.mark.parametrize(
+    ("columns", "origins"),
+    [
+        pytest.param(
+            {"train_loss": FALLS, "loss": FALLS + 1, "v_acc": RISES, "acc": 3 * RISES},
+            {"loss": "train_loss", "eval_quality": "v_acc"},
+            id="pairs",
+        ),
+        pytest.param(
+            {"train_acc": RISES, "acc": RISES - 0.5, "train_loss": FALLS},
+            {"loss": "train_loss", "eval_quality": "acc"},
+            id="the other of a pair",
+        ),
+        pytest.param(
+            {"train/loss": FALLS, "valid/loss": FALLS + 1, "Validation/acc": RISES, "Training/acc": RISES},
+            {"loss": "train/loss", "eval_loss": "valid/loss", "eval_quality": "Validation/acc"},
+            id="heads",
+        ),
+        pytest.param(
+            {"loss": FALLS, "opt/grad_norm": RISES, "optim/grad_norm_x": RISES},
+            {"loss": "loss", "grad_norm": "opt/grad_norm"},
+            id="tags of the optimizer",
+        ),
+        pytest.param(
+            {"Loss_D": FALLS, "Loss_G": RISES, "D_x": 0.5, "D_G_z": 0.5}, {"loss": "Loss_G"}, id="adversaries"
+        ),
+        pytest.param({"episode": AT, "team_score": RISES}, {"reward": "team_score"}, id="a score of episodes"),
+        pytest.param({"train_ppl": np.exp(FALLS)}, {"loss": "log(train_ppl)"}, id="perplexity"),
+        pytest.param({"ppl": np.e**100, "acc": 0.0}, {"loss": "log(ppl)"}, id="perplexity at its cap"),
+        pytest.param({"accuracy": RISES, "f1": RISES}, {"eval_quality": "accuracy"}, id="accuracy alone"),
+        pytest.param({"success_rate": RISES}, {"eval_quality": "success_rate"}, id="a success rate alone"),
+        pytest.param({"mean_dice": 0.0}, {"eval_quality": "mean_dice"}, id="Dice alone"),
+        pytest.param({"wer": FALLS}, {"eval_loss": "wer"}, id="an error rate alone"),
+    ],
+)
+def test_roles_by_structure(
+    tmp_path: Path, form: str, columns: Mapping[str, object], origins: Mapping[str, str]
+) -> None:
+    """Pairs, heads, endings, adversaries; and what alone is an outcome."""
+    run = read(tmp_path, form, {"epoch": AT, **columns})
+    assert {metric: series.origin for metric, series in run.series.items()} == origins
+    assert columns.keys() - {"episode"} <= {*origins.values(), *(name.removesuffix(" (column)") for name in run.others)}
+
+
+@pytest.mark.parametrize("form", ["a.csv", "a.jsonl"])
+def test_rewards_of_episodes_that_nobody_counts(tmp_path: Path, form: str) -> None:
+    """Rows without a counter follow each other where they hold a reward and no labels."""
+    assert read(tmp_path, form, {"episode_reward": RISES, "length": 3}).series["reward"].values[0] == pytest.approx(
+        RISES[0], abs=1e-4
+    )
+
+
+def test_the_term_that_is_not_finite_reaches_the_run(tmp_path: Path) -> None:
+    """Under its own name, beside those that are finite."""
+    run = read(tmp_path, "a.jsonl", {"epoch": AT, "box": np.nan, "obj": FALLS, "cls": 0.0, "total": np.nan})
+    assert run.series["loss"].origin == "total"
+    assert {name: bool(np.isfinite(one.values).all()) for name, one in run.others.items()} == {
+        "box": False,
+        "obj": True,
+        "cls": True,
+    }
+
+
+def test_a_step_that_never_moves_counts_nothing(tmp_path: Path) -> None:
+    """The rows are numbered, and a note says why."""
+    run = read(tmp_path, "a.csv", {"step": 0, "loss": FALLS})
+    assert run.series["loss"].steps.tolist() == AT.tolist()
+    assert "Column step is 0 in all 40 rows: it counts no steps." in run.notes
+
+
+@pytest.mark.parametrize("epochs", [1, 4])
+def test_a_running_sum_is_told_from_a_loss(tmp_path: Path, epochs: int) -> None:
+    """What each row adds is judged, over the run or over each epoch; a loss that rises evenly is none."""
+    sums = np.concatenate([np.cumsum(part) for part in np.split(FALLS / 4 + 2, epochs)])
+    sums[-1] = np.inf
+    run = read(tmp_path, "a.csv", {"step": AT, "loss": sums})
+    assert run.series["loss"].values[:-1] == pytest.approx(FALLS[:-1] / 4 + 2, abs=1e-4)
+    assert np.isinf(run.series["loss"].values[-1])
+    assert any("running sum" in note for note in run.notes)
+    rising = read(tmp_path, "a.csv", {"step": AT, "loss": 5 + AT / 10})
+    assert rising.series["loss"].values[0] == 5
+
+
+def test_a_long_table_gets_no_hint_that_mixes_its_series(tmp_path: Path) -> None:
+    """`--column loss=value` would read all metrics as one series."""
+    rows = "".join(f"{i},{name},{FALLS[i]}\n" for i in range(ROWS) for name in ("loss", "acc"))
+    with pytest.raises(StabtreeError) as caught:
+        load_run(write(tmp_path, "step,metric,value\n" + rows))
+    assert "--column" not in caught.value.hint
