@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # Who reads what several know: the first of these that is so sure. No format knows another's rank.
 RANKS: tuple[tuple[str, Sure], ...] = (
     ("parquet", Sure.SURELY),
+    *((name, Sure.SURELY) for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl")),
     ("trainer_state", Sure.SURELY),
     ("manifest", Sure.SURELY),
     ("tfevents", Sure.SURELY),
@@ -61,15 +63,19 @@ class Loader(Struct, frozen=True):
         module: imported when it is first asked, which what is plainly a table or JSON never needs of a late one.
         about: for `stabtree info formats`.
         late: whether it is asked after what reads plain tables and JSON.
+        begins: what the bytes of such a file begin with, so that its module is imported for no other file.
     """
 
     name: str
     module: str
     about: str
     late: bool = False
+    begins: bytes = b""
 
     def sniff(self, source: Source, names: Names) -> Sure:
         """Return how surely a source is of this format."""
+        if self.begins and not re.match(self.begins, source.data):
+            return Sure.NO
         sure: Sure = import_module(f"stabtree.loaders.{self.module}").sniff(source, names)
         return sure
 
@@ -79,6 +85,7 @@ class Loader(Struct, frozen=True):
         return tables if isinstance(tables, tuple) else (tables,)
 
 
+_DATABASE = b"SQLite format 3"
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", "json.manifest", "manifest.json with metrics inside or beside it"),
     Loader("trainer_state", "json.trainer_state", "trainer_state.json"),
@@ -87,8 +94,24 @@ LOADERS: tuple[Loader, ...] = (
     Loader("csv", "tables.delimited", "CSV, TSV and the like"),
     Loader("parquet", "tables.parquet", "Parquet and Feather", late=True),
     Loader("tfevents", "tensorboard.loader", "TensorBoard event files", late=True),
-    Loader("wandb", "wandb.loader", "Weights & Biases run folders and .wandb files", late=True),
-    Loader("mlflow", "mlflow.loader", "MLflow run folders and SQLite databases", late=True),
+    Loader("wandb", "trackers.wandb", "Weights & Biases run folders and .wandb files", late=True),
+    Loader("mlflow", "trackers.mlflow", "MLflow run folders and SQLite databases", late=True),
+    Loader(
+        "clearml", "trackers.clearml", "ClearML offline sessions, zip or metrics.jsonl", begins=rb'PK\x03\x04|\[\{"'
+    ),
+    Loader(
+        "comet", "trackers.comet", "Comet offline experiments, zip or messages.json", begins=rb'PK\x03\x04|\{"payload'
+    ),
+    Loader(
+        "sacred", "trackers.sacred", "Sacred's metrics.json", begins=rb'\s*\{\s*"[^"]{1,300}":\s*\{\s*"steps":\s*\['
+    ),
+    Loader("swanlab", "trackers.swanlab", "SwanLab's runs.swanlab and offline logs", begins=_DATABASE + b"|:SWL"),
+    Loader(
+        "trackio", "trackers.trackio", "Trackio databases and printed metrics", begins=_DATABASE + rb'|\{\s*"project'
+    ),
+    Loader(
+        "visualdl", "trackers.visualdl", "VisualDL's vdlrecords", begins=rb"[\x10-\x40]\x00{7}\n.\x12\x0dmeta_data_tag"
+    ),
     Loader("text", "text.loader", "the text that a trainer prints", late=True),
 )
 

@@ -361,7 +361,7 @@ class Claims(Struct):
         inside = folder == self.tree.top and home.name == "files"
         if not (inside or logs or "files" in listing.folders):
             return None
-        from stabtree.loaders.wandb import loader
+        from stabtree.loaders.trackers import wandb as loader
 
         if inside and loader.is_run(home.parent):
             home = home.parent
@@ -384,7 +384,7 @@ class Claims(Struct):
         """Claim the files of a run of MLflow: one for each metric."""
         if "meta.yaml" not in listing.files or "metrics" not in listing.folders:
             return None
-        from stabtree.loaders.mlflow import loader
+        from stabtree.loaders.trackers import mlflow as loader
 
         home = Path(folder)
         if not loader.is_run(home):
