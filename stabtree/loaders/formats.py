@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Who reads what several know: the first of these that is so sure. No format knows another's rank.
 RANKS: tuple[tuple[str, Sure], ...] = (
     ("parquet", Sure.SURELY),
-    *((name, Sure.SURELY) for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl")),
+    *((name, Sure.SURELY) for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl", "long")),
     ("trainer_state", Sure.SURELY),
     ("manifest", Sure.SURELY),
     ("tfevents", Sure.SURELY),
@@ -111,6 +111,12 @@ LOADERS: tuple[Loader, ...] = (
     ),
     Loader(
         "visualdl", "trackers.visualdl", "VisualDL's vdlrecords", begins=rb"[\x10-\x40]\x00{7}\n.\x12\x0dmeta_data_tag"
+    ),
+    Loader(
+        "long",
+        "json.long",
+        "JSON of records with a name and a value",
+        begins=rb'\s*\[?\s*\{[^{}]{0,999}"(metric_)?value"',
     ),
     Loader("text", "text.loader", "the text that a trainer prints", late=True),
 )

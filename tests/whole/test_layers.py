@@ -143,6 +143,8 @@ def test_a_format_knows_of_no_other_but_for_cells_json_and_printed_lines() -> No
             shared = {other for other in imports(path) if other[0] == "loaders" and other[1] in rooms}
             assert shared <= {
                 ("loaders", "tables", "cells"),
+                ("loaders", "tables", "collected"),
+                ("loaders", "tables", "long"),
                 ("loaders", "json", "lines"),
                 ("loaders", "json", "rows"),
                 ("loaders", "text", "messages"),

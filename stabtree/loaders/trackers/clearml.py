@@ -10,7 +10,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import first_few
 from stabtree.loaders.json.lines import parse_fast
 from stabtree.loaders.source import Sure
-from stabtree.loaders.trackers.collected import Collected, archive, member
+from stabtree.loaders.tables.collected import Collected, archive, member
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source

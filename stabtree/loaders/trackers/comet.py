@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.loaders.json.lines import parse_fast
 from stabtree.loaders.source import Sure
-from stabtree.loaders.trackers.collected import Collected, archive, member
+from stabtree.loaders.tables.collected import Collected, archive, member
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source

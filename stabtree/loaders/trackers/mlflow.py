@@ -16,7 +16,7 @@ from stabtree.common.text import clean
 from stabtree.loaders.folder import entries, is_file
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
-from stabtree.loaders.trackers.collected import Collected
+from stabtree.loaders.tables.collected import Collected
 from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
 
 if TYPE_CHECKING:

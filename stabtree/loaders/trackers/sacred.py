@@ -8,7 +8,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.source import Sure
-from stabtree.loaders.trackers.collected import Collected
+from stabtree.loaders.tables.collected import Collected
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source

@@ -11,8 +11,8 @@ from stabtree.loaders.folder import entries, settings_file
 from stabtree.loaders.json.lines import parse_fast
 from stabtree.loaders.protobuf import BYTES, FIXED64, VARINT, fields, signed, text
 from stabtree.loaders.source import Sure, chunks, open_source
+from stabtree.loaders.tables.collected import Collected
 from stabtree.loaders.trackers.blocks import RecordBlocks
-from stabtree.loaders.trackers.collected import Collected
 from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
 
 if TYPE_CHECKING:

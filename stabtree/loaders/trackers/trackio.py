@@ -8,7 +8,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import flatten
 from stabtree.loaders.source import Sure
-from stabtree.loaders.trackers.collected import Collected
+from stabtree.loaders.tables.collected import Collected
 from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.loaders.protobuf import BYTES, FIXED32, VARINT, fields, signed, text
 from stabtree.loaders.source import Sure, chunks
-from stabtree.loaders.trackers.collected import Collected
+from stabtree.loaders.tables.collected import Collected
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
