@@ -36,6 +36,7 @@ SETTINGS = (
     "training_args.json",
     "hparams.json",
     "params.json",
+    "params.yaml",
     "adapter_config.json",
     MODEL,
 )

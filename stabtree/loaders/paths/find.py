@@ -48,7 +48,8 @@ OTHERS = frozenset((*SETTINGS, *_OTHERS.split(" ")))
 # What people and trainers call the folders that the logs of one run are spread over.
 _PLACES = (
     "log logs out output outputs results checkpoints metrics slurm stdout csv files tb tensorboard events runs "
-    "wandb mlruns lightning_logs tb_logs csv_logs train training val valid validation eval test"
+    "wandb mlruns lightning_logs tb_logs csv_logs train training val valid validation eval test "
+    "dvclive plots scalars"
 )
 PLACES = frozenset(_PLACES.split(" "))
 _COPY = re.compile(r"(checkpoint|global_step)[-_]?\d+")

@@ -27,6 +27,7 @@ from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths.find import EVENTS, PACKINGS, RUNS, deduplicated, is_copy, is_log, place
 from stabtree.loaders.paths.stored import checkpoints_beside, named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, open_source
+from stabtree.loaders.trackers import folders
 from stabtree.metrics.names import named
 from stabtree.run import REDUCED, Setting
 
@@ -296,6 +297,13 @@ class Claims(Struct):
             for name, claim in kinds:
                 if self.format in (None, name) and (found := claim(folder, listing)):
                     yield found
+        if self.format in (None, "csv"):
+            files = {folder: listing.files for folder, listing in self.tree.listings.items()}
+            for run in folders.runs(self.tree.top, files, self.names):
+                own = frozenset((*(str(file.path) for file in run.files), *run.others))
+                if not own & self._files:
+                    tables = self._found(run.path, partial(run.read, self.names))
+                    yield Claim(str(run.path), tables, own, frozenset((str(run.path),)))
         if self.format in (None, EVENTS):
             yield from self._events()
 
