@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 EVENTS = "tfevents"
+SWANLAB = "runs.swanlab"  # the database of its runs, whose values are in their folders
 RUNS = "runs"  # where the Hugging Face trainer writes events if nobody says otherwise
 PRINTED = (".log", ".out", ".err")  # what a program printed, which may hold no metrics at all
 # Endings of files that are logs, or should be: one that can't be read is reported.
@@ -245,6 +246,8 @@ def _homes(folder: str, listing: Listing) -> Iterator[str]:
         yield RUNS
     if any(name.endswith(".wandb") for name in listing.files):
         yield "files"
+    if SWANLAB in listing.files:
+        yield from listing.folders
     if "meta.yaml" in listing.files:
         yield from ("metrics", "params", "tags")
 

@@ -24,7 +24,7 @@ from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import MODEL, Settings, is_file, settings_file, settings_in
 from stabtree.loaders.formats import by_name, choose
 from stabtree.loaders.json import manifest, trainer_state
-from stabtree.loaders.paths.find import EVENTS, PACKINGS, RUNS, deduplicated, is_copy, is_log, place
+from stabtree.loaders.paths.find import EVENTS, PACKINGS, RUNS, SWANLAB, deduplicated, is_copy, is_log, place
 from stabtree.loaders.paths.stored import checkpoints_beside, named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, open_source
 from stabtree.loaders.trackers import folders
@@ -292,6 +292,7 @@ class Claims(Struct):
             ("trainer_state", self._trainer),
             ("wandb", self._wandb),
             ("mlflow", self._mlflow),
+            ("swanlab", self._swanlab),
         )
         for folder, listing in self.tree.listings.items():
             for name, claim in kinds:
@@ -399,6 +400,25 @@ class Claims(Struct):
             return None
         own = frozenset(place(folder, name) for name in ("metrics", "params", "tags"))
         return Claim(folder, self._found(home, lambda: (loader.run_in(home, self.names),)), frozenset(), own)
+
+    def _swanlab(self, folder: str, listing: Listing) -> Claim | None:
+        """Claim a database of SwanLab with the values of its runs, or the values of one run below it."""
+        home, only = Path(folder), ""
+        if SWANLAB not in listing.files:
+            if folder != self.tree.top or "logs" not in listing.folders or not is_file(home.parent / SWANLAB):
+                return None
+            home, only = home.parent, home.name
+        from stabtree.loaders.trackers import swanlab
+
+        found = self._found(Path(folder), lambda: swanlab.runs(open_source(home / SWANLAB), self.names, only))
+        inside = [
+            place(inner, name)
+            for inner, below in self.tree.listings.items()
+            if "logs" in Path(inner).parts and Path(inner).is_relative_to(folder)
+            for name in below.files
+        ]
+        database = str(home / SWANLAB)
+        return Claim(folder if only else database, found, frozenset((database, *inside)))
 
     def _events(self) -> Iterator[Claim]:
         """Claim event files: those of one folder, with its `train` and `val`, are one run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,7 @@ def member(source: Source, name: str) -> str:
     try:
         with packed, packed.open(name) as stream:
             data = stream.read(MAX_TEXT + 1)
-    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError, EOFError, KeyError) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, EOFError, KeyError, zlib.error) as error:
         raise StabtreeError(f"can't be unpacked: {clean(error, 120)}", where=source.path, hint="unzip it") from None
     if len(data) > MAX_TEXT:
         raise StabtreeError(f"holds a {name} of more than 512 MiB", where=source.path, hint="unzip it")

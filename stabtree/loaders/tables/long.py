@@ -55,14 +55,20 @@ def long_layout(columns: Sequence[str], names: Names, rows: Iterable[Sequence[An
     plain = [normalize(column) for column in columns]
     values = [name for name in VALUES if name in plain]
     labels = [plain.index(name) for name in NAMES if name in plain]
-    if len(values) != 1 or not labels or any(map(names.metric, columns)):
+    value = plain.index(values[0]) if values else -1
+    # A user who takes the values for one metric errs: they are of all.
+    if (
+        len(values) != 1
+        or not labels
+        or any(names.metric(name) for place, name in enumerate(columns) if place != value)
+    ):
         return None
-    value = plain.index(values[0])
     whole = [row for row in rows if len(row) == len(columns)]
     texts = [" ".join(str(row[place]) for place in labels) for row in whole]
     if 2 * sum(is_text(text) for text in texts) <= len(texts) or all(is_text(str(row[value])) for row in whole):
         return None
     roles = {names.role(column): place for place, column in reversed([*enumerate(columns)]) if place not in labels}
+    roles.pop("", None)
     counter = next((role for role in (STEP, EPOCH) if role in roles), "")
     if not counter and len(set(texts)) == len(texts):
         return None  # final values, each named once

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
-DATABASE = "runs.swanlab"
 MAGIC = b":SWL"
 # Numbers of the fields in SwanLab's records: a run and its name, a scalar with its key, step and value.
 RUN, NAME, SCALAR, KEY, STEP, VALUE, FLOAT = 10, 4, 13, 1, 2, 5, 1
@@ -42,24 +41,27 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     Raises:
         StabtreeError: if it can't be read, or holds no values.
     """
-    if not is_database(source):
-        return (_offline(source, names),)
+    return runs(source, names) if is_database(source) else (_offline(source, names),)
+
+
+def runs(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
+    """Read the runs of a database, or the one whose folder has this name; raises as `read`."""
     with opened(source) as store:
-        runs = {row.get("id"): row for row in records(store, "experiment")}
+        listed = [row for row in records(store, "experiment") if only in ("", row.get("run_id"))]
         tags = [tag for tag in records(store, "tag") if not tag.get("system")]
     top = source.file.parent if source.file else None
     tables = []
-    for id_, run in runs.items():
+    for run in listed:
         name, folder = str(run.get("name")), str(run.get("run_id"))
         found, notes = Collected(), list(journal(source, "swanlab"))
         for tag in tags:
-            own = str(tag.get("folder") or "")
-            if tag.get("experiment_id") == id_ and top and all(map(stays_inside, (folder, own))) and "/" not in own:
-                _values(top / folder / "logs" / own, str(tag.get("name")), found, notes)
+            own = f"{folder}/logs/{tag.get('folder')}"
+            if tag.get("experiment_id") == run.get("id") and top and stays_inside(own) and "\0" not in own:
+                _values(top / own, str(tag.get("name")), found, notes)
         if found.names and top:
             config, unread = settings_file(top / folder / "files" / "config.yaml")
             found.config = {"name": name, **config}
-            run_name = name if len(runs) > 1 else ""
+            run_name = name if len(listed) > 1 else ""
             tables.append(found.table(source.path, "swanlab", names, run=run_name, notes=(*notes, *unread)))
     if not tables:
         problem = "names the runs of SwanLab, whose values are not in the folders beside it"
