@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 # Who reads what several know: the first of these that is so sure. No format knows another's rank.
 RANKS: tuple[tuple[str, Sure], ...] = (
     ("parquet", Sure.SURELY),
-    *((name, Sure.SURELY) for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl", "long")),
+    *(
+        (name, Sure.SURELY)
+        for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl", "spacy", "long")
+    ),
     ("trainer_state", Sure.SURELY),
     ("manifest", Sure.SURELY),
     ("tfevents", Sure.SURELY),
@@ -52,6 +55,7 @@ PICKED = RANKS.index(("jsonl", Sure.HARDLY))
 NOBODY = len(RANKS)
 FIRST = {name: rank for rank, (name, _) in reversed([*enumerate(RANKS)])}  # the best rank that each can have
 SEE_FORMATS = "`stabtree info formats` lists what it reads"
+AIM = "write them out first: aim.Repo('.').query_metrics().dataframe().to_csv('metrics.csv')"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
@@ -96,28 +100,14 @@ LOADERS: tuple[Loader, ...] = (
     Loader("tfevents", "tensorboard.loader", "TensorBoard event files", late=True),
     Loader("wandb", "trackers.wandb", "Weights & Biases run folders and .wandb files", late=True),
     Loader("mlflow", "trackers.mlflow", "MLflow run folders and SQLite databases", late=True),
-    Loader(
-        "clearml", "trackers.clearml", "ClearML offline sessions, zip or metrics.jsonl", begins=rb'PK\x03\x04|\[\{"'
-    ),
-    Loader(
-        "comet", "trackers.comet", "Comet offline experiments, zip or messages.json", begins=rb'PK\x03\x04|\{"payload'
-    ),
-    Loader(
-        "sacred", "trackers.sacred", "Sacred's metrics.json", begins=rb'\s*\{\s*"[^"]{1,300}":\s*\{\s*"steps":\s*\['
-    ),
-    Loader("swanlab", "trackers.swanlab", "SwanLab's runs.swanlab and offline logs", begins=_DATABASE + b"|:SWL"),
-    Loader(
-        "trackio", "trackers.trackio", "Trackio databases and printed metrics", begins=_DATABASE + rb'|\{\s*"project'
-    ),
-    Loader(
-        "visualdl", "trackers.visualdl", "VisualDL's vdlrecords", begins=rb"[\x10-\x40]\x00{7}\n.\x12\x0dmeta_data_tag"
-    ),
-    Loader(
-        "long",
-        "json.long",
-        "JSON of records with a name and a value",
-        begins=rb'\s*\[?\s*\{[^{}]{0,999}"(metric_)?value"',
-    ),
+    Loader("clearml", "trackers.clearml", "ClearML's offline sessions", begins=rb'PK\x03\x04|\[\{"t'),
+    Loader("comet", "trackers.comet", "Comet's offline experiments", begins=rb'PK\x03\x04|\{"payload'),
+    Loader("sacred", "trackers.sacred", "Sacred's metrics.json", begins=rb'\s*\{\s*"[^"]{1,300}":\s*\{\s*"steps":'),
+    Loader("swanlab", "trackers.swanlab", "SwanLab databases and offline logs", begins=_DATABASE + b"|:SWL"),
+    Loader("trackio", "trackers.trackio", "Trackio databases", begins=_DATABASE + rb'|\{\s*"project'),
+    Loader("visualdl", "trackers.visualdl", "VisualDL records", begins=rb"[\x10-\x40]\x00{7}\n.\x12\x0dmeta_data_tag"),
+    Loader("spacy", "trackers.spacy", "spaCy's log of training", begins=rb'\{"epoch":\d+,"step":\d+,"losses":'),
+    Loader("long", "json.long", "JSON of names and values", begins=rb'\s*\[?\s*\{[^{}]{0,999}"(metric_)?value"'),
     Loader("text", "text.loader", "the text that a trainer prints", late=True),
 )
 
@@ -182,6 +172,9 @@ def _unknown(source: Source, names: Names) -> StabtreeError:
             f"is cut: the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows"
         )
         return StabtreeError(problem, where=source.path, hint="copy it again from where it was written")
+    if source.file and ".aim" in source.file.absolute().parts:
+        problem = "is a part of Aim's store, which keeps its values in RocksDB; stabtree does not read it"
+        raise StabtreeError(problem, where=source.path, hint=AIM)
     if source.binary:
         problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
         return StabtreeError(problem, where=source.path, hint=hint)

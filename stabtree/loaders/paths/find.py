@@ -35,7 +35,7 @@ _NO_LOGS = (
     ".yaml .yml .toml .cfg .ini .md .rst .html .htm .xml .proto .tex .bib .jinja .jinja2 .bak .swp .pid .index "
     ".pt .pth .ckpt .bin .safetensors .npz .npy .pkl .pickle .h5 .hdf5 .onnx .msgpack .pb .pbtxt .gguf .model "
     ".pdf .png .jpg .jpeg .gif .svg .webp .bmp .tif .tiff .mp4 .avi .wav .mp3 .flac .ttf "
-    ".zip .tar .tgz .7z .rar .whl .so .dll .exe"
+    ".tar .tgz .7z .rar .whl .so .dll .exe"
 )
 NO_LOGS = frozenset(_NO_LOGS.split(" "))
 PASSED_BY = frozenset(("node_modules", "__pycache__", "site-packages", "venv"))
