@@ -402,23 +402,26 @@ class Claims(Struct):
         return Claim(folder, self._found(home, lambda: (loader.run_in(home, self.names),)), frozenset(), own)
 
     def _swanlab(self, folder: str, listing: Listing) -> Claim | None:
-        """Claim a database of SwanLab with the values of its runs, or the values of one run below it."""
-        home, only = Path(folder), ""
-        if SWANLAB not in listing.files:
-            if folder != self.tree.top or "logs" not in listing.folders or not is_file(home.parent / SWANLAB):
-                return None
-            home, only = home.parent, home.name
+        """Claim what SwanLab wrote: a database with the values of its runs, one of these runs, or an offline log."""
+        home, logs = Path(folder), [name for name in listing.files if name.endswith(f".{SWANLAB.partition('.')[2]}")]
+        one = folder == self.tree.top and "logs" in listing.folders and is_file(home.parent / SWANLAB)
+        if len(logs) != 1 and not one:
+            return None
         from stabtree.loaders.trackers import swanlab
 
-        found = self._found(Path(folder), lambda: swanlab.runs(open_source(home / SWANLAB), self.names, only))
-        inside = [
-            place(inner, name)
-            for inner, below in self.tree.listings.items()
-            if "logs" in Path(inner).parts and Path(inner).is_relative_to(folder)
-            for name in below.files
-        ]
-        database = str(home / SWANLAB)
-        return Claim(folder if only else database, found, frozenset((database, *inside)))
+        file, only = (home / logs[0], "") if logs else (home.parent / SWANLAB, home.name)
+        whole = file.name == SWANLAB and not only
+        found = self._found(
+            home if whole else home / "files", lambda: swanlab.read(open_source(file), self.names, only)
+        )
+        parts = {
+            inner: Path(inner).relative_to(home).parts
+            for inner in self.tree.listings
+            if Path(inner).is_relative_to(home)
+        }
+        own = [inner for inner, names in parts.items() if names[:1] and (names[0].startswith("run-") or not whole)]
+        files = (place(inner, name) for inner in own for name in self.tree.listings[inner].files)
+        return Claim(folder if only else str(file), found, frozenset((str(file), *files)))
 
     def _events(self) -> Iterator[Claim]:
         """Claim event files: those of one folder, with its `train` and `val`, are one run."""

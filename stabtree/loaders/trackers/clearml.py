@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 FILE = "metrics.jsonl"
-# In the words of clearml/backend_interface/metrics/events.py, where it replaces them; set_reporting_nan_value keeps them apart.
+# In the words of clearml/backend_interface/metrics/events.py, where it replaces them.
 REPLACED = (
     "ClearML reports NaN and inf as 0.0 (\"NaN value encountered. Reporting it as '0.0'\"): {names} are exactly 0 from "
-    "step {step:,} to the end, so they are read as NaN."
+    "step {step:,} to the end, so they are read as NaN. clearml.Logger.set_reporting_nan_value keeps them apart."
 )
 
 

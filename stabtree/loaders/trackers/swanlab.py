@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, stays_inside
 from stabtree.loaders.folder import entries, settings_file
@@ -35,17 +37,14 @@ def sniff(source: Source, _names: Names) -> Sure:
     return Sure.SURELY if source.data.startswith(MAGIC) or has_tables(source, tables) else Sure.NO
 
 
-def read(source: Source, names: Names) -> tuple[Table, ...]:
-    """Read the runs of a database, or the one of an offline log.
+def read(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
+    """Read the runs of a database, or the one whose folder has a name, or the one of an offline log.
 
     Raises:
         StabtreeError: if it can't be read, or holds no values.
     """
-    return runs(source, names) if is_database(source) else (_offline(source, names),)
-
-
-def runs(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
-    """Read the runs of a database, or the one whose folder has this name; raises as `read`."""
+    if not is_database(source):
+        return (_offline(source, names),)
     with opened(source) as store:
         listed = [row for row in records(store, "experiment") if only in ("", row.get("run_id"))]
         tags = [tag for tag in records(store, "tag") if not tag.get("system")]
@@ -63,6 +62,10 @@ def runs(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
             found.config = {"name": name, **config}
             run_name = name if len(listed) > 1 else ""
             tables.append(found.table(source.path, "swanlab", names, run=run_name, notes=(*notes, *unread)))
+    missing = len(listed) - len(tables)
+    if tables and missing:
+        note = f"Runs of the database whose values are not in the folders beside it: {missing:,}, not read."
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, note))
     if not tables:
         problem = "names the runs of SwanLab, whose values are not in the folders beside it"
         raise StabtreeError(problem, where=source.path, hint=HINT)
