@@ -27,7 +27,6 @@ from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths.find import EVENTS, PACKINGS, RUNS, SWANLAB, deduplicated, is_copy, is_log, place
 from stabtree.loaders.paths.stored import checkpoints_beside, named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, open_source
-from stabtree.loaders.trackers import folders
 from stabtree.metrics.names import named
 from stabtree.run import REDUCED, Setting
 
@@ -299,6 +298,8 @@ class Claims(Struct):
                 if self.format in (None, name) and (found := claim(folder, listing)):
                     yield found
         if self.format in (None, "csv"):
+            from stabtree.loaders.trackers import folders
+
             files = {folder: listing.files for folder, listing in self.tree.listings.items()}
             for run in folders.runs(self.tree.top, files, self.names):
                 own = frozenset((*(str(file.path) for file in run.files), *run.others))

@@ -17,7 +17,6 @@ from stabtree.loaders.table import Points, Table, in_step_order, tabulate
 from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:
-    from stabtree.common.files import LogLine
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
@@ -68,9 +67,7 @@ class Collected(Struct):
         *,
         points: Points | None = None,
         counter: str = "step",
-        run: str = "",
         notes: tuple[str, ...] = (),
-        lines: tuple[LogLine, ...] = (),
     ) -> Table:
         """Return the table of a run: one column a name, one row a step.
 
@@ -80,9 +77,7 @@ class Collected(Struct):
             names: what the columns mean.
             points: the values where something was done to them.
             counter: what to call the column of steps.
-            run: the name of the run, where there are several.
             notes: what was assumed so far.
-            lines: how the run ended.
 
         Raises:
             StabtreeError: if there are no values.
@@ -94,7 +89,7 @@ class Collected(Struct):
         rows, columns, more = tabulate(found, names, counter=counter)
         config, mistakes = read_config({key: value for key, value in self.config.items() if value is not None})
         bad = (f"Values that are no numbers, or have no step: {self.bad:,}, not read.",) * (self.bad > 0)
-        return Table(path, format_, rows, columns, config, notes=(*notes, *bad, *more, *mistakes), run=run, lines=lines)
+        return Table(path, format_, rows, columns, config, notes=(*notes, *bad, *more, *mistakes))
 
 
 def archive(source: Source) -> zipfile.ZipFile | None:

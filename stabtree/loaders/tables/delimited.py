@@ -22,13 +22,13 @@ from stabtree.common.text import clean
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Skips, Table, check_width
 from stabtree.loaders.tables.cells import MISSING_CELL, Comma, builder_of, number, parse_numbers
-from stabtree.loaders.tables.long import LongTable, long_layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.tables.cells import ColumnBuilder
+    from stabtree.loaders.tables.long import LongTable
     from stabtree.metrics.names import Names
 
 FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
@@ -269,10 +269,13 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
         hint = "add a first line such as step,loss,grad_norm,lr" if layout else "check --format"
         problem = "has no header line that names its columns" if layout else "is not a delimited file"
         raise StabtreeError(problem, where=source.path, hint=hint)
-    shown = head_of(source).split("\n", LOOK_AT)[layout.header_line : -1]
-    long = long_layout(layout.names, names, (split(line, layout.delimiter) for line in shown))
-    if long:
-        return _read_long(source, layout, LongTable(long, names))
+    if any(name.strip().lower().endswith(("value", "val")) for name in layout.names):
+        from stabtree.loaders.tables.long import LongTable, long_layout  # which no other table needs
+
+        shown = head_of(source).split("\n", LOOK_AT)[layout.header_line : -1]
+        long = long_layout(layout.names, names, (split(line, layout.delimiter) for line in shown))
+        if long:
+            return _read_long(source, layout, LongTable(long, names))
     body = _Body(source.path, layout, names)
     lines = source.lines()
     min_size = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))

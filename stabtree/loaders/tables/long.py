@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stabtree.common.text import clean
 from stabtree.loaders.tables.cells import is_text
@@ -117,8 +118,8 @@ class LongTable(Struct):
         if self.crowded:
             every = (*every, f"Values of more than {MAX_SERIES:,} names: {self.crowded:,}, left out.")
         runs = {name: run for name, run in self.runs.items() if run.names} or {"": Collected()}
-        several, counter = len(runs) > 1, self.layout.counter
-        return tuple(
-            run.table(path, f"{format_}, long", self.names, counter=counter, run=clean(name, 80) * several, notes=every)
-            for name, run in runs.items()
-        )
+        tables = []
+        for name, run in runs.items():
+            table = run.table(path, f"{format_}, long", self.names, counter=self.layout.counter, notes=every)
+            tables.append(replace(table, run=clean(name, 80)) if len(runs) > 1 else table)
+        return tuple(tables)

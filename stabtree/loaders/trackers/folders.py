@@ -184,17 +184,19 @@ def _is_known(name: str, names: Names) -> bool:
 def split_of(stem: str) -> str:
     """Return the split of data that a name begins with; empty where it begins with none."""
     word = re.split(r"[^a-z]", stem.lower(), maxsplit=1)[0]
-    return ("train" if word == "learn" else word) if word in SPLITS else ""  # as CatBoost says
+    if word not in SPLITS:
+        return ""
+    return "train" if word == "learn" else word  # as CatBoost says
 
 
 def _home(folder: Path, top: Path, tables: Mapping[Path, list[Path]]) -> tuple[Path, Path]:
     """Return the folder of the run that a folder's files are of, and the one below which a path is a name."""
-    inside = [folder, *folder.parents]
-    inside = inside[: inside.index(top) + 1]
+    inside = [place for place in (folder, *folder.parents) if place.is_relative_to(top)]
     for home in inside:
         for parts in HOMES:
             if home.parts[-len(parts) :] == parts:
-                return ([place for place in home.parents if place in (top, *inside)] or [home])[: len(parts)][-1], home
+                above = [home, *home.parents][len(parts)]
+                return (above if above in inside else home), home
     home = folder
     while home != top and (home.name.lower() in SPLITS or tables.get(home.parent)):
         home = home.parent

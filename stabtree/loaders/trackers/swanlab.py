@@ -60,8 +60,8 @@ def read(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
         if found.names and top:
             config, unread = settings_file(top / folder / "files" / "config.yaml")
             found.config = {"name": name, **config}
-            run_name = name if len(listed) > 1 else ""
-            tables.append(found.table(source.path, "swanlab", names, run=run_name, notes=(*notes, *unread)))
+            table = found.table(source.path, "swanlab", names, notes=(*notes, *unread))
+            tables.append(replace(table, run=name) if len(listed) > 1 else table)
     missing = len(listed) - len(tables)
     if tables and missing:
         note = f"Runs of the database whose values are not in the folders beside it: {missing:,}, not read."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import flatten
@@ -64,8 +66,8 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
         own = any(names.role(column) == "step" for column in run.names)
         notes = (*journal(source, "trackio"), *([] if own else [COUNTS]))
         counter = "_step" if own else "step"
-        run_name = name if several else ""
-        tables.append(run.table(source.path, "trackio", names, counter=counter, run=run_name, notes=notes))
+        table = run.table(source.path, "trackio", names, counter=counter, notes=notes)
+        tables.append(replace(table, run=name) if several else table)
     return tuple(tables)
 
 
