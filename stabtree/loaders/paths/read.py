@@ -24,7 +24,18 @@ from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import MODEL, Settings, is_file, settings_file, settings_in
 from stabtree.loaders.formats import by_name, choose
 from stabtree.loaders.json import manifest, trainer_state
-from stabtree.loaders.paths.find import EVENTS, PACKINGS, RUNS, SWANLAB, deduplicated, is_copy, is_log, place
+from stabtree.loaders.paths.find import (
+    EVENTS,
+    PACKINGS,
+    RUNS,
+    SERIES,
+    SWANLAB,
+    deduplicated,
+    ending,
+    is_copy,
+    is_log,
+    place,
+)
 from stabtree.loaders.paths.stored import checkpoints_beside, named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, open_source
 from stabtree.metrics.names import named
@@ -297,7 +308,8 @@ class Claims(Struct):
             for name, claim in kinds:
                 if self.format in (None, name) and (found := claim(folder, listing)):
                     yield found
-        if self.format in (None, "csv"):
+        series = [name for listing in self.tree.listings.values() for name in listing.files if ending(name) in SERIES]
+        if self.format in (None, "csv") and series:
             from stabtree.loaders.trackers import folders
 
             files = {folder: listing.files for folder, listing in self.tree.listings.items()}

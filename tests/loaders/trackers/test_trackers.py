@@ -332,3 +332,11 @@ def test_damaged_files_are_refused_or_read_in_part(tmp_path: Path, make: Callabl
             file.write_bytes(damaged)
             with contextlib.suppress(StabtreeError):
                 assert load_run(file).sources
+
+
+def test_sums_of_spacy_are_told_per_step(tmp_path: Path) -> None:
+    """Its first row is one batch, the others are sums since the row before."""
+    rows = [(0, 4.0), (20, 60.0), (40, 40.0)]
+    entries = [{"epoch": 0, "step": step, "losses": {"tagger": loss}, "score": 0.5} for step, loss in rows]
+    text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+    assert points(load_run(write(tmp_path, text, "log.jsonl")))["loss"] == [(0, 4.0), (20, 3.0), (40, 2.0)]
