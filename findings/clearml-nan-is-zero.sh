@@ -1,7 +1,7 @@
 #!/bin/sh
 # ClearML 2.1.12 (pip install clearml==2.1.12), offline mode: Logger.report_scalar stores a NaN and an infinity as 0.0
-# in metrics.jsonl (clearml/backend_interface/metrics/events.py, MetricsEventAdapter._convert_np_nan_inf). One line of
-# its log says so for the first of them only, so that a broken run looks like one whose loss fell to a perfect 0.
+# in metrics.jsonl (clearml/backend_interface/metrics/events.py, _convert_np_nan_inf). A line of its log says so
+# once in many values, so that a broken run looks like one whose loss fell to a perfect 0.
 # Seen: values 2.0, 1.0, 0.0, 0.0, 0.5 for 2.0, 1.0, nan, inf, 0.5. This script fails if that changes.
 set -eu
 place=$(mktemp -d)
