@@ -36,6 +36,7 @@ SETTINGS = (
     "training_args.json",
     "hparams.json",
     "params.json",
+    "params.yaml",
     "adapter_config.json",
     MODEL,
 )
@@ -120,7 +121,7 @@ def settings_in(folder: Path) -> tuple[Settings, tuple[str, ...]]:
 
 
 def settings_file(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return the settings that a file holds, W&B's `{value: ...}` unwrapped; and a note where it can't be read."""
+    """Return the settings in a file, `{value: ...}` of W&B and SwanLab unwrapped; and a note if it can't be read."""
     try:
         if not path.is_file():
             return {}, ()
@@ -136,6 +137,6 @@ def settings_file(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         return {}, (f"{clean(path.name)} beside the metrics was not used: {clean(problem, 160)}.",)
     found = {str(key): inner for key, inner in content.items() if key not in ("_wandb", "wandb_version")}
     for key, inner in found.items():
-        if isinstance(inner, Mapping) and "value" in inner and set(inner) <= {"value", "desc"}:
+        if isinstance(inner, Mapping) and "value" in inner and set(inner) <= {"value", "desc", "sort"}:
             found[key] = inner["value"]
     return found, ()

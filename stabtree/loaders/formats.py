@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 # Who reads what several know: the first of these that is so sure. No format knows another's rank.
 RANKS: tuple[tuple[str, Sure], ...] = (
     ("parquet", Sure.SURELY),
+    *(
+        (name, Sure.SURELY)
+        for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl", "spacy", "long")
+    ),
     ("trainer_state", Sure.SURELY),
     ("manifest", Sure.SURELY),
     ("tfevents", Sure.SURELY),
@@ -50,6 +55,7 @@ PICKED = RANKS.index(("jsonl", Sure.HARDLY))
 NOBODY = len(RANKS)
 FIRST = {name: rank for rank, (name, _) in reversed([*enumerate(RANKS)])}  # the best rank that each can have
 SEE_FORMATS = "`stabtree info formats` lists what it reads"
+AIM = "write them out first: aim.Repo('.').query_metrics().dataframe().to_csv('metrics.csv')"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
@@ -61,15 +67,19 @@ class Loader(Struct, frozen=True):
         module: imported when it is first asked, which what is plainly a table or JSON never needs of a late one.
         about: for `stabtree info formats`.
         late: whether it is asked after what reads plain tables and JSON.
+        begins: what the bytes of such a file begin with, so that its module is imported for no other file.
     """
 
     name: str
     module: str
     about: str
     late: bool = False
+    begins: bytes = b""
 
     def sniff(self, source: Source, names: Names) -> Sure:
         """Return how surely a source is of this format."""
+        if self.begins and not re.match(self.begins, source.data):
+            return Sure.NO
         sure: Sure = import_module(f"stabtree.loaders.{self.module}").sniff(source, names)
         return sure
 
@@ -79,6 +89,7 @@ class Loader(Struct, frozen=True):
         return tables if isinstance(tables, tuple) else (tables,)
 
 
+_DATABASE = b"SQLite format 3"
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", "json.manifest", "manifest.json with metrics inside or beside it"),
     Loader("trainer_state", "json.trainer_state", "trainer_state.json"),
@@ -87,8 +98,16 @@ LOADERS: tuple[Loader, ...] = (
     Loader("csv", "tables.delimited", "CSV, TSV and the like"),
     Loader("parquet", "tables.parquet", "Parquet and Feather", late=True),
     Loader("tfevents", "tensorboard.loader", "TensorBoard event files", late=True),
-    Loader("wandb", "wandb.loader", "Weights & Biases run folders and .wandb files", late=True),
-    Loader("mlflow", "mlflow.loader", "MLflow run folders and SQLite databases", late=True),
+    Loader("wandb", "trackers.wandb", "Weights & Biases run folders and .wandb files", late=True),
+    Loader("mlflow", "trackers.mlflow", "MLflow run folders and SQLite databases", late=True),
+    Loader("clearml", "trackers.clearml", "ClearML's offline sessions", begins=rb'PK\x03\x04|\[\{"t'),
+    Loader("comet", "trackers.comet", "Comet's offline experiments", begins=rb'PK\x03\x04|\{"payload'),
+    Loader("sacred", "trackers.sacred", "Sacred's metrics.json", begins=rb'\s*\{\s*"[^"]{1,300}":\s*\{\s*"steps":'),
+    Loader("swanlab", "trackers.swanlab", "SwanLab databases and offline logs", begins=_DATABASE + b"|:SWL"),
+    Loader("trackio", "trackers.trackio", "Trackio databases", begins=_DATABASE + rb'|\{\s*"project'),
+    Loader("visualdl", "trackers.visualdl", "VisualDL records", begins=rb"[\x10-\x40]\x00{7}\n.\x12\x0dmeta_data_tag"),
+    Loader("spacy", "trackers.spacy", "spaCy's log of training", begins=rb'\{"epoch":\d+,"step":\d+,"losses":'),
+    Loader("long", "json.long", "JSON of names and values", begins=rb'\s*\[?\s*\{[^{}]{0,999}"(metric_)?value"'),
     Loader("text", "text.loader", "the text that a trainer prints", late=True),
 )
 
@@ -153,6 +172,9 @@ def _unknown(source: Source, names: Names) -> StabtreeError:
             f"is cut: the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows"
         )
         return StabtreeError(problem, where=source.path, hint="copy it again from where it was written")
+    if source.file and ".aim" in source.file.absolute().parts:
+        problem = "is a part of Aim's store, which keeps its values in RocksDB; stabtree does not read it"
+        raise StabtreeError(problem, where=source.path, hint=AIM)
     if source.binary:
         problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
         return StabtreeError(problem, where=source.path, hint=hint)

@@ -154,6 +154,25 @@ class Points(Struct, frozen=True):
         none = np.zeros(0, dtype=np.int64)
         return cls((), none, none, np.zeros(0), np.zeros(0))
 
+    def pick(self, rows: Bools | Ints) -> Points:
+        """Return some of the points, or all in another order."""
+        return Points(self.names, self.name[rows], self.step[rows], self.time[rows], self.value[rows])
+
+
+def in_step_order(points: Points) -> Points:
+    """Return the points of a log that keeps one series after the other by step; each series keeps its own order.
+
+    A series that goes back, as after a resume, goes on behind what all series wrote before that.
+    """
+    changes = int(np.count_nonzero(np.diff(points.name)))
+    if changes >= 2 * len(points.names):
+        return points  # the series take turns: the order of the file is that of time
+    stretch = np.zeros(len(points.name), dtype=np.int64)
+    for index in range(len(points.names)):
+        own = np.flatnonzero(points.name == index)
+        stretch[own[1:]] = np.cumsum(np.diff(points.step[own]) < 0)
+    return points.pick(np.lexsort((points.step, stretch)))
+
 
 def merge(parts: Sequence[Points]) -> Points:
     """Return the points of several files in the order in which they were written; each file keeps its own order."""

@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tests.loaders.mlflow.test_mlflow import SCHEMA
+from tests.loaders.trackers.test_mlflow import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -171,24 +171,10 @@ def test_what_is_written_is_read(
     assert np.array_equal(first.series["loss"].values, np.array([loss for loss, _ in cells]), equal_nan=True)
 
 
-SNIFFS = {
-    "manifest": "json/manifest",
-    "trainer_state": "json/trainer_state",
-    "json": "json/document",
-    "jsonl": "json/lines",
-    "csv": "tables/delimited",
-    "parquet": "tables/parquet",
-    "tfevents": "tensorboard/loader",
-    "wandb": "wandb/loader",
-    "mlflow": "mlflow/loader",
-    "text": "text/loader",
-}
-
-
 @pytest.mark.parametrize("loader", LOADERS, ids=lambda loader: loader.name)
 def test_whatever_a_format_says_has_a_rank(loader: Loader) -> None:
     """Each degree that a format's sniff can give stands in the table of ranks, once, and no other."""
-    text = (ROOT / "stabtree" / "loaders" / f"{SNIFFS[loader.name]}.py").read_text(encoding="utf-8")
+    text = (ROOT / "stabtree" / "loaders" / f"{loader.module.replace('.', '/')}.py").read_text(encoding="utf-8")
     said = {Sure[name] for name in re.findall(r"Sure\.([A-Z]+)", text)} - {Sure.NO}
     assert sorted(sure for name, sure in RANKS if name == loader.name) == sorted(said)
 

@@ -12,8 +12,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from tests.loaders.make import points
 from tests.loaders.make_binary import wandb_file, wandb_records, write_events
-from tests.loaders.mlflow.test_mlflow import database
 from tests.loaders.test_same_run import as_csv, as_lines
+from tests.loaders.trackers.test_mlflow import database
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,14 +29,14 @@ INNER_ORDERS = {
     "context": "__init__ model|signs|find",
     # What all formats share, the formats, what makes a run of tables, what looks for the files, what reads a
     # configuration that has no log yet.
-    "loaders": "protobuf config|source|table|counters folder|tables|json|text tensorboard mlflow|wandb|assemble"
+    "loaders": "protobuf config|source|table|counters folder|tables|json|text tensorboard|trackers|assemble"
     "|formats|paths|__init__",
     # Styles and words, what a report says, what draws it, and the outputs.
     "report": "outputs|page tags|advice rows contract|words|model plot json trees|explain why svg inspect|sections"
     "|screen markdown html|__init__",
     "tools": "__init__|check|anonymize compare|fleet|ci|live calibrate cases",
 }
-FORMATS = ("tables", "json", "text", "tensorboard", "wandb", "mlflow")
+FORMATS = ("tables", "json", "text", "tensorboard", "trackers")
 MAX_IN_A_FOLDER = 25
 HEAVY = ("pandas", "numpy", "rich", "yaml", "pydantic")
 ROOMS = (
@@ -143,6 +143,8 @@ def test_a_format_knows_of_no_other_but_for_cells_json_and_printed_lines() -> No
             shared = {other for other in imports(path) if other[0] == "loaders" and other[1] in rooms}
             assert shared <= {
                 ("loaders", "tables", "cells"),
+                ("loaders", "tables", "collected"),
+                ("loaders", "tables", "long"),
                 ("loaders", "json", "lines"),
                 ("loaders", "json", "rows"),
                 ("loaders", "text", "messages"),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 EVENTS = "tfevents"
+SERIES = (".csv", ".tsv")  # of which a folder may hold one for each series
+SWANLAB = "runs.swanlab"  # the database of its runs, whose values are in their folders
 RUNS = "runs"  # where the Hugging Face trainer writes events if nobody says otherwise
 PRINTED = (".log", ".out", ".err")  # what a program printed, which may hold no metrics at all
 # Endings of files that are logs, or should be: one that can't be read is reported.
@@ -34,7 +36,7 @@ _NO_LOGS = (
     ".yaml .yml .toml .cfg .ini .md .rst .html .htm .xml .proto .tex .bib .jinja .jinja2 .bak .swp .pid .index "
     ".pt .pth .ckpt .bin .safetensors .npz .npy .pkl .pickle .h5 .hdf5 .onnx .msgpack .pb .pbtxt .gguf .model "
     ".pdf .png .jpg .jpeg .gif .svg .webp .bmp .tif .tiff .mp4 .avi .wav .mp3 .flac .ttf "
-    ".zip .tar .tgz .7z .rar .whl .so .dll .exe"
+    ".tar .tgz .7z .rar .whl .so .dll .exe"
 )
 NO_LOGS = frozenset(_NO_LOGS.split(" "))
 PASSED_BY = frozenset(("node_modules", "__pycache__", "site-packages", "venv"))
@@ -48,7 +50,8 @@ OTHERS = frozenset((*SETTINGS, *_OTHERS.split(" ")))
 # What people and trainers call the folders that the logs of one run are spread over.
 _PLACES = (
     "log logs out output outputs results checkpoints metrics slurm stdout csv files tb tensorboard events runs "
-    "wandb mlruns lightning_logs tb_logs csv_logs train training val valid validation eval test"
+    "wandb mlruns lightning_logs tb_logs csv_logs train training val valid validation eval test "
+    "dvclive plots scalars"
 )
 PLACES = frozenset(_PLACES.split(" "))
 _COPY = re.compile(r"(checkpoint|global_step)[-_]?\d+")
@@ -244,6 +247,8 @@ def _homes(folder: str, listing: Listing) -> Iterator[str]:
         yield RUNS
     if any(name.endswith(".wandb") for name in listing.files):
         yield "files"
+    if SWANLAB in listing.files:
+        yield from listing.folders
     if "meta.yaml" in listing.files:
         yield from ("metrics", "params", "tags")
 

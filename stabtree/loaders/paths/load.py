@@ -312,7 +312,8 @@ class _UnitReader(Struct):
             if isinstance(claim.found, StabtreeError):
                 self.found.append(Loaded(claim.path, claim.found, claim.path))
             else:
-                self._add(claim.path, claim.found, (claim.path,) if claim.path in claim.files else ())
+                alone = claim.path in claim.files and len(claim.found.runs) == 1
+                self._add(claim.path, claim.found, (claim.path,) if alone else ())
         further: list[Unit] = []
         for folder, listing in tree.listings.items():
             for name in filter(is_log, listing.special):

@@ -24,7 +24,18 @@ from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import MODEL, Settings, is_file, settings_file, settings_in
 from stabtree.loaders.formats import by_name, choose
 from stabtree.loaders.json import manifest, trainer_state
-from stabtree.loaders.paths.find import EVENTS, PACKINGS, RUNS, deduplicated, is_copy, is_log, place
+from stabtree.loaders.paths.find import (
+    EVENTS,
+    PACKINGS,
+    RUNS,
+    SERIES,
+    SWANLAB,
+    deduplicated,
+    ending,
+    is_copy,
+    is_log,
+    place,
+)
 from stabtree.loaders.paths.stored import checkpoints_beside, named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, open_source
 from stabtree.metrics.names import named
@@ -291,11 +302,22 @@ class Claims(Struct):
             ("trainer_state", self._trainer),
             ("wandb", self._wandb),
             ("mlflow", self._mlflow),
+            ("swanlab", self._swanlab),
         )
         for folder, listing in self.tree.listings.items():
             for name, claim in kinds:
                 if self.format in (None, name) and (found := claim(folder, listing)):
                     yield found
+        series = [name for listing in self.tree.listings.values() for name in listing.files if ending(name) in SERIES]
+        if self.format in (None, "csv") and series:
+            from stabtree.loaders.trackers import folders
+
+            files = {folder: listing.files for folder, listing in self.tree.listings.items()}
+            for run in folders.runs(self.tree.top, files, self.names):
+                own = frozenset((*(str(file.path) for file in run.files), *run.others))
+                if not own & self._files:
+                    tables = self._found(run.path, partial(run.read, self.names))
+                    yield Claim(str(run.path), tables, own, frozenset((str(run.path),)))
         if self.format in (None, EVENTS):
             yield from self._events()
 
@@ -361,7 +383,7 @@ class Claims(Struct):
         inside = folder == self.tree.top and home.name == "files"
         if not (inside or logs or "files" in listing.folders):
             return None
-        from stabtree.loaders.wandb import loader
+        from stabtree.loaders.trackers import wandb as loader
 
         if inside and loader.is_run(home.parent):
             home = home.parent
@@ -384,13 +406,35 @@ class Claims(Struct):
         """Claim the files of a run of MLflow: one for each metric."""
         if "meta.yaml" not in listing.files or "metrics" not in listing.folders:
             return None
-        from stabtree.loaders.mlflow import loader
+        from stabtree.loaders.trackers import mlflow as loader
 
         home = Path(folder)
         if not loader.is_run(home):
             return None
         own = frozenset(place(folder, name) for name in ("metrics", "params", "tags"))
         return Claim(folder, self._found(home, lambda: (loader.run_in(home, self.names),)), frozenset(), own)
+
+    def _swanlab(self, folder: str, listing: Listing) -> Claim | None:
+        """Claim what SwanLab wrote: a database with the values of its runs, one of these runs, or an offline log."""
+        home, logs = Path(folder), [name for name in listing.files if name.endswith(f".{SWANLAB.partition('.')[2]}")]
+        one = folder == self.tree.top and "logs" in listing.folders and is_file(home.parent / SWANLAB)
+        if len(logs) != 1 and not one:
+            return None
+        from stabtree.loaders.trackers import swanlab
+
+        file, only = (home / logs[0], "") if logs else (home.parent / SWANLAB, home.name)
+        whole = file.name == SWANLAB and not only
+        found = self._found(
+            home if whole else home / "files", lambda: swanlab.read(open_source(file), self.names, only)
+        )
+        parts = {
+            inner: Path(inner).relative_to(home).parts
+            for inner in self.tree.listings
+            if Path(inner).is_relative_to(home)
+        }
+        own = [inner for inner, names in parts.items() if names[:1] and (names[0].startswith("run-") or not whole)]
+        files = (place(inner, name) for inner in own for name in self.tree.listings[inner].files)
+        return Claim(folder if only else str(file), found, frozenset((str(file), *files)))
 
     def _events(self) -> Iterator[Claim]:
         """Claim event files: those of one folder, with its `train` and `val`, are one run."""

@@ -11,10 +11,11 @@ import csv
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.text import clean
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.tables.cells import ColumnBuilder
+    from stabtree.loaders.tables.long import LongTable
     from stabtree.metrics.names import Names
 
 FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
@@ -256,7 +258,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     return Sure.LIKELY if 3 * layout.agree >= 1.0 else Sure.MAYBE
 
 
-def read(source: Source, names: Names) -> Table:
+def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     """Read the columns that hold numbers.
 
     Raises:
@@ -267,6 +269,13 @@ def read(source: Source, names: Names) -> Table:
         hint = "add a first line such as step,loss,grad_norm,lr" if layout else "check --format"
         problem = "has no header line that names its columns" if layout else "is not a delimited file"
         raise StabtreeError(problem, where=source.path, hint=hint)
+    if any(name.strip().lower().endswith(("value", "val")) for name in layout.names):
+        from stabtree.loaders.tables.long import LongTable, long_layout  # which no other table needs
+
+        shown = head_of(source).split("\n", LOOK_AT)[layout.header_line : -1]
+        long = long_layout(layout.names, names, (split(line, layout.delimiter) for line in shown))
+        if long:
+            return _read_long(source, layout, LongTable(long, names))
     body = _Body(source.path, layout, names)
     lines = source.lines()
     min_size = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
@@ -298,6 +307,29 @@ def read(source: Source, names: Names) -> Table:
         skipped_count=body.skips.count,
         notes=(*lines.notes, *_notes(body)),
     )
+
+
+def _read_long(source: Source, layout: Layout, table: LongTable) -> tuple[Table, ...]:
+    """Read a table whose rows hold a name and a value."""
+    lines, skips = source.lines(), Skips()
+    kept = islice(lines, layout.header_line, None)
+    if layout.delimiter in (" ", "  "):
+        rows: Iterator[list[str]] = (split(line, layout.delimiter) for line in kept)
+    else:  # texts of settings may run over several lines
+        rows = csv.reader((f"{line}\n" for line in kept), delimiter=layout.delimiter)
+    for place in count(layout.header_line + 1):
+        try:
+            cells = next(rows)
+        except StopIteration:
+            break
+        except csv.Error:
+            cells = []
+        if len(cells) == len(layout.names):
+            table.add([cell.replace(",", ".") for cell in cells] if layout.comma == "decimal" else cells)
+        elif cells:
+            skips.add(place, f"has {len(cells)} fields where the header has {len(layout.names)}")
+    first, *others = table.tables(source.path, source.describe("csv"), lines.notes)
+    return (replace(first, skipped=tuple(skips.first), skipped_count=skips.count), *others)
 
 
 def _notes(body: _Body) -> Iterator[str]:

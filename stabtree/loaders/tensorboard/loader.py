@@ -12,14 +12,15 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.shared import FACTOR_SMALL
+from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
-from stabtree.common.text import clean
+from stabtree.common.text import clean, first_few
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, settings_file, shown, size_of
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
 from stabtree.loaders.table import Points, Table, merge, tabulate
 from stabtree.loaders.tensorboard.events import HEADER, RecordReader, Scalars, length_of
+from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ def _interval(steps: Ints) -> float:
     return median(rises[rises > 0]) if (rises > 0).any() else 0.0
 
 
+OTHER_AXIS = 1.5  # how far apart two counts of one training end
+MIN_PLACED = 3
 MARK = "tfevents"
 TRAIN = frozenset({"train", "training"})
 EVAL = frozenset({"val", "valid", "validation", "eval", "evaluation", "dev", "test"})
@@ -195,7 +198,7 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -
     Raises:
         StabtreeError: if it holds no scalars.
     """
-    points = merge([part.points for part in parts])
+    points, placing = placed(merge([part.points for part in parts]))
     by_epoch = bool(points.names) and all(map(_BY_EPOCH.fullmatch, points.names))
     rows, columns, notes = tabulate(points, names, timed=True, counter="epoch" if by_epoch else "step")
     reading = tuple(dict.fromkeys(chain.from_iterable(part.notes for part in parts)))
@@ -210,9 +213,40 @@ def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -
         rows=rows,
         columns=columns,
         config=_config(parts),
-        notes=(*reading, *notes),
+        notes=(*reading, *placing, *notes),
         lost_share=max(part.lost_share for part in parts),
     )
+
+
+def placed(points: Points) -> tuple[Points, tuple[str, ...]]:
+    """Return the points with those tags on the steps of training that count something slower; and a note on them.
+
+    Trainers log training by iteration and evaluations by epoch: the wall times tell at which iteration an epoch ended.
+    """
+    tags = {at: points.step[points.name == at] for at in range(len(points.names))}
+    last = {at: int(steps.max()) for at, steps in tags.items() if len(steps)}
+    training = [top for at, top in last.items() if not describe_name(points.names[at]).held_out]
+    top = max(training or last.values(), default=0)
+    rows = np.isin(points.name, [at for at, own in last.items() if top <= OTHER_AXIS * own <= OTHER_AXIS**2 * top])
+    if not rows.any() or not np.isfinite(points.time).all():
+        return points, ()
+    order = np.argsort(points.time[rows], kind="stable")
+    times, steps = points.time[rows][order], np.append(points.step[rows][order], 0)  # 0 before the first of them
+    step, moved = points.step.copy(), list[str]()
+    for at, own in tags.items():
+        there = points.name == at
+        if len(own) < MIN_PLACED or OTHER_AXIS * last[at] > top or (np.diff(own) <= 0).any():
+            continue
+        found = steps[np.searchsorted(times, points.time[there], side="right") - 1]
+        rates = np.diff(found) / np.diff(own)
+        usual = median(rates)
+        if usual >= OTHER_AXIS and ((rates > usual / 2) & (rates < 2 * usual)).mean() >= SHARE_MOST:
+            step[there] = found
+            moved.append(clean(points.names[at], 60))
+    if not moved:
+        return points, ()
+    what = f"Counted in other steps than training, as in epochs: {first_few(moved, 3)}"
+    return replace(points, step=step), (f"{what}; placed by time, at the step of training logged last before.",)
 
 
 def _config(parts: Sequence[Events]) -> dict[str, Any]:

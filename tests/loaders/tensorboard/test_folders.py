@@ -185,3 +185,20 @@ def test_text_that_is_named_like_an_event_file_is_none(tmp_path: Path) -> None:
         load_run(tmp_path)
     stretch(tmp_path / "runs" / "a", 1, 60, 1.7e9)
     assert len(load_run(tmp_path).series["loss"]) == 59
+
+
+def test_what_counts_epochs_is_placed_by_time(tmp_path: Path) -> None:
+    """An evaluation at epoch 3 is at the step that training logged last before; a tag that ends early stays."""
+    logged: list[tuple[int, Mapping[str, float]]] = []
+    for step in range(1, 81):
+        logged.append((step, {"train/loss": 4 - step / 32}))
+        if step <= 20:
+            logged.append((step, {"warmup": 0.5}))
+        if step % 10 == 0:
+            logged.append((step // 10, {"val/loss": 4 - step / 40}))
+    write_events(tmp_path, logged)
+    run = load_run(tmp_path)
+    assert points(run)["eval_loss"] == [(10 * epoch, 4 - epoch / 4) for epoch in range(1, 9)]
+    assert run.others["warmup"].steps.tolist() == list(range(1, 21))
+    assert not run.resumes
+    assert any("placed by time" in note for note in run.notes)

@@ -7,8 +7,6 @@ configuration, and what the run printed, in pieces of two streams that become li
 from __future__ import annotations
 
 import re
-import struct
-import zlib
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -26,6 +24,7 @@ from stabtree.loaders.source import Sure, chunks, without_escapes
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LogReader
+from stabtree.loaders.trackers.blocks import RecordBlocks
 from stabtree.metrics.names import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:
@@ -36,11 +35,6 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 MAGIC = b":W&B"
-HEADER = 7
-BLOCK = 1 << 15
-WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
-# A longer record, which spans many blocks, holds no row of metrics.
-MAX_RECORD = 16 << 20
 # A longer line is a progress bar or a dump: no line of an error is.
 MAX_LINE = 1 << 16
 # Numbers of the fields in W&B's schema wandb_internal.proto.
@@ -129,8 +123,7 @@ class _File(Struct):
         config: the run's configuration.
         name: its display name.
         exit_codes: the code that the program ended with, last; none where it has not ended, or was killed.
-        damaged: how often a checksum is wrong or a record is missing.
-        cut: bytes of an incomplete last record.
+        blocks: reads its records.
         printed: how many lines were printed so far.
         before: how many of them before the last row.
     """
@@ -139,77 +132,21 @@ class _File(Struct):
     config: dict[str, Any] = field(default_factory=dict)
     name: str = ""
     exit_codes: list[int] = field(default_factory=list)
-    damaged: int = 0
-    cut: int = 0
+    blocks: RecordBlocks = field(default_factory=RecordBlocks)
     printed: int = 0
     before: int = 0
     _open: dict[int, str] = field(default_factory=dict)
 
     def lines(self, parts: Iterable[bytes]) -> Iterator[str]:
         """Yield the lines that were printed, and keep everything else on the way."""
-        for record in self._records(parts):
+        for record in self.blocks.records(parts):
             try:
                 printed = self._entry(record)
             except ValueError:
-                self.damaged += 1
+                self.blocks.damaged += 1
                 continue
             yield from printed
         yield from [self._line(begun) for begun in self._open.values() if begun]
-
-    def notes(self) -> list[str]:
-        """Describe what could not be read."""
-        notes = []
-        if self.damaged:
-            notes.append(f"Damaged places: {self.damaged:,}, the records there were not read.")
-        if self.cut:
-            notes.append(f"The file ends inside a record, whose {self.cut:,} bytes were not read.")
-        return notes
-
-    def _records(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        pieces: list[bytes] = []
-        size = 0
-        for block, whole in _blocks(parts):
-            for kind, piece in self._pieces(block, whole=whole):
-                if kind in (WHOLE, FIRST):
-                    # A record that was begun before and never ended.
-                    self.damaged += bool(pieces)
-                    pieces, size = [], 0
-                elif not pieces:
-                    # The rest of a record whose beginning is lost, which was counted there.
-                    continue
-                size += len(piece)
-                if size <= MAX_RECORD:
-                    pieces.append(piece)
-                if kind in (WHOLE, LAST):
-                    if size <= MAX_RECORD:
-                        yield b"".join(pieces)
-                    else:
-                        self.damaged += 1
-                    pieces, size = [], 0
-        self.cut += size
-
-    def _pieces(self, block: bytes, *, whole: bool) -> Iterator[tuple[int, bytes]]:
-        """Yield (kind, content) of the records and parts of records in one block, which may be the cut last one."""
-        at = 0
-        while at + HEADER <= len(block):
-            crc, length, kind = struct.unpack_from("<IHB", block, at)
-            end = at + HEADER + length
-            if not kind and not length:
-                return
-            if not WHOLE <= kind <= LAST or (whole and end > len(block)):
-                # The next block begins with a record again.
-                self.damaged += 1
-                return
-            if end > len(block):
-                break
-            piece = block[at + HEADER : end]
-            if zlib.crc32(piece, zlib.crc32(bytes([kind]))) == crc:
-                yield kind, piece
-            else:
-                self.damaged += 1
-            at = end
-        if not whole:
-            self.cut += len(block) - at
 
     def _entry(self, data: bytes) -> list[str]:
         """Keep what a record holds; return the lines that it completes."""
@@ -249,21 +186,6 @@ class _File(Struct):
     def _line(self, line: str) -> str:
         self.printed += 1
         return without_escapes(line[:MAX_LINE])
-
-
-def _blocks(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield the blocks of the file, without the header of the first, and whether each is whole."""
-    rest = b""
-    begin = HEADER
-    for part in parts:
-        data = rest + part
-        whole = len(data) - len(data) % BLOCK
-        for at in range(0, whole, BLOCK):
-            yield data[at + begin : at + BLOCK], True
-            begin = 0
-        rest = data[whole:]
-    if rest:
-        yield rest[begin:], False
 
 
 def _messages(data: bytes, whole: Field | None = None) -> Iterator[Field]:
@@ -324,7 +246,7 @@ def _log(source: Source, names: Names) -> Table:
         rows=rows.count,
         columns=rows.columns(),
         config=config,
-        notes=(*notes, *found.notes(), *rows.notes, *mistakes),
+        notes=(*notes, *found.blocks.notes(), *rows.notes, *mistakes),
         lines=(*lines, *(recorded(f"exit code: {code} (W&B)") for code in found.exit_codes[-1:])),
         ended_in_error=ended_in_error(lines),
     )

@@ -180,7 +180,7 @@ def test_loose_types(tmp_path: Path) -> None:
     odd: list[Point] = [("train_loss", "oops", 1, 1), ("train_loss", b"\xff", 1, 1), ("train_loss", 1.0, 1, 2**60)]
     run = load_run(database(tmp_path / "mlflow.db", {"r1": LOSS + odd}))
     assert len(run.series["loss"]) == 6
-    assert "Rows that hold no number: 3, not read." in run.notes
+    assert "Values that are no numbers, or have no step: 3, not read." in run.notes
 
 
 def test_a_journal_beside_the_database(tmp_path: Path) -> None:
@@ -213,9 +213,9 @@ def test_views_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     )
     with pytest.raises(StabtreeError, match="SQLite database"):
         load_run(database(tmp_path / "view.db", {"r1": LOSS}, view))
-    monkeypatch.setattr("stabtree.loaders.mlflow.loader._TURN", 100)
-    monkeypatch.setattr("stabtree.loaders.mlflow.loader.MIN_WORK", 1000)
-    monkeypatch.setattr("stabtree.loaders.mlflow.loader.WORK", 0)
+    monkeypatch.setattr("stabtree.loaders.trackers.database._TURN", 100)
+    monkeypatch.setattr("stabtree.loaders.trackers.database.MIN_WORK", 1000)
+    monkeypatch.setattr("stabtree.loaders.trackers.database.WORK", 0)
     with pytest.raises(StabtreeError, match="interrupted"):
         load_run(database(tmp_path / "big.db", {"r1": LOSS * 5000}))
 

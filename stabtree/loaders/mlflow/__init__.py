@@ -1,1 +1,0 @@
-"""MLflow stores."""

@@ -1,0 +1,121 @@
+"""What every tracker comes to: values with a name and a step, which become the table of a run."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
+from stabtree.loaders.config import read_config
+from stabtree.loaders.table import Points, Table, in_step_order, tabulate
+from stabtree.loaders.tables.cells import number
+
+if TYPE_CHECKING:
+    from stabtree.loaders.source import Source
+    from stabtree.metrics.names import Names
+
+MAX_TEXT = 512 << 20  # bytes of a file inside an archive, which is read whole
+_NO_NUMBER = (ValueError, TypeError, OverflowError)
+
+
+class Collected(Struct):
+    """Values in the order in which they were written.
+
+    Attributes:
+        names: what was logged, each name with its number.
+        cells: number of the name, step, time and value of each.
+        bad: values that are no numbers, or have no whole step.
+        config: settings that are stored beside them.
+    """
+
+    names: dict[str, int] = field(default_factory=dict)
+    cells: array[float] = field(default_factory=lambda: array("d"))
+    bad: int = 0
+    config: dict[str, Any] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, name: str, step: Any, value: Any, time: Any = 0) -> bool:
+        """Add a value; of None as a step, the values of the name are counted. Return whether it can be read."""
+        if step is None:
+            step = self._counts[name] = self._counts.get(name, -1) + 1
+        try:
+            logged, at, when = number(value), number(step), number(time)
+            if logged is None or at is None or when is None or at != int(at) or not abs(at) < 2**53:
+                raise ValueError("not a value, a step and a time")
+        except _NO_NUMBER:
+            self.bad += 1
+            return False
+        self.cells.extend((self.names.setdefault(name, len(self.names)), at, when, logged))
+        return True
+
+    def points(self) -> Points:
+        """Return the values in their order."""
+        name, step, time, value = np.array(self.cells).reshape(-1, 4).T.copy()
+        return Points(tuple(self.names), name.astype(np.int64), step.astype(np.int64), time, value)
+
+    def table(
+        self,
+        path: str,
+        format_: str,
+        names: Names,
+        *,
+        points: Points | None = None,
+        counter: str = "step",
+        notes: tuple[str, ...] = (),
+    ) -> Table:
+        """Return the table of a run: one column a name, one row a step.
+
+        Args:
+            path: what the user named.
+            format_: the name of the format.
+            names: what the columns mean.
+            points: the values where something was done to them.
+            counter: what to call the column of steps.
+            notes: what was assumed so far.
+
+        Raises:
+            StabtreeError: if there are no values.
+        """
+        if not self.names:
+            hint = "name the log that the trainer wrote its loss to"
+            raise StabtreeError("holds no values of any metric", where=path, hint=hint)
+        found = in_step_order(self.points() if points is None else points)
+        rows, columns, more = tabulate(found, names, counter=counter)
+        config, mistakes = read_config({key: value for key, value in self.config.items() if value is not None})
+        bad = (f"Values that are no numbers, or have no step: {self.bad:,}, not read.",) * (self.bad > 0)
+        return Table(path, format_, rows, columns, config, notes=(*notes, *bad, *more, *mistakes))
+
+
+def archive(source: Source) -> zipfile.ZipFile | None:
+    """Return the zip archive that a source is; None where it is none, or damaged."""
+    if not source.data.startswith(b"PK\x03\x04") or source.file is None or source.packed:
+        return None
+    try:
+        return zipfile.ZipFile(source.file)
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return None
+
+
+def member(source: Source, name: str) -> str:
+    """Return the text of a file in a zip archive, or of a source that is such a file itself.
+
+    Raises:
+        StabtreeError: if it can't be unpacked.
+    """
+    packed = archive(source)
+    if packed is None:
+        return "\n".join(source.lines())
+    try:
+        with packed, packed.open(name) as stream:
+            data = stream.read(MAX_TEXT + 1)
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, EOFError, KeyError, zlib.error) as error:
+        raise StabtreeError(f"can't be unpacked: {clean(error, 120)}", where=source.path, hint="unzip it") from None
+    if len(data) > MAX_TEXT:
+        raise StabtreeError(f"holds a {name} of more than 512 MiB", where=source.path, hint="unzip it")
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""What trackers keep of a run: one module for each."""

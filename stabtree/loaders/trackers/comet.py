@@ -1,0 +1,57 @@
+"""Comet's OfflineExperiment: messages.json, JSON lines, in the zip that it leaves behind or beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stabtree.loaders.json.lines import parse_fast
+from stabtree.loaders.source import Sure
+from stabtree.loaders.tables.collected import Collected, archive, member
+
+if TYPE_CHECKING:
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Table
+    from stabtree.metrics.names import Names
+
+FILE = "messages.json"
+CONTEXTS = {"validate": "eval"}
+
+
+def sniff(source: Source, _names: Names) -> Sure:
+    """Return how surely this is an offline experiment."""
+    packed = archive(source)
+    if packed is not None:
+        return Sure.SURELY if {FILE, "experiment.json"} <= set(packed.namelist()) else Sure.NO
+    return Sure.SURELY if '"message_id"' in source.head[:1000] else Sure.NO
+
+
+def read(source: Source, names: Names) -> Table:
+    """Read the metrics, each named by its context and its own name, and the parameters.
+
+    Raises:
+        StabtreeError: if it holds no metrics.
+    """
+    found, lost = Collected(), 0
+    for line in member(source, FILE).split("\n"):
+        try:
+            message = parse_fast(line) if line.strip() else {}
+        except ValueError:
+            lost += 1
+            continue
+        payload = message.get("payload") if isinstance(message, dict) else None
+        if not isinstance(payload, dict):
+            continue
+        metric, param = payload.get("metric"), payload.get("param")
+        if isinstance(metric, dict):
+            _add(found, payload.get("context"), metric)
+        elif isinstance(param, dict):
+            found.config[str(param.get("paramName"))] = param.get("paramValue")
+    notes = (f"Lines that are no JSON: {lost:,}, not read.",) * (lost > 0)
+    return found.table(source.path, "comet, offline", names, notes=notes)
+
+
+def _add(found: Collected, context: Any, metric: dict[str, Any]) -> None:
+    name = str(metric.get("metricName"))
+    if context and not name.startswith(str(context)):
+        name = f"{CONTEXTS.get(str(context), context)}/{name}"
+    found.add(name, metric.get("step"), metric.get("metricValue"))

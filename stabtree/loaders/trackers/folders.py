@@ -1,0 +1,238 @@
+"""Runs whose folder holds a small file for each series: of DVCLive, d3rlpy, torchrl, CatBoost and their like.
+
+A file has one or two columns that count, with one column of values or more; it may have no header. The name of a
+series is the path of its file below the folder of the run, where `/` in a name made folders.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean
+from stabtree.loaders.source import glimpse, open_source
+from stabtree.loaders.tables.cells import is_text
+from stabtree.loaders.tables.collected import Collected
+from stabtree.metrics.names import EPOCH, STEP
+from stabtree.metrics.role import describe_name
+from stabtree.metrics.table import is_time, normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stabtree.loaders.table import Table
+    from stabtree.metrics.names import Names
+
+ENDINGS = (".csv", ".tsv")
+# Below these folders every file is a series: of DVCLive, and of torchrl's CSVLogger.
+HOMES = (("plots", "metrics"), ("scalars",))
+SPLITS = frozenset(("learn", "train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev"))
+NAMELESS = {2: (STEP, ""), 3: (EPOCH, STEP, "")}  # what the columns of a file without a header hold
+GLIMPSE_BYTES = 4096
+NO_NEXT_STEP = "Every row has the same step, as DVCLive writes it where next_step is not called: rows are counted."
+CALLS = (
+    "The steps count calls of the logger, not training steps: each evaluation has one of its own, between those of "
+    "training. They are told as rows."
+)
+
+
+class SeriesFile(NamedTuple):
+    """A file of one series, or of some figures of one thing.
+
+    Attributes:
+        path: the file.
+        columns: what each column holds: `step`, `epoch`, the name of values, or empty for values without one.
+        header: whether its first line names the columns.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    header: bool
+
+    @property
+    def counter(self) -> int:
+        """The place of the column that counts."""
+        return self.columns.index(STEP if STEP in self.columns else EPOCH)
+
+    @property
+    def values(self) -> list[str]:
+        """The names of the columns that hold values."""
+        return [name for name in self.columns if name not in (STEP, EPOCH)]
+
+    @property
+    def is_series(self) -> bool:
+        """Whether it holds one series, called by the name of the file, or one of the split that is named so."""
+        stem = self.path.name.rpartition(".")[0]
+        own = {"", normalize(stem)}
+        return len(self.values) == 1 and (normalize(self.values[0]) in own or split_of(stem) != "")
+
+    def named(self, column: str, home: Path) -> str:
+        """Return what to call a column of values in the run of a folder."""
+        stem = self.path.name.rpartition(".")[0]
+        above = self.path.parent.relative_to(home).parts
+        if not column or normalize(column) == normalize(stem):
+            return "/".join((*above, stem))
+        return "/".join((*above, split_of(stem) if self.is_series else stem, column))
+
+
+class SeriesFolder(NamedTuple):
+    """The files of a run.
+
+    Attributes:
+        path: the folder of the run.
+        home: the folder below which a path is a name.
+        files: its series.
+        others: what else is of the run: events that hold the same.
+    """
+
+    path: Path
+    home: Path
+    files: list[SeriesFile]
+    others: list[str]
+
+    def read(self, names: Names) -> tuple[Table, ...]:
+        """Read the run.
+
+        Raises:
+            StabtreeError: if none of its files holds a value.
+        """
+        found, notes, counter = Collected(), list[str](), EPOCH
+        read: list[tuple[SeriesFile, list[list[str]]]] = []
+        for file in self.files:
+            try:
+                read.append((file, list(_rows(file))))
+            except StabtreeError as error:
+                notes.append(f"Not read: {clean(file.path.name, 80)} {clean(error.problem, 80)}.")
+        counts = {file: [row[file.counter] for row in rows] for file, rows in read}
+        longest = max(map(len, counts.values()), default=0)
+        still = longest > 1 and all(len(set(steps)) == 1 for steps in counts.values() if len(steps) > 1)
+        if still:
+            notes.append(NO_NEXT_STEP)
+            # A series of fewer rows is spread over the others', each row as late as it may have been written.
+            counts = {
+                file: [str((place + 1) * longest // len(steps) - 1) for place in range(len(steps))]
+                for file, steps in counts.items()
+            }
+        for file, rows in read:
+            counter = STEP if STEP in file.columns else counter
+            for column in file.values:
+                name, place = file.named(column, self.home), file.columns.index(column)
+                for row, step in zip(rows, counts[file], strict=True):
+                    found.add(name, step, row[place])
+        if not still and self._count_calls(counts):
+            notes.append(CALLS)
+            still = True
+        kind = f"csv, {len(self.files)} files of one series each"
+        counter = "row" if still else counter
+        return (found.table(clean(self.path), kind, names, counter=counter, notes=tuple(notes)),)
+
+    def _count_calls(self, counts: Mapping[SeriesFile, Sequence[str]]) -> bool:
+        """Return whether the steps count calls of the logger: evaluations have steps that training leaves out."""
+        train, held_out = set[float](), set[float]()
+        for file, steps in counts.items():
+            if file.is_series and len(steps) > 1:
+                own = held_out if describe_name(file.named(file.values[0], self.home)).held_out else train
+                own.update(float(step) for step in steps if step.isdecimal())
+        every = train | held_out
+        return len(held_out) > 1 and not train & held_out and len(every) == max(every) - min(every) + 1
+
+
+def runs(top: str, files: Mapping[str, Sequence[str]], names: Names) -> Iterator[SeriesFolder]:
+    """Yield the runs that are kept so below a folder.
+
+    Args:
+        top: the folder.
+        files: the names of the files in each folder, by its path.
+        names: what columns mean.
+    """
+    tables = {
+        Path(folder): [Path(folder, name) for name in listing if name.lower().endswith(ENDINGS)]
+        for folder, listing in files.items()
+    }
+    groups: dict[tuple[Path, Path], list[Path]] = {}
+    for folder, own in tables.items():
+        if own:
+            groups.setdefault(_home(folder, Path(top), tables), []).extend(own)
+    for (path, home), own in groups.items():
+        found = [glance(file, names) for file in own]
+        kept = [file for file in found if file]
+        series = [file for file in kept if file.is_series]
+        if len(kept) < len(found) or len(series) < (2 if path == home else 1):
+            continue
+        known = [name for file in series if _is_known(name := file.named(file.values[0], home), names)]
+        # Of names that differ in a number alone each is of another run.
+        if not known or len({re.sub(r"\d+", "#", name) for name in known}) < len(known):
+            continue
+        splits = {file.path.name.partition("_")[0] for file in series if split_of(file.path.name)}
+        events = [
+            str(Path(folder, name))
+            for folder, listing in files.items()
+            if Path(folder).parent == home and Path(folder).name in splits
+            for name in listing
+            if "tfevents" in name
+        ]
+        yield SeriesFolder(path, home, kept, events)
+
+
+def _is_known(name: str, names: Names) -> bool:
+    reading = describe_name(name)
+    return bool(names.metric(name) or reading.loss or reading.named or reading.metric)
+
+
+def split_of(stem: str) -> str:
+    """Return the split of data that a name begins with; empty where it begins with none."""
+    word = re.split(r"[^a-z]", stem.lower(), maxsplit=1)[0]
+    if word not in SPLITS:
+        return ""
+    return "train" if word == "learn" else word  # as CatBoost says
+
+
+def _home(folder: Path, top: Path, tables: Mapping[Path, list[Path]]) -> tuple[Path, Path]:
+    """Return the folder of the run that a folder's files are of, and the one below which a path is a name."""
+    inside = [place for place in (folder, *folder.parents) if place.is_relative_to(top)]
+    for home in inside:
+        for parts in HOMES:
+            if home.parts[-len(parts) :] == parts:
+                above = [home, *home.parents][len(parts)]
+                return (above if above in inside else home), home
+    home = folder
+    while home != top and (home.name.lower() in SPLITS or tables.get(home.parent)):
+        home = home.parent
+    return home, home
+
+
+def glance(file: Path, names: Names) -> SeriesFile | None:
+    """Return what a file's first lines show it to hold; None if that is no series."""
+    try:
+        source = glimpse(file, GLIMPSE_BYTES)
+    except StabtreeError:
+        return None
+    rows = [line.split(_delimiter(file)) for line in source.head.split("\n") if line.strip()]
+    if source.binary or not rows or any(len(row) != len(rows[0]) for row in rows[:-1]):
+        return None
+    if not all(map(is_text, rows[0])):
+        columns = NAMELESS.get(len(rows[0]), ())
+        whole = [row[columns.index(STEP)].strip() for row in rows[:-1] or rows] if columns else [""]
+        return SeriesFile(file, columns, header=False) if all(map(str.isdecimal, whole)) else None
+    roles = [names.role(name.strip()) for name in rows[0]]
+    columns = tuple(
+        role if role in (STEP, EPOCH) else "-" * is_time(name) or name.strip()
+        for name, role in zip(rows[0], roles, strict=True)
+    )
+    counts = len(set(columns) & {STEP, EPOCH})
+    numeric = not any(map(is_text, rows[1])) if len(rows) > 1 else True
+    return SeriesFile(file, columns, header=True) if counts and numeric and len(set(columns)) > counts else None
+
+
+def _delimiter(file: Path) -> str:
+    return "\t" if file.name.lower().endswith(".tsv") else ","
+
+
+def _rows(file: SeriesFile) -> Iterator[list[str]]:
+    """Yield the rows of a file that are whole."""
+    for place, line in enumerate(open_source(file.path).lines()):
+        row = line.split(_delimiter(file.path))
+        if len(row) == len(file.columns) and (place or not file.header):
+            yield row

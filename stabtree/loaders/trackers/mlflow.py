@@ -1,0 +1,157 @@
+"""MLflow: its SQLite database, the folder `mlruns` of its file store, and one file of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.files import recorded
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
+from stabtree.loaders.folder import entries, is_file
+from stabtree.loaders.source import Sure, open_source
+from stabtree.loaders.table import Skips, Table
+from stabtree.loaders.tables.collected import Collected
+from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.common.files import LogLine
+    from stabtree.loaders.source import Source
+    from stabtree.metrics.names import Names
+
+# `timestamp value step`; the oldest MLflow wrote no step.
+_LINE = re.compile(r"\d{9,14} \S+( -?\d+)?")
+MAX_PARAM = 1 << 16
+MAX_DEPTH = 4  # folders below `metrics`: `train/loss` is a file `loss` in a folder `train`
+# MLflow stores an infinity as the largest float there is, and a NaN as 0 beside a mark.
+LARGEST = 1.7976931348623157e308
+# Of MLflow's RunStatus, those of a run that has ended; a file store writes the number.
+STATUSES = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
+TABLES = {"metrics": "run_uuid", "runs": "run_uuid"}
+HINT = "name the database that mlflow wrote, such as mlflow.db"
+# All parameters are stored as text.
+_WORDS = {"True": True, "False": False, "None": None, "": None}
+
+
+def sniff(source: Source, _names: Names) -> Sure:
+    """Return how surely this is an MLflow database or the file of one metric."""
+    if has_tables(source, TABLES):
+        return Sure.SURELY
+    lines = [line for line in source.head.split("\n", 20)[:20] if line.strip()]
+    if not source.binary and lines and all(map(_LINE.fullmatch, lines[:-1] or lines)):
+        return Sure.LIKELY
+    return Sure.NO
+
+
+def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
+    """Read the runs of a database that have metrics, or one metric.
+
+    Raises:
+        StabtreeError: if the database can't be read, is none of MLflow's or holds no metrics.
+    """
+    if is_database(source):
+        return _runs(source, names)
+    file = source.file
+    skips, found = Skips(), Collected()
+    _metric(source, file.name if file and file.parent.name == "metrics" else "value", found, skips)
+    table = found.table(source.path, "mlflow, one metric", names)
+    return replace(table, skipped=tuple(skips.first), skipped_count=skips.count)
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether this is the folder in which MLflow keeps one run."""
+    return is_file(folder / "meta.yaml") and any(entries(folder / "metrics"))
+
+
+def run_in(folder: Path, names: Names) -> Table:
+    """Read the metrics of one run of the file store, with its parameters."""
+    skips, found, notes = Skips(), Collected(), []
+    prefixes = [""]
+    for prefix in prefixes:
+        folders, files = entries(folder / "metrics" / prefix)
+        for name in files:
+            try:
+                _metric(open_source(folder / "metrics" / prefix / name), prefix + name, found, skips)
+            except StabtreeError as error:
+                notes.append(f"Metric {clean(prefix + name, 60)} was not read: it {clean(error.problem, 80)}.")
+        if prefix.count("/") < MAX_DEPTH:
+            prefixes += [f"{prefix}{name}/" for name in folders]
+    # MLflow writes one `key: value` a line.
+    meta = dict(re.findall(r"^(status|run_name): *(.*)$", _content(folder / "meta.yaml"), re.MULTILINE))
+    status, run_name = (meta.get(key, "").strip().strip("'\"") for key in ("status", "run_name"))
+    tag = _content(folder / "tags" / "mlflow.runName").partition("\n")[0].strip()
+    for name in entries(folder / "params")[1]:
+        text = _content(folder / "params" / name).strip()
+        found.config[name] = _WORDS.get(text, text)
+    found.config["run_name"] = clean(tag or run_name or folder.name, 60)
+    table = _table(found, clean(folder), "mlflow", names, status)
+    skipped = tuple(skips.first)
+    return replace(table, skipped=skipped, skipped_count=skips.count, notes=(*notes, *table.notes))
+
+
+def _metric(source: Source, name: str, found: Collected, skips: Skips) -> None:
+    """Read the values of the file of one metric."""
+    for place, line in enumerate(source.lines(), 1):
+        parts = line.split()
+        time, value, step = (*parts[:3], "0", "0")[:3]
+        if parts and not (len(parts) > 1 and found.add(name, step, value, time)):
+            skips.add(place, f"is not a line `timestamp value step`: {clean(line, 40)!r}")
+    found.bad = 0  # they are counted as lines
+
+
+def _content(file: Path) -> str:
+    try:
+        if not is_file(file):
+            return ""
+        with file.open("rb") as stream:
+            return stream.read(MAX_PARAM).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _runs(source: Source, names: Names) -> tuple[Table, ...]:
+    if not has_tables(source, TABLES):
+        raise StabtreeError("is an SQLite database without MLflow's tables", where=source.path, hint=HINT)
+    found: dict[str, Collected] = {}
+    with opened(source) as store:
+        for id_, key, value, time, step, is_nan in store.execute(
+            "SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics"
+        ):
+            run = found.setdefault(str(id_), Collected())
+            run.add(str(key), step or 0, math.nan if is_nan else value, time or 0)
+        if not found:
+            raise StabtreeError("holds no metrics", where=source.path, hint=HINT)
+        # The oldest schemas have no status.
+        runs = {str(row["run_uuid"]): row for row in records(store, "runs")}
+        for row in records(store, "params"):
+            if str(row.get("run_uuid")) in found:
+                value = row.get("value")
+                found[str(row["run_uuid"])].config[str(row.get("key"))] = _WORDS.get(str(value), value)
+    titles = {id_: str(runs.get(id_, {}).get("name") or id_) for id_ in found}
+    times = Counter(titles.values())
+    tables = []
+    for id_, run in found.items():
+        name = titles[id_] if times[titles[id_]] == 1 else f"{titles[id_]}-{id_}"
+        run.config = {"name": name, **run.config}
+        table = _table(run, source.path, "mlflow, SQLite", names, str(runs.get(id_, {}).get("status", "")))
+        notes = (*journal(source, "mlflow"), *table.notes)
+        tables.append(replace(table, run=name * (len(found) > 1), notes=notes))
+    return tuple(tables)
+
+
+def _table(found: Collected, path: str, format_: str, names: Names, status: str) -> Table:
+    """Return the table of a run: by time, what is of one millisecond by step, as a fast run logs many steps in it."""
+    points = found.points()
+    points = points.pick(np.lexsort((points.step, points.time)))
+    value = np.where(np.abs(points.value) >= LARGEST, np.copysign(np.inf, points.value), points.value)
+    ended = STATUSES.get(status, status)
+    lines: tuple[LogLine, ...] = (recorded(f"status: {ended} (MLflow)"),) * (ended in STATUSES.values())
+    table = found.table(path, format_, names, points=replace(points, value=value))
+    return replace(table, lines=lines)

@@ -1,0 +1,118 @@
+"""SwanLab: the database of its local mode, whose values are in files beside it, and the log of its offline mode."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stabtree.common.errors import StabtreeError
+from stabtree.common.text import clean, stays_inside
+from stabtree.loaders.folder import entries, settings_file
+from stabtree.loaders.json.lines import parse_fast
+from stabtree.loaders.protobuf import BYTES, FIXED64, VARINT, fields, signed, text
+from stabtree.loaders.source import Sure, chunks, open_source
+from stabtree.loaders.tables.collected import Collected
+from stabtree.loaders.trackers.blocks import RecordBlocks
+from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stabtree.loaders.protobuf import Field
+    from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Table
+    from stabtree.metrics.names import Names
+
+MAGIC = b":SWL"
+# Numbers of the fields in SwanLab's records: a run and its name, a scalar with its key, step and value.
+RUN, NAME, SCALAR, KEY, STEP, VALUE, FLOAT = 10, 4, 13, 1, 2, 5, 1
+HINT = "name the runs.swanlab in the folder swanlog, with the folders of the runs beside it"
+
+
+def sniff(source: Source, _names: Names) -> Sure:
+    """Return how surely this is a database or a log of SwanLab."""
+    tables = {"tag": "folder", "experiment": "run_id"}
+    return Sure.SURELY if source.data.startswith(MAGIC) or has_tables(source, tables) else Sure.NO
+
+
+def read(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
+    """Read the runs of a database, or the one whose folder has a name, or the one of an offline log.
+
+    Raises:
+        StabtreeError: if it can't be read, or holds no values.
+    """
+    if not is_database(source):
+        return (_offline(source, names),)
+    with opened(source) as store:
+        listed = [row for row in records(store, "experiment") if only in ("", row.get("run_id"))]
+        tags = [tag for tag in records(store, "tag") if not tag.get("system")]
+    top = source.file.parent if source.file else None
+    tables = []
+    for run in listed:
+        name, folder = str(run.get("name")), str(run.get("run_id"))
+        found, notes = Collected(), list(journal(source, "swanlab"))
+        for tag in tags:
+            own = f"{folder}/logs/{tag.get('folder')}"
+            if tag.get("experiment_id") == run.get("id") and top and stays_inside(own) and "\0" not in own:
+                _values(top / own, str(tag.get("name")), found, notes)
+        if found.names and top:
+            config, unread = settings_file(top / folder / "files" / "config.yaml")
+            found.config = {"name": name, **config}
+            table = found.table(source.path, "swanlab", names, notes=(*notes, *unread))
+            tables.append(replace(table, run=name) if len(listed) > 1 else table)
+    missing = len(listed) - len(tables)
+    if tables and missing:
+        note = f"Runs of the database whose values are not in the folders beside it: {missing:,}, not read."
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, note))
+    if not tables:
+        problem = "names the runs of SwanLab, whose values are not in the folders beside it"
+        raise StabtreeError(problem, where=source.path, hint=HINT)
+    return tuple(tables)
+
+
+def _values(folder: Path, name: str, found: Collected, notes: list[str]) -> None:
+    """Read the files of one series: 1000.log, 2000.log, named after the last step in them."""
+    files = [file for file in entries(folder)[1] if file.endswith(".log")]
+    lost = 0
+    for file in sorted(files, key=lambda file: (len(file), file)):
+        try:
+            for line in open_source(folder / file).lines():
+                row = parse_fast(line) if line.strip() else {}
+                if isinstance(row, dict) and isinstance(row.get("data"), int | float):
+                    found.add(name, row.get("index"), row["data"])
+        except ValueError:
+            lost += 1
+        except StabtreeError as error:
+            notes.append(f"Not read of {clean(name, 60)}: {clean(file, 40)} {clean(error.problem, 80)}.")
+    if lost:
+        notes.append(f"Not read of {clean(name, 60)}: the rest of {lost:,} files behind a line that is no JSON.")
+
+
+def _offline(source: Source, names: Names) -> Table:
+    notes: list[str] = []
+    blocks, found = RecordBlocks(), Collected()
+    for data in blocks.records(chunks(source, notes)):
+        try:
+            for part in fields(data):
+                if part.wire == BYTES and part.number in (RUN, SCALAR):
+                    _part(data, part, found)
+        except ValueError:
+            blocks.damaged += 1
+    return found.table(source.path, "swanlab, offline", names, notes=(*notes, *blocks.notes()))
+
+
+def _part(data: bytes, whole: Field, found: Collected) -> None:
+    """Keep the name of a run, or a scalar; its step 0 is not written."""
+    parts = {part.number: part for part in fields(data, whole.start, whole.end)}
+    if whole.number == RUN:
+        if NAME in parts and parts[NAME].wire == BYTES:
+            found.config["name"] = text(data, parts[NAME])
+        return
+    if KEY not in parts or VALUE not in parts:
+        return
+    step = signed(parts[STEP].varint) if STEP in parts and parts[STEP].wire == VARINT else 0
+    for value in fields(data, parts[VALUE].start, parts[VALUE].end):
+        if (value.number, value.wire) == (FLOAT, FIXED64):
+            found.add(text(data, parts[KEY]), step, struct.unpack_from("<d", data, value.start)[0])
