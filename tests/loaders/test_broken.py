@@ -126,7 +126,7 @@ def test_a_file_that_vanishes_while_it_is_read(tmp_path: Path) -> None:
         ("", "is empty"),
         (HEAD, "has a header but no rows"),
         ("1,2,3\n2,3,4\n", "has no header line"),
-        ("1 2.5\n2 3.5\n", "has no header line"),
+        ("1 2.5 7.5\n2 3.5 7.5\n", "has no header line"),
         ("step,lr\n0,0.1\n", "no column that is known as the training loss"),
         (HEAD + "0,,0.1\n1,,0.1\n", "holds no value in its loss column 'loss'"),
         ("hello world\n", "in no format"),
