@@ -29,7 +29,14 @@ MISSING_CELL = "\0\0"
 AROUND = " \t\r\n'\"\0"
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _TRUTHS = ("true", "false")
-_WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
+_WORDS = {
+    **dict.fromkeys(_NOT_LOGGED),
+    "true": 1.0,
+    "false": 0.0,
+    "infinity": float("inf"),
+    "∞": float("inf"),
+    "-∞": float("-inf"),
+}
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
 _NAN = re.compile(r"[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan)\d*)|#(num|div/0|value)!?|diverged")
 _INF = re.compile(r"[+-]?(inf(inity|inite)?\b.{0,40}|\d\.#inf\d*)")
@@ -69,8 +76,6 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
     inner = None if _NAN.fullmatch(text) or _INF.fullmatch(text) else _WRAPPED.fullmatch(text)
     if inner := inner or _QUALIFIED.fullmatch(text):
         text = inner[1]
-    if text in _NOT_LOGGED:
-        return None
     if text in _WORDS:
         return _WORDS[text]
     if _NAN.fullmatch(text):

@@ -248,10 +248,10 @@ def _by_file_name(source: Source, layout: Layout) -> tuple[Layout, bool]:
     counters = _NAMELESS.get(len(layout.names))
     if counters is None:
         return layout, False
-    lines = [line for line in source.head.split("\n", LOOK_AT)[:LOOK_AT] if line.strip() and not line.startswith("#")]
-    rows = [split(line, layout.delimiter) for line in lines[: max(1, layout.rows - 1)]]
-    axes = [[cell.strip() for cell in column] for column in zip(*rows, strict=False)][: len(counters)]
-    if not all(cell.isdecimal() and len(cell) < 16 for axis in axes for cell in axis):
+    rows = [split(line, layout.delimiter) for line in source.head.split("\n", LOOK_AT)[:-1]]
+    rows = [row for row in rows if len(row) == len(layout.names) and all(map(numeric, row))]
+    axes = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)][: len(counters)]
+    if not axes or not all(cell.isdecimal() and len(cell) < 16 for axis in axes for cell in axis):
         return layout, False
     if any(int(late) <= int(early) for early, late in pairwise(axes[-1])):
         return layout, False
