@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common.errors import StabtreeError
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean
-from stabtree.loaders.json.document import columns_table
-from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.document import columns_table, records_table
 from stabtree.loaders.source import Source
 
 if TYPE_CHECKING:
@@ -55,11 +54,7 @@ def values_table(data: object, names: Names) -> Table:
     ]
     if records and not any(isinstance(item, dict) for item in records):
         raise StabtreeError("values without a name", hint='give them one, as {"loss": values}')
-    source = Source("records", None, b"", 0)
-    rows = JsonRows(names, source.path)
-    if dropped := rows.add_all(records):
-        rows.notes.append(f"Records that are no mappings: {dropped:,}, skipped.")
-    return rows.table(source, "records", tuple(rows.notes))
+    return records_table(Source("records", None, b"", 0), "records", records, names, "Records")
 
 
 def _scalar(value: object) -> object:
