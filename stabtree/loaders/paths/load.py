@@ -34,7 +34,7 @@ from stabtree.loaders.paths.find import (
     tree_of,
     units_of,
 )
-from stabtree.loaders.paths.joined import Loaded, joined
+from stabtree.loaders.paths.joined import Loaded, joined, without_evaluations
 from stabtree.loaders.paths.read import LISTED, Claims, Found, LoadOptions, read_files, read_run, run_found
 from stabtree.loaders.paths.stored import named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
@@ -43,6 +43,7 @@ from stabtree.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from stabtree.common.lazy import Floats
     from stabtree.loaders.paths.find import FolderTree
     from stabtree.metrics.names import Names
 
@@ -279,6 +280,7 @@ def contents(
         further = [*tree.further, *reader.add_tree(tree)]
     loaded = joined(reader.found, lambda paths: read_run(paths, options, reader.cache))
     if not unit.files:
+        loaded = without_evaluations(loaded, reader.columns_of(loaded))
         loaded = _named_by_folder(loaded)
     loaded = [replace(item, name=clean(item.name)) for item in loaded]
     return Contents(tuple(loaded), tuple(reader.ignored), tuple(further))
@@ -328,6 +330,14 @@ class _UnitReader(Struct):
                 for name in logs:
                     self.add_file(place(folder, name))
         return further
+
+    def columns_of(self, loaded: Iterable[Loaded]) -> dict[str, list[Floats]]:
+        """Return the values of the columns of logs that were read and can't be judged, by path."""
+        unjudged = {item.path for item in loaded if isinstance(item.run, StabtreeError)}.intersection(self.cache)
+        return {
+            path: [column.held for table in self.cache[path].tables for column in table.columns.values() if column]
+            for path in unjudged
+        }
 
     def _refuse(self, path: str, problem: str, hint: str, name: str = "") -> None:
         self.found.append(Loaded(name or path, StabtreeError(problem, where=clean(path), hint=hint), path))
