@@ -204,7 +204,7 @@ def _detail(run: Run) -> tuple[bool, int, float, int]:
     """Return how little a log says of its run: whether it has steps, its metrics, the digits of its loss, its rows."""
     loss = run.get("loss")
     values = np.zeros(0) if loss is None else loss.values
-    return run.by_row, -len(run.series), float(rounding(values).max(initial=0.0)), -len(values)
+    return run.by_row, -len(run.series.keys() - CLOCKS), float(rounding(values).max(initial=0.0)), -len(values)
 
 
 def _whole(item: Loaded, other: Loaded) -> Loaded | None:
@@ -380,7 +380,9 @@ def _with(main: Run, other: Run, match: SameRun, *, resumed: bool) -> Run:
         moved = replace(theirs, steps=match.moved(theirs.steps))
         if metric in match.apart or metric in other.others:
             key = metric if metric in other.others else f"{metric} ({Path(name).name})"
-            others.setdefault(key, replace(moved, metric=key))
+            spelled = (one for one in main.others.values() if len(one) == len(moved))
+            if len(moved) > 1 and not any(alike(one.values, moved.values) for one in spelled):
+                others.setdefault(key, replace(moved, metric=key))
         elif metric not in CLOCKS or metric not in series:
             series[metric] = _union(series.get(metric), moved)
     gaps = [*main.gaps]
