@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import json
 import lzma
@@ -17,6 +18,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.source import open_source
+from stabtree.loaders.tables import delimited
 from tests.loaders.make import points, text, write
 
 if TYPE_CHECKING:
@@ -282,3 +284,20 @@ def test_a_cut_archive_is_called_cut(tmp_path: Path, pack: Callable[[bytes], byt
         except StabtreeError as error:
             told = error.problem
         assert "is cut" in told
+
+
+@pytest.mark.parametrize("function", ["sniff", "read"])
+def test_a_reader_that_fails_costs_its_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """A fault of our own in one file is named, and the other files of the folder are read."""
+
+    def fail(*_: object) -> None:
+        raise csv.Error("field larger than field limit (131072)")
+
+    write(tmp_path, "".join(f'{{"step": {i}, "loss": {3 - i / 9}}}\n' for i in range(9)), "good.jsonl")
+    write(tmp_path, "step,loss\n1,2.5\n", "bad.csv")
+    monkeypatch.setattr(delimited, function, fail)
+    run = load_run(tmp_path)
+    assert len(run.series["loss"]) == 9
+    assert any("bad.csv" in note for note in run.notes)
