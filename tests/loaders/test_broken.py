@@ -286,6 +286,7 @@ def test_a_cut_archive_is_called_cut(tmp_path: Path, pack: Callable[[bytes], byt
         assert "is cut" in told
 
 
+@pytest.mark.faulty
 @pytest.mark.parametrize("function", ["sniff", "read"])
 def test_a_reader_that_fails_costs_its_file_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
