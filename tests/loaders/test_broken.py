@@ -40,9 +40,11 @@ def test_repeated_headers_are_skipped(tmp_path: Path) -> None:
 
 
 def test_lines_before_the_header_are_skipped(tmp_path: Path) -> None:
-    """A banner above the header is named, not taken for one."""
-    file = write(tmp_path, "Starting run 5\n\n# comment\n" + HEAD + "0,4.5,0.1\n1,4.4,0.1\n")
-    assert skipped(file) == [(1, "comes before the header: 'Starting run 5'")]
+    """A banner above the header is named, and settings there are those of the run."""
+    file = write(tmp_path, "Starting run 5\n\n# comment\nseed: 7\n" + HEAD + "0,4.5,0.1\n1,4.4,0.1\n")
+    run = load_run(file)
+    assert "Lines above the header: 2, the first is 'Starting run 5'." in run.notes
+    assert run.setting("seed") == 7
 
 
 def test_a_stray_quote_costs_one_row_at_most(tmp_path: Path) -> None:

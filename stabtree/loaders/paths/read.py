@@ -143,6 +143,10 @@ def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -
     """Return the one run in what was found, with the checkpoints beside its files or folders; raises as `read_run`."""
     settings = {**found.settings, **options.overrides()}
     run = run_of(found.tables, options.names(), found.name, settings, found.notes)
+    size, loss = run.setting("vocab_size"), run.get("loss")
+    has_model = any(table.format.startswith(WITH_MODEL) for table in found.tables)
+    if has_model and isinstance(size, int) and loss and len(loss) and 0 < loss.values[0] <= UNTRAINED * math.log(size):
+        run = replace(run, config={key: value for key, value in run.config.items() if key != "vocab_size"})
     if options.checkpoints is not None:
         return replace(run, checkpoints=named_checkpoints(Path(options.checkpoints)))
     every = run.config.get("checkpoint_every")
@@ -234,6 +238,7 @@ def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
 
 # A loss that begins below this share of ln(vocabulary), but not at 0, is that of a model which was trained before.
 UNTRAINED = SHARE_HALF
+WITH_MODEL = ("trainer_state", "tfevents")  # formats beside or in which the model's own configuration stands
 
 
 class Claim(Struct, frozen=True):
@@ -331,7 +336,7 @@ class Claims(Struct):
         newest = trainer_state.newest_in(home, self.names)
         if newest is not None:
             table, files = newest
-            table = replace(table, config=_trainer_config(home, table, self.names))
+            table = replace(table, config=_trainer_config(home, table))
             return Claim(folder, self._found(home, lambda: (table,)), frozenset(map(str, files)))
         states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
         if not states:
@@ -397,17 +402,11 @@ class Claims(Struct):
             yield Claim(str(home), found, frozenset(files))
 
 
-def _trainer_config(folder: Path, table: Table, names: Names) -> dict[str, ConfigScalar]:
+def _trainer_config(folder: Path, table: Table) -> dict[str, ConfigScalar]:
     """Return the settings of the trainer and of the model whose newest state this is."""
     homes = [folder / trainer_state.NAME, *(file for _, file in trainer_state.checkpoints(folder))]
     models = (settings_file(home.with_name(MODEL))[0] for home in homes)
     config, _ = read_config(of_model(next(filter(None, models), {})))
     if config.get("dtype") not in REDUCED:
         config.pop("dtype", None)  # mixed precision has weights in fp32 too
-    size = config.get("vocab_size")
-    losses = (
-        column.held[:1].tolist() for name, column in table.columns.items() if column and names.role(name) == "loss"
-    )
-    if isinstance(size, int) and any(0 < loss <= UNTRAINED * math.log(size) for first in losses for loss in first):
-        del config["vocab_size"]
     return {**config, **table.config}

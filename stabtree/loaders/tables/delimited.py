@@ -18,6 +18,7 @@ from msgspec import Struct, field
 
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.text import clean
+from stabtree.loaders.config import read_config
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Skips, Table, check_width
 from stabtree.loaders.tables.cells import MISSING_CELL, Comma, builder_of, numeric, parse_numbers
@@ -57,6 +58,7 @@ _POINT = re.compile(r"[+-]?(?!0\d)\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)  # 03.12
 _BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")  # a number, or as much of it as was written
 _GROUP = re.compile(r"[(\[][^()\[\]]{0,200}[)\]]")  # commas in it separate no cells: tensor(0.1, device='cuda:0')
 _UNIT = re.compile(r"\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
+_SETTING = re.compile(r"\s*([A-Za-z][\w.-]{0,60})\s*[:=]\s*['\"]?([^\s'\"]{1,80})['\"]?,?\s*")
 _APART = re.compile(r"\s{2,}|\t")
 _NAMELESS = {2: ("step",), 3: ("epoch", "step")}  # what counts the rows of a file without a header, by its columns
 _SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "test", "dev"))
@@ -167,7 +169,7 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
         header = fields
         if delimiter == " " and len(fields) != width:  # `energy [eV]`, or commas between the names alone
             line = numbered[index][1].lstrip("# \t")
-            others = (_UNIT.sub("", line).split(), re.split(r"\s*,\s*", line))
+            others = (_UNIT.sub("", line).split(), _spread(re.split(r"\s*,\s*", line), width))
             header = next((names for names in others if len(names) == width), fields)
         # Some writers end every row with a delimiter, but not the header.
         dangling = len(header) == width - 1 > 0 and all(_fits(cells, len(header)) for cells in below)
@@ -177,6 +179,16 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
     if width >= 2 and first and all(map(numeric, filter(None, first))):
         return _checked(delimiter, distinct([""] * width), 0, rows)
     return None
+
+
+def _spread(names: list[str], width: int) -> list[str]:
+    """Return the names of so many columns, where a header names a counter, then losses of several terms each."""
+    terms, rest = divmod(width - 1, 2)
+    if len(names) > width > 1:
+        return names[:width]
+    if len(names) == width or not terms or not len(names) >= 3 or rest > len(names) - 3:
+        return names
+    return [names[0], *[names[1]] * terms, *[names[2]] * terms, *names[3 : 3 + rest]]
 
 
 def _checked(delimiter: str, names: tuple[str, ...], header_line: int, below: list[list[str]]) -> Layout | None:
@@ -314,15 +326,18 @@ def read(source: Source, names: Names) -> Table:
     for builder in body.columns.values():
         builder.pad(body.rows)
     columns = {name: None if builder.given_up else builder.column() for name, builder in body.columns.items()}
+    printed = filter(None, (_SETTING.fullmatch(line[:KEPT]) for line in body.preface))
+    config, wrong = read_config({match[1]: match[2] for match in printed})
     kind_of = "csv" if layout.delimiter == "," else f"csv, {NAMES[layout.delimiter]} separated"
     return Table(
         path=source.path,
         format=source.describe(f"{kind_of}, decimal commas" if layout.comma == "decimal" else kind_of),
         rows=body.rows,
         columns=columns,
+        config=config,
         skipped=tuple(body.skips.first),
         skipped_count=body.skips.count,
-        notes=(*lines.notes, *_notes(body)),
+        notes=(*lines.notes, *_notes(body), *wrong),
     )
 
 
@@ -332,6 +347,8 @@ def _notes(body: _Body) -> Iterator[str]:
     built = {name: builder for name, builder in body.columns.items() if body.names.wanted(name)}
     if not body.layout.header_line:
         yield f"No line names its columns: they were taken for {', '.join(body.layout.names)}."
+    if body.preface:
+        yield f"Lines above the header: {len(body.preface)}, the first is {clean(body.preface[0], 40)!r}."
     if twice := [name for name in built if f"{name} (2)" in body.columns]:
         yield f"Columns that have the same name as one before them are not read: {_listed(twice)}."
     if skips.headers:
@@ -365,6 +382,7 @@ class _Body(Struct):
         skips: the lines that could not be read.
         rows: the number of rows read.
         lines: the number of lines read, with the header and those above it.
+        preface: the lines above the header that are no comments, such as a printed configuration.
     """
 
     path: str
@@ -374,6 +392,7 @@ class _Body(Struct):
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
     lines: int = 0
+    preface: list[str] = field(default_factory=list)
     _above: str = ""
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
     _anchors: tuple[str, ...] = ()
@@ -402,7 +421,7 @@ class _Body(Struct):
             line, _, text = text.partition("\n")
             self.lines += 1
             if self.lines < self.layout.header_line and line.strip(" \0") and not line.startswith("#"):
-                self.skips.add(self.lines, f"comes before the header: {clean(line, 40)!r}")
+                self.preface.append(line)
         above, self._above = self._above, (self._above + text)[-KEPT:]
         if count := self._regular_rows(text):
             self.rows += count
