@@ -147,16 +147,16 @@ class JsonRows(Struct):
             block = entries[begin : begin + PENDING]
             kinds: dict[tuple[str, ...], list[int]] = {}
             for index, row in enumerate(block):
-                kinds.setdefault(tuple(row) if isinstance(row, dict) else ("",), []).append(index)
-            objects = all(isinstance(row, dict) for row in block) if ("",) in kinds else True
-            if objects and not any(_may_be_config(keys, self.names) for keys in kinds):
+                if isinstance(row, dict):
+                    kinds.setdefault(tuple(row), []).append(index)
+            missing = len(block) - sum(map(len, kinds.values()))
+            if not missing and not any(_may_be_config(keys, self.names) for keys in kinds):
                 self._append(kinds, block, first_line + begin)
                 continue
+            dropped += missing
             for line, row in enumerate(block, first_line + begin):
                 if isinstance(row, dict):
                     self.add(row, line)
-                else:
-                    dropped += 1
         return dropped
 
     def _append(self, kinds: dict[tuple[str, ...], list[int]], rows: Sequence[Any], line: int) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import re
-from contextlib import suppress
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,8 +101,7 @@ def joined(found: Sequence[Loaded], read: Callable[[tuple[str, ...]], Run]) -> l
     _read_together(items, _named_ranks, read)
     _merge_same(items)
     _read_together(items, _parts, read)
-    _add_ending(items)
-    _note_single_rows(items)
+    _add_asides(items)
     return [items[index] for index in sorted(items)]
 
 
@@ -184,20 +182,26 @@ def _other_settings(one: Run, other: Run) -> bool:
 
 def _merge_same(items: dict[int, Loaded]) -> None:
     """Merge logs that hold the same values into the one of them that says most, and name mere copies."""
-    groups = {Path(): [index for index, item in items.items() if item.name == item.path and item.has_rows]}
-    if len(groups[Path()]) > MAX_COMPARED:
-        for index in groups.pop(Path()):
-            groups.setdefault(Path(items[index].path).parent, []).append(index)
+    logs = [index for index, item in items.items() if item.name == item.path and item.has_rows]
+    groups: dict[Path, list[int]] = {}
+    for index in logs:
+        groups.setdefault(Path(items[index].path).parent if len(logs) > MAX_COMPARED else Path(), []).append(index)
     for group in groups.values():
-        kept: list[int] = []
-        for index in sorted(group if 1 < len(group) <= MAX_COMPARED else (), key=lambda one: _detail(items[one].own)):
-            for main in kept:
-                if (whole := _whole(items[main], items[index])) is not None:
-                    items[main] = whole
-                    del items[index]
-                    break
-            else:
-                kept.append(index)
+        if len(group) <= MAX_COMPARED:
+            _merge_group(items, sorted(group, key=lambda index: _detail(items[index].own)))
+
+
+def _merge_group(items: dict[int, Loaded], group: Sequence[int]) -> None:
+    """Merge the logs of a group, those that say most first."""
+    kept: list[int] = []
+    for index in group:
+        for main in kept:
+            if (whole := _whole(items[main], items[index])) is not None:
+                items[main] = whole
+                del items[index]
+                break
+        else:
+            kept.append(index)
 
 
 def _detail(run: Run) -> tuple[bool, int, float, int]:
@@ -227,15 +231,21 @@ def _are_copies(item: Loaded, other: Loaded) -> bool:
     one, two = item.own, other.own
     if one.series.keys() != two.series.keys() or _other_settings(one, two) or RANK_NAME.search(Path(other.path).name):
         return False
-    if len(item.files) == len(other.files) == 1:
-        with suppress(OSError):
-            if filecmp.cmp(item.files[0], other.files[0], shallow=False):
-                return True
+    if _have_same_bytes(item.files, other.files):
+        return True
     pairs = [(series, two.series[name]) for name, series in one.series.items()]
-    return max((_distinct(here.values) for here, _ in pairs), default=0) >= PROVING_ROWS and all(
+    alike_all = all(
         np.array_equal(here.steps, there.steps) and np.array_equal(here.values, there.values, equal_nan=True)
         for here, there in pairs
     )
+    return alike_all and max((_distinct(here.values) for here, _ in pairs), default=0) >= PROVING_ROWS
+
+
+def _have_same_bytes(files: Sequence[str], others: Sequence[str]) -> bool:
+    try:
+        return len(files) == len(others) == 1 and filecmp.cmp(files[0], others[0], shallow=False)
+    except OSError:
+        return False
 
 
 class SameRun(NamedTuple):
@@ -305,11 +315,8 @@ def _hides(here: Series, there: Series) -> bool:
 
 def _aligned(one: Run, other: Run, here: Series, there: Series, *, held_out: bool) -> SameRun | None:
     """Return the steps of the rows in which two series of one metric have the same values, if those are a proof."""
-    (first, off), (other_first, other_off) = _first_rows(here), _first_rows(there)
-    rows = min(len(first), len(other_first))  # more rows may show more digits, never fewer
-    begins = _within(first[:rows], other_first[:rows], off[:rows] + other_off[:rows])
-    same_steps = np.array_equal(here.steps, there.steps)
-    if not begins and same_steps:
+    begins = _begin_alike(here, there)
+    if not begins and np.array_equal(here.steps, there.steps):
         return None
     if not (one.by_row or other.by_row or one.by_epoch != other.by_epoch):
         steps, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
@@ -321,6 +328,13 @@ def _aligned(one: Run, other: Run, here: Series, there: Series, *, held_out: boo
     if begins and _prove(here.values[:count], there.values[:count], proof):
         return SameRun(here.steps[:count], there.steps[:count])
     return None
+
+
+def _begin_alike(here: Series, there: Series) -> bool:
+    """Whether two series begin with the same values, by which most logs are told apart."""
+    (first, off), (other_first, other_off) = _first_rows(here), _first_rows(there)
+    rows = min(len(first), len(other_first))  # more rows may show more digits, never fewer
+    return _within(first[:rows], other_first[:rows], off[:rows] + other_off[:rows])
 
 
 def _prove(here: Floats, there: Floats, count: int) -> bool:
@@ -452,16 +466,15 @@ def without_evaluations(loaded: Sequence[Loaded], columns: Mapping[str, Sequence
     runs = [item for item in loaded if item.has_rows]
     if len(runs) != 1:
         return list(loaded)
-    own = [series.values for series in (*runs[0].own.series.values(), *runs[0].own.others.values())]
-    notes, kept = list(runs[0].own.notes), list[Loaded]()
+    run, kept, notes = runs[0].own, list[Loaded](), list[str]()
+    known = [series.values for series in (*run.series.values(), *run.others.values())]
     for item in loaded:
-        values = columns.get(item.path, ()) if isinstance(item.run, StabtreeError) else ()
-        pairs = ((mine, theirs) for mine in own for theirs in values if len(mine) == len(theirs))
-        if any(_prove(mine, theirs, MIN_HELD_OUT) for mine, theirs in pairs):
+        pairs = product(known, columns.get(item.path, ()) if isinstance(item.run, StabtreeError) else ())
+        if any(len(mine) == len(theirs) and _prove(mine, theirs, MIN_HELD_OUT) for mine, theirs in pairs):
             notes.append(f"{clean(item.path)} holds values of the same run, and no training loss.")
         else:
             kept.append(item)
-    whole = replace(runs[0], run=replace(runs[0].own, notes=tuple(notes)))
+    whole = replace(runs[0], run=replace(run, notes=(*run.notes, *notes)))
     return [whole if item is runs[0] else item for item in kept]
 
 
@@ -471,37 +484,33 @@ def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
     return (*one.lines, *(line for line in other.lines if line.text not in texts))
 
 
-def _add_ending(items: dict[int, Loaded]) -> None:
-    """Add the error lines of a log without metrics to the one run that it lies beside."""
-    runs = [index for index, item in items.items() if item.has_rows]
-    ends = [index for index, item in items.items() if isinstance(item.run, Run) and not item.run.series]
-    if len(runs) == len(ends) == 1 and _are_near(items[runs[0]], items[ends[0]]):
-        end, run = items.pop(ends[0]), items[runs[0]].own
-        name = clean(Path(end.path).name, 60)
-        notes = (*run.notes, f"How the run ended was read from {name}, which is beside its metrics.")
-        items[runs[0]] = replace(items[runs[0]], run=replace(run, lines=_lines_of_both(run, end.own), notes=notes))
+def _add_asides(items: dict[int, Loaded]) -> None:
+    """Add to the one run the error lines of a log without metrics, and of printed logs of a single row beside it.
 
-
-def _note_single_rows(items: dict[int, Loaded]) -> None:
-    """Drop printed logs of a single row beside a run, which show nothing by themselves, and say so in its notes.
-
-    A progress bar that writes over itself leaves its last state alone. Error lines are of the run if there is one.
+    A progress bar that writes over itself leaves its last state alone, which shows nothing by itself.
     """
-    runs = [index for index, item in items.items() if item.has_rows]
-    printed = [index for index in runs if items[index].files and items[index].format == "text"]
-    single = [
-        index
-        for index in printed
-        if all(len(one) == 1 and np.isfinite(one.values).all() for one in items[index].own.series.values())
-    ]
-    runs = [index for index in runs if index not in single]
-    for index in single:
-        beside = next((run for run in runs if _are_near(items[run], items[index])), None)
-        lines = items[index].own.lines
-        if beside is not None and not (lines and len(runs) > 1):
-            run = items[beside].own
-            notes = (*run.notes, f"Not judged: {clean(items.pop(index).path)} holds a single row.")
-            items[beside] = replace(items[beside], run=replace(run, lines=(*run.lines, *lines), notes=notes))
+    silent = [index for index, item in items.items() if isinstance(item.run, Run) and not item.run.series]
+    single = [index for index, item in items.items() if item.has_rows and _is_single_row(item)]
+    runs = [index for index, item in items.items() if item.has_rows and index not in single]
+    if len(runs) != 1:
+        return
+    for index in (*silent, *single) if len(silent) < 2 else single:
+        item, run = items[index], items[runs[0]].own
+        if not _are_near(items[runs[0]], item):
+            continue
+        note = f"Not judged: {clean(item.path)} holds a single row."
+        if index in silent:
+            name = clean(Path(item.path).name, 60)
+            note = f"How the run ended was read from {name}, which is beside its metrics."
+        whole = replace(run, lines=_lines_of_both(run, item.own), notes=(*run.notes, note))
+        items[runs[0]] = replace(items[runs[0]], run=whole)
+        del items[index]
+
+
+def _is_single_row(item: Loaded) -> bool:
+    series = item.own.series.values()
+    alone = all(len(one) == 1 and np.isfinite(one.values[0]) for one in series)
+    return alone and bool(item.files) and item.format == "text"
 
 
 def _are_near(run: Loaded, end: Loaded) -> bool:

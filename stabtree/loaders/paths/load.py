@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter, deque
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -307,7 +308,7 @@ class _UnitReader(Struct):
                 self._add(claim.path, claim.found, (claim.path,) if claim.path in claim.files else ())
         further: list[Unit] = []
         for folder, listing in tree.listings.items():
-            for path in (place(folder, name) for name in filter(is_log, listing.special)):
+            for path in map(partial(place, folder), filter(is_log, listing.special)):
                 if os.path.islink(path):  # noqa: PTH114 - a path that may be none
                     self.ignored.append(Ignored(path, "is a link that leads nowhere"))
                 else:
@@ -322,11 +323,12 @@ class _UnitReader(Struct):
 
     def columns_of(self, loaded: Iterable[Loaded]) -> dict[str, list[Floats]]:
         """Return the values of the columns of logs that were read and can't be judged, by path."""
-        unjudged = {item.path for item in loaded if isinstance(item.run, StabtreeError)}.intersection(self.cache)
-        return {
-            path: [column.held for table in self.cache[path].tables for column in table.columns.values() if column]
-            for path in unjudged
-        }
+        columns: dict[str, list[Floats]] = {}
+        for item in loaded:
+            found = self.cache.get(item.path) if isinstance(item.run, StabtreeError) else None
+            for table in found.tables if found else ():
+                columns.setdefault(item.path, []).extend(column.held for column in table.columns.values() if column)
+        return columns
 
     def _refuse(self, path: str, problem: str, hint: str, name: str = "") -> None:
         self.loaded.append(Loaded(name or path, StabtreeError(problem, where=clean(path), hint=hint), path))

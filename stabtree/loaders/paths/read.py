@@ -143,10 +143,8 @@ def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -
     """Return the one run in what was found, with the checkpoints beside its files or folders; raises as `read_run`."""
     settings = {**found.settings, **options.overrides()}
     run = run_of(found.tables, options.names(), found.name, settings, found.notes)
-    size, loss = run.setting("vocab_size"), run.get("loss")
-    has_model = any(table.format.startswith(WITH_MODEL) for table in found.tables)
-    if has_model and isinstance(size, int) and loss and len(loss) and 0 < loss.values[0] <= UNTRAINED * math.log(size):
-        run = replace(run, config={key: value for key, value in run.config.items() if key != "vocab_size"})
+    if any(table.format.startswith(WITH_MODEL) for table in found.tables):
+        run = _without_foreign_vocabulary(run)
     if options.checkpoints is not None:
         return replace(run, checkpoints=named_checkpoints(Path(options.checkpoints)))
     every = run.config.get("checkpoint_every")
@@ -159,6 +157,14 @@ def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -
         return run
     where = Setting(tuple(beside), clean(Path(next(iter(beside.values()))).parent))
     return replace(run, checkpoints=beside, config={**run.config, "checkpoints": where})
+
+
+def _without_foreign_vocabulary(run: Run) -> Run:
+    """Return the run without the vocabulary of a model that was trained before: its loss begins far below a guess."""
+    size, loss = run.setting("vocab_size"), run.get("loss")
+    if isinstance(size, int) and loss and len(loss) and 0 < loss.values[0] <= UNTRAINED * math.log(size):
+        return replace(run, config={key: value for key, value in run.config.items() if key != "vocab_size"})
+    return run
 
 
 def read_files(

@@ -167,10 +167,8 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
     for index, fields in enumerate(rows[:HEADER_WITHIN]):
         below = rows[index + 1 :]
         header = fields
-        if delimiter == " " and len(fields) != width:  # `energy [eV]`, or commas between the names alone
-            line = numbered[index][1].lstrip("# \t")
-            others = (_UNIT.sub("", line).split(), _spread(re.split(r"\s*,\s*", line), width))
-            header = next((names for names in others if len(names) == width), fields)
+        if delimiter == " " and len(fields) != width:
+            header = _wider_header(numbered[index][1], width) or fields
         # Some writers end every row with a delimiter, but not the header.
         dangling = len(header) == width - 1 > 0 and all(_fits(cells, len(header)) for cells in below)
         if (len(header) == width or dangling) and _is_header(header):
@@ -179,6 +177,15 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
     if width >= 2 and first and all(map(numeric, filter(None, first))):
         return _checked(delimiter, distinct([""] * width), 0, rows)
     return None
+
+
+def _wider_header(line: str, width: int) -> list[str]:
+    """Return the names of so many columns in a line that blanks alone don't split so; none if nothing does.
+
+    Names may have units behind them (`energy [eV]`), or commas between, and not between the cells.
+    """
+    others = (_UNIT.sub("", line).split(), _spread(re.split(r"\s*,\s*", line.lstrip("# \t")), width))
+    return next((names for names in others if len(names) == width), [])
 
 
 def _spread(names: list[str], width: int) -> list[str]:
