@@ -89,12 +89,7 @@ class Loaded(Struct, frozen=True):
 
 
 def joined(found: Sequence[Loaded], read: Callable[[tuple[str, ...]], Run]) -> list[Loaded]:
-    """Join the logs of one run, in the place of the first or of the one that says most.
-
-    Args:
-        found: runs and logs that can't be read.
-        read: reads the ranks or parts of one run.
-    """
+    """Join the logs of one run, in the place of the first or of the one that says most; `read` reads its parts."""
     if len(found) < 2:
         return list(found)
     items = dict(enumerate(found))
@@ -183,25 +178,16 @@ def _other_settings(one: Run, other: Run) -> bool:
 def _merge_same(items: dict[int, Loaded]) -> None:
     """Merge logs that hold the same values into the one of them that says most, and name mere copies."""
     logs = [index for index, item in items.items() if item.name == item.path and item.has_rows]
-    groups: dict[Path, list[int]] = {}
-    for index in logs:
-        groups.setdefault(Path(items[index].path).parent if len(logs) > MAX_COMPARED else Path(), []).append(index)
-    for group in groups.values():
-        if len(group) <= MAX_COMPARED:
-            _merge_group(items, sorted(group, key=lambda index: _detail(items[index].own)))
-
-
-def _merge_group(items: dict[int, Loaded], group: Sequence[int]) -> None:
-    """Merge the logs of a group, those that say most first."""
-    kept: list[int] = []
-    for index in group:
-        for main in kept:
+    kept: dict[Path, list[int]] = {}  # by folder, where there are too many to compare each with each other one
+    for index in sorted(logs, key=lambda index: _detail(items[index].own)):
+        others = kept.setdefault(Path(items[index].path).parent if len(logs) > MAX_COMPARED else Path(), [])
+        for main in others[:MAX_COMPARED]:
             if (whole := _whole(items[main], items[index])) is not None:
                 items[main] = whole
                 del items[index]
                 break
         else:
-            kept.append(index)
+            others.append(index)
 
 
 def _detail(run: Run) -> tuple[bool, int, float, int]:
@@ -457,12 +443,7 @@ def _added(name: str, main: Run, series: dict[str, Series]) -> str:
 
 
 def without_evaluations(loaded: Sequence[Loaded], columns: Mapping[str, Sequence[Floats]]) -> list[Loaded]:
-    """Leave out logs that can't be judged and whose values the one run beside them holds too; its notes name them.
-
-    Args:
-        loaded: runs and logs that can't be read.
-        columns: the values of the columns of logs, by path.
-    """
+    """Leave out logs that can't be judged and whose columns, by path, the one run beside them holds, and note so."""
     runs = [item for item in loaded if item.has_rows]
     if len(runs) != 1:
         return list(loaded)
