@@ -120,10 +120,6 @@ def find_layout(head: str) -> Layout | None:
     above = [line for line in numbered if line[1].startswith("#") and plain and line[0] < plain[0][0]]
     # One of the last comments may be the header, as `numpy.savetxt` writes it.
     readings += [[(place, line.lstrip("# \t")), *plain] for place, line in above[-COMMENTS:]]
-    if '"' in head:
-        # Where each row holds a text of several lines, no single line has the right number of fields.
-        whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
-        readings.append(_joined_quotes(whole)[:LOOK_AT])
     layouts = [_layout_by(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
     return max(
         filter(None, layouts),
@@ -136,22 +132,6 @@ def find_layout(head: str) -> Layout | None:
         ),
         default=None,
     )
-
-
-def _joined_quotes(lines: list[str]) -> list[Line]:
-    """Return the lines that may be rows, those of a field in quotes joined."""
-    rows: list[Line] = []
-    open_since = 0
-    for place, line in enumerate(lines, 1):
-        odd = line.count('"') % 2
-        if open_since:
-            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line}"
-            if odd or place - open_since >= QUOTED_LINES:
-                open_since = 0
-        elif line.strip(" \0") and not line.startswith("#"):
-            rows.append((place, line))
-            open_since = place if odd else 0
-    return rows[:-1] if open_since else rows
 
 
 def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
