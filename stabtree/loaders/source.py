@@ -341,7 +341,10 @@ def open_source(path: str | Path) -> Source:
         if not stat.S_ISREG(status.st_mode):
             raise StabtreeError("is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE")
         # What the kernel makes up (/proc, /sys) has no size; reading it may wait for ever.
-        data = _first_bytes(file, HEAD_BYTES) if status.st_size else b""
+        data = b""
+        if status.st_size:
+            with file.open("rb") as stream:
+                data = stream.read(HEAD_BYTES)
     except FileNotFoundError:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:
@@ -356,17 +359,13 @@ def glimpse(file: Path, max_bytes: int) -> Source:
         StabtreeError: where they can't be read.
     """
     try:
-        data = _first_bytes(file, max_bytes)
+        with file.open("rb") as stream:
+            data = stream.read(max_bytes)
     except (OSError, ValueError) as error:
         raise unreadable(error, clean(file)) from None
     if len(data) == max_bytes and not packing(data) and b"\n" in data:
         data = data[: data.rindex(b"\n") + 1]
     return _sniffed(Source(clean(file), file, data, len(data), data=data))
-
-
-def _first_bytes(file: Path, count: int) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(count)
 
 
 def _sniffed(bare: Source) -> Source:

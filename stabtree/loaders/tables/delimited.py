@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.source import Source
     from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.metrics.names import Names
+    from stabtree.run import ConfigScalar
 
 BLANKS_APART = "  "  # two blanks or more, between names that hold one
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", BLANKS_APART: "blanks"}
@@ -119,7 +120,8 @@ def find_layout(head: str) -> Layout | None:
     readings = [plain]
     above = [line for line in numbered if line[1].startswith("#") and plain and line[0] < plain[0][0]]
     # One of the last comments may be the header, as `numpy.savetxt` writes it.
-    readings += [[(place, line.lstrip("# \t")), *plain] for place, line in above[-COMMENTS:]]
+    for place, line in above[-COMMENTS:]:
+        readings.append([(place, line.lstrip("# \t")), *plain])
     layouts = [_layout_by(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
     return max(
         filter(None, layouts),
@@ -140,7 +142,9 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
         return None  # one column is the same by any delimiter
     rows = [[cell.strip() for cell in split(line, delimiter)] for _, line in numbered]
     # A printed configuration above the rows holds no tabs.
-    counts = Counter(len(row) for row in rows if delimiter != "\t" or len(row) > 1)
+    counts = Counter(map(len, rows))
+    if delimiter == "\t":
+        del counts[1]
     width = max(counts, key=lambda width: (counts[width] + (width > 1), width))
     if delimiter.isspace() and width < 2:
         return None
@@ -313,8 +317,7 @@ def read(source: Source, names: Names) -> Table:
     for builder in body.columns.values():
         builder.pad(body.rows)
     columns = {name: None if builder.given_up else builder.column() for name, builder in body.columns.items()}
-    printed = filter(None, (_SETTING.fullmatch(line[:KEPT]) for line in body.preface))
-    config, wrong = read_config({match[1]: match[2] for match in printed})
+    config, wrong = _settings_above(body.preface) if body.preface else ({}, [])
     kind_of = "csv" if layout.delimiter == "," else f"csv, {NAMES[layout.delimiter]} separated"
     return Table(
         path=source.path,
@@ -326,6 +329,12 @@ def read(source: Source, names: Names) -> Table:
         skipped_count=body.skips.count,
         notes=(*lines.notes, *_notes(body), *wrong),
     )
+
+
+def _settings_above(lines: Sequence[str]) -> tuple[dict[str, ConfigScalar], list[str]]:
+    """Return the configuration that a trainer printed above its table, and notes on it."""
+    printed = filter(None, (_SETTING.fullmatch(line[:KEPT]) for line in lines))
+    return read_config({match[1]: match[2] for match in printed})
 
 
 def _notes(body: _Body) -> Iterator[str]:
