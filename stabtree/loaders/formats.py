@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from stabtree.common.errors import StabtreeError
+from stabtree.common.errors import FAULTS, StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.source import NAME_METRICS, Source, Sure
+from stabtree.loaders.source import PRINT_METRICS, Source, Sure
 
 if TYPE_CHECKING:
     from stabtree.loaders.table import Table
@@ -56,6 +56,7 @@ NOBODY = len(RANKS)
 FIRST = {name: rank for rank, (name, _) in reversed([*enumerate(RANKS)])}  # the best rank that each can have
 SEE_FORMATS = "`stabtree info formats` lists what it reads"
 AIM = "write them out first: aim.Repo('.').query_metrics().dataframe().to_csv('metrics.csv')"
+REPORT = "please report it, with the file if you can"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
@@ -80,13 +81,29 @@ class Loader(Struct, frozen=True):
         """Return how surely a source is of this format."""
         if self.begins and not re.match(self.begins, source.data):
             return Sure.NO
-        sure: Sure = import_module(f"stabtree.loaders.{self.module}").sniff(source, names)
+        sure: Sure = self._call("sniff", source, names)
         return sure
 
     def read(self, source: Source, names: Names) -> tuple[Table, ...]:
         """Return the tables of a source, with the columns that are wanted."""
-        tables = import_module(f"stabtree.loaders.{self.module}").read(source, names)
+        tables = self._call("read", source, names)
         return tables if isinstance(tables, tuple) else (tables,)
+
+    def _call(self, function: str, source: Source, names: Names) -> Any:
+        """Call a function of the format's module. Where that fails, this file can't be read, and no other suffers."""
+        module = import_module(f"stabtree.loaders.{self.module}")
+        try:
+            return getattr(module, function)(source, names)
+        except StabtreeError:
+            raise
+        except Exception as error:
+            import logging  # most runs have no fault
+
+            logging.getLogger(FAULTS).debug("%s of %s failed", function, self.name, exc_info=error)
+            if function == "sniff":
+                return Sure.NO
+            problem = f"can't be read: stabtree's reader of {self.name} failed ({clean(repr(error), 120)})"
+            raise StabtreeError(problem, where=source.path, hint=REPORT) from None
 
 
 _DATABASE = b"SQLite format 3"
@@ -182,4 +199,5 @@ def _unknown(source: Source, names: Names) -> StabtreeError:
 
     first = clean(next((line for line in source.lines() if line.strip()), ""), SHOWN)
     problem = f"is in no format that stabtree knows; it begins with {first!r}"
-    return StabtreeError(problem, where=source.path, hint=hint_of(source, names) or f"{NAME_METRICS}; {SEE_FORMATS}")
+    hint = hint_of(source, names) or f"name the file of its metrics, or write such lines: {PRINT_METRICS}"
+    return StabtreeError(problem, where=source.path, hint=hint)

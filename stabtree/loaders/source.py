@@ -44,6 +44,7 @@ PACKINGS = (
     (b"\x28\xb5\x2f\xfd", "zstd", 256),
 )
 NAME_METRICS = "name the file that the trainer wrote its metrics to"
+PRINT_METRICS = 'print(f"step {step} loss {loss:.4f} grad_norm {grad_norm:.3f} lr {lr:.2e}")'
 
 _COLOURS = "Terminal escape codes were removed."
 # They never reach over a line end, whatever follows: no row may be lost to a stray one.
@@ -60,19 +61,17 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_BINARY = (
-    (b"PAR1", "a Parquet file"),
-    (b"ARROW1", "a Feather file"),
-    (b"FEA1", "a Feather file"),
-    (b"PK\x03\x04", "a zip archive (or .npz, .pt, .xlsx)"),
-    (b"SQLite format 3", "an SQLite database"),
-    (b"\x89HDF", "an HDF5 file"),
-    (b"\x93NUMPY", "a NumPy array"),
-    (b"\x89PNG", "an image"),
-    (b"\x7fELF", "a program"),
-    (b"\x80\x04", "a pickle"),
-    (b"\x80\x05", "a pickle"),
-)
+_BINARY = {
+    "a Parquet file": (b"PAR1",),
+    "a Feather file": (b"ARROW1", b"FEA1"),
+    "a zip archive (or .npz, .pt, .xlsx)": (b"PK\x03\x04",),
+    "an SQLite database": (b"SQLite format 3",),
+    "an HDF5 file": (b"\x89HDF",),
+    "a NumPy array": (b"\x93NUMPY",),
+    "an image": (b"\x89PNG",),
+    "a program": (b"\x7fELF",),
+    "a pickle": (b"\x80\x04", b"\x80\x05"),
+}
 
 
 class Sure(IntEnum):
@@ -209,19 +208,20 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
     """
     zstandard: Any = sys.modules.get("zstandard")
     broken = (zlib.error, OSError, lzma.LZMAError, EOFError, *((zstandard.ZstdError,) if zstandard else ()))
-    total = 0
+    own_hint = "decompress it yourself if you trust it, and name the result"
+    total, chunk = 0, b"\0"
     try:
         raw = source.file.open("rb") if source.file and not source.stored else io.BytesIO(source.stored)
     except OSError as error:
         raise unreadable(error, source.path) from None
     with raw:
         pieces = _unpacked(raw, source) if source.packed else iter(lambda: raw.read(CHUNK_BYTES), b"")
-        while True:
+        while chunk:
             try:
                 chunk = next(pieces, b"")
             except MemoryError:
-                hint = "decompress it yourself, and name the result"
-                raise StabtreeError("takes more memory to unpack than there is", where=source.path, hint=hint) from None
+                problem = "takes more memory to unpack than there is"
+                raise StabtreeError(problem, where=source.path, hint=own_hint) from None
             except broken as error:
                 cut = isinstance(error, EOFError)
                 if not total:
@@ -232,18 +232,14 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
                 notes.append(f"The file {damage} (of {source.size:,} bytes): what comes before was read.")
                 chunk = b""
             total += len(chunk)
+            problem = ""
             if source.packed and total > max(FREE_BYTES, MAX_RATIO * raw.tell()):
-                raise StabtreeError(
-                    f"grows to more than {MAX_RATIO} times its size when it is decompressed, which no log does",
-                    where=source.path,
-                    hint="decompress it yourself if you trust it, and name the result",
-                )
-            if total > MAX_BYTES:
-                hint = "thin the log out, or name a smaller file"
-                raise StabtreeError("holds more than 4 GiB, which is not a metrics file", where=source.path, hint=hint)
+                problem = f"grows to more than {MAX_RATIO} times its size when it is decompressed, which no log does"
+            elif total > MAX_BYTES:
+                problem, own_hint = "holds more than 4 GiB, which is no metrics file", "thin the log out"
+            if problem:
+                raise StabtreeError(problem, where=source.path, hint=own_hint)
             yield chunk
-            if not chunk:
-                return
 
 
 def _unpacked(raw: Any, source: Source) -> Iterator[bytes]:
@@ -266,8 +262,7 @@ def _unpacked(raw: Any, source: Source) -> Iterator[bytes]:
         if total >= CHUNK_BYTES:
             yield b"".join(parts)
             parts, total = [], 0
-    if total:
-        yield b"".join(parts)
+    yield from filter(None, (b"".join(parts),))
     if unpacker:
         raise EOFError
 
@@ -318,9 +313,8 @@ def encoding_of(data: bytes) -> tuple[str, int]:
 
 def binary_kind(data: bytes, text: str) -> str:
     """Return what kind of binary file begins like this; empty for text."""
-    head = text[:4096]
-    odd = "a binary file" if len(_ODD.findall(head)) > MAX_ODD * len(head) else ""
-    return next((kind for magic, kind in _BINARY if data.startswith(magic)), odd)
+    odd = "a binary file" if len(_ODD.findall(text[:4096])) > MAX_ODD * len(text[:4096]) else ""
+    return next((kind for kind, magic in _BINARY.items() if data.startswith(magic)), odd)
 
 
 def without_escapes(text: str) -> str:
@@ -339,25 +333,23 @@ def open_source(path: str | Path) -> Source:
             raise StabtreeError("is closed", where="standard input", hint="pipe a log in, or name a file")
         stored = sys.stdin.buffer.read(MAX_BYTES)
         return _sniffed(Source("standard input", None, stored, len(stored), data=stored[:HEAD_BYTES]))
-    file = Path(path)
-    shown = masked(clean(path))
+    file, shown = Path(path), masked(clean(path))
     try:
         status = file.stat()
-        mode = status.st_mode
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(status.st_mode):
             raise StabtreeError("is a folder, not a file", where=shown, hint="name a file in it")
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(status.st_mode):
             raise StabtreeError("is not a regular file", where=shown, hint="pipe it in: stabtree inspect - < FILE")
         # What the kernel makes up (/proc, /sys) has no size; reading it may wait for ever.
         data = b""
         if status.st_size:
             with file.open("rb") as stream:
                 data = stream.read(HEAD_BYTES)
-        return _sniffed(Source(shown, file, b"", status.st_size, data=data))
     except FileNotFoundError:
         raise _missing(file, shown) from None
     except (OSError, ValueError) as error:
         raise unreadable(error, shown) from None
+    return _sniffed(Source(shown, file, b"", status.st_size, data=data))
 
 
 def glimpse(file: Path, max_bytes: int) -> Source:
@@ -366,26 +358,23 @@ def glimpse(file: Path, max_bytes: int) -> Source:
     Raises:
         StabtreeError: where they can't be read.
     """
-    shown = clean(file)
     try:
         with file.open("rb") as stream:
             data = stream.read(max_bytes)
     except (OSError, ValueError) as error:
-        raise unreadable(error, shown) from None
+        raise unreadable(error, clean(file)) from None
     if len(data) == max_bytes and not packing(data) and b"\n" in data:
         data = data[: data.rindex(b"\n") + 1]
-    return _sniffed(Source(shown, file, data, len(data), data=data))
+    return _sniffed(Source(clean(file), file, data, len(data), data=data))
 
 
 def _sniffed(bare: Source) -> Source:
     """Return the source with all that its first bytes show."""
     if not bare.data:
         raise StabtreeError("is empty", where=bare.path, hint=NAME_METRICS)
-    packed = packing(bare.data)
-    source = replace(bare, packed=packed)
-    head = bare.data
-    damage: list[str] = []
-    if packed:
+    source = replace(bare, packed=packing(bare.data))
+    head, damage = bare.data, list[str]()
+    if source.packed:
         head = b""
         for chunk in chunks(source, damage):
             head += chunk
@@ -398,24 +387,19 @@ def _sniffed(bare: Source) -> Source:
     text = head[bom:].decode(encoding, "replace").replace(_MARK, "")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return replace(
-        source,
-        data=head,
-        head=without_escapes(text),
-        encoding=encoding,
-        bom=bom,
-        binary=binary_kind(head, text),
-        cut=bool(damage),
-    )
+    binary = binary_kind(head, text)
+    plain = without_escapes(text)
+    return replace(source, data=head, head=plain, encoding=encoding, bom=bom, binary=binary, cut=bool(damage))
 
 
 def _missing(file: Path, shown: str) -> StabtreeError:
     remote = re.match(r"([A-Za-z][A-Za-z0-9+-]+):[/\\]{1,2}(.*)", shown)  # a `Path` drops the second slash
     if remote:
         hint = "copy it to this machine, and name the copy"
-        command = {"s3": "aws s3 cp {} -", "gs": "gcloud storage cat {}"}.get(remote[1].lower(), "curl -sL {}")
-        if remote[1].lower() in ("s3", "gs", "http", "https"):
-            hint = f"type `{command.format(f'{remote[1].lower()}://{remote[2]}')} | stabtree -`"
+        scheme = remote[1].lower()
+        if scheme in ("s3", "gs", "http", "https"):
+            command = {"s3": "aws s3 cp {} -", "gs": "gcloud storage cat {}"}.get(scheme, "curl -sL {}")
+            hint = f"type `{command.format(f'{scheme}://{remote[2]}')} | stabtree -`"
         return StabtreeError("stabtree reads files of this machine, not addresses", where=shown, hint=hint)
     try:
         names = [entry.name for entry in file.parent.iterdir() if entry.name != file.name]  # not a link to nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import json
 import lzma
@@ -17,6 +18,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.loaders.source import open_source
+from stabtree.loaders.tables import delimited
 from tests.loaders.make import points, text, write
 
 if TYPE_CHECKING:
@@ -38,9 +40,11 @@ def test_repeated_headers_are_skipped(tmp_path: Path) -> None:
 
 
 def test_lines_before_the_header_are_skipped(tmp_path: Path) -> None:
-    """A banner above the header is named, not taken for one."""
-    file = write(tmp_path, "Starting run 5\n\n# comment\n" + HEAD + "0,4.5,0.1\n1,4.4,0.1\n")
-    assert skipped(file) == [(1, "comes before the header: 'Starting run 5'")]
+    """A banner above the header is named, and settings there are those of the run."""
+    file = write(tmp_path, "Starting run 5\n\n# comment\nseed: 7\n" + HEAD + "0,4.5,0.1\n1,4.4,0.1\n")
+    run = load_run(file)
+    assert "Lines above the header: 2, the first is 'Starting run 5'." in run.notes
+    assert run.setting("seed") == 7
 
 
 def test_a_stray_quote_costs_one_row_at_most(tmp_path: Path) -> None:
@@ -126,7 +130,7 @@ def test_a_file_that_vanishes_while_it_is_read(tmp_path: Path) -> None:
         ("", "is empty"),
         (HEAD, "has a header but no rows"),
         ("1,2,3\n2,3,4\n", "has no header line"),
-        ("1 2.5\n2 3.5\n", "has no header line"),
+        ("1 2.5 7.5\n2 3.5 7.5\n", "has no header line"),
         ("step,lr\n0,0.1\n", "no column that is known as the training loss"),
         (HEAD + "0,,0.1\n1,,0.1\n", "holds no value in its loss column 'loss'"),
         ("hello world\n", "in no format"),
@@ -282,3 +286,21 @@ def test_a_cut_archive_is_called_cut(tmp_path: Path, pack: Callable[[bytes], byt
         except StabtreeError as error:
             told = error.problem
         assert "is cut" in told
+
+
+@pytest.mark.faulty
+@pytest.mark.parametrize("function", ["sniff", "read"])
+def test_a_reader_that_fails_costs_its_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """A fault of our own in one file is named, and the other files of the folder are read."""
+
+    def fail(*_: object) -> None:
+        raise csv.Error("field larger than field limit (131072)")
+
+    write(tmp_path, "".join(f'{{"step": {i}, "loss": {3 - i / 9}}}\n' for i in range(9)), "good.jsonl")
+    write(tmp_path, "step,loss\n1,2.5\n", "bad.csv")
+    monkeypatch.setattr(delimited, function, fail)
+    run = load_run(tmp_path)
+    assert len(run.series["loss"]) == 9
+    assert any("bad.csv" in note for note in run.notes)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 512 << 20
 MAX_DEPTH = 3
 MIN_VALUES = 2  # values that make a list of them a course
+MIN_ALIKE = 5  # values of two lists of one length, which are a course whatever their names
 # The keys of an object of columns: each is followed by a list of cells, or by an object from row to cell.
 _KEY = re.compile(r'"((?:[^"\\]|\\.){1,200})"\s*:\s*(?:\[\s*[^\s\[{\]]|\{\s*"\d{1,9}"\s*:)')
 _ROW_KEY = re.compile(r'\{\s*"\d')
@@ -36,15 +37,12 @@ _ARRAY = re.compile(r"\[\s*\{")
 _TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
 _INNER = re.compile(r'"(series|metrics|history|log_history|rows|records)"\s*:')
 _BETWEEN = re.compile(r"[\s,]*")
-_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "test", "dev"))
+# What boosting libraries and others call the parts of the data; the first of several held-out ones has no number.
+_SPLIT = re.compile(r"(train|training|learn|val|valid|validation|eval|test|dev)(?:_?[01])?", re.IGNORECASE)
 
 
 def text_of(source: Source, notes: list[str]) -> str:
-    """Return the text of a document; what had to be replaced in it goes to `notes`.
-
-    Raises:
-        StabtreeError: if it is too large to be parsed as one.
-    """
+    """Return the text of a document, unless it is too large; what had to be replaced in it goes to `notes`."""
     lines, text = source.lines(), io.StringIO()
     for block in lines.blocks():
         text.write(block)
@@ -75,26 +73,24 @@ def records(values: Any) -> list[dict[str, Any]]:
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
-def without_settings(lists: Mapping[str, list[Any]], logged: Collection[str]) -> dict[str, list[Any]]:
-    """Return the lists no longer than those known to be logged; layer sizes and betas are configuration."""
-    longest = max((len(lists[name]) for name in logged), default=0)
-    return {name: cells for name, cells in lists.items() if len(cells) <= longest or name in logged}
+def records_table(source: Source, format_: str, entries: list[Any], names: Names, what: str = "") -> Table:
+    """Return the table of a list of records; those that are no objects are counted as entries of `what`."""
+    rows = JsonRows(names, source.path)
+    if dropped := rows.add_all(entries):
+        rows.notes.append(f"{what} that are not objects: {dropped:,}, skipped.")
+    return rows.table(source, format_, tuple(rows.notes))
 
 
 def columns_table(
     source: Source, format_: str, lists: Mapping[str, list[Any]], names: Names, notes: tuple[str, ...]
 ) -> Table:
-    """Return the table of an object of columns; what is shorter than the longest is not logged at the end.
-
-    Raises:
-        StabtreeError: if there are too many columns.
-    """
+    """Return the table of an object of columns; what is shorter than the longest is not logged at the end."""
     check_width(len(lists), source.path)
     rows = max(map(len, lists.values()), default=0)
     short = [clean(name, 40) for name, cells in lists.items() if len(cells) < rows]
     if short:
         notes = (*notes, f"Shorter than the longest series, so not logged at the end: {', '.join(short[:5])}.")
-    columns: dict[str, Column | None] = dict.fromkeys(lists)
+    columns: dict[str, Column | None] = {}
     for name, cells in lists.items():
         builder = builder_of(name, names)
         builder.add(cells + [None] * (rows - len(cells)), range(1, rows + 1))
@@ -111,17 +107,12 @@ def sniff(source: Source, names: Names) -> Sure:
         return Sure.LIKELY
     if head.split("\n", 1)[0].strip() == "{" and _TWO.search(head) and objects(head):
         return Sure.MAYBE
-    if _has_known_columns(head, names) and (len(source.data) >= HEAD_BYTES or parse_object(head) is not None):
-        return Sure.SURELY
-    return Sure.NO
-
-
-def _has_known_columns(head: str, names: Names) -> bool:
-    """Return whether an object has a known column, and nothing inside that would hold the metrics."""
     # Rows of numbers hold neither lists nor objects from row to cell, and the search for keys is slow on them.
     if head.startswith("[") or not ("[" in head or _ROW_KEY.search(head)) or _INNER.search(head):
-        return False
-    return any(_is_judged(key, names) or names.metric(key) or names.role(key) == "step" for key in _KEY.findall(head))
+        return Sure.NO
+    known = (_is_judged(key, names) or names.metric(key) or names.role(key) == "step" for key in _KEY.findall(head))
+    whole = len(source.data) >= HEAD_BYTES or parse_object(head) is not None
+    return Sure.SURELY if any(known) and whole else Sure.NO
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
@@ -131,32 +122,25 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
         StabtreeError: if the document holds no records and no columns.
     """
     notes: list[str] = []
-    text = text_of(source, notes)
-    value = _parse(source, text, notes)
-    if isinstance(value, dict):
-        lists = {}
-        for name, cells in value.items():
-            if isinstance(cells, list):
-                lists[str(name)] = cells
-            elif isinstance(cells, dict) and cells and all(map(_ROW.fullmatch, cells)):  # as pandas writes them
-                lists[str(name)] = [cells[key] for key in sorted(cells, key=int)]
-        check_width(len(lists), source.path)
-        lists = without_settings(lists, {name for name in lists if names.wanted(name) or names.counts(name)})
-        if not lists:
-            return read_nested(value, source, names)
-        return columns_table(source, "json columns", lists, names, tuple(notes))
-    rows = JsonRows(names, source.path)
-    if dropped := rows.add_all(value):
-        notes.append(f"Entries of the array that are not objects: {dropped}, skipped.")
-    return rows.table(source, "json records", (*notes, *rows.notes))
+    value = _parse(source, text_of(source, notes), notes)
+    if isinstance(value, list):
+        table = records_table(source, "json records", value, names, "Entries of the array")
+        return replace(table, notes=(*notes, *table.notes))
+    lists = {}
+    for name, cells in value.items():
+        if isinstance(cells, list):
+            lists[str(name)] = cells
+        elif isinstance(cells, dict) and cells and all(map(_ROW.fullmatch, cells)):  # as pandas writes them
+            lists[str(name)] = [cells[key] for key in sorted(cells, key=int)]
+    check_width(len(lists), source.path)
+    lists = _without_settings(lists, {name for name in lists if names.wanted(name) or names.counts(name)})
+    if not lists:
+        return read_nested(value, source, names)
+    return columns_table(source, "json columns", lists, names, tuple(notes))
 
 
 def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list[Any]:
-    """Return the object or the array; of a broken one, and of objects in a row, the complete objects.
-
-    Raises:
-        StabtreeError: if nothing can be read.
-    """
+    """Return the object or the array; of a broken one, and of objects in a row, the complete objects."""
     try:
         value = parse(text)
     except ValueError as error:
@@ -181,7 +165,7 @@ class _Course(NamedTuple):
 
 def holds_nested(content: Mapping[str, Any], names: Names) -> bool:
     """Return whether the course of a run is inside an object, below its own columns."""
-    return any(course.path or course.rows for course in _courses(content, names, ()))
+    return any(course.path or course.rows or course.lists for course in _courses(content, names, ()))
 
 
 def read_nested(content: Mapping[str, Any], source: Source, names: Names) -> tuple[Table, ...]:
@@ -201,9 +185,7 @@ def read_nested(content: Mapping[str, Any], source: Source, names: Names) -> tup
         if course.lists:
             table = columns_table(source, "json columns", course.lists, names, ())
         else:
-            rows = JsonRows(names, source.path)
-            rows.add_all(course.rows)
-            table = rows.table(source, "json records", tuple(rows.notes))
+            table = records_table(source, "json records", course.rows, names)
         tables.append(replace(table, run=clean("/".join(course.path), 60)) if len(courses) > 1 else table)
     return tuple(tables)
 
@@ -211,14 +193,17 @@ def read_nested(content: Mapping[str, Any], source: Source, names: Names) -> tup
 def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> Iterator[_Course]:
     """Yield what was logged in an object or below it."""
     lists = {str(key): cells for key, cells in value.items() if _is_list(cells)}
-    splits = {key: inner for key, inner in value.items() if isinstance(inner, dict) and str(key).lower() in _SPLITS}
-    if len(splits) > 1:
-        for split, inner in splits.items():
-            lists |= {f"{split}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
+    splits = {str(key): inner for key, inner in value.items() if isinstance(inner, dict) and _SPLIT.fullmatch(str(key))}
+    by_split = dict[str, list[Any]]()
+    for split, inner in splits.items() if len(splits) > 1 else ():
+        spelled = _SPLIT.fullmatch(split)
+        name = spelled[1] if spelled and spelled[1] not in splits else split
+        by_split |= {f"{name}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
+    lists |= by_split
     if len(lists) > MAX_COLUMNS:  # refused where it is read, before time is spent on each name
         yield _Course(path, [], lists)
-    elif judged := {key for key in lists if _is_judged(key, names)}:
-        yield _Course(path, [], without_settings(lists, judged))
+    elif judged := {key for key in lists if _is_judged(key, names)} or by_split.keys() or _of_one_length(lists):
+        yield _Course(path, [], _without_settings(lists, judged))
     elif len(value) >= MIN_VALUES and all(_ROW.fullmatch(str(k)) and isinstance(row, dict) for k, row in value.items()):
         rows = [value[key] for key in sorted(value, key=int)]
         if _is_course(rows, names, counted=True):
@@ -235,6 +220,18 @@ def _is_list(cells: object) -> bool:
     if not isinstance(cells, list) or len(cells) < MIN_VALUES:
         return False
     return all(isinstance(cell, int | float | None) for cell in cells) and any(cell is not None for cell in cells)
+
+
+def _of_one_length(lists: Mapping[str, list[Any]]) -> set[str]:
+    """Return the names where all lists, two or more, are of one length: columns, whatever they are called."""
+    lengths = {len(cells) for cells in lists.values()}
+    return set(lists) if len(lists) > 1 and len(lengths) == 1 and min(lengths) >= MIN_ALIKE else set()
+
+
+def _without_settings(lists: Mapping[str, list[Any]], logged: Collection[str]) -> dict[str, list[Any]]:
+    """Return the lists no longer than those known to be logged; layer sizes and betas are configuration."""
+    longest = max((len(lists[name]) for name in logged), default=0)
+    return {name: cells for name, cells in lists.items() if len(cells) <= longest or name in logged}
 
 
 def _is_course(rows: list[Any], names: Names, *, counted: bool) -> bool:

@@ -42,8 +42,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, stays_inside
 from stabtree.loaders.config import read_config
 from stabtree.loaders.json import lines as jsonl
-from stabtree.loaders.json.document import columns_table, holds_nested, read_nested, records
-from stabtree.loaders.json.rows import JsonRows, flatten
+from stabtree.loaders.json.document import columns_table, holds_nested, read_nested, records, records_table
+from stabtree.loaders.json.rows import flatten
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Table
 from stabtree.metrics.names import NO_COURSE, Names, check_object, nonfinite_losses
@@ -75,7 +75,7 @@ def sniff(source: Source, names: Names) -> Sure:
     head = source.head.lstrip()
     if source.binary or not head.startswith("{"):
         return Sure.NO
-    if source.name.lower() == "manifest.json":
+    if source.name.lower() == NAMES[0]:
         return Sure.SURELY
     lines = [line for line in jsonl.first_lines(source, 50) if line.strip()]
     content = jsonl.parse_object(lines[0])
@@ -100,38 +100,35 @@ def parse(source: Source) -> Manifest:
     Raises:
         StabtreeError: if it is broken, or names files outside of its folder.
     """
-    text = "\n".join(source.lines())
     problem, hint = "is JSON that can't be read", "name the metrics file itself"
+    content = None
     try:
-        content = json.loads(text)
+        content = json.loads("\n".join(source.lines()))
         problem = "holds no JSON object"
     except json.JSONDecodeError as error:
-        content = None
         problem = f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}"
         hint = f"correct it, or {hint}"
     except (ValueError, RecursionError):
-        content = None
+        pass
     if not isinstance(content, dict):
         raise StabtreeError(problem, where=source.path, hint=hint)
     config, notes = read_config(content)
-    names = next(filter(None, (_names(content.get(key)) for key in FILE_KEYS)), [])
-    distinct = dict.fromkeys(names)
-    if len(distinct) > MAX_FILES:
-        problem = f"names {len(distinct):,} files, more than the {MAX_FILES:,} that a run may have"
+    keys = [key for key in FILE_KEYS if _file_names(content.get(key))]
+    names = _file_names(content[keys[0]]) if keys else []
+    if len(set(names)) > MAX_FILES:
+        problem = f"names {len(set(names)):,} files, more than the {MAX_FILES:,} that a run may have"
         hint = f"name the files of a few ranks, such as {clean(names[0], 60)}"
         raise StabtreeError(problem, where=source.path, hint=hint)
     files: dict[Path, Path] = {}
-    for name in distinct:
-        file = inside(source, name)
+    for name in dict.fromkeys(names):
+        file = _inside(source, name)
         files.setdefault(file.resolve(), file)
     if files and (inline := _inline(content)):
         problem = f"holds metrics of its own under {inline!r}, and names files that hold metrics"
-        raise StabtreeError(
-            problem, where=source.path, hint="take one of them out of it, or name the metrics file itself"
-        )
+        hint = "take one of them out of it, or name the metrics file itself"
+        raise StabtreeError(problem, where=source.path, hint=hint)
     if again := len(names) - len(files):
         notes.append(f"Files that the manifest names again: {again:,}, read once.")
-    keys = [key for key in FILE_KEYS if _names(content.get(key))]
     keys += [key for key in ("series", *RECORD_KEYS) if any(_column_names(content.get(key)))]
     if len(keys) > 1:  # of several that may hold metrics the first one counts
         unread = ", ".join(map(repr, keys[1:]))
@@ -139,20 +136,17 @@ def parse(source: Source) -> Manifest:
     return Manifest(config, tuple(files.values()), content, tuple(notes))
 
 
-def _names(value: Any) -> list[str]:
+def _file_names(value: Any) -> list[str]:
     """Return the files that a value of a manifest names; none if it is something else."""
     names = [value] if isinstance(value, str) else value
-    if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
-        return names
-    return []
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
 
 
 def _inline(content: Mapping[str, Any]) -> str:
     """Return the key under which a manifest holds metrics itself; nothing if it holds none."""
-    for key in ("series", *RECORD_KEYS):
-        if any(Names().metric(str(name)) for name in _column_names(content.get(key))):
-            return key
-    return ""
+    known = Names()
+    keys = ("series", *RECORD_KEYS)
+    return next((key for key in keys if any(known.metric(str(n)) for n in _column_names(content.get(key)))), "")
 
 
 def _column_names(value: Any) -> Iterable[Any]:
@@ -162,25 +156,24 @@ def _column_names(value: Any) -> Iterable[Any]:
     return chain.from_iterable(records(value))
 
 
-def inside(source: Source, name: str) -> Path:
-    """Return the file that a manifest names, which must be in the manifest's folder.
-
-    Raises:
-        StabtreeError: if it is elsewhere, or does not exist.
-    """
-    folder = (source.file or Path("manifest.json")).parent
+def _inside(source: Source, name: str) -> Path:
+    """Return the file that a manifest names, which must exist in the manifest's folder."""
+    folder = (source.file or Path(NAMES[0])).parent
     shown = clean(name, 80)
-    hint = "give a name relative to the manifest's folder, or name the metrics file itself"
-    if not stays_inside(name):
-        raise StabtreeError(f"names the file {shown!r} outside of its folder", where=source.path, hint=hint)
+    problem = ""
+    file = folder / name
     try:
-        file = folder / name
-        if not file.resolve().is_relative_to(folder.resolve()):
-            raise StabtreeError(f"names {shown!r}, a link that leads out of its folder", where=source.path, hint=hint)
-        if not file.is_file():
-            raise StabtreeError(f"names {shown!r}, which is not there", where=source.path, hint=hint)
+        if not stays_inside(name):
+            problem = f"names the file {shown!r} outside of its folder"
+        elif not file.resolve().is_relative_to(folder.resolve()):
+            problem = f"names {shown!r}, a link that leads out of its folder"
+        elif not file.is_file():
+            problem = f"names {shown!r}, which is not there"
     except (OSError, ValueError):
-        raise StabtreeError(f"names {shown!r}, which is not a file name", where=source.path, hint=hint) from None
+        problem = f"names {shown!r}, which is not a file name"
+    if problem:
+        hint = "give a name relative to the manifest's folder, or name the metrics file itself"
+        raise StabtreeError(problem, where=source.path, hint=hint)
     return file
 
 
@@ -198,10 +191,7 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
         lists = {str(name): cells for name, cells in series.items() if isinstance(cells, list)}
         tables: tuple[Table, ...] = (columns_table(source, "manifest with series", lists, names, ()),)
     elif key:
-        rows = JsonRows(names, source.path)
-        if dropped := rows.add_all(content[key]):
-            rows.notes.append(f"Entries of {key} that are not objects: {dropped}, skipped.")
-        tables = (rows.table(source, "manifest with records", tuple(rows.notes)),)
+        tables = (records_table(source, "manifest with records", content[key], names, f"Entries of {key}"),)
     elif holds_nested(content, names):
         tables = read_nested(content, source, names)
     elif finals := nonfinite_losses(dict(flatten(content))):

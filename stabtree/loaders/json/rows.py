@@ -32,6 +32,8 @@ SEVERAL_RUNS = "The file holds"  # begins the note on them
 MAX_NAMED = 3
 _KIND_KEYS = ("type", "event", "kind", "_type", "record")
 _KINDS = frozenset((*WRAPPERS, "header", "meta", "metadata", "manifest", "run", "start", "run_start", "train_begin"))
+# Keys that a logger puts around all metrics of a row, and that say nothing of them.
+_ENVELOPES = frozenset(("data", "metrics", "logs", "log", "values", "scalars"))
 _NESTING = {dict, list}
 
 
@@ -65,10 +67,7 @@ class FileRuns(Struct):
             else:
                 self.config = {} if self._header is not None else self.config  # a run of no rows
                 self._header = header
-        if self._next is None:
-            self.config |= config
-        else:
-            self._next[1].update(config)
+        (self.config if self._next is None else self._next[1]).update(config)
 
     def begins(self, rows: int) -> bool:
         """Return whether the row to come is the first one of another run than the rows so far."""
@@ -106,8 +105,7 @@ class _Cells(Struct):
     def flush(self) -> None:
         """Pass the pending cells on to the builder."""
         if self.cells:
-            cells = [_done(cell) for cell in self.cells] if self.progress else self.cells
-            self.builder.add(cells, self.lines)
+            self.builder.add([_done(cell) for cell in self.cells] if self.progress else self.cells, self.lines)
             self.indices.append(np.array(self.rows, dtype=np.int64))
             self.rows, self.cells, self.lines = [], [], []
 
@@ -139,68 +137,55 @@ class JsonRows(Struct):
             config, notes = settings
             self.runs.add(row, config, self.count)
             self.notes += notes
-            return
-        self._leave_out_earlier()
-        for name, cell in row.items():
-            if isinstance(cell, list | dict) and cell and self.names.wanted(name):
-                self._odd.setdefault(name, ([], example(line, cell)))[0].append(self.count)
-        for name, cell in flatten(row):
-            if self._is_kept(name, cell):
-                self._append(name, [cell], [self.count], [line])
-        self.count += 1
+        else:
+            self._append({tuple(row): [0]}, [row], line)
 
     def add_all(self, entries: Sequence[Any], first_line: int = 1) -> int:
         """Append the objects of a list, each in a line of its own; return how many entries are none."""
         dropped = 0
         for begin in range(0, len(entries), PENDING):
             block = entries[begin : begin + PENDING]
-            if self._add_flat(block, first_line + begin):
+            kinds: dict[tuple[str, ...], list[int]] = {}
+            for index, row in enumerate(block):
+                if isinstance(row, dict):
+                    kinds.setdefault(tuple(row), []).append(index)
+            missing = len(block) - sum(map(len, kinds.values()))
+            if not missing and not any(_may_be_config(keys, self.names) for keys in kinds):
+                self._append(kinds, block, first_line + begin)
                 continue
-            for line, entry in enumerate(block, first_line + begin):
-                if isinstance(entry, dict):
-                    self.add(entry, line)
-                else:
-                    dropped += 1
+            dropped += missing
+            for line, row in enumerate(block, first_line + begin):
+                if isinstance(row, dict):
+                    self.add(row, line)
         return dropped
 
-    def _add_flat(self, rows: Sequence[Any], line: int) -> bool:
-        """Append objects without lists and objects inside in one go; return False, and append nothing, for others."""
-        if not all(isinstance(row, dict) for row in rows):
-            return False
-        kinds: dict[tuple[str, ...], list[int]] = {}
-        for index, row in enumerate(rows):
-            kinds.setdefault(tuple(row), []).append(index)
-        parts = []
-        for keys, indices in kinds.items():
-            if _may_be_config(keys, self.names):
-                return False
-            alike = [rows[index] for index in indices]
-            columns = [list(map(itemgetter(key), alike)) for key in keys]
-            if any(not _NESTING.isdisjoint(map(type, column)) for column in columns):
-                return False
-            parts.append((indices, dict(zip(keys, columns, strict=True))))
-        self._leave_out_earlier()
-        for indices, columns_of in parts:
-            for name, cells in columns_of.items():
-                if self._is_kept(name, cells[0]):
-                    self._append(name, cells, [self.count + i for i in indices], [line + i for i in indices])
-        self.count += len(rows)
-        return True
-
-    def _leave_out_earlier(self) -> None:
-        """Leave out the rows so far where the row to come is the first one of another run."""
-        if self.runs.begins(self.count):
+    def _append(self, kinds: dict[tuple[str, ...], list[int]], rows: Sequence[Any], line: int) -> None:
+        """Append rows of metrics, the first of them in `line`; `kinds` holds their indices by their keys."""
+        if self.runs.begins(self.count):  # what came before is another run
             self.count = 0
             self.keys, self._cells, self._odd = {}, {}, {}
+        for keys, indices in kinds.items():
+            alike = [rows[index] for index in indices]
+            places, lines = [self.count + index for index in indices], [line + index for index in indices]
+            for key in keys:
+                cells = list(map(itemgetter(key), alike))
+                if _NESTING.isdisjoint(map(type, cells)):
+                    self._append_cells(key, cells, places, lines)
+                    continue
+                for cell, place, number in zip(cells, places, lines, strict=True):
+                    if isinstance(cell, list | dict) and cell and self.names.wanted(key):
+                        self._odd.setdefault(key, ([], example(number, cell)))[0].append(place)
+                    for name, value in flatten({key: cell}, within=keys):
+                        self._append_cells(name, [value], [place], [number])
+        self.count += len(rows)
 
-    def _is_kept(self, name: str, cell: Cell) -> bool:
-        """Remember a key; return whether its cells are kept: not those of text under a name that nobody knows."""
+    def _append_cells(self, name: str, cells: list[Cell], rows: list[int], lines: list[int]) -> None:
+        """Append cells of one key, unless they are text under a name that nobody knows."""
         if name not in self.keys:
             check_width(len(self.keys) + 1, self.path)
-            self.keys[name] = self.names.wanted(name) or not is_text(cell)
-        return self.keys[name]
-
-    def _append(self, name: str, cells: list[Cell], rows: list[int], lines: list[int]) -> None:
+            self.keys[name] = self.names.wanted(name) or not is_text(cells[0])
+        if not self.keys[name]:
+            return
         if name not in self._cells:
             self._cells[name] = _Cells(builder_of(name, self.names), self.names.role(name) == "step")
         column = self._cells[name]
@@ -235,21 +220,17 @@ class JsonRows(Struct):
         cells = self._cells[name]
         column, indices = cells.builder.column(), np.concatenate(cells.indices)
 
-        def spread(flags: Bools | None, at: Ints) -> Bools | None:
-            """Return flags of some rows over all, false elsewhere."""
+        def spread(flags: Bools | None) -> Bools:
+            """Return flags of the rows that hold the key over all rows, false elsewhere."""
             whole = np.zeros(self.count, dtype=np.bool_)
-            whole[at] = True if flags is None else flags
+            whole[indices] = True if flags is None else flags
             return whole
 
         if len(indices) != self.count or (indices[1:] <= indices[:-1]).any():
             values = np.zeros(self.count)
             values[indices] = column.values  # of a key that a row holds twice, flat and nested, the later cell is kept
-            column = replace(
-                column,
-                values=values,
-                logged=spread(column.logged, indices),
-                garbled=None if column.garbled is None else spread(column.garbled, indices),
-            )
+            garbled = None if column.garbled is None else spread(column.garbled)
+            column = replace(column, values=values, logged=spread(column.logged), garbled=garbled)
         if name not in self._odd:
             return column
         rows, first = self._odd[name]
@@ -266,12 +247,23 @@ def _done(cell: Cell) -> Cell:
     return cell
 
 
-def flatten(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Cell]]:
-    """Yield the cells of an object, nested keys joined with `/`; lists and anything too deep are left out."""
+def flatten(
+    row: Mapping[str, Any], prefix: str = "", depth: int = 0, within: Sequence[str] = ()
+) -> Iterator[tuple[str, Cell]]:
+    """Yield the cells of an object, nested keys joined with `/`; lists and anything too deep are left out.
+
+    Args:
+        row: the object.
+        prefix: what comes before its keys.
+        depth: how deep it is nested.
+        within: the keys beside it, which one inside a mere envelope such as `data` must not repeat.
+    """
     for key, value in row.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
-            if depth < MAX_DEPTH:
+            if not depth and within and key in _ENVELOPES and value.keys().isdisjoint(within):
+                yield from flatten(value, "", depth + 1)
+            elif depth < MAX_DEPTH:
                 yield from flatten(value, f"{name}/", depth + 1)
         elif not isinstance(value, list):
             yield name, value

@@ -11,9 +11,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import is_file
-from stabtree.loaders.json.document import objects, records, text_of
+from stabtree.loaders.json.document import objects, records, records_table, text_of
 from stabtree.loaders.json.lines import parse_fast
-from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import Sure, open_source
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 NAME = "trainer_state.json"
+MAX_READ = 4  # states that are read to find the newest that can be; nearly always it is the first
 _HISTORY = re.compile(r'"log_history"\s*:\s*\[')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
@@ -49,21 +49,15 @@ def read(source: Source, names: Names) -> Table:
     if not points:
         hint = "name a later checkpoint's trainer_state.json, or the log of the trainer"
         raise StabtreeError("holds no rows in its log_history", where=source.path, hint=hint)
-    rows = JsonRows(names, source.path)
-    rows.add_all(points)
+    table = records_table(source, "trainer_state", points, names)
     if len(points) < len(entries):
         notes.append("The trainer's summary of the run was left out: its train_loss is a mean over all steps.")
     config, wrong = read_config({key: value for key, value in state.items() if key != "log_history"})
-    table = rows.table(source, "trainer_state", (*notes, *rows.notes, *wrong))
-    return replace(table, config={**table.config, **config})
+    return replace(table, config={**table.config, **config}, notes=(*notes, *table.notes, *wrong))
 
 
 def _state(source: Source, notes: list[str]) -> dict[str, Any]:
-    """Return the state; of one that was cut while it was written, the rows before the cut.
-
-    Raises:
-        StabtreeError: if nothing can be read.
-    """
+    """Return the state; of one that was cut while it was written, the rows before the cut."""
     text = text_of(source, notes)
     try:
         state = parse_fast(text)
@@ -89,41 +83,38 @@ def newest_in(path: Path, names: Names) -> tuple[Table, tuple[Path, ...]] | None
     state can be read.
     """
     states = [file for file in (path / NAME, *(file for _, file in checkpoints(path))) if is_file(file)]
-    tables, broken = [], []
+    tables: list[tuple[float, Path, Table]] = []
+    broken: list[Path] = []
     notes: list[str] = []
-    # The checkpoint of the highest step is nearly always the newest; the next ones count where it is broken.
-    for file in states[:4]:
+    for file in states[:MAX_READ]:
         try:
-            tables.append((file, read(open_source(file), names)))
+            table = read(open_source(file), names)
         except StabtreeError as error:
             broken.append(file)
             notes.append(f"{clean(file.relative_to(path))} was not read: {clean(error.problem, 120)}.")
+            continue
+        steps = table.columns.get("step")
+        tables.append((float(steps.values.max()) if steps and len(steps.values) else table.rows, file, table))
     if not tables:
         return None
-
-    def last_step(item: tuple[Path, Table]) -> float:
-        column = item[1].columns.get("step")
-        return float(column.values.max() if column and len(column.values) else item[1].rows)
-
-    def history(file: Path) -> list[str]:
-        """Return the entries of a state as texts, in which NaN is like NaN; none where it can't be read."""
-        try:
-            return list(map(str, records(_state(open_source(file), []).get("log_history"))))
-        except StabtreeError:
-            return []
-
-    newest, table = max(tables, key=last_step)
-    others = [file for file in states if file not in (newest, *broken)]
-    whole, apart = history(newest) if others else [], []
-    for file in others:
-        part = history(file)
-        count = len(part) - ("train_runtime" in "".join(part[-1:]))  # without its summary
-        if not part or whole[:count] != part[:count]:
-            apart.append(file)
-    covered = [file for file in states if file not in apart]
+    _, newest, table = max(tables, key=lambda item: item[0])
+    whole = _history(newest) if len(states) > 1 else []
+    covered = [newest, *broken]
+    for file in states:
+        if file not in covered and (part := _history(file)) and part == whole[: len(part)]:
+            covered.append(file)
     if len(covered) > 1:
         notes.append(f"Read {clean(table.path)}, the newest of {len(covered)} states in the folder.")
     return replace(table, notes=(*notes, *table.notes)), tuple(covered)
+
+
+def _history(file: Path) -> list[str]:
+    """Return the points of a state as texts, in which NaN is like NaN; none where it can't be read."""
+    try:
+        entries = records(_state(open_source(file), []).get("log_history"))
+    except StabtreeError:
+        return []
+    return [str(entry) for entry in entries if not is_summary(entry)]
 
 
 def checkpoints(path: Path) -> list[tuple[int, Path]]:

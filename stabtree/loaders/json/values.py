@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
+from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean
-from stabtree.loaders.json.document import columns_table
-from stabtree.loaders.json.rows import JsonRows
+from stabtree.loaders.json.document import columns_table, records_table
 from stabtree.loaders.source import Source
 
 if TYPE_CHECKING:
@@ -55,11 +55,7 @@ def values_table(data: object, names: Names) -> Table:
     ]
     if records and not any(isinstance(item, dict) for item in records):
         raise StabtreeError("values without a name", hint='give them one, as {"loss": values}')
-    source = Source("records", None, b"", 0)
-    rows = JsonRows(names, source.path)
-    if dropped := rows.add_all(records):
-        rows.notes.append(f"Records that are no mappings: {dropped:,}, skipped.")
-    return rows.table(source, "records", tuple(rows.notes))
+    return records_table(Source("records", None, b"", 0), "records", records, names, "Records")
 
 
 def _scalar(value: object) -> object:
@@ -103,21 +99,17 @@ def _frame(frame: Any) -> dict[str, list[Any]]:
         name = "step" if rises and steps != list(range(len(steps))) else ""
     if name and name not in lists:
         lists = {name: _plain(index, name), **lists}
-    filled = {name: [not _is_nan(cell) for cell in cells] for name, cells in lists.items()}
     rows = max(map(len, lists.values()), default=0)
-    sparse = [name for name, flags in filled.items() if 0 < sum(flags) < DENSE * rows]
-    dense = [name for name, flags in filled.items() if sum(flags) < rows and name not in sparse]
+    filled = np.array([[not _is_nan(cell) for cell in cells] for cells in lists.values()], dtype=np.bool_)
+    counts = filled.reshape(len(lists), rows).sum(axis=1)
+    sparse = (counts > 0) & (counts < DENSE * rows)
+    dense = (counts < rows) & ~sparse
     # Rows of an evaluation: a sparse column has a value there, and no dense one has.
-    apart = [
-        any(filled[name][row] for name in sparse) and not any(filled[name][row] for name in dense)
-        for row in range(rows)
-    ]
+    apart = filled[sparse].any(axis=0) & ~filled[dense].any(axis=0)
+    kept = filled | ~(sparse[:, None] | apart)
     return {
-        name: [
-            cell if there or not (name in sparse or out) else None
-            for cell, there, out in zip(cells, filled[name], apart, strict=True)
-        ]
-        for name, cells in lists.items()
+        name: [cell if keep else None for cell, keep in zip(cells, flags.tolist(), strict=True)]
+        for (name, cells), flags in zip(lists.items(), kept, strict=True)
     }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import filecmp
 import re
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,7 +35,9 @@ MAX_COMPARED = 128  # runs of which each is compared with each other one, which 
 PROVING_ROWS = ROWS_LONG  # rows of the same values that prove two logs to be of one run
 MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is in the other log at its step
 # What two runs never have in common row for row; a learning rate they may.
-DISTINCTIVE = ("loss", "reward", "eval_loss", "grad_norm")
+DISTINCTIVE = ("loss", "reward", "eval_loss", "eval_quality", "grad_norm")
+HELD_OUT = frozenset(("eval_loss", "eval_quality"))
+MIN_HELD_OUT = 3  # different values on held-out data, all that two logs hold, that prove them to be of one run
 # What each logger measures, or numbers, on its own.
 CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})  # settings that differ between the ranks of one run
@@ -85,43 +88,15 @@ class Loaded(Struct, frozen=True):
         return self.files or (str(Path(self.path, "log")),)
 
 
-class Alignment(NamedTuple):
-    """The steps, int64 (n,) and rising, of the rows that two logs share: in the one, and in the other."""
-
-    here: Ints
-    there: Ints
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether both logs count alike."""
-        return np.array_equal(self.here, self.there)
-
-    def moved(self, steps: Ints) -> Ints:
-        """Return steps of the other log as steps of the one; beyond the shared rows at their usual distance."""
-        if self.is_shared:
-            return steps
-        ratio = float(median(np.diff(self.here)) / max(median(np.diff(self.there)), 1))
-        found = np.interp(steps, self.there, self.here)
-        for outside, at in ((steps < self.there[0], 0), (steps > self.there[-1], -1)):
-            found = np.where(outside, self.here[at] + (steps - self.there[at]) * ratio, found)
-        return np.rint(found).astype(np.int64)
-
-
 def joined(found: Sequence[Loaded], read: Callable[[tuple[str, ...]], Run]) -> list[Loaded]:
-    """Return what was read with the logs of one run joined, in the place of the first or of the one that says most.
-
-    Args:
-        found: runs and logs that can't be read.
-        read: reads the ranks or parts of one run.
-    """
+    """Join the logs of one run, in the place of the first or of the one that says most; `read` reads its parts."""
     if len(found) < 2:
         return list(found)
     items = dict(enumerate(found))
     _read_together(items, _named_ranks, read)
-    _merge_copies(items)
+    _merge_same(items)
     _read_together(items, _parts, read)
-    _add_ending(items)
-    _note_single_rows(items)
+    _add_asides(items)
     return [items[index] for index in sorted(items)]
 
 
@@ -200,96 +175,152 @@ def _other_settings(one: Run, other: Run) -> bool:
     return any(one.setting(key) != other.setting(key) for key in keys)
 
 
-def _merge_copies(items: dict[int, Loaded]) -> None:
-    """Merge logs that hold the same values into the one of them that says most."""
-    groups = {Path(): [index for index, item in items.items() if item.name == item.path and item.has_rows]}
-    if len(groups[Path()]) > MAX_COMPARED:
-        whole = groups.pop(Path())
-        for index in whole:
-            groups.setdefault(Path(items[index].path).parent, []).append(index)
-    for group in groups.values():
-        kept: list[int] = []
-        for index in sorted(group if 1 < len(group) <= MAX_COMPARED else (), key=lambda one: _detail(items[one].own)):
-            for main in kept:
-                one, other = items[main], items[index]
-                alignment = _aligned(one.own, other.own)
-                if alignment and (_may_be_one(one, other) or _are_copies(one.own, other.own)):
-                    run = _with(one.own, other.own, alignment, resumed=one.format == other.format)
-                    files = dict.fromkeys((*one.places, *items.pop(index).places))
-                    items[main] = replace(items[main], run=run, files=tuple(files))
-                    break
-            else:
-                kept.append(index)
+def _merge_same(items: dict[int, Loaded]) -> None:
+    """Merge logs that hold the same values into the one of them that says most, and name mere copies."""
+    logs = [index for index, item in items.items() if item.name == item.path and item.has_rows]
+    kept: dict[Path, list[int]] = {}  # by folder, where there are too many to compare each with each other one
+    for index in sorted(logs, key=lambda index: _detail(items[index].own)):
+        others = kept.setdefault(Path(items[index].path).parent if len(logs) > MAX_COMPARED else Path(), [])
+        for main in others[:MAX_COMPARED]:
+            if (whole := _whole(items[main], items[index])) is not None:
+                items[main] = whole
+                del items[index]
+                break
+        else:
+            others.append(index)
 
 
 def _detail(run: Run) -> tuple[bool, int, float, int]:
     """Return how little a log says of its run: whether it has steps, its metrics, the digits of its loss, its rows."""
     loss = run.get("loss")
     values = np.zeros(0) if loss is None else loss.values
-    return run.by_row, -len(run.series), float(rounding(values).max(initial=0.0)), -len(values)
+    return run.by_row, -len(run.series.keys() - CLOCKS), float(rounding(values).max(initial=0.0)), -len(values)
 
 
-def _may_be_one(one: Loaded, other: Loaded) -> bool:
-    """Whether two logs may be of one run as far as their places show.
+def _whole(item: Loaded, other: Loaded) -> Loaded | None:
+    """Return a run with what another log of it adds; None where that is not proved to be of the same run."""
+    if _are_copies(item, other):
+        note = f"{clean(other.path)} is a copy of {clean(item.path)}: it is not judged again."
+        return replace(item, run=replace(item.own, notes=(*item.own.notes, note)))
+    # What one logger wrote side by side into folders of their own are runs of their own, however alike.
+    here, there = (Path(places[0]).parent for places in (item.places, other.places))
+    near = (item.files or other.files) and (here == there or here in there.parents or there in here.parents)
+    match = _same_run(item.own, other.own) if item.format != other.format or near else None
+    if match is None:
+        return None
+    run = _with(item.own, other.own, match, resumed=item.format == other.format)
+    return replace(item, run=run, files=tuple(dict.fromkeys((*item.places, *other.places))))
 
-    What one logger wrote side by side into folders of their own are runs of their own, however alike.
-    """
-    if one.format != other.format:
-        return True
-    here, there = (Path(item.places[0]).parent for item in (one, other))
-    return bool(one.files or other.files) and (here == there or here in there.parents or there in here.parents)
 
-
-def _are_copies(one: Run, other: Run) -> bool:
-    """Whether two logs hold the same and nothing else, with settings that are the same as far as both have them."""
-    if one.series.keys() != other.series.keys() or _other_settings(one, other):
+def _are_copies(item: Loaded, other: Loaded) -> bool:
+    """Whether two logs hold the same: the same bytes, or the same rows of the same series under the same settings."""
+    one, two = item.own, other.own
+    if one.series.keys() != two.series.keys() or _other_settings(one, two) or RANK_NAME.search(Path(other.path).name):
         return False
-    pairs = [(series, other.series[name]) for name, series in one.series.items()]
-    return max((_distinct(here.values) for here, _ in pairs), default=0) >= PROVING_ROWS and all(
+    if _have_same_bytes(item.files, other.files):
+        return True
+    pairs = [(series, two.series[name]) for name, series in one.series.items()]
+    alike_all = all(
         np.array_equal(here.steps, there.steps) and np.array_equal(here.values, there.values, equal_nan=True)
         for here, there in pairs
     )
+    return alike_all and max((_distinct(here.values) for here, _ in pairs), default=0) >= PROVING_ROWS
 
 
-def _aligned(one: Run, other: Run) -> Alignment | None:
+def _have_same_bytes(files: Sequence[str], others: Sequence[str]) -> bool:
+    try:
+        return len(files) == len(others) == 1 and filecmp.cmp(files[0], others[0], shallow=False)
+    except OSError:
+        return False
+
+
+class SameRun(NamedTuple):
+    """How two logs of one run go together.
+
+    Attributes:
+        here: the steps of the rows that they share, int64 (n,) and rising, as the one log counts them.
+        there: the same rows as the other log counts them.
+        apart: the metrics that each log measures on its own, such as a mean over an epoch and the last batch.
+    """
+
+    here: Ints
+    there: Ints
+    apart: frozenset[str] = frozenset()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether both logs count alike."""
+        return np.array_equal(self.here, self.there)
+
+    def moved(self, steps: Ints) -> Ints:
+        """Return steps of the other log as steps of the one; beyond the shared rows at their usual distance."""
+        if self.is_shared:
+            return steps
+        ratio = float(median(np.diff(self.here)) / max(median(np.diff(self.there)), 1))
+        moved = np.interp(steps, self.there, self.here)
+        for outside, at in ((steps < self.there[0], 0), (steps > self.there[-1], -1)):
+            moved = np.where(outside, self.here[at] + (steps - self.there[at]) * ratio, moved)
+        return np.rint(moved).astype(np.int64)
+
+
+def _same_run(one: Run, other: Run) -> SameRun | None:
     """Return how two logs hold the same values; None where that is not proved, or some value differs.
 
     Either each of the shared steps has the same values, and these are many or all of one log; or the rows are the
-    same from the first on, as where one log counts steps and the other one none.
+    same from the first on, as where one log counts steps and the other one none. Where the training losses differ,
+    as a mean over an epoch differs from a batch, all values measured on held-out data must be the same.
     """
     if one.ranks or other.ranks:
         return None
+    apart = set[str]()
     for metric in DISTINCTIVE:
         here, there = one.get(metric), other.get(metric)
         if here is None or there is None or not (len(here) and len(there)):
             continue
-        (first, off), (other_first, other_off) = _first_rows(here), _first_rows(there)
-        rows = min(len(first), len(other_first))  # more rows may show more digits, never fewer
-        begins = _within(first[:rows], other_first[:rows], off[:rows] + other_off[:rows])
-        if not begins and np.array_equal(here.steps, there.steps):
+        match = _aligned(one, other, here, there, held_out=metric in HELD_OUT)
+        if match is not None and (metric in HELD_OUT or not apart):
+            break
+        if metric in HELD_OUT or _hides(here, there):
             return None
-        found, count = _by_step(one, other, here, there), min(len(here), len(there))
-        if not found and begins and _prove(here.values[:count], there.values[:count], PROVING_ROWS):
-            found = Alignment(here.steps[:count], there.steps[:count])
-        shared = (one.series.keys() & other.series.keys()) - CLOCKS
-        if found is None:
+        apart.add(metric)
+    else:
+        return None
+    match = match._replace(apart=frozenset(apart))
+    for name in (one.series.keys() & other.series.keys()) - CLOCKS - apart:  # the same wherever both logs hold one
+        mine, theirs = one.series[name], other.series[name]
+        _, at, there_at = np.intersect1d(mine.steps, match.moved(theirs.steps), return_indices=True)
+        if len(at) and not alike(mine.values[at], theirs.values[there_at]):
             return None
-        for name in shared:  # the same value wherever both logs hold one
-            mine, theirs = one.series[name], other.series[name]
-            _, at, there_at = np.intersect1d(mine.steps, found.moved(theirs.steps), return_indices=True)
-            if len(at) and not alike(mine.values[at], theirs.values[there_at]):
-                return None
-        return found
+    return match
+
+
+def _hides(here: Series, there: Series) -> bool:
+    """Whether one log holds a value that is not finite, and the other one does not."""
+    return bool(np.isfinite(here.values).all() != np.isfinite(there.values).all())
+
+
+def _aligned(one: Run, other: Run, here: Series, there: Series, *, held_out: bool) -> SameRun | None:
+    """Return the steps of the rows in which two series of one metric have the same values, if those are a proof."""
+    begins = _begin_alike(here, there)
+    if not begins and np.array_equal(here.steps, there.steps):
+        return None
+    if not (one.by_row or other.by_row or one.by_epoch != other.by_epoch):
+        steps, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
+        proof = MIN_WHOLE if len(steps) == min(len(here), len(there)) else PROVING_ROWS
+        if _prove(here.values[mine], there.values[theirs], proof):
+            return SameRun(steps, steps)
+    count = min(len(here), len(there))
+    proof = MIN_HELD_OUT if held_out and len(here) == len(there) else PROVING_ROWS
+    if begins and _prove(here.values[:count], there.values[:count], proof):
+        return SameRun(here.steps[:count], there.steps[:count])
     return None
 
 
-def _by_step(one: Run, other: Run, here: Series, there: Series) -> Alignment | None:
-    """Return the steps that two logs share, where their values show that they are of one run."""
-    if one.by_row or other.by_row or one.by_epoch != other.by_epoch:
-        return None
-    steps, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
-    proof = MIN_WHOLE if len(steps) == min(len(here), len(there)) else PROVING_ROWS
-    return Alignment(steps, steps) if _prove(here.values[mine], there.values[theirs], proof) else None
+def _begin_alike(here: Series, there: Series) -> bool:
+    """Whether two series begin with the same values, by which most logs are told apart."""
+    (first, off), (other_first, other_off) = _first_rows(here), _first_rows(there)
+    rows = min(len(first), len(other_first))  # more rows may show more digits, never fewer
+    return _within(first[:rows], other_first[:rows], off[:rows] + other_off[:rows])
 
 
 def _prove(here: Floats, there: Floats, count: int) -> bool:
@@ -338,19 +369,25 @@ def _are_whole(scaled: Floats) -> bool:
     return bool(np.isfinite(scaled).all()) and are_whole(scaled[:FIRST_ROWS]) and are_whole(scaled)
 
 
-def _with(main: Run, other: Run, alignment: Alignment, *, resumed: bool) -> Run:
+def _with(main: Run, other: Run, match: SameRun, *, resumed: bool) -> Run:
     """Return a run with all that another log of it holds besides, on its own axis of steps.
 
     Two logs of one logger, of which the later one repeats steps and goes beyond (`resumed`), are parts of the run.
     """
-    series = dict(main.series)
-    for metric, theirs in other.series.items():
-        if metric not in CLOCKS or metric not in series:
-            series[metric] = _union(series.get(metric), replace(theirs, steps=alignment.moved(theirs.steps)))
-    others = {name: replace(one, steps=alignment.moved(one.steps)) for name, one in other.others.items()}
+    name = clean(other.sources[0].path) if other.sources else other.name
+    series, others = dict(main.series), dict(main.others)
+    for metric, theirs in {**other.series, **other.others}.items():
+        moved = replace(theirs, steps=match.moved(theirs.steps))
+        if metric in match.apart or metric in other.others:
+            key = metric if metric in other.others else f"{metric} ({Path(name).name})"
+            spelled = (one for one in main.others.values() if len(one) == len(moved))
+            if len(moved) > 1 and not any(alike(one.values, moved.values) for one in spelled):
+                others.setdefault(key, replace(moved, metric=key))
+        elif metric not in CLOCKS or metric not in series:
+            series[metric] = _union(series.get(metric), moved)
     gaps = [*main.gaps]
-    for gap in other.gaps:
-        first, last = alignment.moved(np.array([gap.first_step, gap.last_step])).tolist()
+    for gap in other.gaps if not match.apart else ():
+        first, last = match.moved(np.array([gap.first_step, gap.last_step])).tolist()
         gaps.append(replace(gap, first_step=first, last_step=last))
     steps = {metric: one.steps for metric, one in series.items()}
     none = np.zeros(0, dtype=np.int64)
@@ -359,23 +396,23 @@ def _with(main: Run, other: Run, alignment: Alignment, *, resumed: bool) -> Run:
         for gap in gaps
         if not (np.clip(at := steps.get(gap.metric, none), gap.first_step, gap.last_step) == at).any()
     )
-    resumes = [*main.resumes, *(other.resumes if alignment.is_shared else ())]
+    resumes = [*main.resumes, *(other.resumes if match.is_shared else ())]
     (first, last), (begin, end) = sorted((_span(main), _span(other)))
-    if resumed and alignment.is_shared and begin <= last and _follows(begin, end, first, last):
-        resumes.append(Resume(last, begin, len(alignment.here)))
+    if resumed and match.is_shared and begin <= last and _follows(begin, end, first, last):
+        resumes.append(Resume(last, begin, len(match.here)))
     axis = main.sources[0].steps_from if main.sources else ""
     return replace(
         main,
         series=series,
-        others={**others, **main.others},
+        others=others,
         config={**other.config, **main.config},
         gaps=tuple(dict.fromkeys(open_gaps)),
         resumes=tuple(dict.fromkeys(resumes)),
         lines=_lines_of_both(main, other),
         sources=(*main.sources, *(replace(source, steps_from=axis) for source in other.sources)),
-        checkpoints=main.checkpoints or (other.checkpoints if alignment.is_shared else {}),
-        saved=main.saved or (other.saved if alignment.is_shared else {}),
-        notes=tuple(dict.fromkeys((*main.notes, _note(other, main, series), *other.notes))),
+        checkpoints=main.checkpoints or (other.checkpoints if match.is_shared else {}),
+        saved=main.saved or (other.saved if match.is_shared else {}),
+        notes=tuple(dict.fromkeys((*main.notes, _added(name, main, series), *other.notes))),
     )
 
 
@@ -393,15 +430,9 @@ def _union(mine: Series | None, theirs: Series) -> Series:
     return replace(mine or theirs, steps=steps, values=values)
 
 
-def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
-    """Return the lines of two logs; what the first one holds is not repeated."""
-    texts = {line.text for line in one.lines}
-    return (*one.lines, *(line for line in other.lines if line.text not in texts))
-
-
-def _note(other: Run, main: Run, series: dict[str, Series]) -> str:
+def _added(name: str, main: Run, series: dict[str, Series]) -> str:
     """Return what a log of the same values added to a run."""
-    text = f"{clean(other.sources[0].path) if other.sources else other.name} holds the same run"
+    text = f"{name} holds the same run"
     last = max((int(one.steps[-1]) for one in series.values() if len(one)), default=0)
     if main.last_step is not None and last > main.last_step:
         return f"{text}, and goes on from {main.unit} {main.last_step:,} to {last:,}."
@@ -411,37 +442,56 @@ def _note(other: Run, main: Run, series: dict[str, Series]) -> str:
     return f"{text}, and adds {added:,} rows." if added else f"{text}, and adds no value."
 
 
-def _add_ending(items: dict[int, Loaded]) -> None:
-    """Add the error lines of a log without metrics to the one run that it lies beside."""
-    runs = [index for index, item in items.items() if item.has_rows]
-    ends = [index for index, item in items.items() if isinstance(item.run, Run) and not item.run.series]
-    if len(runs) == len(ends) == 1 and _are_near(items[runs[0]], items[ends[0]]):
-        end, run = items.pop(ends[0]), items[runs[0]].own
-        name = clean(Path(end.path).name, 60)
-        notes = (*run.notes, f"How the run ended was read from {name}, which is beside its metrics.")
-        items[runs[0]] = replace(items[runs[0]], run=replace(run, lines=_lines_of_both(run, end.own), notes=notes))
+def without_evaluations(loaded: Sequence[Loaded], columns: Mapping[str, Sequence[Floats]]) -> list[Loaded]:
+    """Leave out logs that can't be judged and whose columns, by path, the one run beside them holds, and note so."""
+    runs = [item for item in loaded if item.has_rows]
+    if len(runs) != 1:
+        return list(loaded)
+    run, kept, notes = runs[0].own, list[Loaded](), list[str]()
+    known = [series.values for series in (*run.series.values(), *run.others.values())]
+    for item in loaded:
+        pairs = product(known, columns.get(item.path, ()) if isinstance(item.run, StabtreeError) else ())
+        if any(len(mine) == len(theirs) and _prove(mine, theirs, MIN_HELD_OUT) for mine, theirs in pairs):
+            notes.append(f"{clean(item.path)} holds values of the same run, and no training loss.")
+        else:
+            kept.append(item)
+    whole = replace(runs[0], run=replace(run, notes=(*run.notes, *notes)))
+    return [whole if item is runs[0] else item for item in kept]
 
 
-def _note_single_rows(items: dict[int, Loaded]) -> None:
-    """Drop printed logs of a single row beside a run, which show nothing by themselves, and say so in its notes.
+def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
+    """Return the lines of two logs; what the first one holds is not repeated."""
+    texts = {line.text for line in one.lines}
+    return (*one.lines, *(line for line in other.lines if line.text not in texts))
 
-    A progress bar that writes over itself leaves its last state alone. Error lines are of the run if there is one.
+
+def _add_asides(items: dict[int, Loaded]) -> None:
+    """Add to the one run the error lines of a log without metrics, and of printed logs of a single row beside it.
+
+    A progress bar that writes over itself leaves its last state alone, which shows nothing by itself.
     """
-    runs = [index for index, item in items.items() if item.has_rows]
-    printed = [index for index in runs if items[index].files and items[index].format == "text"]
-    single = [
-        index
-        for index in printed
-        if all(len(one) == 1 and np.isfinite(one.values).all() for one in items[index].own.series.values())
-    ]
-    runs = [index for index in runs if index not in single]
-    for index in single:
-        beside = next((run for run in runs if _are_near(items[run], items[index])), None)
-        lines = items[index].own.lines
-        if beside is not None and not (lines and len(runs) > 1):
-            run = items[beside].own
-            notes = (*run.notes, f"Not judged: {clean(items.pop(index).path)} holds a single row.")
-            items[beside] = replace(items[beside], run=replace(run, lines=(*run.lines, *lines), notes=notes))
+    silent = [index for index, item in items.items() if isinstance(item.run, Run) and not item.run.series]
+    single = [index for index, item in items.items() if item.has_rows and _is_single_row(item)]
+    runs = [index for index, item in items.items() if item.has_rows and index not in single]
+    if len(runs) != 1:
+        return
+    for index in (*silent, *single) if len(silent) < 2 else single:
+        item, run = items[index], items[runs[0]].own
+        if not _are_near(items[runs[0]], item):
+            continue
+        note = f"Not judged: {clean(item.path)} holds a single row."
+        if index in silent:
+            name = clean(Path(item.path).name, 60)
+            note = f"How the run ended was read from {name}, which is beside its metrics."
+        whole = replace(run, lines=_lines_of_both(run, item.own), notes=(*run.notes, note))
+        items[runs[0]] = replace(items[runs[0]], run=whole)
+        del items[index]
+
+
+def _is_single_row(item: Loaded) -> bool:
+    series = item.own.series.values()
+    alone = all(len(one) == 1 and np.isfinite(one.values[0]) for one in series)
+    return alone and bool(item.files) and item.format == "text"
 
 
 def _are_near(run: Loaded, end: Loaded) -> bool:
@@ -519,9 +569,9 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
     config = dict(run.config)
     if "checkpoints" in config and isinstance(listed := config["checkpoints"].value, tuple):
         config["checkpoints"] = replace(config["checkpoints"], value=tuple(step for step in listed if step <= high))
+    lines = tuple(line for line in run.lines if not (line.at_end and high < ends[1]))
     note = f"Judged: steps {low:,} to {high:,} only ({OPTION})"
     note += f"; {len(rows) - len(inside):,} of {len(rows):,} rows lie outside."
-    lines = tuple(line for line in run.lines if not (line.at_end and high < ends[1]))
     if any(not line.at_end for line in lines):
         note += " The error lines of the log have no step and are read as they are."
     return replace(

@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter, deque
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,15 +35,15 @@ from stabtree.loaders.paths.find import (
     tree_of,
     units_of,
 )
-from stabtree.loaders.paths.joined import Loaded, joined
+from stabtree.loaders.paths.joined import Loaded, joined, without_evaluations
 from stabtree.loaders.paths.read import LISTED, Claims, Found, LoadOptions, read_files, read_run, run_found
-from stabtree.loaders.paths.stored import named_checkpoints
 from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
 from stabtree.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from stabtree.common.lazy import Floats
     from stabtree.loaders.paths.find import FolderTree
     from stabtree.metrics.names import Names
 
@@ -147,8 +148,7 @@ def find_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> Conten
 
 def check_options(**options: Any) -> None:
     """Refuse options of `load_run` that are wrong whatever the log."""
-    options = {key: value for key, value in options.items() if key not in ("ranks", "checkpoints")}
-    how = LoadOptions(**options)
+    how = LoadOptions(**{key: value for key, value in options.items() if key not in ("ranks", "checkpoints")})
     how.names()
     how.overrides()
 
@@ -158,10 +158,7 @@ def _values_run(values: Any, options: LoadOptions) -> Run:
     names = options.names()
     table = values_table(values, names)
     found = Found.of(table.path, (table,), table.path, names).only(options.run, table.path)
-    run = run_found(found, replace(options, checkpoints=None), ["-"])
-    if options.checkpoints is None:
-        return run
-    return replace(run, checkpoints=named_checkpoints(Path(options.checkpoints)))
+    return run_found(found, options, ["-"])
 
 
 def _read_ranks(given: Sequence[str | Path], options: LoadOptions) -> Run:
@@ -205,18 +202,14 @@ def _find(paths: Sequence[str | Path], options: LoadOptions) -> Contents:
     units = units_of(list(chain.from_iterable(expanded(str(path)) for path in paths)))
     own = replace(options, run=None) if any(not unit.files for unit in units) else options
     roots = [os.path.realpath(unit.folder) for unit in units if not unit.files]
-    loaded: list[Loaded] = []
-    ignored: list[Ignored] = []
     cache: dict[str, Found] = {}  # of loose logs, to join them with others
-    for unit in units:
-        found = _read_all(unit, own, roots, cache)
-        loaded += found.loaded
-        ignored += found.ignored
+    found = [_read_all(unit, own, roots, cache) for unit in units]
+    loaded = list(chain.from_iterable(item.loaded for item in found))
     if len(units) > 1:
         loaded = joined(loaded, lambda paths: read_run(paths, own, cache))
     if options.run is not None and own is not options:
         loaded = [_only_named(loaded, options.run, str(paths[0]))]
-    return Contents(tuple(loaded), tuple(ignored))
+    return Contents(tuple(loaded), tuple(chain.from_iterable(item.ignored for item in found)))
 
 
 def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found]) -> Contents:
@@ -228,13 +221,13 @@ def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dic
     loaded: list[Loaded] = []
     ignored: list[Ignored] = []
     while waiting and len(loaded) < MAX_RUNS:
-        one = waiting.popleft()
-        if one.linked and not one.files:
-            real = os.path.realpath(one.folder)
+        part = waiting.popleft()
+        if part.linked and not part.files:
+            real = os.path.realpath(part.folder)
             if real in seen:
                 continue
             seen.add(real)
-        found = contents(one, options, roots, cache=cache if unit.files else None)
+        found = contents(part, options, roots, cache=cache if unit.files else None)
         loaded += found.loaded
         ignored += found.ignored
         waiting.extendleft(reversed(found.further))
@@ -277,9 +270,9 @@ def contents(
     if not unit.files:
         tree = tree_of(unit, roots)
         further = [*tree.further, *reader.add_tree(tree)]
-    loaded = joined(reader.found, lambda paths: read_run(paths, options, reader.cache))
+    loaded = joined(reader.loaded, lambda paths: read_run(paths, options, reader.cache))
     if not unit.files:
-        loaded = _named_by_folder(loaded)
+        loaded = _named_by_folder(without_evaluations(loaded, reader.columns_of(loaded)))
     loaded = [replace(item, name=clean(item.name)) for item in loaded]
     return Contents(tuple(loaded), tuple(reader.ignored), tuple(further))
 
@@ -291,14 +284,14 @@ class _UnitReader(Struct):
         options: how to read them.
         names: what their columns mean.
         cache: what was read, by path.
-        found: runs and logs that can't be read, in the order of the files.
+        loaded: runs and logs that can't be read, in the order of the files.
         ignored: files that hold no metrics.
     """
 
     options: LoadOptions
     names: Names
     cache: dict[str, Found]
-    found: list[Loaded] = field(default_factory=list)
+    loaded: list[Loaded] = field(default_factory=list)
     ignored: list[Ignored] = field(default_factory=list)
     _glimpses: int = 0
     _wholes: int = 0
@@ -310,14 +303,13 @@ class _UnitReader(Struct):
         claims = Claims(tree, self.names, self.options.format)
         for claim in claims:
             if isinstance(claim.found, StabtreeError):
-                self.found.append(Loaded(claim.path, claim.found, claim.path))
+                self.loaded.append(Loaded(claim.path, claim.found, claim.path))
             else:
                 alone = claim.path in claim.files and len(claim.found.runs) == 1
                 self._add(claim.path, claim.found, (claim.path,) if alone else ())
         further: list[Unit] = []
         for folder, listing in tree.listings.items():
-            for name in filter(is_log, listing.special):
-                path = place(folder, name)
+            for path in map(partial(place, folder), filter(is_log, listing.special)):
                 if os.path.islink(path):  # noqa: PTH114 - a path that may be none
                     self.ignored.append(Ignored(path, "is a link that leads nowhere"))
                 else:
@@ -325,13 +317,22 @@ class _UnitReader(Struct):
             logs = self._logs_of(folder, [name for name in listing.files if not claims.holds(folder, name)])
             if len(logs) > MAX_TOGETHER:
                 further += parts(folder, logs)
-            else:
-                for name in logs:
-                    self.add_file(place(folder, name))
+                continue
+            for name in logs:
+                self.add_file(place(folder, name))
         return further
 
+    def columns_of(self, loaded: Iterable[Loaded]) -> dict[str, list[Floats]]:
+        """Return the values of the columns of logs that were read and can't be judged, by path."""
+        columns: dict[str, list[Floats]] = {}
+        for item in loaded:
+            found = self.cache.get(item.path) if isinstance(item.run, StabtreeError) else None
+            for table in found.tables if found else ():
+                columns.setdefault(item.path, []).extend(column.held for column in table.columns.values() if column)
+        return columns
+
     def _refuse(self, path: str, problem: str, hint: str, name: str = "") -> None:
-        self.found.append(Loaded(name or path, StabtreeError(problem, where=clean(path), hint=hint), path))
+        self.loaded.append(Loaded(name or path, StabtreeError(problem, where=clean(path), hint=hint), path))
 
     def add_file(self, path: str, *, named: bool = False) -> None:
         """Read a file; one that nobody named is ignored where it holds no metrics."""
@@ -343,22 +344,21 @@ class _UnitReader(Struct):
                 self._add(path, found)
                 return
             run = run_found(found.only(self.options.run, clean(path)), self.options, [path])
-            self.found.append(Loaded(path, run, path, (path,)))
+            self.loaded.append(Loaded(path, run, path, (path,)))
         except SeveralRunsError as error:
-            self.found.append(Loaded(path, error, path))
+            self.loaded.append(Loaded(path, error, path))
         except StabtreeError as error:
             self._add_unread(path, error, named=named)
 
     def _add(self, path: str, found: Found, files: tuple[str, ...] = ()) -> None:
         """Add each of the runs that were found."""
-        runs = found.runs
-        for run in runs:
-            name = f"{path} {run}" if len(runs) > 1 else path
+        for run in found.runs:
+            name = f"{path} {run}" if len(found.runs) > 1 else path
             try:
                 made = run_found(found.only(run, clean(path)), self.options, [path])
-                self.found.append(Loaded(name, made, path, files))
+                self.loaded.append(Loaded(name, made, path, files))
             except StabtreeError as error:
-                self.found.append(Loaded(name, error, path))
+                self.loaded.append(Loaded(name, error, path))
 
     def _add_unread(self, path: str, error: StabtreeError, *, named: bool) -> None:
         """Add a file that can't be read as metrics: the end of a printed log, with its error, or as ignored."""
@@ -367,24 +367,23 @@ class _UnitReader(Struct):
         if not named and found and last and last.ended_in_error:  # its rows hold too little, and are left out
             silent = replace(last, rows=0, columns={}, skipped=(), skipped_count=0)
             end = run_found(replace(found, tables=(silent,)), self.options, [path])
-            self.found.append(Loaded(path, end, path, (path,)))
+            self.loaded.append(Loaded(path, end, path, (path,)))
         elif not named and (reason := self._harmless(path, error)):
             self.ignored.append(Ignored(path, reason))
         else:
-            self.found.append(Loaded(path, error, path))
+            self.loaded.append(Loaded(path, error, path))
 
     def _logs_of(self, folder: str, names: Sequence[str]) -> list[str]:
         """Return the names of those files that are logs by their names or their contents."""
         logs, unseen = [], 0
         for name in names:
-            path = place(folder, name)
             reason: str | None = "holds settings or final values"
             if name not in OTHERS:
                 if not may_be_log(name):
                     continue
-                reason = self._no_log(Path(path))
+                reason = self._no_log(Path(place(folder, name)))
             if reason:
-                self.ignored.append(Ignored(path, reason))
+                self.ignored.append(Ignored(place(folder, name), reason))
             elif reason is None:
                 unseen += 1
             else:
@@ -396,8 +395,8 @@ class _UnitReader(Struct):
 
     def _no_log(self, file: Path) -> str | None:
         """Return why a file is no log, nothing where it is or may be one; None where there are too many to look."""
-        by_its_name = is_log(file.name)
-        if size_of(file) == 0:
+        by_its_name, size = is_log(file.name), size_of(file)
+        if size == 0:
             return "" if by_its_name and ending(file.name) not in PRINTED else "is empty"
         if by_its_name and not self.options.format:
             return ""
@@ -405,34 +404,24 @@ class _UnitReader(Struct):
         if self._glimpses > MAX_GLIMPSES:
             return None
         try:
-            return self._no_metrics(file)
+            first = glimpse(file, GLIMPSE_BYTES)
+            if self.options.format:
+                return "" if by_name(self.options.format).sniff(first, self.names) else "is of another format"
+            loader, whole = picked(first, self.names), size <= GLIMPSE_BYTES
+            short = whole and loader is not None and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS
+            if (loader and not short) or (_holds_rows(first.head) and not first.binary):
+                return ""
+            if whole or (first.binary and not first.packed):
+                return f"is {first.binary}" if first.binary else NO_METRICS
+            self._wholes += 1
+            if self._wholes > MAX_WHOLE:
+                return None
+            return "" if picked(open_source(file), self.names) else NO_METRICS
         except StabtreeError as error:
             return "" if by_its_name else error.problem
 
-    def _no_metrics(self, file: Path) -> str | None:
-        """Return as `_no_log` what the content of a file shows.
-
-        Raises:
-            StabtreeError: where it can't be read.
-        """
-        first = glimpse(file, GLIMPSE_BYTES)
-        if self.options.format:
-            return "" if by_name(self.options.format).sniff(first, self.names) else "is of another format"
-        whole = size_of(file) <= GLIMPSE_BYTES
-        loader = picked(first, self.names)
-        short = whole and loader is not None and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS
-        if (loader and not short) or (_holds_rows(first.head) and not first.binary):
-            return ""
-        if whole or (first.binary and not first.packed):
-            return f"is {first.binary}" if first.binary else NO_METRICS
-        self._wholes += 1
-        if self._wholes > MAX_WHOLE:
-            return None
-        return "" if picked(open_source(file), self.names) else NO_METRICS
-
     def _harmless(self, path: str, error: StabtreeError) -> str:
         """Return why a file that can't be read holds no metrics; nothing where it may hold some."""
-        name = Path(path).name
         read = self.cache.get(path)
         if read is not None:
             short = all(table.rows < MIN_ROWS for table in read.tables)
@@ -444,6 +433,7 @@ class _UnitReader(Struct):
         loader = picked(source, self.names)
         if loader and loader.name == "wandb" and not source.binary:
             return error.problem  # settings, final values, messages
+        name = Path(path).name
         if source.binary or (is_log(name) and ending(name) not in PRINTED and any(map(str.isdigit, source.head))):
             return ""
         return "" if isinstance(error, NoRowsError) or _holds_rows(source.head) else error.problem
@@ -459,24 +449,23 @@ def _holds_rows(text: str) -> bool:
     return max(shapes.values(), default=0) >= MIN_ALIKE
 
 
-def _named_by_folder(found: Iterable[Loaded]) -> list[Loaded]:
+def _named_by_folder(loaded: Sequence[Loaded]) -> list[Loaded]:
     """Return runs named by their folder, where a folder holds one run alone."""
-    found = list(found)
-    runs = Counter(_home(item) for item in found if isinstance(item.run, Run))
+    runs = Counter(_home(item) for item in loaded if isinstance(item.run, Run))
     above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}  # a path to these means several runs
-    paths = Counter(item.path for item in found if item.name == item.path)
+    paths = Counter(item.path for item in loaded if item.name == item.path)
     named = []
-    for item in found:
+    for item in loaded:
         home = _home(item)
-        if isinstance(item.run, StabtreeError) or item.name != item.path:
-            named.append(item)
-        elif runs[home] == 1 and home not in above:
-            path = str(Path("..", Path.cwd().name)) if Path(home) == Path() else home  # says more than `.`
-            named.append(replace(item, name=path, path=path))
-        elif paths[item.path] > 1 and item.format:  # two loggers used one folder
-            named.append(replace(item, name=f"{item.path} {item.format}"))
-        else:
-            named.append(item)
+        if isinstance(item.run, Run) and item.name == item.path:
+            if runs[home] == 1 and home not in above:
+                path = str(Path("..", Path.cwd().name)) if Path(home) == Path() else home  # says more than `.`
+                named.append(replace(item, name=path, path=path))
+                continue
+            if paths[item.path] > 1 and item.format:  # two loggers used one folder
+                named.append(replace(item, name=f"{item.path} {item.format}"))
+                continue
+        named.append(item)
     return named
 
 

@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.errors import SeveralRunsError, StabtreeError
-from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean, first_few
 from stabtree.frameworks.model_config import of_model
@@ -27,7 +26,6 @@ from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths.find import (
     EVENTS,
     PACKINGS,
-    RUNS,
     SERIES,
     SWANLAB,
     deduplicated,
@@ -155,6 +153,8 @@ def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -
     """Return the one run in what was found, with the checkpoints beside its files or folders; raises as `read_run`."""
     settings = {**found.settings, **options.overrides()}
     run = run_of(found.tables, options.names(), found.name, settings, found.notes)
+    if any(table.format.startswith(WITH_MODEL) for table in found.tables):
+        run = _without_foreign_vocabulary(run)
     if options.checkpoints is not None:
         return replace(run, checkpoints=named_checkpoints(Path(options.checkpoints)))
     every = run.config.get("checkpoint_every")
@@ -167,6 +167,14 @@ def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -
         return run
     where = Setting(tuple(beside), clean(Path(next(iter(beside.values()))).parent))
     return replace(run, checkpoints=beside, config={**run.config, "checkpoints": where})
+
+
+def _without_foreign_vocabulary(run: Run) -> Run:
+    """Return the run without the vocabulary of a model that was trained before: its loss begins far below a guess."""
+    size, loss = run.setting("vocab_size"), run.get("loss")
+    if isinstance(size, int) and loss and len(loss) and 0 < loss.values[0] <= UNTRAINED * math.log(size):
+        return replace(run, config={key: value for key, value in run.config.items() if key != "vocab_size"})
+    return run
 
 
 def read_files(
@@ -244,11 +252,9 @@ def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
     return {**found, **own}, (f"The configuration is from {name} beside the file.", *content.notes, *notes)
 
 
-SAME = 1e-5  # events hold single precision
-# The share of rows in which the events of the run and its state are the same; the rest was trained again.
-SAME_SHARE = SHARE_HALF
 # A loss that begins below this share of ln(vocabulary), but not at 0, is that of a model which was trained before.
 UNTRAINED = SHARE_HALF
+WITH_MODEL = ("trainer_state", "tfevents")  # formats beside or in which the model's own configuration stands
 
 
 class Claim(Struct, frozen=True):
@@ -349,33 +355,23 @@ class Claims(Struct):
             return Claim(path, error, frozenset((path, *map(str, files))))
 
     def _trainer(self, folder: str, listing: Listing) -> Claim | None:
-        """Claim the state of a Hugging Face trainer, its copies in checkpoints, and the events of the same run."""
+        """Claim the states of a Hugging Face trainer: the newest of them, of which the others are copies."""
         copies = any(map(is_copy, listing.folders))
         if not copies and (trainer_state.NAME not in listing.files or self.holds(folder, trainer_state.NAME)):
             return None
         home = Path(folder)
         newest = trainer_state.newest_in(home, self.names)
-        if newest is None:
-            states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
-            if not states:
-                return None
-            try:  # none can be read: each is a copy of the last one, which is reported
-                return Claim(states[0], read_files(states[:1], self.names, None, None, {}), frozenset(states))
-            except StabtreeError as error:
-                return Claim(states[0], error, frozenset(states))
-        from stabtree.loaders.tensorboard.loader import is_events
-
-        table, files = newest
-        runs = Path(folder, RUNS)
-        marked = {
-            Path(inner).relative_to(runs).parts: [name for name in files.files if is_events(Path(inner, name))]
-            for inner, files in self.tree.listings.items()
-            if Path(inner).is_relative_to(runs)
-        }
-        events = {parts: names for parts, names in marked.items() if names}
-        found = self._found(home, partial(_trainer_output, home, table, self.names, events))
-        inside = (str(runs.joinpath(*parts, name)) for parts, names in events.items() for name in names)
-        return Claim(folder, found, frozenset((*map(str, files), *inside)))
+        if newest is not None:
+            table, files = newest
+            table = replace(table, config=_trainer_config(home, table))
+            return Claim(folder, self._found(home, lambda: (table,)), frozenset(map(str, files)))
+        states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
+        if not states:
+            return None
+        try:  # none can be read: each is a copy of the last one, which is reported
+            return Claim(states[0], read_files(states[:1], self.names, None, None, {}), frozenset(states))
+        except StabtreeError as error:
+            return Claim(states[0], error, frozenset(states))
 
     def _wandb(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the files of W&B that hold the history of one run."""
@@ -455,87 +451,11 @@ class Claims(Struct):
             yield Claim(str(home), found, frozenset(files))
 
 
-def _trainer_output(
-    folder: Path, state: Table, names: Names, events: Mapping[tuple[str, ...], list[str]]
-) -> tuple[Table, ...]:
-    """Return the run of a trainer's output folder with all that belongs to it, and other runs whose events are in it.
-
-    Args:
-        folder: the output folder.
-        state: the rows of its newest state.
-        names: what the columns mean.
-        events: the names of event files, by their folder below that of events.
-    """
-    from stabtree.loaders.tensorboard.loader import runs_below
-
-    own: list[Table] = []
-    others: list[Table] = []
-    notes: list[str] = []
-    steps = _losses(state, names)
-    for home, table in runs_below(folder / RUNS, events, names):
-        if isinstance(table, StabtreeError):
-            notes.append(f"Events in {RUNS} {table.problem}.")
-            continue
-        name = RUNS if home == folder / RUNS else f"{RUNS}/{clean(home.name, 60)}"
-        for one in split(table, names):
-            same = _are_same(_losses(one, names), steps)
-            (own if same else others).append(replace(one, run=f"{name} {one.run}".strip()))
-    name = trainer_state.NAME if others else ""
-    parts = _with_events(state, own, names)
-    config = _trainer_config(folder, [*parts, state, *own], names)
-    first, *rest = (replace(part, run=name) for part in parts)
-    return (replace(first, config=config, notes=(*first.notes, *notes)), *rest, *others)
-
-
-def _losses(table: Table, names: Names) -> dict[int, float]:
-    """Return the loss by step, the last value of each, in file order."""
-    steps = table.columns.get("step")
-    loss = next((column for name, column in table.columns.items() if column and names.role(name) == "loss"), None)
-    if not steps or not loss:
-        return {}
-    rows = loss.mask & steps.mask & np.isfinite(steps.values)
-    return dict(zip(steps.values[rows].astype(np.int64).tolist(), loss.values[rows].tolist(), strict=True))
-
-
-def _are_same(events: dict[int, float], state: dict[int, float]) -> bool:
-    """Whether events are of the run whose state this is: the same losses at the same steps."""
-    shared = sorted(events.keys() & state.keys())
-    one, other = np.array([events[step] for step in shared]), np.array([state[step] for step in shared])
-    if (np.isfinite(other) & ~np.isfinite(one)).any():
-        return False  # what the state does not show must be judged
-    return bool(shared) and bool(np.isclose(one, other, SAME, SAME, equal_nan=True).mean() >= SAME_SHARE)
-
-
-def _with_events(state: Table, events: list[Table], names: Names) -> list[Table]:
-    """Return the rows of the run: the state's, or those of events that hold more: a resume, or later steps."""
-    known = _losses(state, names)
-    for table in sorted(events, key=lambda table: -table.rows) if known else []:
-        own, column = _losses(table, names), table.columns["step"]
-        if not own or column is None:
-            continue
-        last, end = max(own), max(known)
-        note = f"Read with its events ({table.run}), which hold more than its newest state, of step {end:,}."
-        noted = replace(table, notes=(note, *table.notes))
-        resumed = bool((np.diff(column.held) < 0).any())
-        if min(own) <= min(known) and last >= end and (last > end or resumed):
-            return [noted]
-        if last > end:
-            later = column.values > end
-            columns = {name: one and one.pick(later) for name, one in table.columns.items()}
-            return [state, replace(noted, rows=int(later.sum()), columns=columns)]
-    return [state]
-
-
-def _trainer_config(folder: Path, tables: list[Table], names: Names) -> dict[str, ConfigScalar]:
-    """Return the settings of the trainer and of the model."""
+def _trainer_config(folder: Path, table: Table) -> dict[str, ConfigScalar]:
+    """Return the settings of the trainer and of the model whose newest state this is."""
     homes = [folder / trainer_state.NAME, *(file for _, file in trainer_state.checkpoints(folder))]
     models = (settings_file(home.with_name(MODEL))[0] for home in homes)
     config, _ = read_config(of_model(next(filter(None, models), {})))
     if config.get("dtype") not in REDUCED:
         config.pop("dtype", None)  # mixed precision has weights in fp32 too
-    for table in reversed(tables):
-        config.update(table.config)
-    size, losses = config.get("vocab_size"), _losses(tables[0], names)
-    if isinstance(size, int) and losses and 0 < losses[min(losses)] <= UNTRAINED * math.log(size):
-        del config["vocab_size"]
-    return config
+    return {**config, **table.config}

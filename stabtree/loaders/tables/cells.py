@@ -29,12 +29,25 @@ MISSING_CELL = "\0\0"
 AROUND = " \t\r\n'\"\0"
 _NOT_LOGGED = frozenset({"", "null", "none", "n/a", "na", "<na>", "-", "--"})
 _TRUTHS = ("true", "false")
-_WORDS = {"true": 1.0, "false": 0.0, "infinity": float("inf"), "∞": float("inf"), "-∞": float("-inf")}
+_WORDS = {
+    **dict.fromkeys(_NOT_LOGGED),
+    "true": 1.0,
+    "false": 0.0,
+    "infinity": float("inf"),
+    "∞": float("inf"),
+    "-∞": float("-inf"),
+}
 # `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
-_NAN = re.compile(r"(tensor\()?[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan)\d*)|#(num|div/0|value)!?|diverged")
-_INF = re.compile(r"(tensor\()?[+-]?(inf(inity|inite)?\b.{0,40}|\d\.#inf\d*)")
+_NAN = re.compile(r"[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan)\d*)|#(num|div/0|value)!?|diverged")
+_INF = re.compile(r"[+-]?(inf(inity|inite)?\b.{0,40}|\d\.#inf\d*)")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
+# What array libraries print around a number: tensor(0.1, device='cuda:0'), np.float64(0.1), [0.1].
+_WRAPPED = re.compile(r"(?:[a-z_][\w.]{0,40}\(|\[)[\s\[]*([^\s,()\[\]]{1,40})\s*[\])]?(?:,\s*[a-z_]+=.{0,160}|\)?)")
+# A mean with its deviation, or a number with its unit.
+_QUALIFIED = re.compile(
+    r"([+-]?[\d.]+(?:e[+-]?\d+)?)\s?(?:\s?(?:\||±|\+/-|\+-)\s?[+-]?[\d.]+(?:e[+-]?\d+)?|%|[mµn]?s|[kmg]i?b|g|it/s)"
+)
 _NUMBERS = msgspec.json.Decoder(list[float | None])
 # A label that is a number: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
 _PLAIN = re.compile(r"[+-]?\d{1,15}(\.0*)?")
@@ -47,7 +60,7 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
         ValueError: if it holds text that is not a number.
         OverflowError: if it is an integer too large for a float64.
 
-    >>> number("-1.#IND"), number("n/a"), number("1,234.5"), number("0,5", "decimal")
+    >>> number("-1.#IND"), number("n/a"), number("1,234.5"), number("tensor(0.5, device='cuda:0')")
     (nan, None, 1234.5, 0.5)
     """
     if cell is None:
@@ -60,8 +73,9 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
     except ValueError:
         pass
     text = cell.strip(AROUND).lower()
-    if text in _NOT_LOGGED:
-        return None
+    inner = None if _NAN.fullmatch(text) or _INF.fullmatch(text) else _WRAPPED.fullmatch(text)
+    if inner := inner or _QUALIFIED.fullmatch(text):
+        text = inner[1]
     if text in _WORDS:
         return _WORDS[text]
     if _NAN.fullmatch(text):
@@ -75,6 +89,35 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
     if not plain(text):
         raise ValueError("not a number")
     return float(text)
+
+
+def numeric(cell: str) -> bool:
+    """Return whether a cell holds a number."""
+    try:
+        return number(cell, "decimal") is not None
+    except ValueError:
+        return False
+
+
+def is_text(cell: object) -> bool:
+    """Return whether a cell holds something that is neither a number nor a mark of a missing one."""
+    if not isinstance(cell, str):
+        return isinstance(cell, bool) or not isinstance(cell, int | float | None)
+    try:
+        number(cell)
+    except (ValueError, OverflowError):
+        return True
+    return cell.strip(AROUND).lower() in _TRUTHS
+
+
+def as_cell(value: Any) -> Cell:
+    """Return a value of a cell's type as it is, any other as text."""
+    return value if isinstance(value, str | float | int | None) else str(value)
+
+
+def example(line: int, cell: object) -> str:
+    """Describe a cell by its line and its text: `line 7: 'abc'`."""
+    return f"line {line}: {clean(cell, 40)!r}"
 
 
 def parse_numbers(text: str) -> list[float | None]:
@@ -117,7 +160,9 @@ class ColumnBuilder(Struct):
         if self.labels:
             self._cells += map(as_cell, cells)
             return
-        self.given_up = self.given_up or (self.optional and _are_text(cells[:FIRST_CELLS]))
+        if self.optional and not self.given_up:
+            filled = [is_text(cell) for cell in cells[:FIRST_CELLS] if cell not in (None, "", MISSING_CELL)]
+            self.given_up = 2 * sum(filled) > len(filled)
         if self.given_up:
             return
         types = set(map(type, cells))
@@ -173,7 +218,7 @@ class ColumnBuilder(Struct):
             if value is None:
                 continue
             values[index], logged[index] = value, True
-            if isinstance(cell, str) and "," in cell and self.comma == "thousands":
+            if isinstance(cell, str) and self.comma == "thousands" and _THOUSANDS.fullmatch(cell.strip(AROUND)):
                 self._grouped.append(row)
                 self.grouped = self.grouped or example(lines[index], cell)
         self.add_numbers(values, logged)
@@ -194,45 +239,14 @@ class ColumnBuilder(Struct):
             wrong = [*self._bad, *self._grouped]
         if not wrong and not self._missing:
             return column
-        return replace(column.without(self._rows([*wrong, *self._missing])), bad=len(wrong))
-
-    def _rows(self, indices: list[int]) -> Bools:
-        """Return which rows are among these, bool (n,)."""
         rows = np.zeros(self._count, dtype=np.bool_)
-        rows[indices] = True
-        return rows
+        rows[[*wrong, *self._missing]] = True
+        return replace(column.without(rows), bad=len(wrong))
 
 
 def builder_of(name: str, names: Names, comma: Comma = "thousands") -> ColumnBuilder:
     """Return an empty builder for a column of this name."""
     return ColumnBuilder(names.is_label(name), names.is_flag(name), comma, optional=not names.wanted(name))
-
-
-def is_text(cell: object) -> bool:
-    """Return whether a cell holds something that is neither a number nor a mark of a missing one."""
-    if not isinstance(cell, str):
-        return isinstance(cell, bool) or not isinstance(cell, int | float | None)
-    try:
-        number(cell)
-    except (ValueError, OverflowError):
-        return True
-    return cell.strip(AROUND).lower() in _TRUTHS
-
-
-def _are_text(cells: Sequence[Cell]) -> bool:
-    """Return whether most of the cells that are not empty are text."""
-    texts = [is_text(cell) for cell in cells if cell not in (None, "", MISSING_CELL)]
-    return 2 * sum(texts) > len(texts)
-
-
-def as_cell(value: Any) -> Cell:
-    """Return a value of a cell's type as it is, any other as text."""
-    return value if isinstance(value, str | float | int | None) else str(value)
-
-
-def example(line: int, cell: object) -> str:
-    """Describe a cell by its line and its text: `line 7: 'abc'`."""
-    return f"line {line}: {clean(cell, 40)!r}"
 
 
 def _label_column(cells: Sequence[Cell]) -> Column:

@@ -1,4 +1,4 @@
-"""CSV and its kin: one header line, then a row a line, with comma, semicolon, tab, bar or blanks between.
+"""CSV and its kin: rows of cells with comma, semicolon, tab, bar or blanks between, below a line that names them.
 
 A block in which every line has as many delimiters as the header, and no quote or comment, is split at once: as one
 list of JSON numbers if it holds nothing else, otherwise column by column. Any other block is read line by line. The
@@ -11,7 +11,7 @@ import csv
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, count, islice
+from itertools import chain, count, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
@@ -19,9 +19,11 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.text import clean
+from stabtree.loaders.config import read_config
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Skips, Table, check_width
-from stabtree.loaders.tables.cells import MISSING_CELL, Comma, builder_of, number, parse_numbers
+from stabtree.loaders.tables.cells import MISSING_CELL, Comma, builder_of, numeric, parse_numbers
+from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,13 +32,14 @@ if TYPE_CHECKING:
     from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.loaders.tables.long import LongTable
     from stabtree.metrics.names import Names
+    from stabtree.run import ConfigScalar
 
-FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
-"""Metrics of which three digits behind a comma are decimals, even where another column has points."""
-NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
+BLANKS_APART = "  "  # two blanks or more, between names that hold one
+NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", BLANKS_APART: "blanks"}
 # Banners and configuration that trainers print before the header; beyond that a text log is likelier.
-HEADER_WITHIN = 30
+HEADER_WITHIN = 150
 LOOK_AT = HEADER_WITHIN + 50
+COMMENTS = 5  # lines above the rows that begin with #, of which one may name the columns
 # A quoted field, such as a logged sample text, may run over this many lines.
 QUOTED_LINES = 50
 # If the head holds no more lines, more are read, of up to so many characters each.
@@ -56,9 +59,15 @@ CUT = "is cut: the file ends inside this line"
 _SURE_DECIMAL = re.compile(r"[+-]?(0?,\d+|\d*,(\d{1,2}|\d{4,}))(e[+-]?\d+)?", re.IGNORECASE)
 _POINT = re.compile(r"[+-]?(?!0\d)\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)  # 03.12 is a day
 _BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")  # a number, or as much of it as was written
+_GROUP = re.compile(r"[(\[][^()\[\]]{0,200}[)\]]")  # commas in it separate no cells: tensor(0.1, device='cuda:0')
+_UNIT = re.compile(r"\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
+_SETTING = re.compile(r"\s*([A-Za-z][\w.-]{0,60})\s*[:=]\s*['\"]?([^\s'\"]{1,80})['\"]?,?\s*")
+_APART = re.compile(r"\s{2,}|\t")
+_NAMELESS = {2: ("step",), 3: ("epoch", "step")}  # what counts the rows of a file without a header, by its columns
+_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "test", "dev"))
+VALUE = "loss"  # what a file of two bare columns holds if its name does not say
 
 Line = tuple[int, str]  # its number and its text
-Record = tuple[int, list[str]]
 
 
 class Layout(NamedTuple):
@@ -71,7 +80,6 @@ class Layout(NamedTuple):
         comma: what a comma inside a number means.
         rows: rows of data below it in the first lines.
         agree: the share of those that have as many fields as the header.
-        with_commas: the columns that have numbers with commas there, and no point.
     """
 
     delimiter: str
@@ -80,26 +88,23 @@ class Layout(NamedTuple):
     comma: Comma = "thousands"
     rows: int = 0
     agree: float = 0.0
-    with_commas: frozenset[str] = frozenset()
 
 
 def split(line: str, delimiter: str) -> list[str]:
     """Split a line into its fields. Quotes are honoured; one that is never closed ends with the line."""
+    if delimiter == BLANKS_APART:
+        return _APART.split(line.strip())
     mark = None if delimiter == " " else delimiter
-    if '"' not in line:
-        return line.split(mark)
-    try:
-        return next(csv.reader([line if mark else " ".join(line.split())], delimiter=delimiter, skipinitialspace=True))
-    except csv.Error:
-        return line.split(mark)
-
-
-def numeric(cell: str) -> bool:
-    """Return whether a cell holds a number."""
-    try:
-        return number(cell, "decimal") is not None
-    except ValueError:
-        return False
+    if '"' in line:
+        row = line if mark else " ".join(line.split())
+        try:
+            return next(csv.reader([row], delimiter=delimiter, skipinitialspace=True))
+        except csv.Error:  # longer than the reader takes
+            return line.split(mark)
+    if ("(" in line or "[" in line) and delimiter in ", ":
+        hidden = _GROUP.sub(lambda group: group[0].replace(delimiter, "\0"), line)
+        return [cell.replace("\0", delimiter) for cell in hidden.split(mark)]
+    return line.split(mark)
 
 
 # Sniffing asks, then reading asks again.
@@ -116,15 +121,12 @@ def find_layout(head: str) -> Layout | None:
     plain = [(place, line) for place, line in numbered if not line.startswith("#")]
     readings = [plain]
     above = [line for line in numbered if line[1].startswith("#") and plain and line[0] < plain[0][0]]
-    if above:  # the last comment may be the header, as `numpy.savetxt` writes it
-        readings.append([(above[-1][0], above[-1][1].lstrip("# \t")), *plain])
-    if '"' in head:
-        # Where each row holds a text of several lines, no single line has the right number of fields.
-        whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
-        readings.append(_joined_quotes(whole)[:LOOK_AT])
-    found = [_try(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
+    # One of the last comments may be the header, as `numpy.savetxt` writes it.
+    for place, line in above[-COMMENTS:]:
+        readings.append([(place, line.lstrip("# \t")), *plain])
+    layouts = [_layout_by(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
     return max(
-        filter(None, found),
+        filter(None, layouts),
         key=lambda layout: (
             layout.rows > 0,
             layout.agree * min(layout.rows, 20),
@@ -136,65 +138,67 @@ def find_layout(head: str) -> Layout | None:
     )
 
 
-def _joined_quotes(lines: list[str]) -> list[Line]:
-    """Return the lines that may be rows, those of a field in quotes joined."""
-    rows: list[Line] = []
-    open_since = 0
-    for place, line in enumerate(lines, 1):
-        odd = line.count('"') % 2
-        if open_since:
-            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line}"
-            if odd or place - open_since >= QUOTED_LINES:
-                open_since = 0
-        elif line.strip(" \0") and not line.startswith("#"):
-            rows.append((place, line))
-            open_since = place if odd else 0
-    return rows[:-1] if open_since else rows
-
-
-def _try(numbered: list[Line], delimiter: str) -> Layout | None:
+def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
     """Return the layout of lines that are split at a delimiter; None if they make no table."""
     if delimiter not in {",", " "} and not any(delimiter in line for _, line in numbered):
         return None  # one column is the same by any delimiter
     rows = [[cell.strip() for cell in split(line, delimiter)] for _, line in numbered]
+    # A printed configuration above the rows holds no tabs.
     counts = Counter(map(len, rows))
+    if delimiter == "\t":
+        del counts[1]
     width = max(counts, key=lambda width: (counts[width] + (width > 1), width))
-    if delimiter == " " and width < 2:
+    if delimiter.isspace() and width < 2:
         return None
     for index, fields in enumerate(rows[:HEADER_WITHIN]):
         below = rows[index + 1 :]
+        header = fields
+        if delimiter == " " and len(fields) != width:
+            header = _wider_header(numbered[index][1], width) or fields
         # Some writers end every row with a delimiter, but not the header.
-        dangling = len(fields) == width - 1 > 0 and all(_fits(cells, len(fields)) for cells in below)
-        if (len(fields) == width or dangling) and _is_header(fields):
-            return _layout(delimiter, distinct(fields), numbered[index][0], below)
+        dangling = len(header) == width - 1 > 0 and all(_fits(cells, len(header)) for cells in below)
+        if (len(header) == width or dangling) and _is_header(header):
+            return _checked(delimiter, distinct(header), numbered[index][0], below)
     first = next((fields for fields in rows[:HEADER_WITHIN] if len(fields) == width), [])
     if width >= 2 and first and all(map(numeric, filter(None, first))):
-        return _layout(delimiter, distinct([""] * width), 0, rows)
+        return _checked(delimiter, distinct([""] * width), 0, rows)
     return None
 
 
-def _layout(delimiter: str, names: tuple[str, ...], header_line: int, below: list[list[str]]) -> Layout | None:
+def _wider_header(line: str, width: int) -> list[str]:
+    """Return the names of so many columns in a line that blanks alone don't split so; none if nothing does.
+
+    Names may have units behind them (`energy [eV]`), or commas between, and not between the cells.
+    """
+    others = (_UNIT.sub("", line).split(), _spread(re.split(r"\s*,\s*", line.lstrip("# \t")), width))
+    return next((names for names in others if len(names) == width), [])
+
+
+def _spread(names: list[str], width: int) -> list[str]:
+    """Return the names of so many columns, where a header names a counter, then losses of several terms each."""
+    terms, rest = divmod(width - 1, 2)
+    if len(names) > width > 1:
+        return names[:width]
+    if len(names) == width or not terms or not len(names) >= 3 or rest > len(names) - 3:
+        return names
+    return [names[0], *[names[1]] * terms, *[names[2]] * terms, *names[3 : 3 + rest]]
+
+
+def _checked(delimiter: str, names: tuple[str, ...], header_line: int, below: list[list[str]]) -> Layout | None:
     """Return a layout, unless the rows below the header don't look like rows of numbers."""
+    blank = delimiter.isspace() and delimiter != "\t"
     if not below:
-        return Layout(delimiter, names, header_line) if delimiter != " " and len(names) > 1 else None
+        return Layout(delimiter, names, header_line) if not blank and len(names) > 1 else None
     fit = [cells for cells in below if _fits(cells, len(names))]
     agree = len(fit) / len(below)
     # Words separated by blanks are prose unless the rows are nothing but numbers.
-    min_share = 0.75 if delimiter == " " else 0.01
-    plausible = sum(not any(cells) or has_numbers(cells, min_share) for cells in fit)
-    if plausible < 0.5 * len(below) or ((delimiter == " " or len(names) == 1) and agree < 0.8):
+    plausible = sum(not any(cells) or has_numbers(cells, 0.75 if blank else 0.01) for cells in fit)
+    if plausible < 0.5 * len(below) or ((blank or len(names) == 1) and agree < (0.8 if header_line else 0.6)):
         return None
-    if delimiter == ",":
-        return Layout(delimiter, names, header_line, "thousands", len(fit), agree)
-    cells = list(chain.from_iterable(fit))
+    cells = list(chain.from_iterable(fit)) if delimiter != "," else []
     # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
     decimal = any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells)))
-    with_commas = frozenset(
-        name
-        for name, column in zip(names, zip(*(row[: len(names)] for row in fit), strict=True), strict=False)
-        if any("," in cell and numeric(cell) for cell in column) and not any("." in cell for cell in column)
-    )
-    return Layout(delimiter, names, header_line, "decimal" if decimal else "thousands", len(fit), agree, with_commas)
+    return Layout(delimiter, names, header_line, "decimal" if decimal else "thousands", len(fit), agree)
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -244,6 +248,28 @@ def head_of(source: Source) -> str:
     return "\n".join([*lines, ""]) if len(lines) > 1 else source.head
 
 
+def _by_file_name(source: Source, layout: Layout) -> tuple[Layout, bool]:
+    """Name bare columns: one or two that count the rows, then what the file's own name says; and whether it does."""
+    counters = _NAMELESS.get(len(layout.names))
+    if counters is None:
+        return layout, False
+    rows = [split(line, layout.delimiter) for line in source.head.split("\n", LOOK_AT)[:-1]]
+    rows = [row for row in rows if len(row) == len(layout.names) and all(map(numeric, row))]
+    axes = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)][: len(counters)]
+    if not axes or not all(cell.isdecimal() and len(cell) < 16 for axis in axes for cell in axis):
+        return layout, False
+    if any(int(late) <= int(early) for early, late in pairwise(axes[-1])):
+        return layout, False
+    name = source.name.partition(".")[0]
+    reading = describe_name(name)
+    said = bool(reading.loss or reading.named or reading.metric)
+    if said and source.file and source.file.absolute().parent.name.lower() in _SPLITS:
+        name = f"{source.file.absolute().parent.name}/{name}"
+    if not said and len(counters) > 1:
+        return layout, False
+    return layout._replace(names=(*counters, name if said else VALUE)), said
+
+
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is a delimited file."""
     if source.binary or source.head.lstrip().startswith(("{", "[")):
@@ -252,7 +278,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     if not layout:
         return Sure.NO
     if not layout.header_line or not layout.rows:
-        return Sure.HARDLY
+        return Sure.LIKELY if _by_file_name(source, layout)[1] else Sure.HARDLY
     if layout.agree == 1.0:
         return Sure.SURELY
     return Sure.LIKELY if 3 * layout.agree >= 1.0 else Sure.MAYBE
@@ -262,10 +288,13 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     """Read the columns that hold numbers.
 
     Raises:
-        StabtreeError: if there is no header, or nothing below it, or more columns than any logger writes.
+        StabtreeError: if nothing names its columns, or nothing stands below, or it has too many columns.
     """
     layout = find_layout(head_of(source))
-    if not layout or not layout.header_line:
+    own_names = layout.names if layout else ()
+    if layout and not layout.header_line:
+        layout, _ = _by_file_name(source, layout)
+    if not layout or (not layout.header_line and layout.names == own_names):
         hint = "add a first line such as step,loss,grad_norm,lr" if layout else "check --format"
         problem = "has no header line that names its columns" if layout else "is not a delimited file"
         raise StabtreeError(problem, where=source.path, hint=hint)
@@ -297,15 +326,17 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     for builder in body.columns.values():
         builder.pad(body.rows)
     columns = {name: None if builder.given_up else builder.column() for name, builder in body.columns.items()}
+    config, wrong = _settings_above(body.preface) if body.preface else ({}, [])
     kind_of = "csv" if layout.delimiter == "," else f"csv, {NAMES[layout.delimiter]} separated"
     return Table(
         path=source.path,
         format=source.describe(f"{kind_of}, decimal commas" if layout.comma == "decimal" else kind_of),
         rows=body.rows,
         columns=columns,
+        config=config,
         skipped=tuple(body.skips.first),
         skipped_count=body.skips.count,
-        notes=(*lines.notes, *_notes(body)),
+        notes=(*lines.notes, *_notes(body), *wrong),
     )
 
 
@@ -332,10 +363,20 @@ def _read_long(source: Source, layout: Layout, table: LongTable) -> tuple[Table,
     return (replace(first, skipped=tuple(skips.first), skipped_count=skips.count), *others)
 
 
+def _settings_above(lines: Sequence[str]) -> tuple[dict[str, ConfigScalar], list[str]]:
+    """Return the configuration that a trainer printed above its table, and notes on it."""
+    printed = filter(None, (_SETTING.fullmatch(line[:KEPT]) for line in lines))
+    return read_config({match[1]: match[2] for match in printed})
+
+
 def _notes(body: _Body) -> Iterator[str]:
     """Describe what was read although something is wrong with it."""
     skips = body.skips
     built = {name: builder for name, builder in body.columns.items() if body.names.wanted(name)}
+    if not body.layout.header_line:
+        yield f"No line names its columns: they were taken for {', '.join(body.layout.names)}."
+    if body.preface:
+        yield f"Lines above the header: {len(body.preface)}, the first is {clean(body.preface[0], 40)!r}."
     if twice := [name for name in built if f"{name} (2)" in body.columns]:
         yield f"Columns that have the same name as one before them are not read: {_listed(twice)}."
     if skips.headers:
@@ -369,6 +410,7 @@ class _Body(Struct):
         skips: the lines that could not be read.
         rows: the number of rows read.
         lines: the number of lines read, with the header and those above it.
+        preface: the lines above the header that are no comments, such as a printed configuration.
     """
 
     path: str
@@ -378,10 +420,12 @@ class _Body(Struct):
     skips: Skips = field(default_factory=Skips)
     rows: int = 0
     lines: int = 0
+    preface: list[str] = field(default_factory=list)
     _above: str = ""
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
     _anchors: tuple[str, ...] = ()
-    _pending: list[Record] = field(default_factory=list)
+    _known: frozenset[str] = frozenset()
+    _pending: list[tuple[int, list[str]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._start_header(self.layout)
@@ -389,15 +433,12 @@ class _Body(Struct):
     def _start_header(self, layout: Layout) -> None:
         """Read the rows to come by a header, the first one or another."""
         check_width(len({*self.columns, *layout.names}), self.path)
-        self.layout, self._builders = layout, {}
+        self.layout, self._builders, self._known = layout, {}, frozenset(layout.names)
         # A repeated header has a known name in one of the first columns that have names.
         named = (name for place, name in enumerate(layout.names, 1) if name != f"column {place}")
         self._anchors = tuple(name for _, name in zip(range(3), named, strict=False))
         for index, name in enumerate(layout.names):
-            if name not in self.columns:
-                fraction = name in layout.with_commas and self.names.role(name) in FRACTIONS
-                self.columns[name] = builder_of(name, self.names, "decimal" if fraction else layout.comma)
-            builder = self.columns[name]
+            builder = self.columns.setdefault(name, builder_of(name, self.names, layout.comma))
             if not builder.given_up:
                 builder.pad(self.rows)
                 self._builders[index] = builder
@@ -408,7 +449,7 @@ class _Body(Struct):
             line, _, text = text.partition("\n")
             self.lines += 1
             if self.lines < self.layout.header_line and line.strip(" \0") and not line.startswith("#"):
-                self.skips.add(self.lines, f"comes before the header: {clean(line, 40)!r}")
+                self.preface.append(line)
         above, self._above = self._above, (self._above + text)[-KEPT:]
         if count := self._regular_rows(text):
             self.rows += count
@@ -420,7 +461,7 @@ class _Body(Struct):
         """Add the rows of a block in which each has as many fields as the header; return how many, 0 if it is none."""
         delimiter, width = self.layout.delimiter, len(self.layout.names)
         # Several blanks may separate two fields, and a lone field may be a blank line.
-        if delimiter == " " or width < 2 or '"' in block or not block.endswith("\n"):
+        if delimiter[0] == " " or width < 2 or '"' in block or not block.endswith("\n"):
             return 0
         others = bytes(set(range(256)).difference((delimiter + "\n").encode()))
         marks = block.encode().translate(None, others)
@@ -474,7 +515,7 @@ class _Body(Struct):
                     line, used = self._joined(lines[index : index + 1 + QUOTED_LINES])
                     self.skips.quotes += used == 1
                 cut = not ended and index + used == len(lines) and not line.endswith('"')
-                self._add_row(self._fields(line), place, above if cut else None)
+                self._add_row(line, place, above if cut else None)
             index += used
             self.lines += used
         self._flush()
@@ -495,37 +536,33 @@ class _Body(Struct):
 
         The reader of the standard library lets one stray quote swallow the rest of a broken file.
         """
-        mark = self.layout.delimiter
+        mark, width = self.layout.delimiter, len(self.layout.names)
+
+        def is_row(line: str) -> bool:
+            cells = line.split(mark)
+            return len(cells) == width > 1 and any(cell.strip(BLANKS) for cell in cells) and has_numbers(cells, 0.5)
+
         for used, line in enumerate(lines[1:], 2):
             if line.count('"') % 2:
                 text = "\n".join(lines[:used])
                 closing = re.match(rf'(?:[^"]|"")*+(?="[ \t]*(?:{re.escape(mark)}|$))', line)
-                opens = closing and closing[0].rstrip(" ").endswith(mark) and self._is_row(line)
-                if closing and not opens and len(split(text, mark)) == len(self.layout.names):
+                opens = closing and closing[0].rstrip(" ").endswith(mark) and is_row(line)
+                if closing and not opens and len(split(text, mark)) == width:
                     return text, used
                 break
-            if self._is_row(line):
+            if is_row(line):
                 break
         return lines[0], 1
 
-    def _is_row(self, line: str) -> bool:
-        """Return whether a line is a row by itself: as many fields as the header, half of them numbers or more."""
-        cells = line.split(self.layout.delimiter)
-        filled = any(cell.strip(BLANKS) for cell in cells)
-        return len(cells) == len(self.layout.names) > 1 and filled and has_numbers(cells, 0.5)
-
-    def _fields(self, line: str) -> list[str]:
-        """Split a line, without empty fields beyond those of the header."""
+    def _add_row(self, line: str, place: int, above: str | None) -> None:
+        """Add the row of a line, or count it; `above` is the text above the last line of a file that lacks its end."""
         delimiter, width = self.layout.delimiter, len(self.layout.names)
         fields = split(line, delimiter)
         if len(fields) != width and line.count('"') % 2 and line.count(delimiter) == width - 1:
-            return line.split(delimiter)  # what follows an open quote may be cells all the same
-        return fields if any(map(str.strip, fields[width:])) else fields[:width]
-
-    def _add_row(self, fields: list[str], place: int, above: str | None) -> None:
-        """Add the row of a line, or count it; `above` is the text above the last line of a file that lacks its end."""
-        width = len(self.layout.names)
-        if self._is_header(fields):
+            fields = line.split(delimiter)  # what follows an open quote may be cells all the same
+        elif not any(map(str.strip, fields[width:])):
+            fields = fields[:width]
+        if self._is_other_header(fields):
             names = distinct(fields)
             if names == self.layout.names:
                 self.skips.add(place, "repeats the header")
@@ -535,9 +572,7 @@ class _Body(Struct):
             self._start_header(self.layout._replace(names=names))
         elif len(fields) > width:
             self.skips.add(place, f"has {len(fields)} fields where the header has {width}")
-        elif (
-            above is not None and fields and (len(fields) < width or _is_cut(fields[-1], above, self.layout.delimiter))
-        ):
+        elif above is not None and fields and (len(fields) < width or _is_cut(fields[-1], above, delimiter)):
             self.skips.add(place, CUT)
             if len(fields) == width:  # the last line may hold what broke the run
                 self._pending.append((place, [*fields[:-1], MISSING_CELL]))
@@ -545,15 +580,18 @@ class _Body(Struct):
             self.skips.short += len(fields) < width
             self._pending.append((place, fields + [MISSING_CELL] * (width - len(fields))))
 
-    def _is_header(self, fields: list[str]) -> bool:
-        """Return whether the fields are a header: no numbers among them, and at least half, and two, known names."""
+    def _is_other_header(self, fields: list[str]) -> bool:
+        """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""
         width = len(self.layout.names)
-        known = frozenset(self.layout.names)
         if not fields or (len(fields) == width and numeric(fields[0])):
             return False
         words = [cell.strip(BLANKS) for cell in fields]
-        count = sum(word in known for word in words)
-        return count >= max(len(words) / 2, min(width, 2)) and not any(numeric(word) for word in words if word)
+        known = sum(word in self._known for word in words)
+        if known < max(len(words) / 2, min(width, 2)):  # a second table, by epoch below one by step
+            counters = [word for word in words if self.names.counts(word)]
+            if not counters or len(words) < 2 or not any(map(self.names.metric, words)):
+                return False
+        return not any(numeric(word) for word in words if word)
 
 
 def _is_cut(cell: str, above: str, delimiter: str) -> bool:

@@ -27,6 +27,7 @@ LISTS = {"train_losses": LOSS, "val_losses": [loss + 1 for loss in LOSS]}
         {"model": "x", "best": 0.9, "training": {"per_epoch": ROWS}},
         {"model": "x", "history": LISTS},
         {"train": {"loss": LOSS}, "val": {"loss": [loss + 1 for loss in LOSS]}},
+        {"training": {"rmse": LOSS}, "valid_1": {"rmse": [loss + 1 for loss in LOSS]}},
         {str(row["epoch"]): row for row in ROWS},
     ],
 )
@@ -43,6 +44,13 @@ def test_several_runs_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(SeveralRunsError):
         load_run(path)
     assert load_run(path, run="b").series["loss"].values.tolist() == LOSS
+
+
+def test_rows_in_an_envelope_are_read_without_its_name(tmp_path: Path) -> None:
+    """A logger that puts all metrics of a row under `data`."""
+    rows = [{"step": i, "data": {"critic/loss": loss, "loss": loss}} for i, loss in enumerate(LOSS)]
+    path = write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "a.jsonl")
+    assert [column.name for column in load_run(path).sources[0].columns][:3] == ["step", "critic/loss", "loss"]
 
 
 def test_results_are_no_course(tmp_path: Path) -> None:

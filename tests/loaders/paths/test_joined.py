@@ -108,3 +108,37 @@ def test_a_progress_bar_of_one_row_is_no_run(tmp_path: Path) -> None:
     write(tmp_path, "Epoch 14/14 43/43 loss: 0.522 val_loss: 0.147\n", "train.log")
     run = load_run(tmp_path)
     assert any("train.log holds a single row" in note for note in run.notes)
+
+
+def test_a_copy_is_named_and_not_judged_again(tmp_path: Path) -> None:
+    """The same bytes, however few rows, beside the log or in a folder of their own."""
+    for place in (tmp_path, tmp_path / "old"):
+        place.mkdir(exist_ok=True)
+        write(place, "step,loss\n" + "".join(f"{i},{LOSS[i]}\n" for i in range(6)))
+    write(tmp_path, (tmp_path / "metrics.csv").read_text(encoding="utf-8"), "copy.csv")
+    (only,) = load_runs(tmp_path)
+    assert len(only.own.sources) == 1
+    assert sum("is a copy of" in note for note in only.own.notes) == 2
+
+
+def test_means_and_batches_of_one_training_are_one_run(tmp_path: Path) -> None:
+    """What was measured on held-out data proves it; rows of batches lead, and the means are kept beside them."""
+    held_out = [3.25, 2.5, 2.125, 1.5]
+    means = "".join(f"{epoch},{2 - epoch / 4},{value}\n" for epoch, value in enumerate(held_out))
+    write(tmp_path, f"epoch,train_loss,val_loss\n{means}", "loss.csv")
+    rows = [{"step": i, "loss": LOSS[i]} for i in range(40)]
+    rows += [{"step": 10 * i + 9, "eval_loss": value} for i, value in enumerate(held_out)]
+    write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "log.jsonl")
+    run = load_run(tmp_path)
+    assert (len(run.series["loss"]), run.series["eval_loss"].steps.tolist()) == (40, [9, 19, 29, 39])
+    assert run.others["loss (loss.csv)"].steps.tolist() == [9, 19, 29, 39]
+
+
+def test_an_evaluation_in_a_file_of_its_own_is_of_the_run(tmp_path: Path) -> None:
+    """A log without a training loss that holds values of the one run beside it is named in its notes."""
+    rows = [{"step": i, "loss": LOSS[i], "eval_accuracy": i / 64} for i in range(9)]
+    write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "log.jsonl")
+    (tmp_path / "eval").mkdir()
+    write(tmp_path / "eval", "step,cosine\n" + "".join(f"{i},{i / 64}\n" for i in range(9)), "scores.csv")
+    assert len(load_runs(tmp_path)) == 1
+    assert any("holds values of the same run" in note for note in load_run(tmp_path).notes)

@@ -73,11 +73,11 @@ def test_another_attempt_in_the_folder_is_another_run(tmp_path: Path) -> None:
     checkpoint(tmp_path, 100, name=".")
     events(tmp_path, 1, 60, 1.7e9, shift=1.0)
     events(tmp_path, 1, 100, 1.8e9)
-    with pytest.raises(StabtreeError, match=r"holds 2 runs: trainer_state.json, runs/Jan01_17_host"):
+    with pytest.raises(StabtreeError, match=r"holds 2 runs: ., runs/Jan01_17_host"):
         load_run(tmp_path)
     assert len(load_runs(tmp_path)) == 2
     assert load_run(tmp_path, run="runs/Jan01_17_host").series["loss"].values[0] == loss(1, 1.0)
-    assert load_run(tmp_path, run="trainer_state.json").last_step == 100
+    assert load_run(tmp_path, run=".").last_step == 100
 
 
 @pytest.mark.parametrize(
@@ -118,4 +118,4 @@ def test_broken_events_cost_themselves(tmp_path: Path) -> None:
     (tmp_path / "runs" / "a" / "events.out.tfevents.1.host").write_bytes(b"\0" * 100)
     run = load_run(tmp_path)
     assert len(run.series["loss"]) == 30
-    assert any(note.startswith("Events in runs") for note in run.notes)
+    assert any(note.startswith("Not read: ") for note in run.notes)
