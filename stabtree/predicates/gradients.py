@@ -11,8 +11,9 @@ from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, rows_at_end
 from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median
-from stabtree.common.strength import above, below, strongest, weakest, whether
-from stabtree.facts.registry import finite, lowest, paired
+from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.facts.movers import suffers
+from stabtree.facts.registry import finite, lowest, paired, seen
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ def never_finite_again(
     """Is the gradient not finite in any of the last rows?
 
     Yes where the last `rows` rows of grad_norm and `share` of all, and no fewer, are infinite or NaN, after finite
-    ones, under a loss that is finite: with a loss scale every one of these steps is skipped.
+    ones, under a loss that is finite: with a loss scale every one of these steps is skipped. The last row is enough
+    where its loss is far above all before: the update of such a step was not skipped.
     """
     broken = _of_section_1(loss)
     if broken:
@@ -217,9 +219,12 @@ def never_finite_again(
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, size - 1)]),), float(count), float(rows)),)
     if not 0 < at < size:
         return Answer(NO, found)
-    strength = weakest(above(count, rows), above(count, share * size))
+    strength, suffered = weakest(above(count, rows), above(count, share * size)), None
+    if loss is not None and suffers(loss, grad_norm):
+        text = f"the loss of its last row, {figure(loss.values[-1], 4)}, is far above all before"
+        suffered, strength = Evidence(text, "loss", (int(loss.steps[-1]),)), FARTHEST
     onset, good = int(grad_norm.steps[at]), int(grad_norm.steps[at - 1])
-    return measured(strength, found, onset_step=onset, last_good_step=good)
+    return measured(strength, seen(*found, suffered), onset_step=onset, last_good_step=good)
 
 
 STILL = 1e-6  # no limit: float32: the relative change that weights show by rounding alone

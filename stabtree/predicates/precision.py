@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, rows_before
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval, is_counter, median, stretches, true_at_end
 from stabtree.common.strength import FARTHEST, above, beyond, weakest, whether
-from stabtree.facts.movers import Break, storm_start
+from stabtree.facts.movers import Break, storm_start, suffers
 from stabtree.facts.progress import FELL, SMALLEST
 from stabtree.facts.registry import Absent, Unknown, finite, highest, lowest, paired, seen
 from stabtree.predicates.registry import Count, Metric, predicate
@@ -109,7 +109,9 @@ def overflow_fingerprint(
         text = f"the loss is finite at the end; grad_norm is not at {overflows:,} steps"
         total, in_row, _ = late_overflows(loss, grad_norm)
         few = in_row <= max_in_row and total <= max(shared.ROWS_SHORT, shared.SHARE_SOME * len(loss) / 2)
-        if run.setting("dtype") in ("fp16", None) and overflows and few and isinstance(loss_break, Absent):
+        if grad_norm is not None and suffers(loss, grad_norm):
+            text += f", and the loss of the last one, {figure(loss.values[-1], 4)}, is far above all before"
+        elif run.setting("dtype") in ("fp16", None) and overflows and few and isinstance(loss_break, Absent):
             text += f", in the second half of the run at {total:,}, at most {in_row:,} in a row"
             return Answer("isolated", (Evidence(text, "grad_norm", (), float(in_row), float(max_in_row)),))
         return Answer("transient", (Evidence(text, "grad_norm", (), float(overflows), 0.0),))
@@ -390,11 +392,13 @@ def isolated_nonfinite(run: Run, *, metric: Metric = "loss", longest: Count) -> 
 
 
 @predicate(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
-def breaks_at_start(loss: Series, *, at_once: bool) -> Answer:
+def breaks_at_start(run: Run, loss: Series, *, at_once: bool) -> Answer:
     """Is the loss not finite from its first rows on, up to the end?
 
-    With `at_once` no row is finite, else a few of the first ones are.
+    With `at_once` no row is finite, else a few of the first ones are. An excerpt does not show how the run began.
     """
+    if run.excerpt_from is not None:
+        return inapplicable(f"the log begins at step {run.excerpt_from:,}: the first rows are not known")
     good = np.flatnonzero(np.isfinite(loss.values))
     last = int(good[-1]) + 1 if len(good) else 0
     text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
