@@ -167,12 +167,11 @@ class Checkpoints(Struct, frozen=True):
     @property
     def begins_late(self) -> int | None:
         """The step up to which older checkpoints of an excerpt may be sound; None where the log holds the beginning."""
-        if self.loss is None or not len(self.loss):
-            return None
-        first, excerpt = int(self.loss.steps[0]), self.run.excerpt_from is not None
-        if not np.isfinite(self.loss.values[0]):
-            return first - 1 if excerpt else None
-        late = excerpt or (len(self.loss) > 1 and first > 2 * interval(self.loss.steps))
+        excerpt = self.run.excerpt_from
+        if self.loss is None or not len(self.loss) or not np.isfinite(self.loss.values[0]):
+            return None if excerpt is None else excerpt - 1
+        first = int(self.loss.steps[0])
+        late = excerpt is not None or (len(self.loss) > 1 and first > 2 * interval(self.loss.steps))
         return first if late and self.newest(first) is not None else None
 
     def begins_by(self, step: int) -> bool:

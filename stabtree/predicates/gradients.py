@@ -230,6 +230,37 @@ def never_finite_again(
 STILL = 1e-6  # no limit: float32: the relative change that weights show by rounding alone
 
 
+@predicate(source="axolotl, Training Stability & Debugging, key metrics for RL", min_points=3)
+def no_gradient_of_rewards(
+    grad_norm: Series,
+    reward_std: Series,  # noqa: ARG001 - asked of runs that learn from groups of answers
+    frac_reward_zero_std: Series | None = None,
+    *,
+    share: float = shared.SHARE_HALF,
+    rows: Count = shared.ROWS_LONG,
+) -> Answer:
+    """Is grad_norm exactly 0 although the answers to a prompt differ in reward?
+
+    Yes where it is so in `share` of the rows in which they differ for some prompts, in all of fewer than `rows`. Where
+    the share of prompts without a difference is not logged, it has to be so in each of the last `rows` rows.
+    """
+    steps, norms = finite(grad_norm)
+    what = "rows"
+    if frac_reward_zero_std is not None:
+        steps, norms, idle = paired(grad_norm, frac_reward_zero_std)
+        steps, norms, what = steps[idle < 1], norms[idle < 1], "rows in which rewards differ"
+    elif len(norms) >= rows:
+        steps, norms, share = steps[-rows:], norms[-rows:], 1.0
+    else:
+        return unknown(f"grad_norm has {len(norms):,} finite rows, at least {rows} are needed", "grad_norm")
+    zero, needed = norms == 0, share if len(norms) >= rows else 1.0
+    text = f"grad_norm is exactly 0 in {int(zero.sum()):,} of {len(norms):,} {what} (limit {needed:.0%})"
+    seen_share = float(zero.mean()) if len(norms) else 0.0
+    first = int(steps[np.argmax(zero)]) if len(norms) else int(grad_norm.steps[0])
+    found = Evidence(text, "grad_norm", (first,), seen_share, needed, f"{seen_share:.0%}")
+    return measured(weakest(above(seen_share, needed), whether(len(norms) >= 3)), (found,), onset_step=first)
+
+
 @predicate(source="convergence O2 and O3", labels=("still", "no_gradient", "moving"), min_points=2)
 def weights_move(
     grad_norm: Series | None = None, weight_norm: Groups | None = None, update_ratio: Groups | None = None

@@ -18,6 +18,7 @@ from stabtree.facts.movers import last_finite_before
 from stabtree.facts.registry import Absent, finite, seen
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
+from stabtree.metrics.table import words
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.predicates.traces import gradient_outlives
 from stabtree.run import PRECISIONS, WIDE
@@ -538,8 +539,9 @@ def broken_as(name: str, series: Series) -> str:
         return NO
     spans, role = stretches(~np.isfinite(series.values)), describe_name(name).role
     begin, end = spans[-1]
-    if begin == 0:
-        return NO  # it was not defined yet
+    if begin == 0:  # it was not defined yet: only an infinite loss is a value that was computed
+        lost = end == len(series) and role in LOSSES and np.isinf(series.values).all()
+        return YES if lost and not {"best", "min", "lowest"} & set(words(name)) else NO
     if end == len(series) and end - begin > max((end - begin for begin, end in spans[:-1]), default=0):
         return YES if role in COMPUTED else MEASURED
     return PASSING if role in LOSSES else NO

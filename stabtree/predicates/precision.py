@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 
 @predicate(source="phase19 Q3.1")
 def nonfinite_grad(
-    scale: ScaleHistory | Unknown, loss: Series | None = None, grad_norm: Series | None = None
+    scale: ScaleHistory | Unknown,
+    loss: Series | None = None,
+    grad_norm: Series | None = None,
+    loss_scale: Series | None = None,
 ) -> Answer:
     """Is there a step whose grad_norm is infinite or NaN?
 
     Where the loss itself is not finite the gradient of that step cannot be either, and a loss scale that is
     halved has met one: the scaler halves it for no other reason. Logged or not.
     """
-    if loss is None and only_overflows(grad_norm):
+    if loss is None and only_overflows(grad_norm) and not is_spent(loss_scale):
         return unknown(ONLY_OVERFLOWS, "loss")
     if grad_norm is not None and len(broken_rows(grad_norm)):
         bad = ~np.isfinite(grad_norm.values)
@@ -67,6 +70,16 @@ def only_overflows(grad_norm: Series | None) -> bool:
     return grad_norm is not None and len(broken_rows(grad_norm)) == len(grad_norm)
 
 
+LEAST_SCALE = 2.0  # no limit: a gradient that overflows at it is above half of fp16's maximum
+
+
+def is_spent(loss_scale: Series | None) -> bool:
+    """Return whether a loss scale is at its floor: 1 or below, and the same after a further overflow."""
+    if loss_scale is None or len(loss_scale) < 2:
+        return False
+    return bool(loss_scale.values[-2] == loss_scale.values[-1] <= 1)
+
+
 def late_overflows(loss: Series | None, grad_norm: Series | None) -> tuple[int, int, int]:
     """Count the steps of the second half whose loss or grad_norm is not finite: all, in a row, in a row at the end."""
     bad: set[int] = set()
@@ -77,9 +90,9 @@ def late_overflows(loss: Series | None, grad_norm: Series | None) -> tuple[int, 
             steps = series.steps if not len(steps) or steps is series.steps else np.union1d(steps, series.steps)
     if not bad:
         return 0, 0, 0
-    late = steps[len(steps) // 2 :]
-    flags = np.isin(late, np.fromiter(bad, dtype=np.int64, count=len(bad)))
-    return int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(flags)
+    every = np.isin(steps, np.fromiter(bad, dtype=np.int64, count=len(bad)))
+    flags = every[len(steps) // 2 :]
+    return int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(every)
 
 
 @predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "isolated", "transient"))
@@ -235,6 +248,11 @@ def loss_scale_history(
     double in turns, with one overflow at a time. Without `forgiving`, the document's own rule, a scale that was
     ever below `collapse_below` has collapsed, and one that never moves is constant.
     """
+    if loss is None and only_overflows(grad_norm) and is_spent(loss_scale):
+        rows, step, last = len(loss_scale), int(loss_scale.steps[0]), float(loss_scale.values[-1])
+        text = f"{rows:,} overflows, and no step with a finite gradient is logged; the scale is {figure(last)} by then"
+        spent = Evidence(text, "loss_scale", (step,), last, 1.0)
+        return Answer("collapsed", (spent,), onset_step=step, strength=FARTHEST)
     if loss is None and only_overflows(grad_norm):
         return unknown(ONLY_OVERFLOWS, "loss")
     if isinstance(scale, Unknown):
@@ -251,7 +269,8 @@ def loss_scale_history(
     fallen = scale.last if forgiving else scale.lowest
     sound = not isinstance(loss_break, Break) or loss_break.ends_finite
     halved = scale.drops > net_halvings and scale.last <= scale.highest / 2 ** (net_halvings + 1)
-    floored = sound and halved and at_end >= ROWS_SHORT
+    used_up = only_overflows(grad_norm) and len(loss_scale) >= ROWS_SHORT and scale.last <= LEAST_SCALE
+    floored = sound and halved and (at_end >= ROWS_SHORT or used_up)
     if (fallen < collapse_below and scale.drops) or (forgiving and floored):
         before = loss_scale.steps[: rows_before(loss_scale.steps, scale.fall_step)]
         good = int(before[-1]) if len(before) else None

@@ -173,7 +173,7 @@ def _too_little(diagnosis: Diagnosis) -> str:
     numbered = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
     judged = [name for name in numbered if name not in open_]
     lacking = " and ".join(entries.get(item.id, item.id) for item in diagnosis.lacking)
-    text = f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacking} not judged"
+    text = f"Nothing wrong in {', '.join(judged)}; {lacking} not judged" if judged else TOO_LITTLE
     return f"{kind}. {text}" if kind else f"{text}: {diagnosis.lacking[0].reason}"
 
 

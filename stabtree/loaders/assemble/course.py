@@ -389,6 +389,9 @@ def _placeholder_scale(found: SeriesByName, dtype: object) -> str:
     value = float(scale.values[0])
     if value not in PLACEHOLDER_SCALES or not (scale.values == value).all():
         return ""
+    norm = found.get("grad_norm")
+    if value == 1 and norm is not None and "loss" not in found and not np.isfinite(norm.values).any():
+        return ""  # it is told by the lines that report an overflow
     del found["loss_scale"]
     return f"loss_scale is {value:g} throughout, which is written where no scaler is in use: taken as not logged."
 
