@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from stabtree.common.files import ColumnUse, FileUse, LogLine
 from stabtree.common.passes import rows_before
+from stabtree.common.stats import interval
 from stabtree.metrics.role import Ranking
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ PLANNED = "planned_steps"
 OTHERS = ("lines", "rerun", PLANNED, CONFIG)  # what a section may need besides metrics
 PRECISIONS = ("fp32", "fp16", "bf16", "fp8")  # what a run may have been trained in
 REDUCED = ("fp16", "bf16", "fp8")  # those that a trainer's flag of the same name turns on
+MISSED_ROWS = 10  # no limit: a log that begins so many of its intervals after step 0 lacks its beginning
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
 ROW_NUMBER = "row number"  # the value of `steps_from` if no column holds the steps
@@ -248,6 +250,18 @@ class Run(Struct, frozen=True, eq=False, weakref=True):
     def by_epoch(self) -> bool:
         """Whether the steps of the log are epochs."""
         return any(source.steps_from.lower().startswith("epoch") for source in self.sources)
+
+    @property
+    def excerpt_from(self) -> int | None:
+        """The first step of a log whose run began long before it; None where it may hold the beginning.
+
+        Such a log is an excerpt, or of a run that goes on from a checkpoint: it does not show how the run began.
+        """
+        series = self.get("loss") or max(self.series.values(), key=len, default=None)
+        if series is None or not len(series) or self.by_row:
+            return None
+        first, every = int(series.steps[0]), self.step_size if len(series) < 2 else interval(series.steps)
+        return first if first > MISSED_ROWS * every else None
 
     @property
     def planned_step(self) -> float:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from stabtree.common.passes import remembered
 from stabtree.common.shared import SHARE_HALF
-from stabtree.common.stats import interval
 from stabtree.common.text import clean
 from stabtree.context import model
 from stabtree.context.model import FROM_REWARDS, INFERRED, LOGGED, PHASES, TASKS, Context, Known
@@ -110,7 +109,6 @@ MIN_UNTRAINED, MAX_UNTRAINED = 0.85, 1.5
 # A model that was trained before begins far below; a smaller gap may be what was learned up to the first row.
 MAX_TRAINED = SHARE_HALF
 FIRST_STEPS = 10  # a first row later than that, or the mean of more steps, shows a model that has learned already
-MISSED_ROWS = 10  # a log that begins so many of its intervals after step 0 lacks its beginning
 
 
 def phase_of(run: Run, task: Known[str], classes: Known[int]) -> Known[str]:
@@ -118,11 +116,9 @@ def phase_of(run: Run, task: Known[str], classes: Known[int]) -> Known[str]:
     found = _configured_phase(run)
     if not found.value:
         found = _by_first_loss(run, task.value or "", classes.value)
-    loss = run.get("loss")
-    if not found.value and loss is not None and len(loss) > 2 and not run.by_row:
-        first = int(loss.steps[0])
-        if first > MISSED_ROWS * interval(loss.steps):
-            return Known(model.CONTINUED, INFERRED, f"the log begins at step {first:,}")
+    loss, first = run.get("loss"), run.excerpt_from
+    if not found.value and loss is not None and len(loss) > 2 and first is not None:
+        return Known(model.CONTINUED, INFERRED, f"the log begins at step {first:,}")
     if not found.value and task.value in (model.GRPO, model.PREFERENCE):
         return Known(model.FINE_TUNE, INFERRED, f"{task.value} begins with a trained model")
     return found

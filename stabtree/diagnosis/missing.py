@@ -16,6 +16,7 @@ from stabtree.context.model import CTC, LANGUAGE
 from stabtree.diagnosis.result import STRONG, CauseState, LogNext, Missing, Visit, Walked, WalkedTree, asking
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
 from stabtree.facts.progress import FEW_ROWS, Learned
+from stabtree.facts.registry import finite
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named
 from stabtree.run import CONFIG, PLANNED, UNSCALED
@@ -249,8 +250,10 @@ def lacking_for_ok(
         if leaf.severity is Severity.OK and all(visit.answer.verdict == UNKNOWN for visit in walk):
             questions = (visit.question for visit in walk)
             needed |= {item.id for item in questions if not item.test and UNKNOWN not in item.go}
-    # A run without a training loss may be judged by its eval loss instead.
-    spared = "loss" if not run.has("loss") and answered >= HELD_OUT else None
+    # A run without a training loss may be judged by its eval loss instead, or by a quality with enough rows.
+    outcome = run.find(context_of(run).outcome.value or "")
+    shown = outcome is not None and len(finite(outcome)[1]) >= FEW_ROWS
+    spared = "loss" if not run.has("loss") and (shown or answered >= HELD_OUT) else None
     return tuple(item for item in missing if item.id in needed and spared not in item.metrics)
 
 

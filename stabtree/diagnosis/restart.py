@@ -120,7 +120,7 @@ def advise(
     guessed = known.steps_unknown and known.begins_late is None
     if known.begins_by(onset_step) and (newest is None or guessed):
         return _restart(known, None, trouble, nothing=FROM_THE_START)
-    if not storm:
+    if not storm or known.last_finite is None:  # of an excerpt that begins broken no row was sound
         return _restart(known, newest, trouble, take, good)
     return _restart_before_storm(known, newest, good, trouble, take)
 
@@ -128,6 +128,8 @@ def advise(
 def _restart_before_storm(known: Checkpoints, newest: int | None, good: int, trouble: int, take: Take) -> Restart:
     """Return the newest checkpoint that is not too fresh, as long as there is one."""
     limit = good - known.fresh_steps
+    if known.run.by_epoch and known.last_finite is not None:  # an epoch is long: trouble that was seen before is apart
+        limit = min(good, known.last_finite - known.fresh_steps)
     older = known.newest(limit)
     if older == newest or known.steps_unknown:
         up_to = good if older is None else limit
@@ -146,17 +148,13 @@ def _last_good(
         good = known.last_finite if storm or known.ends_broken else known.last_step
     elif good is None or good == onset_step:  # a turn is sound itself: the row before it surely is
         good = known.step_before(onset_step)
-    if good is None:
-        return known.begins_late
-    return good
+    return known.begins_late if good is None else good
 
 
 def _why_nothing(known: Checkpoints, good: int | None, onset_step: int, take: Take) -> str:
     """Return why the log has nothing to go back to; empty if it may have."""
     if known.loss is not None and good is None:
-        if known.last_finite is None:
-            return "the run is broken from its first row"
-        return FROM_THE_START
+        return FROM_THE_START if known.last_finite is not None else "the run is broken from its first row"
     if good is not None and take is Take.LOW and known.untrained(good, onset_step):
         return UNTRAINED
     return ""

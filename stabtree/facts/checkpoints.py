@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
-from stabtree.common.shared import SHARE_SOME
+from stabtree.common.shared import FACTOR_SMALL, SHARE_SOME
 from stabtree.common.stats import change_noise, interval, median, medians_of_three, running_medians
 from stabtree.facts.registry import fact, finite
 
@@ -62,7 +62,8 @@ class Checkpoints(Struct, frozen=True):
         """Return the newest checkpoint up to a step, None when there is none, as before step 1 or the first epoch."""
         every = max(self.every, 1)
         known = [limit // every * every] if self.steps is None else [s for s in self.steps if s <= limit]
-        first = int(self.loss.steps[0]) if self.run.by_epoch and self.loss is not None and len(self.loss) else 1
+        whole = self.run.by_epoch and self.run.excerpt_from is None
+        first = int(self.loss.steps[0]) if whole and self.loss is not None and len(self.loss) else 1
         return max((step for step in known if step >= first), default=None)
 
     def oldest(self, after: int) -> int | None:
@@ -165,15 +166,20 @@ class Checkpoints(Struct, frozen=True):
 
     @property
     def begins_late(self) -> int | None:
-        """The first step of a log that begins in the middle of a run with older checkpoints; else None."""
-        if self.loss is None or len(self.loss) < 2 or not np.isfinite(self.loss.values[0]):
-            return None
+        """The step up to which older checkpoints of an excerpt may be sound; None where the log holds the beginning."""
+        excerpt = self.run.excerpt_from
+        if self.loss is None or not len(self.loss) or not np.isfinite(self.loss.values[0]):
+            return None if excerpt is None else excerpt - 1
         first = int(self.loss.steps[0])
-        return first if first > 2 * interval(self.loss.steps) and self.newest(first) is not None else None
+        late = excerpt is not None or (len(self.loss) > 1 and first > 2 * interval(self.loss.steps))
+        return first if late and self.newest(first) is not None else None
 
     def begins_by(self, step: int) -> bool:
-        """Return whether no more than one level of the loss was logged before a step."""
+        """Return whether no more than one level of the loss was logged before a step, and it had not clearly fallen."""
         if self.loss is None:
+            return False
+        before = self.loss.before(step).values
+        if len(before) > 1 and before[0] >= FACTOR_SMALL * before[-1] > 0:
             return False
         return int(np.searchsorted(self.loss.steps, step)) <= _level_rows(len(self.loss))
 

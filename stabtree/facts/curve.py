@@ -146,6 +146,7 @@ class MetricFall(NamedTuple):
     end: float  # its level at the end
     share: float  # what is lost, as a share of the range from its lowest level to its best
     times: float  # what is lost, in units of the scatter of levels; fewer levels make it smaller
+    gained: float  # what it had gained above its first level, in units of the same scatter
 
     def judged(self, metric: str, share: float, factor: float) -> tuple[float, Evidence]:
         """Return how far this is beyond the limits, and the fall in words.
@@ -181,7 +182,8 @@ def fall_of(series: Series) -> MetricFall | None:
     if lost > 0 and scatter > 0:  # a scatter that is itself known by so many levels only
         times = min(lost / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
     share = lost / (best - lowest) if best > lowest else 0.0
-    return MetricFall(best, int(steps[starts[at]]), end, share, times)
+    gained = (best - float(levels[0])) / max(scatter, 1e-300)
+    return MetricFall(best, int(steps[starts[at]]), end, share, times, gained)
 
 
 def _scatter(changes: Floats) -> float:

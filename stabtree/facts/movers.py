@@ -479,6 +479,17 @@ def loss_break(loss: Series, *, recovered_rows: Count = ROWS_LONG) -> Break | Ab
     )
 
 
+def suffers(loss: Series, grad_norm: Series) -> bool:
+    """Return whether the last row has no finite gradient, and a loss farther above all others than their range."""
+    ends = len(grad_norm) and loss.steps[-1] == grad_norm.steps[-1] and not np.isfinite(grad_norm.values[-1])
+    values = finite(loss)[1]
+    if not ends or len(values) < 3:
+        return False
+    before, last = values[:-1], float(values[-1])
+    highest = float(before.max())
+    return last > highest + max(highest - float(before.min()), shared.SHARE_SOME * abs(highest))
+
+
 def _healed(bad: Bools, recovered_rows: int) -> bool:
     """Return whether a run got over its bad rows: the last ones are long ago, or like earlier ones that it got over."""
     if bad.mean() >= SHARE_HALF or bad[-2 * recovered_rows :].mean() >= SHARE_HALF:

@@ -25,7 +25,8 @@ _RLLIB = re.compile(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=[^/]+$)")
 # TRL logs the mean of each reward function between two words.
 _REWARD_FUNCTION = re.compile(r"^(?:train/)?rewards/([^/]+)/mean$")
 _SEPARATORS = re.compile(r"[\s\-./:|\\]+")
-_WORDS = re.compile(r"\d+[dD](?![A-Za-z])|[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
+# `2d` and `3D` are no discriminator beside a number.
+_WORDS = re.compile(r"[1-3][dD](?![A-Za-z0-9])|[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
 _LOSS_AT_END = re.compile(r"(.*)(loss)(?:es)?\d*")
 
 

@@ -33,9 +33,9 @@ _NAMES = {
         "stands_at_chance ends_at_start initial_loss_high"
     ),
     "gradients": (
-        "gradients_add_up gradients_vanish norm_is_scaled gradients_underflow always_clipped nonfinite_in_fp32 "
-        "never_finite_again weights_move update_size updates_small groups_apart units_die keeps_growing "
-        "grad_zero_with_lr_zero"
+        "gradients_add_up no_gradient_of_rewards gradients_vanish norm_is_scaled gradients_underflow always_clipped "
+        "nonfinite_in_fp32 never_finite_again weights_move update_size updates_small groups_apart units_die "
+        "keeps_growing grad_zero_with_lr_zero"
     ),
     "overfitting": "overfits quality_falls memorised apart_at_once suddenly_easier",
     "metric": (

@@ -23,11 +23,11 @@ from stabtree.common.stats import (
     median,
 )
 from stabtree.common.strength import above, beyond, strongest, weakest, whether
-from stabtree.context.find import MISSED_ROWS
 from stabtree.facts.curve import MAX_LEVELS, Rise
 from stabtree.facts.registry import Absent, Unknown, finite, highest
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.profile import scatter_of
+from stabtree.run import MISSED_ROWS
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints

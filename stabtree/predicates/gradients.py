@@ -11,8 +11,9 @@ from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, rows_at_end
 from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median
-from stabtree.common.strength import above, below, strongest, weakest, whether
-from stabtree.facts.registry import finite, lowest, paired
+from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.facts.movers import suffers
+from stabtree.facts.registry import finite, lowest, paired, seen
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ def never_finite_again(
     """Is the gradient not finite in any of the last rows?
 
     Yes where the last `rows` rows of grad_norm and `share` of all, and no fewer, are infinite or NaN, after finite
-    ones, under a loss that is finite: with a loss scale every one of these steps is skipped.
+    ones, under a loss that is finite: with a loss scale every one of these steps is skipped. The last row is enough
+    where its loss is far above all before: the update of such a step was not skipped.
     """
     broken = _of_section_1(loss)
     if broken:
@@ -217,12 +219,46 @@ def never_finite_again(
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, size - 1)]),), float(count), float(rows)),)
     if not 0 < at < size:
         return Answer(NO, found)
-    strength = weakest(above(count, rows), above(count, share * size))
+    strength, suffered = weakest(above(count, rows), above(count, share * size)), None
+    if loss is not None and suffers(loss, grad_norm):
+        text = f"the loss of its last row, {figure(loss.values[-1], 4)}, is far above all before"
+        suffered, strength = Evidence(text, "loss", (int(loss.steps[-1]),)), FARTHEST
     onset, good = int(grad_norm.steps[at]), int(grad_norm.steps[at - 1])
-    return measured(strength, found, onset_step=onset, last_good_step=good)
+    return measured(strength, seen(*found, suffered), onset_step=onset, last_good_step=good)
 
 
 STILL = 1e-6  # no limit: float32: the relative change that weights show by rounding alone
+
+
+@predicate(source="axolotl, Training Stability & Debugging, key metrics for RL", min_points=3)
+def no_gradient_of_rewards(
+    grad_norm: Series,
+    reward_std: Series,  # noqa: ARG001 - asked of runs that learn from groups of answers
+    frac_reward_zero_std: Series | None = None,
+    *,
+    share: float = shared.SHARE_HALF,
+    rows: Count = shared.ROWS_LONG,
+) -> Answer:
+    """Is grad_norm exactly 0 although the answers to a prompt differ in reward?
+
+    Yes where it is so in `share` of the rows in which they differ for some prompts, in all of fewer than `rows`. Where
+    the share of prompts without a difference is not logged, it has to be so in each of the last `rows` rows.
+    """
+    steps, norms = finite(grad_norm)
+    what = "rows"
+    if frac_reward_zero_std is not None:
+        steps, norms, idle = paired(grad_norm, frac_reward_zero_std)
+        steps, norms, what = steps[idle < 1], norms[idle < 1], "rows in which rewards differ"
+    elif len(norms) >= rows:
+        steps, norms, share = steps[-rows:], norms[-rows:], 1.0
+    else:
+        return unknown(f"grad_norm has {len(norms):,} finite rows, at least {rows} are needed", "grad_norm")
+    zero, needed = norms == 0, share if len(norms) >= rows else 1.0
+    text = f"grad_norm is exactly 0 in {int(zero.sum()):,} of {len(norms):,} {what} (limit {needed:.0%})"
+    seen_share = float(zero.mean()) if len(norms) else 0.0
+    first = int(steps[np.argmax(zero)]) if len(norms) else int(grad_norm.steps[0])
+    found = Evidence(text, "grad_norm", (first,), seen_share, needed, f"{seen_share:.0%}")
+    return measured(weakest(above(seen_share, needed), whether(len(norms) >= 3)), (found,), onset_step=first)
 
 
 @predicate(source="convergence O2 and O3", labels=("still", "no_gradient", "moving"), min_points=2)

@@ -22,7 +22,8 @@ from stabtree.common.stats import (
     true_at_end,
     windows,
 )
-from stabtree.common.strength import FARTHEST, above, below, weakest, whether
+from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.context.model import FROM_SCRATCH
 from stabtree.facts.curve import fall_of
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
@@ -459,13 +460,18 @@ def _below_guess(series: Series, level: float) -> Answer:
 
 @predicate(source=f"{GUIDE}; reward collapse in public logs")
 def falls_back(
-    run: Run, *, metric: Metric = "reward", share: float = shared.SHARE_HALF, factor: float = shared.FACTOR
+    run: Run,
+    context: Context,
+    *,
+    metric: Metric = "reward",
+    share: float = shared.SHARE_HALF,
+    factor: float = shared.FACTOR,
 ) -> Answer:
     """Does a metric end far below the best level that it had reached?
 
     Yes where it has lost more than `share` of all that it covered, and that is more than `factor` times the scatter of
-    its levels. It need not have gained anything before: a policy that ends worse than it began is no better than one
-    that forgets.
+    its levels. A policy that was not trained before must have gained as much above its first level, or lose `share` of
+    its own size: one that never learned has nothing to lose.
     """
     at, values = finite(run.series[metric])
     found = fall_of(run.series[metric])
@@ -475,6 +481,9 @@ def falls_back(
     if found is None:
         return unknown(f"{metric} has too few finite rows to see a fall", metric)
     strength, evidence = found.judged(metric, share, factor)
+    if context.phase.value in (None, FROM_SCRATCH):
+        lost = above(found.best - found.end, share * abs(found.best))
+        strength = weakest(strength, strongest(above(found.gained, factor), lost))
     left = left_best(at, -values, found.best_step, -found.best, -found.end)
     return measured(strength, (evidence,), onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 

@@ -9,15 +9,16 @@ from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, row_of, rows_before, rows_upto
-from stabtree.common.shared import ROWS_SHORT, SHARE_MOST
+from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import interval, stretches
 from stabtree.common.strength import FARTHEST, above, whether
-from stabtree.common.text import in_words
+from stabtree.common.text import first_few, in_words
 from stabtree.facts.batches import broken_ranks
 from stabtree.facts.movers import last_finite_before
 from stabtree.facts.registry import Absent, finite, seen
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
+from stabtree.metrics.table import words
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.predicates.traces import gradient_outlives
 from stabtree.run import PRECISIONS, WIDE
@@ -66,11 +67,13 @@ def nonfinite_loss(
     else:
         text += f", the last at step {last_bad:,} of {int(loss.steps[-1]):,}"
     early = int((rows < start).sum())
-    brief = f"{value} from its first row on" if len(rows) == len(loss) else value
+    brief = value
+    if len(rows) == len(loss) and run.excerpt_from is None:
+        brief = f"{value} from its first row on"
     if came_back:
         brief = f"{value} in {len(rows):,} of {len(loss):,} rows"
     earlier = f"the run recovered from {early} non-finite steps before that, from step {int(loss.steps[rows[0]]):,} on"
-    ranks, first = broken_ranks(run), None
+    ranks, first, terms = broken_ranks(run), None, which_terms(run, step)
     if ranks:
         rank = min(ranks, key=lambda r: ranks[r])
         others = len(run.ranks) - len(ranks)
@@ -81,6 +84,7 @@ def nonfinite_loss(
         "skipped" if came_back else YES,
         seen(
             Evidence(text, "loss", (step,), float(len(rows)), 0.0, brief),
+            Evidence(terms, "loss", (step,)) if terms else None,
             Evidence(earlier, "loss", tuple(int(s) for s in loss.steps[rows[:5]])) if early else None,
             first,
         ),
@@ -89,6 +93,31 @@ def nonfinite_loss(
         storm=True,
         strength=FARTHEST,
     )
+
+
+def which_terms(run: Run, step: int) -> str:
+    """Say which terms of the loss are not finite at a step at which others are; empty where none or all are."""
+    broken, sound = terms_at(run, step)
+    if not broken or not sound:
+        return ""
+    verb = "is" if len(broken) == 1 else "are"
+    values = [f"{one.metric} ({figure(float(one.values[row_of(one.steps, step)][0]))})" for one in sound]
+    text = f"of the terms of the loss {first_few([one.metric for one in broken], NAMED)} {verb} not finite, while "
+    return f"{text}{first_few(values, NAMED)} {'is' if len(sound) == 1 else 'are'}"
+
+
+def terms_at(run: Run, step: int) -> tuple[list[Series], list[Series]]:
+    """Return the terms of the loss that are not finite at a step, and those that are, but for ones that are 0."""
+    broken, sound = [], []
+    for name, series in {**run.series, **run.others}.items():
+        value = series.values[row_of(series.steps, step)]
+        if name in ASKED or not len(value) or describe_name(name).role not in TERMS:
+            continue
+        if not np.isfinite(value[0]):
+            broken.append(series)
+        elif value[0]:
+            sound.append(series)
+    return broken, sound
 
 
 def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
@@ -186,7 +215,7 @@ def trained_in_fp8(run: Run) -> Answer:
     return Answer(LIKELY if fp8 else NO, (Evidence(text),), contrary=not fp8)
 
 
-GRADIENT = "The gradient"
+RISE_SHARE = 0.25  # no limit: of its lowest value; a smaller rise is within the scatter of most losses
 CROSS_ENTROPY = {"task": ("language-model", "classification", "segmentation"), "precision": ("fp32",)}
 FP16_MAX = 65504.0  # no limit: IEEE 754 binary16
 
@@ -205,12 +234,14 @@ def nan_origin(
     sparse_steps: int,
     outlive_rows: Count = ROWS_SHORT,
     outlive_share: float = SHARE_MOST,
+    rise_share: float = RISE_SHARE,
 ) -> Answer:
     """Where did the NaN begin: in a layer, in the forward pass, in the backward pass, or in the logger alone?
 
     With per-layer columns: the first layer, in logging order, whose output broke no later than the loss.
     Else the order of events: `backward` when grad_norm broke before the loss, or when grad_norm or the loss
-    was above `exploding_factor` times its usual state right before the break; `logger` where the gradient stays
+    was above `exploding_factor` times its usual state right before the break, or the loss had left its lowest value by
+    `rise_share` of that; `logger` where the gradient stays
     finite ever after (`gradient_outlives`) and no evaluation breaks; `forward` when grad_norm was ordinary up to the
     last finite loss.
     Logged every `sparse_steps` or more, as the mean of several steps, or after clipping (the same value row
@@ -228,10 +259,12 @@ def nan_origin(
         hidden = _averaged(conditions, loss) and ((loss.steps >= since) & (loss.steps < broke.step)).sum() <= 1
         if first and not hidden:
             return first
-    for series, brief in ((grad_norm, GRADIENT), (loss, "The loss")):
+    for series, brief in ((grad_norm, "The gradient blew up before the loss"), (loss, "The loss blew up before it")):
         found = _exploded(series, brief, broke, exploding_factor) if series is not None else None
         if found:
             return found
+    if climbed := rose(loss, broke, rise_share):
+        return climbed
     if grad_norm is not None:
         alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
         evals = (
@@ -253,14 +286,15 @@ def _averaged(conditions: Conditions, loss: Series) -> bool:
 def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
     early = grad_norm.steps < broke.step
     steps, values = grad_norm.steps[early], grad_norm.values[early]
-    good = np.flatnonzero(np.isfinite(values))
-    if not len(values) or np.isfinite(values[-1]) or not len(good):
+    if not len(values) or np.isfinite(values[-1]):
         return None
-    row = int(good[-1]) + 1
+    good = np.flatnonzero(np.isfinite(values))
+    row = int(good[-1]) + 1 if len(good) else 0
     at = int(steps[row])
-    text = f"grad_norm is {name_of(float(values[row]))} from step {at:,} on, the loss from {broke.step:,} on"
-    found = (Evidence(text, "grad_norm", (at, broke.step), brief=GRADIENT),)
-    return Answer("backward", found, onset_step=at, last_good_step=int(steps[row - 1]))
+    value = name_of(float(values[row]))
+    text = f"grad_norm is {value} from step {at:,} on, the loss from {broke.step:,} on"
+    found = (Evidence(text, "grad_norm", (at, broke.step), brief=f"The gradient was {value} before the loss"),)
+    return Answer("backward", found, onset_step=at, last_good_step=int(steps[row - 1]) if row else None)
 
 
 def _exploded(series: Series, brief: str, broke: Break, factor: float) -> Answer | None:
@@ -278,6 +312,25 @@ def _exploded(series: Series, brief: str, broke: Break, factor: float) -> Answer
     evidence = (Evidence(text, name, (at, broke.step), ratio, factor, brief),)
     good = int(steps[row - 1]) if row else broke.good_step
     return Answer("backward", evidence, onset_step=at, last_good_step=good, strength=above(ratio, factor))
+
+
+def rose(loss: Series, broke: Break, share: float = RISE_SHARE) -> Answer | None:
+    """Answer `backward` where the loss had left its lowest value for good, as it never had before.
+
+    Its last value is above the lowest by `share` of that, and by twice all that it ever climbed on the way there.
+    """
+    steps, values = finite(loss)
+    values = values[: rows_before(steps, broke.step)]
+    low = int(np.argmin(values)) if len(values) else 0
+    if len(values) < 3 or low == len(values) - 1 or values[low] <= 0:
+        return None
+    climbed, rise = values[: low + 1] - np.minimum.accumulate(values[: low + 1]), float(values[-1] - values[low])
+    if rise < max(share * values[low], NOISE_TIMES * climbed.max()) or values[low + 1 :].min() < values[low] + rise / 2:
+        return None
+    at, good = int(steps[low + 1]), int(steps[low])
+    text = f"the loss had risen from {figure(values[low], 4)} at step {good:,} to {figure(values[-1], 4)} when it broke"
+    found = (Evidence(text, "loss", (at, broke.step), rise / values[low], share, "The loss rose before it"),)
+    return Answer("backward", found, onset_step=at, last_good_step=good, strength=above(rise, share * values[low]))
 
 
 def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: float, sparse_steps: int) -> Answer:
@@ -445,6 +498,7 @@ ASKED = frozenset(("loss", "eval_loss", "grad_norm"))
 COMPUTED = frozenset((Role.LOSS, Role.HELD_OUT_LOSS, Role.PART, Role.VALUE, Role.POLICY, Role.ENTROPY))
 COMPUTED |= {Role.GRADIENT, Role.NORM, Role.RATE}
 LOSSES = frozenset((Role.LOSS, Role.PART, Role.VALUE, Role.POLICY))
+TERMS = frozenset((Role.LOSS, Role.PART))
 NAMED = 3  # no limit
 
 
@@ -485,8 +539,9 @@ def broken_as(name: str, series: Series) -> str:
         return NO
     spans, role = stretches(~np.isfinite(series.values)), describe_name(name).role
     begin, end = spans[-1]
-    if begin == 0:
-        return NO  # it was not defined yet
+    if begin == 0:  # it was not defined yet: only an infinite loss is a value that was computed
+        lost = end == len(series) and role in LOSSES and np.isinf(series.values).all()
+        return YES if lost and not {"best", "min", "lowest"} & set(words(name)) else NO
     if end == len(series) and end - begin > max((end - begin for begin, end in spans[:-1]), default=0):
         return YES if role in COMPUTED else MEASURED
     return PASSING if role in LOSSES else NO

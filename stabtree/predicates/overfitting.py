@@ -11,10 +11,10 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import NOISE_TIMES
 from stabtree.common.stats import change_noise, median
-from stabtree.common.strength import above, below, strongest, weakest, whether
+from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.facts.curve import NORMAL_90, leaves, line, turn_of
-from stabtree.facts.registry import finite
+from stabtree.facts.registry import finite, highest, lowest
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import words
@@ -161,11 +161,11 @@ def quality_falls(
 
     Yes where its levels since the best one are worse by at least `fall` of it, once their scatter is taken off;
     `collapsed` where by half of it or more. `zero`: a quality that should rise is 0.000 in most rows and at the
-    end: nothing is predicted, or nothing counts as right. Asked of the known measure, else of another one on held-out
-    data. No where neither its rise to the best nor its fall exceeds the scatter of single rows, nor of a share that at
-    its best was next to nothing: there is little to lose. No either where nothing is learned of the training data:
-    their quality is next to 0, and the loss is that of a guess. `some-zero`: the same of one whose name does not say on
-    which data.
+    end, or one and the same number in each of many: all samples get one answer, or none counts as right. Asked of the
+    known measure, else of another one on held-out data. No where neither its rise to the best nor its fall exceeds the
+    scatter of single rows, nor of a share that at its best was next to nothing: there is little to lose. No either
+    where nothing is learned of the training data: their quality is next to 0, and the loss is that of a guess.
+    `some-zero`: the same of one whose name does not say on which data.
     """
     names = {name: describe_name(name) for name in run.others} if eval_quality is None else {}
     # Of measures under unknown names those on held-out data come first, and none is of training.
@@ -184,6 +184,7 @@ def quality_falls(
     turn = turn_of(quality, falls=not higher)
     held_out = describe_name(quality.metric).held_out
     zero = _zero(quality, ZERO if held_out else SOME_ZERO) if higher else None
+    zero = zero or (_stuck(quality) if held_out else None)
     if zero or turn is None:
         return zero or Answer(NO, (Evidence(f"{name} has fewer than 3 finite values", quality.metric),))
     if not held_out:
@@ -234,6 +235,9 @@ def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) ->
     return weakest(moved, above(turn.level - floor, max(scatter, -float(values.min()))))
 
 
+SAME_ROWS = 10  # no limit: evaluations after which not one sample is answered otherwise
+
+
 def _zero(quality: Series, verdict: str) -> Answer | None:
     """Answer that a quality is 0 to three decimals, in most rows and in the last one; None where it is not."""
     steps, values = finite(quality)
@@ -244,8 +248,18 @@ def _zero(quality: Series, verdict: str) -> Answer | None:
     text = f"{_name(quality)} is 0.000 in {zeros:,} of {len(values):,} evaluations, the last one too; "
     text += f"its highest is {figure(float(values.max()), 4)}"
     share = zeros / len(values)
-    found = Evidence(text, quality.metric, (int(steps[0]), int(steps[-1])), share, shared.SHARE_HALF)
+    found = Evidence(text, quality.metric, (int(steps[0]), int(steps[-1])), share, shared.SHARE_HALF, "0")
     return Answer(verdict, (found,), onset_step=int(steps[0]), strength=above(share, shared.SHARE_HALF))
+
+
+def _stuck(quality: Series) -> Answer | None:
+    """Answer that a quality is the same to the last digit in each of many evaluations, and no perfect score."""
+    steps, values = finite(quality)
+    if len(values) < SAME_ROWS or lowest(quality) != highest(quality) or values[0] in (0, 1, 100):
+        return None
+    brief = f"{figure(values[0], 6)} in all {len(values):,} evaluations"
+    found = Evidence(f"{_name(quality)} is {brief}", quality.metric, (int(steps[0]), int(steps[-1])), brief=brief)
+    return Answer(ZERO, (found,), onset_step=int(steps[0]), strength=FARTHEST)
 
 
 ALONE = "alone"

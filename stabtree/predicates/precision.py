@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, rows_before
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval, is_counter, median, stretches, true_at_end
 from stabtree.common.strength import FARTHEST, above, beyond, weakest, whether
-from stabtree.facts.movers import Break, storm_start
+from stabtree.facts.movers import Break, storm_start, suffers
 from stabtree.facts.progress import FELL, SMALLEST
 from stabtree.facts.registry import Absent, Unknown, finite, highest, lowest, paired, seen
 from stabtree.predicates.registry import Count, Metric, predicate
@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 
 @predicate(source="phase19 Q3.1")
 def nonfinite_grad(
-    scale: ScaleHistory | Unknown, loss: Series | None = None, grad_norm: Series | None = None
+    scale: ScaleHistory | Unknown,
+    loss: Series | None = None,
+    grad_norm: Series | None = None,
+    loss_scale: Series | None = None,
 ) -> Answer:
     """Is there a step whose grad_norm is infinite or NaN?
 
     Where the loss itself is not finite the gradient of that step cannot be either, and a loss scale that is
     halved has met one: the scaler halves it for no other reason. Logged or not.
     """
-    if loss is None and only_overflows(grad_norm):
+    if loss is None and only_overflows(grad_norm) and not is_spent(loss_scale):
         return unknown(ONLY_OVERFLOWS, "loss")
     if grad_norm is not None and len(broken_rows(grad_norm)):
         bad = ~np.isfinite(grad_norm.values)
@@ -67,6 +70,16 @@ def only_overflows(grad_norm: Series | None) -> bool:
     return grad_norm is not None and len(broken_rows(grad_norm)) == len(grad_norm)
 
 
+LEAST_SCALE = 2.0  # no limit: a gradient that overflows at it is above half of fp16's maximum
+
+
+def is_spent(loss_scale: Series | None) -> bool:
+    """Return whether a loss scale is at its floor: 1 or below, and the same after a further overflow."""
+    if loss_scale is None or len(loss_scale) < 2:
+        return False
+    return bool(loss_scale.values[-2] == loss_scale.values[-1] <= 1)
+
+
 def late_overflows(loss: Series | None, grad_norm: Series | None) -> tuple[int, int, int]:
     """Count the steps of the second half whose loss or grad_norm is not finite: all, in a row, in a row at the end."""
     bad: set[int] = set()
@@ -77,9 +90,9 @@ def late_overflows(loss: Series | None, grad_norm: Series | None) -> tuple[int, 
             steps = series.steps if not len(steps) or steps is series.steps else np.union1d(steps, series.steps)
     if not bad:
         return 0, 0, 0
-    late = steps[len(steps) // 2 :]
-    flags = np.isin(late, np.fromiter(bad, dtype=np.int64, count=len(bad)))
-    return int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(flags)
+    every = np.isin(steps, np.fromiter(bad, dtype=np.int64, count=len(bad)))
+    flags = every[len(steps) // 2 :]
+    return int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(every)
 
 
 @predicate(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "isolated", "transient"))
@@ -109,7 +122,9 @@ def overflow_fingerprint(
         text = f"the loss is finite at the end; grad_norm is not at {overflows:,} steps"
         total, in_row, _ = late_overflows(loss, grad_norm)
         few = in_row <= max_in_row and total <= max(shared.ROWS_SHORT, shared.SHARE_SOME * len(loss) / 2)
-        if run.setting("dtype") in ("fp16", None) and overflows and few and isinstance(loss_break, Absent):
+        if grad_norm is not None and suffers(loss, grad_norm):
+            text += f", and the loss of the last one, {figure(loss.values[-1], 4)}, is far above all before"
+        elif run.setting("dtype") in ("fp16", None) and overflows and few and isinstance(loss_break, Absent):
             text += f", in the second half of the run at {total:,}, at most {in_row:,} in a row"
             return Answer("isolated", (Evidence(text, "grad_norm", (), float(in_row), float(max_in_row)),))
         return Answer("transient", (Evidence(text, "grad_norm", (), float(overflows), 0.0),))
@@ -233,6 +248,11 @@ def loss_scale_history(
     double in turns, with one overflow at a time. Without `forgiving`, the document's own rule, a scale that was
     ever below `collapse_below` has collapsed, and one that never moves is constant.
     """
+    if loss is None and only_overflows(grad_norm) and is_spent(loss_scale):
+        rows, step, last = len(loss_scale), int(loss_scale.steps[0]), float(loss_scale.values[-1])
+        text = f"{rows:,} overflows, and no step with a finite gradient is logged; the scale is {figure(last)} by then"
+        spent = Evidence(text, "loss_scale", (step,), last, 1.0)
+        return Answer("collapsed", (spent,), onset_step=step, strength=FARTHEST)
     if loss is None and only_overflows(grad_norm):
         return unknown(ONLY_OVERFLOWS, "loss")
     if isinstance(scale, Unknown):
@@ -249,7 +269,8 @@ def loss_scale_history(
     fallen = scale.last if forgiving else scale.lowest
     sound = not isinstance(loss_break, Break) or loss_break.ends_finite
     halved = scale.drops > net_halvings and scale.last <= scale.highest / 2 ** (net_halvings + 1)
-    floored = sound and halved and at_end >= ROWS_SHORT
+    used_up = only_overflows(grad_norm) and len(loss_scale) >= ROWS_SHORT and scale.last <= LEAST_SCALE
+    floored = sound and halved and (at_end >= ROWS_SHORT or used_up)
     if (fallen < collapse_below and scale.drops) or (forgiving and floored):
         before = loss_scale.steps[: rows_before(loss_scale.steps, scale.fall_step)]
         good = int(before[-1]) if len(before) else None
@@ -390,11 +411,13 @@ def isolated_nonfinite(run: Run, *, metric: Metric = "loss", longest: Count) -> 
 
 
 @predicate(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
-def breaks_at_start(loss: Series, *, at_once: bool) -> Answer:
+def breaks_at_start(run: Run, loss: Series, *, at_once: bool) -> Answer:
     """Is the loss not finite from its first rows on, up to the end?
 
-    With `at_once` no row is finite, else a few of the first ones are.
+    With `at_once` no row is finite, else a few of the first ones are. An excerpt does not show how the run began.
     """
+    if run.excerpt_from is not None:
+        return inapplicable(f"the log begins at step {run.excerpt_from:,}: the first rows are not known")
     good = np.flatnonzero(np.isfinite(loss.values))
     last = int(good[-1]) + 1 if len(good) else 0
     text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"

@@ -12,7 +12,7 @@ from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, 
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import never_falls, rows_before, rows_upto
-from stabtree.common.shared import ROWS_LONG
+from stabtree.common.shared import ROWS_LONG, TREND_Z
 from stabtree.common.stats import median, resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, highest_row, lowest
@@ -20,6 +20,7 @@ from stabtree.facts.spike import Spike
 from stabtree.predicates.gradients import always_clipped
 from stabtree.predicates.metric import stays_above
 from stabtree.predicates.registry import Count, Metric, predicate
+from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -285,15 +286,21 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     Yes where the rate, once it has peaked, stays at a thousandth of its peak or below for `min_share` of the rows
     and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from 5% of
     the peak: a decay that goes on for decades gets there by plan. A rate printed with so few digits that the last
-    one is more than 5% of its peak may only look like 0. A rate below 0 is never meant.
+    one is more than 5% of its peak may only look like 0. A rate below 0 is never meant; one that is 0 in every row is
+    the optimizer's own where the loss does not fall.
     """
     steps, values = finite(lr)
     peak, least = highest(lr), lowest(lr)
     if least < 0:
         at = int(steps[np.argmax(values < 0)])
         text = f"lr is below 0 from step {at:,} on, {figure(least)} at its lowest: it climbs the loss"
-        negative = Evidence(text, "lr", (at,), least, 0.0)
+        negative = Evidence(text, "lr", (at,), least, 0.0, f"below 0 from step {at:,} on: it climbs the loss")
         return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
+    course = profile_of(loss) if peak <= 0 and loss is not None and len(finite(loss)[1]) >= ROWS_LONG else None
+    if course and -course.trend < TREND_Z and course.first - course.last <= course.level_noise:
+        text = f"lr is 0 in each of its {len(values):,} rows, and the loss does not fall"
+        always = Evidence(text, "lr", (int(steps[0]), int(steps[-1])), 1.0, min_share, "0 in every row")
+        return Answer(YES, (always,), onset_step=int(steps[0]), strength=FARTHEST)
     if peak <= 0:
         return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
     top = highest_row(lr)
@@ -306,7 +313,7 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     at, last = int(steps[begin]), int(steps[end - 1])
     text = f"lr is {figure(values[begin], 2)} in {end - begin:,} of {len(values):,} rows (limit {min_share:.0%}), "
     text += f"from step {at:,} to {last:,}; its peak is {figure(peak)}"
-    brief = f"{at:,} of {int(steps[-1]):,}"
+    brief = f"0 from step {at:,} of {int(steps[-1]):,}"
     evidence = (Evidence(text, "lr", (at, last), rows, min_share, brief),)
     steps_share = (last - at) / max(int(steps[-1]) - int(steps[0]), 1)
     trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2

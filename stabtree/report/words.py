@@ -18,6 +18,7 @@ from stabtree.context.find import context_of
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import framework
 from stabtree.metrics.table import all_metrics
+from stabtree.predicates.nonfinite import which_terms
 from stabtree.report.page import Tick, clipped, counted
 from stabtree.run import UNSCALED
 from stabtree.tree.fixes import untagged
@@ -172,7 +173,7 @@ def _too_little(diagnosis: Diagnosis) -> str:
     numbered = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
     judged = [name for name in numbered if name not in open_]
     lacking = " and ".join(entries.get(item.id, item.id) for item in diagnosis.lacking)
-    text = f"Nothing wrong in {', '.join(judged) or 'what was asked'}; {lacking} not judged"
+    text = f"Nothing wrong in {', '.join(judged)}; {lacking} not judged" if judged else TOO_LITTLE
     return f"{kind}. {text}" if kind else f"{text}: {diagnosis.lacking[0].reason}"
 
 
@@ -385,6 +386,7 @@ def _algorithm(name: str) -> str:
 
 
 CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from
+WHICH_NAN = "Q1.4"  # the node of a loss that is not finite
 STAYED_UP = "Q2.4"  # the node of a spike that it did not come back from
 RISES = "Q4.5"  # the node of a rise that nothing explains
 EXPLAINS = {"lr": "lr", "weight_norm": "weight norm", "grad_norm": "gradient"}
@@ -402,6 +404,9 @@ def plainly(run: Run, finding: Incident) -> str:
         text = _recovered(run, finding)
     elif finding.leaf.of == STAYED_UP:
         text = _stayed_up(run, finding)
+    elif finding.leaf.of == WHICH_NAN and finding.onset_step is not None:
+        terms = which_terms(run, finding.onset_step)
+        text = f"{terms[:1].upper()}{terms[1:]}." if terms else ""
     elif finding.leaf.of == RISES:
         text = _better_meanwhile(run, finding)
         # What would separate its causes and was not logged.

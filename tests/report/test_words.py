@@ -88,7 +88,7 @@ def test_nothing_is_claimed_that_what_is_ignored_contradicts(name: str, ignored:
 def test_what_came_before_the_finding_is_told_on_top() -> None:
     """A jump of the rate stands below the headline of the NaN that it made; nothing does where nothing came before."""
     found = judged("nan-backward")
-    assert headline(found) == "Step 439: The gradient blew up before the loss stopped being finite"
+    assert headline(found) == "Step 439: The gradient was inf before the loss stopped being finite"
     for form, text in outputs(found).items():
         assert "Before it, at step 430: lr jumps 0.03 → 0.42" in text or form == "quiet", form
     for name in ("nan-forward", "lr-rising", "spike-lr-jump"):

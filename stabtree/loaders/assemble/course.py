@@ -218,6 +218,9 @@ def _placeholder_scale(meant: SeriesByName, dtype: object) -> str:
     own = extremes(meant["loss_scale"]) if "loss_scale" in meant and dtype != "fp16" else None
     if own is None or not own.finite or own.lowest != own.highest or own.lowest not in PLACEHOLDER_SCALES:
         return ""
+    norm = meant.get("grad_norm")
+    if own.lowest == 1 and norm is not None and "loss" not in meant and not np.isfinite(norm.values).any():
+        return ""  # it is told by the lines that report an overflow
     del meant["loss_scale"]
     return f"loss_scale is {own.lowest:g} throughout, which is written where no scaler is in use: taken as not logged."
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from stabtree.common import shared
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import rows_before
+from stabtree.common.passes import row_of, rows_before, rows_upto
 from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import LARGEST, interval, median
+from stabtree.common.text import first_few
 from stabtree.context import model
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 from stabtree.predicates.lines import own_frame
+from stabtree.predicates.nonfinite import rose, terms_at
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -291,29 +293,92 @@ def first_bad_value(_moment: Moment, loss_break: Break) -> Seen:
 
 
 @clue
-def broken_from_start(_moment: Moment, loss: Series) -> Seen:
-    """Return whether the very first loss is NaN or infinite: `yes` or `no`."""
+def finite_terms(_moment: Moment, run: Run, loss_break: Break) -> Seen | None:
+    """Return how many terms of the loss are finite where others break: a NaN in the inputs would reach them all."""
+    broken, sound = terms_at(run, loss_break.step)
+    if not broken:
+        return None
+    names = first_few([one.metric for one in sound], 3)
+    text = f"{names or 'no term of the loss'} is finite where {first_few([one.metric for one in broken], 3)} breaks"
+    return Seen(float(len(sound)), text, f"{len(sound)}", "loss", (loss_break.step,))
+
+
+@clue
+def broken_from_start(_moment: Moment, run: Run, loss: Series) -> Seen | None:
+    """Return whether the very first loss is NaN or infinite: `yes` or `no`; an excerpt does not show it."""
     broken = not np.isfinite(loss.values[0])
+    if broken and run.excerpt_from is not None:
+        return None
     what = "NaN or infinite" if broken else "finite"
     return Seen("yes" if broken else "no", f"the very first loss is {what}", "", "loss", (int(loss.steps[0]),))
 
 
 @clue
-def rise_before_break(_moment: Moment, loss: Series, loss_break: Break, grad_norm: Series | None = None) -> Seen | None:
+def rise_before_break(
+    _moment: Moment, run: Run, loss: Series, loss_break: Break, grad_norm: Series | None = None
+) -> Seen | None:
     """Return how many times its usual value the loss or the gradient reaches in the last rows before the break.
 
-    Of a log with fewer than four rows before it, how many times its first value the loss reaches.
+    Of a log with fewer than four rows before it, how many times its first value the loss reaches. A term of the loss
+    that is finite in the row of the break shows it there.
     """
     series = (loss,) if grad_norm is None else (loss, grad_norm)
     rises = [(found[0], item.metric) for item in series if (found := loss_break.rise_before(item))]
     values = loss.values[: loss_break.row]
     if not rises and len(values) > 1 and values[0] > 0 and np.isfinite(values).all():
         rises = [(min(float(values[-1] / values[0]), LARGEST), "loss")]
+    for term in terms_at(run, loss_break.step)[1]:
+        before = term.values[: rows_before(term.steps, loss_break.step)]
+        before = np.abs(before[np.isfinite(before)])
+        if len(before) and median(before) > 0:
+            there = abs(float(term.values[row_of(term.steps, loss_break.step)][0]))
+            rises.append((min(there / median(before), LARGEST), term.metric))
     if not rises:
         return None
     times, metric = max(rises)
     text = f"{metric} had risen to {times:,.3g} times its usual value right before"
     return Seen(times, text, f"{times:,.3g}", metric)
+
+
+@clue
+def trains_on(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
+    """Return how many rows of the loss are finite after the eval loss first is not; None where one of them is not.
+
+    Weights that hold a NaN or an infinity give no finite training loss.
+    """
+    broken = ~np.isfinite(eval_loss.values)
+    first = int(eval_loss.steps[np.argmax(broken)])
+    after = loss.values[rows_upto(loss.steps, first) :]
+    if not broken.any() or not len(after) or not np.isfinite(after).all():
+        return None
+    text = (
+        f"the training loss stays finite in the {len(after):,} rows after it ({figure(after[0])} → {figure(after[-1])})"
+    )
+    return Seen(float(len(after)), text, f"{len(after):,} rows", "loss", (first,))
+
+
+@clue
+def left_lowest(_moment: Moment, loss: Series, loss_break: Break) -> Seen | None:
+    """Return by which share the loss had left its lowest value for good before it broke; None where it had not."""
+    found = rose(loss, loss_break)
+    if found is None:
+        return None
+    seen = found.evidence[0]
+    return Seen(seen.observed or 0.0, seen.text, f"{seen.observed:.0%}", "loss", seen.steps)
+
+
+@clue
+def jump_orders(_moment: Moment, loss: Series, loss_break: Break) -> Seen | None:
+    """Return how many orders of magnitude the loss jumps within one step from a level, before it breaks."""
+    values = loss.values[: loss_break.row]
+    if len(values) < 4 or interval(loss.steps) > 1 or not (np.isfinite(values) & (values > 0)).all():
+        return None
+    jumps = np.diff(np.log10(values))
+    at = 2 + int(np.argmax(jumps[2:]))
+    if values[: at + 1].max() > FACTOR * values[: at + 1].min():
+        return None
+    step, text = int(loss.steps[at + 1]), f"the loss jumps from {figure(values[at], 4)} to {figure(values[at + 1], 4)}"
+    return Seen(float(jumps[at]), f"{text} in one step, {step:,}", f"{jumps[at]:.0f} orders", "loss", (step,))
 
 
 @clue
