@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from stabtree.common.errors import FAULTS, StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.source import PRINT_METRICS, Source, Sure
+from stabtree.loaders.source import NAME_METRICS, PRINT_METRICS, Source, Sure
 
 if TYPE_CHECKING:
     from stabtree.loaders.table import Table
@@ -199,5 +199,5 @@ def _unknown(source: Source, names: Names) -> StabtreeError:
 
     first = clean(next((line for line in source.lines() if line.strip()), ""), SHOWN)
     problem = f"is in no format that stabtree knows; it begins with {first!r}"
-    hint = hint_of(source, names) or f"name the file of its metrics, or write such lines: {PRINT_METRICS}"
+    hint = hint_of(source, names) or f"{NAME_METRICS}, or print such lines: {PRINT_METRICS}; {SEE_FORMATS}"
     return StabtreeError(problem, where=source.path, hint=hint)

@@ -236,7 +236,7 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
             if source.packed and total > max(FREE_BYTES, MAX_RATIO * raw.tell()):
                 problem = f"grows to more than {MAX_RATIO} times its size when it is decompressed, which no log does"
             elif total > MAX_BYTES:
-                problem, own_hint = "holds more than 4 GiB, which is no metrics file", "thin the log out"
+                problem, own_hint = "holds more than 4 GiB, which is not a metrics file", "thin the log out"
             if problem:
                 raise StabtreeError(problem, where=source.path, hint=own_hint)
             yield chunk

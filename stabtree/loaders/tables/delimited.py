@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
+# Metrics of which three digits behind a comma are decimals, even where another column has points.
+FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
 BLANKS_APART = "  "  # two blanks or more, between names that hold one
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", BLANKS_APART: "blanks"}
 # Banners and configuration that trainers print before the header; beyond that a text log is likelier.
@@ -80,6 +82,7 @@ class Layout(NamedTuple):
         comma: what a comma inside a number means.
         rows: rows of data below it in the first lines.
         agree: the share of those that have as many fields as the header.
+        with_commas: the columns that have numbers with commas there, and no point.
     """
 
     delimiter: str
@@ -88,6 +91,7 @@ class Layout(NamedTuple):
     comma: Comma = "thousands"
     rows: int = 0
     agree: float = 0.0
+    with_commas: frozenset[str] = frozenset()
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -124,6 +128,10 @@ def find_layout(head: str) -> Layout | None:
     # One of the last comments may be the header, as `numpy.savetxt` writes it.
     for place, line in above[-COMMENTS:]:
         readings.append([(place, line.lstrip("# \t")), *plain])
+    if '"' in head:
+        # Where each row holds a text of several lines, no single line has the right number of fields.
+        whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
+        readings.append(_joined_quotes(whole)[:LOOK_AT])
     layouts = [_layout_by(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
     return max(
         filter(None, layouts),
@@ -136,6 +144,22 @@ def find_layout(head: str) -> Layout | None:
         ),
         default=None,
     )
+
+
+def _joined_quotes(lines: list[str]) -> list[Line]:
+    """Return the lines that may be rows, those of a field in quotes joined."""
+    rows: list[Line] = []
+    open_since = 0
+    for place, line in enumerate(lines, 1):
+        odd = line.count('"') % 2
+        if open_since:
+            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line}"
+            if odd or place - open_since >= QUOTED_LINES:
+                open_since = 0
+        elif line.strip(" \0") and not line.startswith("#"):
+            rows.append((place, line))
+            open_since = place if odd else 0
+    return rows[:-1] if open_since else rows
 
 
 def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
@@ -198,7 +222,12 @@ def _checked(delimiter: str, names: tuple[str, ...], header_line: int, below: li
     cells = list(chain.from_iterable(fit)) if delimiter != "," else []
     # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
     decimal = any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells)))
-    return Layout(delimiter, names, header_line, "decimal" if decimal else "thousands", len(fit), agree)
+    with_commas = frozenset(
+        name
+        for name, column in zip(names, zip(*(row[: len(names)] for row in fit), strict=True), strict=False)
+        if delimiter != "," and any("," in cell and numeric(cell) for cell in column) and "." not in "".join(column)
+    )
+    return Layout(delimiter, names, header_line, "decimal" if decimal else "thousands", len(fit), agree, with_commas)
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -438,7 +467,9 @@ class _Body(Struct):
         named = (name for place, name in enumerate(layout.names, 1) if name != f"column {place}")
         self._anchors = tuple(name for _, name in zip(range(3), named, strict=False))
         for index, name in enumerate(layout.names):
-            builder = self.columns.setdefault(name, builder_of(name, self.names, layout.comma))
+            fraction = name in layout.with_commas and self.names.role(name) in FRACTIONS
+            comma: Comma = "decimal" if fraction else layout.comma
+            builder = self.columns.setdefault(name, builder_of(name, self.names, comma))
             if not builder.given_up:
                 builder.pad(self.rows)
                 self._builders[index] = builder

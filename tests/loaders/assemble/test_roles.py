@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stabtree import StabtreeError
 from stabtree.loaders import load_run
 from tests.loaders.make import write
 
@@ -119,11 +118,3 @@ def test_a_running_sum_is_told_from_a_loss(tmp_path: Path, epochs: int) -> None:
     assert any("running sum" in note for note in run.notes)
     rising = read(tmp_path, "a.csv", {"step": AT, "loss": 5 + AT / 10})
     assert rising.series["loss"].values[0] == 5
-
-
-def test_a_long_table_gets_no_hint_that_mixes_its_series(tmp_path: Path) -> None:
-    """`--column loss=value` would read all metrics as one series."""
-    rows = "".join(f"{i},{name},{FALLS[i]}\n" for i in range(ROWS) for name in ("loss", "acc"))
-    with pytest.raises(StabtreeError) as caught:
-        load_run(write(tmp_path, "step,metric,value\n" + rows))
-    assert "--column" not in caught.value.hint
