@@ -19,9 +19,10 @@ from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.messages import ended_in_error
+from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LOST_CODES, LogReader
 from stabtree.loaders.text.runs import tables
-from stabtree.loaders.text.shape import parse, split
+from stabtree.loaders.text.shape import split
 from stabtree.metrics.names import Names, likely_loss
 
 if TYPE_CHECKING:

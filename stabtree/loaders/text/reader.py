@@ -13,9 +13,10 @@ from stabtree.loaders.table import Skips
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
 from stabtree.loaders.text.messages import HARMLESS, UNITS, ErrorLines, Saves, Unread, is_message, may_report_error
+from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.rows import LogRows
 from stabtree.loaders.text.settings import ConfigDump, PrintedSettings
-from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, held_out, is_step, joined, parse
+from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, joined
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
@@ -152,7 +153,7 @@ class Training:
             return []
         if any(slot.name in self.names for slot in slots):
             # What each line of training shows beside its loss was measured elsewhere where there is none.
-            return [held_out(slot, names) for slot in slots]
+            return [slot.held_out(names) for slot in slots]
         return slots
 
     def redrawn(self, template: Template, numbers: Sequence[str], position: tuple[int, int]) -> bool:
@@ -231,7 +232,7 @@ class LogReader:
             form = forms.get(shape)
             if form and form.quick and not (blocks.waiting or self._inside or self._evaluating):
                 step = form.template.step
-                if step is None or numbers[step.place].isdigit() or is_step(step, numbers):
+                if step is None or numbers[step.place].isdigit() or step.is_step(numbers):
                     if form.quick == ROW:
                         self._row(form, numbers, number)
                     else:
@@ -389,7 +390,7 @@ class LogReader:
             return True
         if form.code:
             return False
-        if template.problem or (template.step and not is_step(template.step, numbers)):
+        if template.problem or (template.step and not template.step.is_step(numbers)):
             self.skips.add(masked.line, template.problem or "names a step that is impossible")
             return True
         if (template.known and self._metrics(form, masked)) or self._aside(form, masked):
@@ -413,7 +414,7 @@ class LogReader:
         elif form.skipped and rows.own:
             self._skipped += 1
             step = template.step
-            rows.skipped(step.value(numbers) if step and is_step(step, numbers) else None, self._skipped)
+            rows.skipped(step.value(numbers) if step and step.is_step(numbers) else None, self._skipped)
         else:
             return False
         return True
@@ -423,7 +424,7 @@ class LogReader:
         template, numbers = form.template, masked.numbers
         if self._evaluating and self._is_evaluation(form, numbers):
             if form.below is None:
-                slots = [held_out(slot, self._names) for slot in template.metrics]
+                slots = [slot.held_out(self._names) for slot in template.metrics]
                 form.below = self.rows.block_of(template, slots, axes=False)
             self.rows.aside(Template(rank=template.rank), masked, form.below)
             return True
@@ -441,7 +442,7 @@ class LogReader:
         """Return whether a line below the head of an evaluation is part of it; a row of training ends it."""
         template, total = form.template, form.template.total(numbers)
         if total:
-            self._evaluating = int(total) not in self._totals
+            self._evaluating = total not in self._totals
         elif template.is_located:
             self._evaluating = False
         return self._evaluating and self.rows.own > 0 and not (template.held or template.has_side)
@@ -464,7 +465,7 @@ class LogReader:
                     return
                 over = training.replaces
         if template.counted or template.position:
-            self._totals.add(int(template.total(numbers) or 0))
+            self._totals.add(template.total(numbers))
         rows.add(template, numbers, line, step=step, dict_row=form.dict_row, over=over)
         if template.loss:
             training.saw(template, template.loss)
