@@ -49,56 +49,31 @@ NO_NORM = -2
 
 
 class Form(Struct):
-    """What is known of the lines of one shape.
+    """What is known of the lines of one shape."""
 
-    Attributes:
-        template: what their numbers are.
-        head: whether they say what the lines below were measured on: `HELD` or `TRAINED`.
-        title: whether a printed configuration may begin with them.
-        ruler: whether they are a line of dashes.
-        block: whether they may belong to a block over several lines.
-        metrics: whether they may hold metrics.
-        code: whether they are code, part of a model, or sum up a whole run.
-        model: whether they are part of a printed model.
-        error: whether their words may be about an error.
-        message: whether their values are part of such words.
-        frame: whether they name a line of the user's own code.
-        setting: whether they are settings; `looks`: how often that was looked at.
-        save: whether they report a saved checkpoint.
-        scale: the place of the new loss scale in lines about a skipped step; `NO_NORM` for a gradient that is NaN.
-        skipped: whether they report an update that was left out.
-        dict_row: whether they hold a dict.
-        heads: whether they name a step or an epoch of the lines below them.
-        trains: whether they hold a loss, of any name.
-        quick: whether they are nothing but a `ROW`, or a `HEADER` of rows.
-        beside: the values beside those of training, by what was known of training at that time.
-        below: the values below the head of an evaluation.
-        unread: how many lines were not read, and the number and the text of the first one.
-    """
-
-    template: Template
-    head: int = 0
-    title: bool = False
-    ruler: bool = False
-    block: bool = False
-    metrics: bool = False
-    code: bool = False
-    model: bool = False
-    error: bool = False
-    message: bool = False
-    frame: bool = False
-    setting: bool = False
-    looks: int = 0
-    save: bool = False
-    scale: int = NOWHERE
-    skipped: bool = False
-    dict_row: bool = False
-    heads: bool = False
-    trains: bool = False
-    quick: int = 0
-    beside: tuple[int, Block | None] = (-1, None)
-    below: Block | None = None
-    unread: tuple[int, int, str] = (0, 0, "")
+    template: Template  # what their numbers are
+    head: int = 0  # whether they say what the lines below were measured on: `HELD` or `TRAINED`
+    title: bool = False  # whether a printed configuration may begin with them
+    ruler: bool = False  # whether they are a line of dashes
+    block: bool = False  # whether they may belong to a block over several lines
+    metrics: bool = False  # whether they may hold metrics
+    code: bool = False  # whether they are code, part of a model, or sum up a whole run
+    model: bool = False  # whether they are part of a printed model
+    error: bool = False  # whether their words may be about an error
+    message: bool = False  # whether their values are part of such words
+    frame: bool = False  # whether they name a line of the user's own code
+    setting: bool = False  # whether they are settings
+    looks: int = 0  # how often that was looked at
+    save: bool = False  # whether they report a saved checkpoint
+    scale: int = NOWHERE  # the place of the new loss scale where a step was skipped; `NO_NORM` for a gradient of NaN
+    skipped: bool = False  # whether they report an update that was left out
+    dict_row: bool = False  # whether they hold a dict
+    heads: bool = False  # whether they name a step or an epoch of the lines below them
+    trains: bool = False  # whether they hold a loss, of any name
+    quick: int = 0  # whether they are nothing but a `ROW`, or a `HEADER` of rows
+    beside: tuple[int, Block | None] = (-1, None)  # the values beside training, by what was known of it at that time
+    below: Block | None = None  # the values below the head of an evaluation
+    unread: tuple[int, int, str] = (0, 0, "")  # how many were not read, and the number and the text of the first one
 
     @property
     def is_alone(self) -> bool:
@@ -107,20 +82,13 @@ class Form(Struct):
 
 
 class Training:
-    """The lines that hold the training loss.
-
-    Attributes:
-        rows: how many lines held it.
-        name: how the last one spelled it.
-        names: all that such lines show beside it.
-        replaces: whether the last bar corrects the one before it, which had moved on with its old values.
-    """
+    """The lines that hold the training loss."""
 
     def __init__(self, name: str) -> None:
-        self.rows = 0
-        self.name = name
-        self.names: set[str] = set()
-        self.replaces = False
+        self.rows = 0  # how many lines held it
+        self.name = name  # how the last one spelled it
+        self.names: set[str] = set()  # all that such lines show beside it
+        self.replaces = False  # whether the last bar corrects the one before it, which moved on with its old values
         self._drawn: tuple[object, tuple[str, ...]] = (None, ())
         self._carried = False
         self._first_epoch: float | None = None
@@ -181,24 +149,15 @@ class Training:
 
 
 class LogReader:
-    """Reads the lines of one log in order.
-
-    Attributes:
-        rows: the rows of metrics.
-        skips: lines that look like metrics and can't be read.
-        config: the settings that the log prints.
-        errors: the lines about errors, and of each traceback the last line of the user's own code.
-        saves: the lines that report a saved checkpoint.
-        unread: the other lines that hold numbers.
-    """
+    """Reads the lines of one log in order."""
 
     def __init__(self, names: Names, *, kinds: bool = False, codes: bool = False) -> None:
         self.rows = LogRows(names, kinds)
-        self.skips = Skips()
+        self.skips = Skips()  # lines that look like metrics and can't be read
         self.config = ConfigDump()
-        self.errors = ErrorLines()
+        self.errors = ErrorLines()  # and of each traceback the last line of the user's own code
         self.saves = Saves()
-        self.unread = Unread()
+        self.unread = Unread()  # the other lines that hold numbers
         self._names = names
         self._codes = codes
         self._anchor = grammar.anchor(names)

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.counters import Count, Runs, counted_on
+from stabtree.loaders.counters import Dense, Runs, counted_on
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
-from stabtree.loaders.text.rows import Dense
 from stabtree.loaders.text.steps import (
     are_samples,
     bar_steps,
@@ -51,35 +50,20 @@ ROUNDED = "The steps are printed rounded: rows are placed evenly between them."
 
 
 class _Log(Struct, frozen=True):
-    """All rows of a log, n of them.
+    """All rows of a log, n of them."""
 
-    Attributes:
-        rows: as they were read.
-        dense: the columns by name.
-        step_name: how the log spells the step.
-        step: the step of each row.
-        epoch: the epoch of each row.
-        rank: the rank of each row.
-        several_ranks: whether losses of more than one rank are logged.
-        losses: bool (n,), the rows that hold a loss.
-        keep: bool (n,), the rows that hold anything still; the values of the others went to another row.
-        event: bool (n,), the rows that are overflows.
-        planned: how far the run was to go, as a setting; empty where that is not known.
-        notes: what was assumed.
-    """
-
-    rows: LogRows
-    dense: dict[str, Dense]
-    step_name: str
+    rows: LogRows  # as they were read
+    dense: dict[str, Dense]  # the columns by name
+    step_name: str  # how the log spells the step
     step: Dense
     epoch: Dense
     rank: Dense
-    several_ranks: bool
-    losses: Bools
-    keep: Bools
-    event: Bools
-    planned: Mapping[str, int]
-    notes: tuple[str, ...]
+    several_ranks: bool  # whether losses of more than one rank are logged
+    losses: Bools  # (n,), the rows that hold a loss
+    keep: Bools  # (n,), the rows that hold anything still; the values of the others went to another row
+    event: Bools  # (n,), the rows that are overflows
+    planned: Mapping[str, int]  # how far the run was to go, as a setting; empty where that is not known
+    notes: tuple[str, ...]  # what was assumed
 
 
 def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table | tuple[Table, ...]:
@@ -93,7 +77,7 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
     log = _log(reader, notes)
     runs = Runs() if log.several_ranks else _runs(log)
     if runs.epochs and log.step.logged.any():
-        step = Dense(counted_on(Count(*log.step), runs), log.step.logged)
+        step = Dense(counted_on(log.step, runs), log.step.logged)
         note = epochs_note("The steps", len(runs.epochs) + 1)
         log = replace(log, step=step, planned={}, notes=(*log.notes, note))
     for name in printed_once(log.rows, log.dense, runs.starts):
