@@ -15,7 +15,7 @@ from stabtree.loaders.text.blocks import Blocks, Masked
 from stabtree.loaders.text.messages import HARMLESS, UNITS, ErrorLines, Saves, Unread, is_message, may_report_error
 from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.rows import LogRows
-from stabtree.loaders.text.settings import ConfigDump, PrintedSettings
+from stabtree.loaders.text.settings import PrintedSettings
 from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, joined
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
@@ -154,7 +154,7 @@ class LogReader:
     def __init__(self, names: Names, *, kinds: bool = False, codes: bool = False) -> None:
         self.rows = LogRows(names, kinds)
         self.skips = Skips()  # lines that look like metrics and can't be read
-        self.config = ConfigDump()
+        self.config = PrintedSettings(names)
         self.errors = ErrorLines()  # and of each traceback the last line of the user's own code
         self.saves = Saves()
         self.unread = Unread()  # the other lines that hold numbers
@@ -168,8 +168,7 @@ class LogReader:
         self._prose = Form(Template(), looks=MAX_LOOKS)
         self._blocks = Blocks(names)
         self._training = Training(names.column("loss"))
-        self._printed = PrintedSettings(names)
-        self._code = self._inside = self._evaluating = False
+        self._code = self._evaluating = False
         self._totals: set[int] = set()  # how far the counters of rows of training go
         self._skipped = 0
         self._frame: tuple[int, str, int] | None = None
@@ -181,7 +180,7 @@ class LogReader:
 
     def read(self, lines: Lines | Iterable[str]) -> None:
         """Read all lines of a log, each by its shape."""
-        split, forms, blocks = grammar.NUMBER.split, self._forms, self._blocks
+        split, forms, blocks, config = grammar.NUMBER.split, self._forms, self._blocks, self.config
         for number, line in enumerate(lines, 1):
             text = line if len(line) <= grammar.MAX_LINE else line[: grammar.MAX_LINE]
             if self._codes:
@@ -189,7 +188,7 @@ class LogReader:
             parts = split(text)
             shape, numbers = MASK.join(parts[::2]), parts[1::2]
             form = forms.get(shape)
-            if form and form.quick and not (blocks.waiting or self._inside or self._evaluating):
+            if form and form.quick and not (blocks.waiting or config.below_title or self._evaluating):
                 step = form.template.step
                 if step is None or numbers[step.place].isdigit() or step.is_step(numbers):
                     if form.quick == ROW:
@@ -215,7 +214,7 @@ class LogReader:
         if form.save:
             self.saves.add(text, masked.line, before)
         if not (waiting or form.ruler) and self._is_setting(text, form):
-            if not self._inside:
+            if not self.config.below_title:
                 self._keep_error(text, masked.line, form)
             return
         if cut and masked.shape[-1:] == MASK and self._goes_on(masked.shape):
@@ -247,13 +246,13 @@ class LogReader:
     def _is_setting(self, text: str, form: Form) -> bool:
         """Return whether a line is one of settings."""
         setting = form.setting
-        if form.looks < MAX_LOOKS and (not form.looks or form.setting or self.config.inside):
+        if form.looks < MAX_LOOKS and (not form.looks or form.setting or self.config.in_call):
             form.looks += 1
             self._code = self._code or grammar.STATEMENT.match(text) is not None
             form.setting = setting = self.config.look(text, self.rows.count, code=self._code)
-        if self._inside or form.title:
-            self._inside = self._printed.look(text, begun=self.rows.own > 0)
-        return self._inside or (setting and not form.block)
+        if self.config.below_title or form.title:
+            self.config.follow(text, begun=self.rows.own > 0)
+        return self.config.below_title or (setting and not form.block)
 
     def _keep_error(self, text: str, number: int, form: Form) -> bool:
         """Keep a line without metrics if its words may be about an error."""
@@ -307,7 +306,7 @@ class LogReader:
         form = Form(
             Template(),
             head=_head(shape),
-            title=self._printed.is_title(text),
+            title=self.config.is_title(text),
             ruler=grammar.RULER.match(shape) is not None,
             block=self._blocks.may_begin(shape),
             metrics=anchored is not None,
@@ -393,7 +392,7 @@ class LogReader:
         if not self._is_row(form, numbers, located=located):
             return False
         self._row(form, numbers, masked.line)
-        if form.is_alone and not self.config.inside and (template.loss or located or template.step):
+        if form.is_alone and not self.config.in_call and (template.loss or located or template.step):
             form.quick = ROW
         return True
 

@@ -17,7 +17,7 @@ from stabtree.loaders.text.shape import Slot, Template, joined, picker, to_float
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stabtree.common.lazy import Floats
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.loaders.text.blocks import Masked
     from stabtree.metrics.names import Names
 
@@ -48,7 +48,6 @@ class Block(Struct):
     slots: tuple[Slot, ...]  # what each column holds
     pick: Callable[[Sequence[str]], tuple[str, ...]]  # takes the texts of the slots from the numbers of a line
     step_name: str = ""  # how the lines spell the step
-    trains: bool = False  # whether they hold the training loss
     rows: array[int] = field(default_factory=lambda: array("q"))  # of each line
     lines: array[int] = field(default_factory=lambda: array("q"))  # their numbers
     texts: list[tuple[str, ...]] = field(default_factory=list)  # the numbers as written, not yet converted
@@ -142,6 +141,12 @@ class LogRows(Struct):
     # How far the counters of steps and of epochs go.
     totals: dict[str, set[int]] = field(default_factory=lambda: {"step": set(), "epoch": set()})
 
+    def marked(self, rows: array[int]) -> Bools:
+        """Return which rows are among those listed, as `asides` or `events`: bool (n,)."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[rows.tolist()] = True
+        return found
+
     @property
     def own(self) -> int:
         """The number of rows that are neither overflows nor asides."""
@@ -169,7 +174,6 @@ class LogRows(Struct):
             if template.percent and template.position and template.loss:
                 slots += [Slot(name, place, "") for name, place in zip(SHARE, template.position, strict=True)]
         block = Block(tuple(slots), picker(slots), template.step.name if axes and template.step else "")
-        block.trains = axes and template.loss is not None
         self.blocks.append(block)
         return block
 
@@ -226,7 +230,7 @@ class LogRows(Struct):
     def _same_bar(self, row: OpenRow, template: Template, numbers: Sequence[str], line: int) -> bool:
         """Return whether a bar of keras replaces the one of the row, whose means go on."""
         last, before, done = self.bar_row
-        if template.bar != "keras" or last != row.row:
+        if last != row.row:
             return False
         now = template.place(numbers)
         return line == before + 1 or (done[1] == now[1] and done[0] < now[0])

@@ -18,7 +18,6 @@ from stabtree.loaders.text.steps import (
     are_samples,
     bar_steps,
     count_rows,
-    is_aside,
     locate_events,
     mark_sporadic,
     place,
@@ -141,7 +140,7 @@ def _over(log: _Log, begin: int, end: int) -> int:
     """
     rows = log.losses[begin:end]
     if end == log.rows.count:
-        rows = ~is_aside(log.rows)[begin:end]
+        rows = ~log.rows.marked(log.rows.asides)[begin:end]
     last = np.flatnonzero(rows)
     if len(last):
         return begin + int(last[-1]) + 1
@@ -154,8 +153,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     dense = {name: rows.dense(name) for name in rows.affordable()}
     losses = np.zeros(rows.count, dtype=np.bool_)
     losses = np.any([losses, *(dense[name].logged for name in _losses(dense, rows))], axis=0)
-    event = np.zeros(rows.count, dtype=np.bool_)
-    event[rows.events.tolist()] = True
+    event = rows.marked(rows.events)
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
     step_name, step = _steps(rows, losses, dense)
@@ -213,7 +211,7 @@ def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, 
     if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
         return BAR, Dense.empty(rows.count)
     values, logged = step
-    last = np.flatnonzero(~is_aside(rows))[-3:]
+    last = np.flatnonzero(~rows.marked(rows.asides))[-3:]
     if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
         # The line that names the step of the last row was never written.
         values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True

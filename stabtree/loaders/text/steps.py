@@ -210,13 +210,6 @@ def runs_of(
     return divide(at, evidence, main, losses)
 
 
-def is_aside(rows: LogRows) -> Bools:
-    """Return which rows are asides, bool (n,)."""
-    found = np.zeros(rows.count, dtype=np.bool_)
-    found[rows.asides.tolist()] = True
-    return found
-
-
 def steps(rows: LogRows) -> Dense:
     """Return the step of each row, of asides those that are spelled like those of the other rows."""
     values, logged = rows.dense("step")
@@ -246,7 +239,7 @@ def place(
         event: bool (n,), the rows that are overflows.
     """
     keep = np.ones(rows.count, dtype=np.bool_)
-    aside = is_aside(rows)
+    aside = rows.marked(rows.asides)
     main = np.flatnonzero(~aside & ~event)
     if not aside.any() or not len(main):
         return step, epoch, keep, ()
@@ -334,7 +327,7 @@ def printed_once(rows: LogRows, dense: Mapping[str, Dense], starts: Sequence[int
         dense: its columns.
         starts: the row at which each run begins.
     """
-    aside = is_aside(rows)
+    aside = rows.marked(rows.asides)
     if aside.all():
         return []
     place_of = np.cumsum(~aside)
