@@ -231,11 +231,12 @@ class LogReader:
         read = [self._feed(part) for part in ready]
         if any(read) or self.rows.count > before or (not ready and (waiting or form.block)):
             return
-        if (
-            not self._keep_error(text, masked.line, form)
-            and masked.numbers
-            and not self.unread.is_quoted(text, masked.line)
-        ):
+        if not self._keep_error(text, masked.line, form):
+            self._note_unread(text, masked, form)
+
+    def _note_unread(self, text: str, masked: Masked, form: Form) -> None:
+        """Count a line that holds numbers and was not read."""
+        if masked.numbers and not self.unread.is_quoted(text, masked.line):
             count, number, example = form.unread
             form.unread = count + 1, number or masked.line, example or text
 
@@ -261,7 +262,7 @@ class LogReader:
             return True
         if form.error:
             if self._frame and not self.errors.is_source(text):
-                self.errors.add(*self._frame[:2], self._frame[2])
+                self.errors.add(*self._frame)
                 self._frame = None
             self.errors.add(number, text, self.rows.count)
         return form.error
@@ -320,10 +321,7 @@ class LogReader:
             return form
         code = grammar.CODE.match(text) is not None and (self._code or not grammar.PRINTED.match(text))
         form.code = form.model or code or grammar.NO_ROW.search(text) is not None
-        if any(word in text for word in grammar.OVERFLOW_WORDS) and (found := grammar.OVERFLOW.search(shape)):
-            form.scale = shape.count(MASK, 0, found.start("to") if found["to"] else found.start("kept"))
-        elif " norm is " in text and grammar.NAN_NORM.search(text):
-            form.scale = NO_NORM
+        form.scale = _scale(shape, text)
         form.skipped = "kip" in text and grammar.SKIPPED.search(text) is not None
         if form.code:
             return form
@@ -488,6 +486,15 @@ class LogReader:
             return template.epoch is not None
         name = template.step.name
         return name == self._names.step_column or normalize(name) in grammar.HEADER_STEPS
+
+
+def _scale(shape: str, text: str) -> int:
+    """Return the place of the new loss scale where lines of a shape report a skipped step."""
+    if any(word in text for word in grammar.OVERFLOW_WORDS) and (found := grammar.OVERFLOW.search(shape)):
+        return shape.count(MASK, 0, found.start("to" if found["to"] else "kept"))
+    if " norm is " in text and grammar.NAN_NORM.search(text):
+        return NO_NORM
+    return NOWHERE
 
 
 def _head(shape: str) -> int:
