@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
+from stabtree.loaders.table import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,14 +39,28 @@ MIN_EPOCHS = 3  # so many stretches of one length are epochs; two may as well be
 MIN_JUDGED, MUCH_LONGER = 8, 4
 
 
-class Count(NamedTuple):
-    """A column that counts: values float64 (n,), and which of them were logged, bool (n,)."""
+class Dense(NamedTuple):
+    """A column over all rows of a file: values float64 (n,), and which of them were logged, bool (n,)."""
 
     values: Floats
     logged: Bools
 
+    @classmethod
+    def empty(cls, count: int) -> Dense:
+        """Return a column of so many rows in which nothing was logged."""
+        return cls(np.zeros(count), np.zeros(count, dtype=np.bool_))
 
-def count_on(step: Count, epoch: Count, losses: Bools) -> Floats | None:
+    def pick(self, rows: Ints) -> Dense:
+        """Return a copy of some of the rows."""
+        return Dense(self.values[rows], self.logged[rows])
+
+    def column(self, rows: Ints) -> Column:
+        """Return some of the rows as a column of a table."""
+        logged = self.logged[rows]
+        return Column(self.values[rows], None if logged.all() else logged)
+
+
+def count_on(step: Dense, epoch: Dense, losses: Bools) -> Floats | None:
     """Return steps over the whole run, (n,), from rows that count them within each epoch: epoch x batches + batch.
 
     The rows that hold a loss, bool (n,), decide; None if these don't count within epochs.
@@ -285,7 +300,7 @@ def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> in
     return vote or rate
 
 
-def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Runs:
+def divide(rows: Ints, evidence: Counted, counter: Dense, carries: Bools) -> Runs:
     """Return the runs of a file of n rows; m of them, int64 `rows` or bool (n,) `carries`, carry the loss.
 
     An attempt that was given up is gone: too short to judge, and done again by a far longer one. What is not finite in
@@ -314,7 +329,7 @@ def divide(rows: Ints, evidence: Counted, counter: Count, carries: Bools) -> Run
     return replace(runs, starts=starts, epochs=epochs, gone=frozenset(gone))
 
 
-def counted_on(counter: Count, runs: Runs) -> Floats:
+def counted_on(counter: Dense, runs: Runs) -> Floats:
     """Return the steps of a file, (n,), counted on where they start again within a run."""
     counted = np.array(counter.values, dtype=np.float64)
     added = previous = 0.0

@@ -17,7 +17,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import PART, extremes, increases, remembered
 from stabtree.common.text import clean
 from stabtree.loaders import counters
-from stabtree.loaders.counters import Count
+from stabtree.loaders.counters import Dense
 from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
@@ -152,7 +152,7 @@ def settle(table: Table, names: Names) -> Table:
         values = steps.values.astype(np.float64)
         for epoch, of in epochs:
             counted = counters.count_on(
-                Count(values, np.ones(table.rows, dtype=np.bool_)), Count(of.values, of.mask), rows
+                Dense(values, np.ones(table.rows, dtype=np.bool_)), Dense(of.values, of.mask), rows
             )
             if counted is not None:
                 text = f"The steps in column {shown} start again in each {clean(epoch, 40)}: they are counted on."
@@ -275,7 +275,7 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     rows, evidence = evidence_of(table, axis, names)
     carries, every = np.zeros(table.rows, dtype=np.bool_), np.ones(table.rows, dtype=np.bool_)
     carries[rows] = True
-    runs = counters.divide(rows, evidence, Count(axis, every), carries)
+    runs = counters.divide(rows, evidence, Dense(axis, every), carries)
     if len(runs.starts) + len(runs.epochs) > 1 or not table.restarts:
         table = replace(table, restarts="; ".join(filter(None, (table.restarts, runs.meaning))))
     name = table.counter or ""
@@ -284,7 +284,7 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
         steps = from_column(name, column)
         values = np.asarray(getattr(steps, "values", column.values), np.float64)
         note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
-        columns = {**table.columns, name: replace(column, values=counters.counted_on(Count(values, every), runs))}
+        columns = {**table.columns, name: replace(column, values=counters.counted_on(Dense(values, every), runs))}
         table = replace(table, columns=columns, notes=(*table.notes, note))
     return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
 

@@ -74,7 +74,7 @@ class Blocks:
             or (MASK not in shape and (len(_GAP.split(text)) >= MIN_COLUMNS or set(text) <= set("-= ")))
             or grammar.PAIR_LINE.fullmatch(shape)
             or grammar.COLUMNS.fullmatch(shape)
-            or _is_results(shape)
+            or grammar.RESULTS.fullmatch(shape)
         )
 
     def feed(self, masked: Masked) -> list[Masked]:
@@ -88,7 +88,7 @@ class Blocks:
         return ready
 
     def _ready(self, masked: Masked) -> Iterator[Masked]:
-        shape, line = masked.shape, masked.line
+        shape = masked.shape
         if self._dict:
             yield from self._in_dict(masked)
         elif self._is_row(shape):
@@ -114,12 +114,16 @@ class Blocks:
         elif self._columns and not shape.strip():
             pass
         else:
-            yield from self._close()
-            self._header = []
-            text = joined(shape, masked.numbers)
-            self._columns = self._columns_of(text) or self._columns
-            self._heading = _GAP.split(text.strip()) if MASK not in shape and not self._columns else []
-            yield Masked(shape, masked.numbers, line)
+            yield from self._other(masked)
+
+    def _other(self, masked: Masked) -> Iterator[Masked]:
+        """Return a line that is part of no block, after the block that it ends; it may hold the names of columns."""
+        yield from self._close()
+        self._header = []
+        text = joined(masked.shape, masked.numbers)
+        self._columns = self._columns_of(text) or self._columns
+        self._heading = [] if MASK in masked.shape or self._columns else _GAP.split(text.strip())
+        yield masked
 
     def end(self) -> Iterator[Masked]:
         """Return what is still waiting when the file ends."""
@@ -232,7 +236,12 @@ class Blocks:
     def _is_row(self, shape: str) -> bool:
         """Return whether a line is a row below the names of columns; end the table after too many other lines."""
         if not self._columns:
-            return _is_results(shape) and self._takes_results(shape)
+            if not grammar.RESULTS.fullmatch(shape):
+                return False
+            # No header stands above the row of a file whose columns are known all the same.
+            more = len(shape.split()) - len(grammar.RESULTS_BEFORE) - len(grammar.RESULTS_AFTER)
+            self._columns = [*grammar.RESULTS_BEFORE, *(f"part{i}" for i in range(more)), *grammar.RESULTS_AFTER]
+            return True
         cells = shape.split(None, len(self._columns))[: len(self._columns)]
         if len(cells) == len(self._columns) and all(grammar.CELL.fullmatch(cell) for cell in cells):
             self._others = 0
@@ -241,12 +250,6 @@ class Blocks:
         if self._others > MAX_BETWEEN:
             self._columns = []
         return False
-
-    def _takes_results(self, shape: str) -> bool:
-        """Name the columns of a row without a header above it, of a file whose columns are known all the same."""
-        more = len(shape.split()) - len(grammar.RESULTS_BEFORE) - len(grammar.RESULTS_AFTER)
-        self._columns = [*grammar.RESULTS_BEFORE, *(f"part{i}" for i in range(more)), *grammar.RESULTS_AFTER]
-        return True
 
     def _redrawn(self, masked: Masked) -> Iterator[Masked]:
         """Return the row before, unless this one replaces it: of an epoch drawn several times the last row counts."""
@@ -276,11 +279,6 @@ class Blocks:
         if self._box:
             parts, self._box = self._box, []
             yield _together(_quoted(parts), parts)
-
-
-def _is_results(shape: str) -> bool:
-    """Return whether a line is a row of a file of YOLOv5 or v7, which has no header."""
-    return grammar.RESULTS.fullmatch(shape) is not None
 
 
 def _full_name(column: str) -> str:

@@ -21,7 +21,6 @@ MAX_LINE = 20_000
 # The longest key that a logger writes, with the words before it.
 MAX_KEY = 120
 
-DIGITS = re.compile(r"[\d.]+")
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)")
 
 # A number that is not part of a word, with its sign. The first character decides, so that a text is searched fast.
@@ -89,12 +88,6 @@ GROUP = re.compile(r"[^\W\d]\w*$")
 PASS = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?", re.IGNORECASE)
 # Steps that are counted within an epoch if the line names one before them.
 WITHIN_EPOCH = frozenset(["batch", "step", "iter", "iteration", "i", "b"])
-
-# The share after a position: `[640/60000 (1%)]`.
-PERCENT = re.compile(r"\s*\(\s*\d+(?:\.\d+)?%\)")
-
-# Boosted trees number their rows like this: `[12]\ttrain-logloss:0.31`.
-ITERATION = re.compile(r"\[(\d{1,15})\]\s")
 
 # What directly follows a number: a unit, a rate.
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
@@ -192,7 +185,6 @@ RESULTS_AFTER = (
     *("val/box_loss", "val/obj_loss", "val/cls_loss"),
 )
 TABLE_RULE = re.compile(r"[\s:|-]*")
-MLLOG = re.compile(r":::MLLOG\s+(\{.*)$")
 
 # Losses that go by their kind or their network alone: `CrossEntropy=`, `SmoothL1=`, `xent:`, `GAN:`, `D_A:`.
 LOSS_KIND = re.compile(

@@ -1,14 +1,12 @@
 """Text logs of any trainer: lines that name a step and some numbers, among chatter of every kind.
 
-One reader for all: `parse` takes a line apart with the grammar, `rows` joins the lines of a step, `forms` learns
-how the most frequent lines look so that a long log is read at the speed of one pattern, and `runs` gives each row
-its step and each run its table.
+One reader for all: `parse` takes the first line of each shape apart with the grammar, so that of all others only the
+numbers are read, `rows` joins the lines of a step, and `runs` gives each row its step and each run its table.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -19,9 +17,10 @@ from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.messages import ended_in_error
+from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LOST_CODES, LogReader
 from stabtree.loaders.text.runs import tables
-from stabtree.loaders.text.shape import parse, split
+from stabtree.loaders.text.shape import split
 from stabtree.metrics.names import Names, likely_loss
 
 if TYPE_CHECKING:
@@ -122,33 +121,32 @@ def _likely_aside(rows: LogRows) -> Sure:
     return Sure.HARDLY
 
 
-def _unknown_names(source: Source, names: Names) -> Counter[str]:
-    """Count the unknown names in lines that say where the run is, but for settings: those whose value never changes."""
-    met: Counter[str] = Counter()
-    first: dict[str, float] = {}
-    moving = set()
+def _unknown_names(source: Source, names: Names) -> list[str]:
+    """Return the unknown names in lines that say where the run is, frequent ones first, but for settings.
+
+    Those are the names whose value never changes.
+    """
+    values: dict[str, list[float]] = {}
     for line in _head(source):
         shape, numbers = split(line[: grammar.MAX_LINE])
-        found = parse(shape, numbers, names)
-        for slot in found.metrics:
-            if found.is_located and not slot.role:
-                met[slot.name] += 1
-                value = slot.value(numbers)
-                if first.setdefault(slot.name, value) != value:
-                    moving.add(slot.name)
-    return Counter({name: count for name, count in met.items() if name in moving})
+        template = parse(shape, numbers, names)
+        for slot in template.metrics:
+            if template.is_located and not slot.role:
+                values.setdefault(slot.name, []).append(slot.value(numbers))
+    moving = [name for name, numbers in values.items() if any(number != numbers[0] for number in numbers)]
+    return sorted(moving, key=lambda name: -len(values[name]))
 
 
 def hint(source: Source, names: Names) -> str:
     """Return what to type so that a log of unknown names is read; empty if that would not help."""
-    met = _unknown_names(source, names)
+    unknown = _unknown_names(source, names)
     for _ in range(GUESSES):
-        likely = likely_loss(name for name, _ in met.most_common())
+        likely = likely_loss(unknown)
         if not likely:
             break
         if _scan(_head(source), names.with_column("loss", likely), codes=_lost_codes(source)).losses:
             return names.naming_a_loss([likely])
-        del met[likely]
+        unknown.remove(likely)
     return ""
 
 

@@ -13,9 +13,10 @@ from stabtree.loaders.table import Skips
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
 from stabtree.loaders.text.messages import HARMLESS, UNITS, ErrorLines, Saves, Unread, is_message, may_report_error
+from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.rows import LogRows
-from stabtree.loaders.text.settings import ConfigDump, PrintedSettings
-from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, held_out, is_step, joined, parse
+from stabtree.loaders.text.settings import PrintedSettings
+from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, joined
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
@@ -48,56 +49,31 @@ NO_NORM = -2
 
 
 class Form(Struct):
-    """What is known of the lines of one shape.
+    """What is known of the lines of one shape."""
 
-    Attributes:
-        template: what their numbers are.
-        head: whether they say what the lines below were measured on: `HELD` or `TRAINED`.
-        title: whether a printed configuration may begin with them.
-        ruler: whether they are a line of dashes.
-        block: whether they may belong to a block over several lines.
-        metrics: whether they may hold metrics.
-        code: whether they are code, part of a model, or sum up a whole run.
-        model: whether they are part of a printed model.
-        error: whether their words may be about an error.
-        message: whether their values are part of such words.
-        frame: whether they name a line of the user's own code.
-        setting: whether they are settings; `looks`: how often that was looked at.
-        save: whether they report a saved checkpoint.
-        scale: the place of the new loss scale in lines about a skipped step; `NO_NORM` for a gradient that is NaN.
-        skipped: whether they report an update that was left out.
-        dict_row: whether they hold a dict.
-        heads: whether they name a step or an epoch of the lines below them.
-        trains: whether they hold a loss, of any name.
-        quick: whether they are nothing but a `ROW`, or a `HEADER` of rows.
-        beside: the values beside those of training, by what was known of training at that time.
-        below: the values below the head of an evaluation.
-        unread: how many lines were not read, and the number and the text of the first one.
-    """
-
-    template: Template
-    head: int = 0
-    title: bool = False
-    ruler: bool = False
-    block: bool = False
-    metrics: bool = False
-    code: bool = False
-    model: bool = False
-    error: bool = False
-    message: bool = False
-    frame: bool = False
-    setting: bool = False
-    looks: int = 0
-    save: bool = False
-    scale: int = NOWHERE
-    skipped: bool = False
-    dict_row: bool = False
-    heads: bool = False
-    trains: bool = False
-    quick: int = 0
-    beside: tuple[int, Block | None] = (-1, None)
-    below: Block | None = None
-    unread: tuple[int, int, str] = (0, 0, "")
+    template: Template  # what their numbers are
+    head: int = 0  # whether they say what the lines below were measured on: `HELD` or `TRAINED`
+    title: bool = False  # whether a printed configuration may begin with them
+    ruler: bool = False  # whether they are a line of dashes
+    block: bool = False  # whether they may belong to a block over several lines
+    metrics: bool = False  # whether they may hold metrics
+    code: bool = False  # whether they are code, part of a model, or sum up a whole run
+    model: bool = False  # whether they are part of a printed model
+    error: bool = False  # whether their words may be about an error
+    message: bool = False  # whether their values are part of such words
+    frame: bool = False  # whether they name a line of the user's own code
+    setting: bool = False  # whether they are settings
+    looks: int = 0  # how often that was looked at
+    save: bool = False  # whether they report a saved checkpoint
+    scale: int = NOWHERE  # the place of the new loss scale where a step was skipped; `NO_NORM` for a gradient of NaN
+    skipped: bool = False  # whether they report an update that was left out
+    dict_row: bool = False  # whether they hold a dict
+    heads: bool = False  # whether they name a step or an epoch of the lines below them
+    trains: bool = False  # whether they hold a loss, of any name
+    quick: int = 0  # whether they are nothing but a `ROW`, or a `HEADER` of rows
+    beside: tuple[int, Block | None] = (-1, None)  # the values beside training, by what was known of it at that time
+    below: Block | None = None  # the values below the head of an evaluation
+    unread: tuple[int, int, str] = (0, 0, "")  # how many were not read, and the number and the text of the first one
 
     @property
     def is_alone(self) -> bool:
@@ -106,20 +82,13 @@ class Form(Struct):
 
 
 class Training:
-    """The lines that hold the training loss.
-
-    Attributes:
-        rows: how many lines held it.
-        name: how the last one spelled it.
-        names: all that such lines show beside it.
-        replaces: whether the last bar corrects the one before it, which had moved on with its old values.
-    """
+    """The lines that hold the training loss."""
 
     def __init__(self, name: str) -> None:
-        self.rows = 0
-        self.name = name
-        self.names: set[str] = set()
-        self.replaces = False
+        self.rows = 0  # how many lines held it
+        self.name = name  # how the last one spelled it
+        self.names: set[str] = set()  # all that such lines show beside it
+        self.replaces = False  # whether the last bar corrects the one before it, which moved on with its old values
         self._drawn: tuple[object, tuple[str, ...]] = (None, ())
         self._carried = False
         self._first_epoch: float | None = None
@@ -152,7 +121,7 @@ class Training:
             return []
         if any(slot.name in self.names for slot in slots):
             # What each line of training shows beside its loss was measured elsewhere where there is none.
-            return [held_out(slot, names) for slot in slots]
+            return [slot.held_out(names) for slot in slots]
         return slots
 
     def redrawn(self, template: Template, numbers: Sequence[str], position: tuple[int, int]) -> bool:
@@ -180,24 +149,15 @@ class Training:
 
 
 class LogReader:
-    """Reads the lines of one log in order.
-
-    Attributes:
-        rows: the rows of metrics.
-        skips: lines that look like metrics and can't be read.
-        config: the settings that the log prints.
-        errors: the lines about errors, and of each traceback the last line of the user's own code.
-        saves: the lines that report a saved checkpoint.
-        unread: the other lines that hold numbers.
-    """
+    """Reads the lines of one log in order."""
 
     def __init__(self, names: Names, *, kinds: bool = False, codes: bool = False) -> None:
         self.rows = LogRows(names, kinds)
-        self.skips = Skips()
-        self.config = ConfigDump()
-        self.errors = ErrorLines()
+        self.skips = Skips()  # lines that look like metrics and can't be read
+        self.config = PrintedSettings(names)
+        self.errors = ErrorLines()  # and of each traceback the last line of the user's own code
         self.saves = Saves()
-        self.unread = Unread()
+        self.unread = Unread()  # the other lines that hold numbers
         self._names = names
         self._codes = codes
         self._anchor = grammar.anchor(names)
@@ -208,8 +168,7 @@ class LogReader:
         self._prose = Form(Template(), looks=MAX_LOOKS)
         self._blocks = Blocks(names)
         self._training = Training(names.column("loss"))
-        self._printed = PrintedSettings(names)
-        self._code = self._inside = self._evaluating = False
+        self._code = self._evaluating = False
         self._totals: set[int] = set()  # how far the counters of rows of training go
         self._skipped = 0
         self._frame: tuple[int, str, int] | None = None
@@ -221,7 +180,7 @@ class LogReader:
 
     def read(self, lines: Lines | Iterable[str]) -> None:
         """Read all lines of a log, each by its shape."""
-        split, forms, blocks = grammar.NUMBER.split, self._forms, self._blocks
+        split, forms, blocks, config = grammar.NUMBER.split, self._forms, self._blocks, self.config
         for number, line in enumerate(lines, 1):
             text = line if len(line) <= grammar.MAX_LINE else line[: grammar.MAX_LINE]
             if self._codes:
@@ -229,9 +188,9 @@ class LogReader:
             parts = split(text)
             shape, numbers = MASK.join(parts[::2]), parts[1::2]
             form = forms.get(shape)
-            if form and form.quick and not (blocks.waiting or self._inside or self._evaluating):
+            if form and form.quick and not (blocks.waiting or config.below_title or self._evaluating):
                 step = form.template.step
-                if step is None or numbers[step.place].isdigit() or is_step(step, numbers):
+                if step is None or numbers[step.place].isdigit() or step.is_step(numbers):
                     if form.quick == ROW:
                         self._row(form, numbers, number)
                     else:
@@ -255,7 +214,7 @@ class LogReader:
         if form.save:
             self.saves.add(text, masked.line, before)
         if not (waiting or form.ruler) and self._is_setting(text, form):
-            if not self._inside:
+            if not self.config.below_title:
                 self._keep_error(text, masked.line, form)
             return
         if cut and masked.shape[-1:] == MASK and self._goes_on(masked.shape):
@@ -272,11 +231,12 @@ class LogReader:
         read = [self._feed(part) for part in ready]
         if any(read) or self.rows.count > before or (not ready and (waiting or form.block)):
             return
-        if (
-            not self._keep_error(text, masked.line, form)
-            and masked.numbers
-            and not self.unread.is_quoted(text, masked.line)
-        ):
+        if not self._keep_error(text, masked.line, form):
+            self._note_unread(text, masked, form)
+
+    def _note_unread(self, text: str, masked: Masked, form: Form) -> None:
+        """Count a line that holds numbers and was not read."""
+        if masked.numbers and not self.unread.is_quoted(text, masked.line):
             count, number, example = form.unread
             form.unread = count + 1, number or masked.line, example or text
 
@@ -287,13 +247,13 @@ class LogReader:
     def _is_setting(self, text: str, form: Form) -> bool:
         """Return whether a line is one of settings."""
         setting = form.setting
-        if form.looks < MAX_LOOKS and (not form.looks or form.setting or self.config.inside):
+        if form.looks < MAX_LOOKS and (not form.looks or form.setting or self.config.in_call):
             form.looks += 1
             self._code = self._code or grammar.STATEMENT.match(text) is not None
             form.setting = setting = self.config.look(text, self.rows.count, code=self._code)
-        if self._inside or form.title:
-            self._inside = self._printed.look(text, begun=self.rows.own > 0)
-        return self._inside or (setting and not form.block)
+        if self.config.below_title or form.title:
+            self.config.follow(text, begun=self.rows.own > 0)
+        return self.config.below_title or (setting and not form.block)
 
     def _keep_error(self, text: str, number: int, form: Form) -> bool:
         """Keep a line without metrics if its words may be about an error."""
@@ -302,7 +262,7 @@ class LogReader:
             return True
         if form.error:
             if self._frame and not self.errors.is_source(text):
-                self.errors.add(*self._frame[:2], self._frame[2])
+                self.errors.add(*self._frame)
                 self._frame = None
             self.errors.add(number, text, self.rows.count)
         return form.error
@@ -347,7 +307,7 @@ class LogReader:
         form = Form(
             Template(),
             head=_head(shape),
-            title=self._printed.is_title(text),
+            title=self.config.is_title(text),
             ruler=grammar.RULER.match(shape) is not None,
             block=self._blocks.may_begin(shape),
             metrics=anchored is not None,
@@ -361,10 +321,7 @@ class LogReader:
             return form
         code = grammar.CODE.match(text) is not None and (self._code or not grammar.PRINTED.match(text))
         form.code = form.model or code or grammar.NO_ROW.search(text) is not None
-        if any(word in text for word in grammar.OVERFLOW_WORDS) and (found := grammar.OVERFLOW.search(shape)):
-            form.scale = shape.count(MASK, 0, found.start("to") if found["to"] else found.start("kept"))
-        elif " norm is " in text and grammar.NAN_NORM.search(text):
-            form.scale = NO_NORM
+        form.scale = _scale(shape, text)
         form.skipped = "kip" in text and grammar.SKIPPED.search(text) is not None
         if form.code:
             return form
@@ -389,7 +346,7 @@ class LogReader:
             return True
         if form.code:
             return False
-        if template.problem or (template.step and not is_step(template.step, numbers)):
+        if template.problem or (template.step and not template.step.is_step(numbers)):
             self.skips.add(masked.line, template.problem or "names a step that is impossible")
             return True
         if (template.known and self._metrics(form, masked)) or self._aside(form, masked):
@@ -413,7 +370,7 @@ class LogReader:
         elif form.skipped and rows.own:
             self._skipped += 1
             step = template.step
-            rows.skipped(step.value(numbers) if step and is_step(step, numbers) else None, self._skipped)
+            rows.skipped(step.value(numbers) if step and step.is_step(numbers) else None, self._skipped)
         else:
             return False
         return True
@@ -423,7 +380,7 @@ class LogReader:
         template, numbers = form.template, masked.numbers
         if self._evaluating and self._is_evaluation(form, numbers):
             if form.below is None:
-                slots = [held_out(slot, self._names) for slot in template.metrics]
+                slots = [slot.held_out(self._names) for slot in template.metrics]
                 form.below = self.rows.block_of(template, slots, axes=False)
             self.rows.aside(Template(rank=template.rank), masked, form.below)
             return True
@@ -433,7 +390,7 @@ class LogReader:
         if not self._is_row(form, numbers, located=located):
             return False
         self._row(form, numbers, masked.line)
-        if form.is_alone and not self.config.inside and (template.loss or located or template.step):
+        if form.is_alone and not self.config.in_call and (template.loss or located or template.step):
             form.quick = ROW
         return True
 
@@ -441,7 +398,7 @@ class LogReader:
         """Return whether a line below the head of an evaluation is part of it; a row of training ends it."""
         template, total = form.template, form.template.total(numbers)
         if total:
-            self._evaluating = int(total) not in self._totals
+            self._evaluating = total not in self._totals
         elif template.is_located:
             self._evaluating = False
         return self._evaluating and self.rows.own > 0 and not (template.held or template.has_side)
@@ -464,7 +421,7 @@ class LogReader:
                     return
                 over = training.replaces
         if template.counted or template.position:
-            self._totals.add(int(template.total(numbers) or 0))
+            self._totals.add(template.total(numbers))
         rows.add(template, numbers, line, step=step, dict_row=form.dict_row, over=over)
         if template.loss:
             training.saw(template, template.loss)
@@ -529,6 +486,15 @@ class LogReader:
             return template.epoch is not None
         name = template.step.name
         return name == self._names.step_column or normalize(name) in grammar.HEADER_STEPS
+
+
+def _scale(shape: str, text: str) -> int:
+    """Return the place of the new loss scale where lines of a shape report a skipped step."""
+    if any(word in text for word in grammar.OVERFLOW_WORDS) and (found := grammar.OVERFLOW.search(shape)):
+        return shape.count(MASK, 0, found.start("to" if found["to"] else "kept"))
+    if " norm is " in text and grammar.NAN_NORM.search(text):
+        return NO_NORM
+    return NOWHERE
 
 
 def _head(shape: str) -> int:

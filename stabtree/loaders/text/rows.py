@@ -5,18 +5,19 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from stabtree.common.lazy import np
-from stabtree.loaders.table import MAX_CELLS, Column, affordable
+from stabtree.loaders.counters import Dense
+from stabtree.loaders.table import MAX_CELLS, affordable
 from stabtree.loaders.text.shape import Slot, Template, joined, picker, to_float
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.common.lazy import Bools, Floats
     from stabtree.loaders.text.blocks import Masked
     from stabtree.metrics.names import Names
 
@@ -27,32 +28,6 @@ MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, suc
 AXES = ("step", "epoch", "rank")
 SHARE = ("share", "share_of")
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
-
-
-class Dense(NamedTuple):
-    """A column over all rows of a log.
-
-    Attributes:
-        values: float64 (n,).
-        logged: bool (n,), which of them were logged.
-    """
-
-    values: Floats
-    logged: Bools
-
-    @classmethod
-    def empty(cls, count: int) -> Dense:
-        """Return a column of so many rows in which nothing was logged."""
-        return cls(np.zeros(count), np.zeros(count, dtype=np.bool_))
-
-    def pick(self, rows: Ints) -> Dense:
-        """Return a copy of some of the rows."""
-        return Dense(self.values[rows], self.logged[rows])
-
-    def column(self, rows: Ints) -> Column:
-        """Return some of the rows as a column of a table."""
-        logged = self.logged[rows]
-        return Column(self.values[rows], None if logged.all() else logged)
 
 
 class Cells(Struct):
@@ -68,26 +43,15 @@ class Cells(Struct):
 
 
 class Block(Struct):
-    """The rows of the lines of one shape, whose numbers are converted together.
+    """The rows of the lines of one shape, whose numbers are converted together."""
 
-    Attributes:
-        slots: what each column holds.
-        pick: takes the texts of the slots from the numbers of a line.
-        step_name: how the lines spell the step.
-        trains: whether they hold the training loss.
-        rows: the row of each line, and `lines`: its number.
-        texts: the numbers as written, not yet converted.
-        parts: what was converted: float64 (n, numbers).
-    """
-
-    slots: tuple[Slot, ...]
-    pick: Callable[[Sequence[str]], tuple[str, ...]]
-    step_name: str = ""
-    trains: bool = False
-    rows: array[int] = field(default_factory=lambda: array("q"))
-    lines: array[int] = field(default_factory=lambda: array("q"))
-    texts: list[tuple[str, ...]] = field(default_factory=list)
-    parts: list[Floats] = field(default_factory=list)
+    slots: tuple[Slot, ...]  # what each column holds
+    pick: Callable[[Sequence[str]], tuple[str, ...]]  # takes the texts of the slots from the numbers of a line
+    step_name: str = ""  # how the lines spell the step
+    rows: array[int] = field(default_factory=lambda: array("q"))  # of each line
+    lines: array[int] = field(default_factory=lambda: array("q"))  # their numbers
+    texts: list[tuple[str, ...]] = field(default_factory=list)  # the numbers as written, not yet converted
+    parts: list[Floats] = field(default_factory=list)  # what was converted: (n, numbers)
 
     def add(self, row: int, line: int, numbers: Sequence[str]) -> None:
         """Add the numbers of a line to a row."""
@@ -144,50 +108,44 @@ ROLES = ("step", "epoch", "rank", "rounded", "bar", "below", "below_of")
 
 
 class LogRows(Struct):
-    """All rows of a log, and the row that is open for each rank.
+    """All rows of a log, and the row that is open for each rank."""
 
-    Attributes:
-        names: what the names of a line mean; `kinds`: whether losses named only by their kind are looked for.
-        count: rows so far.
-        columns: every metric column met, in the order of first appearance.
-        roles: cells of `step`, `epoch`, `rank` of rows whose lines name none, and what a step was `rounded` to; of rows
-            without a step `bar`, the progress bar above, and `below` with `below_of`, the one that is drawn next.
-        cells: those that no line holds as a number.
-        step_names: how often each name of a step stood below the rows; `headed`: how many rows had it above them;
-            `positions`: how many say only how far the epoch has come.
-        epochs_at: (row, epoch) of each header that names an epoch: the rows from there on belong to it.
-        below_bar_head: whether a bar does so.
-        events: rows that are overflows, not lines of metrics.
-        asides: rows of values that were printed beside those of training; `aside_steps`: the steps that they name.
-        totals: how far the counters of steps and of epochs go.
-        printed_at: the number and the text of the first line of each column that began in an aside.
-    """
-
-    names: Names
-    kinds: bool = False
-    count: int = 0
-    columns: dict[str, None] = field(default_factory=dict)
+    names: Names  # what the names of a line mean
+    kinds: bool = False  # whether losses named only by their kind are looked for
+    count: int = 0  # rows so far
+    columns: dict[str, None] = field(default_factory=dict)  # every metric column met, in the order of appearance
+    # Cells of `step`, `epoch`, `rank` of rows whose lines name none, and what a step was `rounded` to; of rows without
+    # a step `bar`, the progress bar above, and `below` with `below_of`, the one that is drawn next.
     roles: dict[str, Cells] = field(default_factory=lambda: {n: Cells() for n in ROLES})
-    cells: dict[str, Cells] = field(default_factory=dict)
+    cells: dict[str, Cells] = field(default_factory=dict)  # those that no line holds as a number
     blocks: list[Block] = field(default_factory=list)
-    events: array[int] = field(default_factory=lambda: array("q"))
-    asides: array[int] = field(default_factory=lambda: array("q"))
-    aside_steps: dict[str, Cells] = field(default_factory=dict)
+    events: array[int] = field(default_factory=lambda: array("q"))  # rows that are overflows, not lines of metrics
+    asides: array[int] = field(default_factory=lambda: array("q"))  # rows of values printed beside those of training
+    aside_steps: dict[str, Cells] = field(default_factory=dict)  # the steps that these name
+    # The number and the text of the first line of each column that began in an aside.
     printed_at: dict[str, tuple[int, str]] = field(default_factory=dict)
-    step_names: Counter[str] = field(default_factory=Counter)
-    headed: int = 0
-    positions: int = 0
+    step_names: Counter[str] = field(default_factory=Counter)  # how often each name of a step stood below the rows
+    headed: int = 0  # how many rows had it above them
+    positions: int = 0  # how many say only how far the epoch has come
     head: OpenRow | None = None
     head_name: str = "step"
-    trailing: bool = False
+    trailing: bool = False  # whether the step stands below the rows
     opened: dict[str, OpenRow] = field(default_factory=dict)
     last_event: tuple[str, int] = ("", -1)
     bar: tuple[int, int] | None = None
     below_bar: list[int] = field(default_factory=list)
-    below_bar_head: bool = False
+    below_bar_head: bool = False  # whether a bar of keras stands above the rows
+    # (row, epoch) of each header that names an epoch: the rows from there on belong to it.
     epochs_at: list[tuple[int, float]] = field(default_factory=list)
     bar_row: tuple[int, int, tuple[int, int]] = (-1, 0, (0, 0))
+    # How far the counters of steps and of epochs go.
     totals: dict[str, set[int]] = field(default_factory=lambda: {"step": set(), "epoch": set()})
+
+    def marked(self, rows: array[int]) -> Bools:
+        """Return which rows are among those listed, as `asides` or `events`: bool (n,)."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[rows.tolist()] = True
+        return found
 
     @property
     def own(self) -> int:
@@ -216,7 +174,6 @@ class LogRows(Struct):
             if template.percent and template.position and template.loss:
                 slots += [Slot(name, place, "") for name, place in zip(SHARE, template.position, strict=True)]
         block = Block(tuple(slots), picker(slots), template.step.name if axes and template.step else "")
-        block.trains = axes and template.loss is not None
         self.blocks.append(block)
         return block
 
@@ -273,7 +230,7 @@ class LogRows(Struct):
     def _same_bar(self, row: OpenRow, template: Template, numbers: Sequence[str], line: int) -> bool:
         """Return whether a bar of keras replaces the one of the row, whose means go on."""
         last, before, done = self.bar_row
-        if template.bar != "keras" or last != row.row:
+        if last != row.row:
             return False
         now = template.place(numbers)
         return line == before + 1 or (done[1] == now[1] and done[0] < now[0])

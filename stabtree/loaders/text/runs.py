@@ -10,16 +10,14 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.counters import Count, Runs, counted_on
+from stabtree.loaders.counters import Dense, Runs, counted_on
 from stabtree.loaders.table import Table, attempt, epochs_note, given_up
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
-from stabtree.loaders.text.rows import Dense
 from stabtree.loaders.text.steps import (
     are_samples,
     bar_steps,
     count_rows,
-    is_aside,
     locate_events,
     mark_sporadic,
     place,
@@ -51,35 +49,20 @@ ROUNDED = "The steps are printed rounded: rows are placed evenly between them."
 
 
 class _Log(Struct, frozen=True):
-    """All rows of a log, n of them.
+    """All rows of a log, n of them."""
 
-    Attributes:
-        rows: as they were read.
-        dense: the columns by name.
-        step_name: how the log spells the step.
-        step: the step of each row.
-        epoch: the epoch of each row.
-        rank: the rank of each row.
-        several_ranks: whether losses of more than one rank are logged.
-        losses: bool (n,), the rows that hold a loss.
-        keep: bool (n,), the rows that hold anything still; the values of the others went to another row.
-        event: bool (n,), the rows that are overflows.
-        planned: how far the run was to go, as a setting; empty where that is not known.
-        notes: what was assumed.
-    """
-
-    rows: LogRows
-    dense: dict[str, Dense]
-    step_name: str
+    rows: LogRows  # as they were read
+    dense: dict[str, Dense]  # the columns by name
+    step_name: str  # how the log spells the step
     step: Dense
     epoch: Dense
     rank: Dense
-    several_ranks: bool
-    losses: Bools
-    keep: Bools
-    event: Bools
-    planned: Mapping[str, int]
-    notes: tuple[str, ...]
+    several_ranks: bool  # whether losses of more than one rank are logged
+    losses: Bools  # (n,), the rows that hold a loss
+    keep: Bools  # (n,), the rows that hold anything still; the values of the others went to another row
+    event: Bools  # (n,), the rows that are overflows
+    planned: Mapping[str, int]  # how far the run was to go, as a setting; empty where that is not known
+    notes: tuple[str, ...]  # what was assumed
 
 
 def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table | tuple[Table, ...]:
@@ -93,7 +76,7 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
     log = _log(reader, notes)
     runs = Runs() if log.several_ranks else _runs(log)
     if runs.epochs and log.step.logged.any():
-        step = Dense(counted_on(Count(*log.step), runs), log.step.logged)
+        step = Dense(counted_on(log.step, runs), log.step.logged)
         note = epochs_note("The steps", len(runs.epochs) + 1)
         log = replace(log, step=step, planned={}, notes=(*log.notes, note))
     for name in printed_once(log.rows, log.dense, runs.starts):
@@ -157,7 +140,7 @@ def _over(log: _Log, begin: int, end: int) -> int:
     """
     rows = log.losses[begin:end]
     if end == log.rows.count:
-        rows = ~is_aside(log.rows)[begin:end]
+        rows = ~log.rows.marked(log.rows.asides)[begin:end]
     last = np.flatnonzero(rows)
     if len(last):
         return begin + int(last[-1]) + 1
@@ -170,8 +153,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     dense = {name: rows.dense(name) for name in rows.affordable()}
     losses = np.zeros(rows.count, dtype=np.bool_)
     losses = np.any([losses, *(dense[name].logged for name in _losses(dense, rows))], axis=0)
-    event = np.zeros(rows.count, dtype=np.bool_)
-    event[rows.events.tolist()] = True
+    event = rows.marked(rows.events)
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
     step_name, step = _steps(rows, losses, dense)
@@ -229,7 +211,7 @@ def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, 
     if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
         return BAR, Dense.empty(rows.count)
     values, logged = step
-    last = np.flatnonzero(~is_aside(rows))[-3:]
+    last = np.flatnonzero(~rows.marked(rows.asides))[-3:]
     if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():
         # The line that names the step of the last row was never written.
         values[last[2]], logged[last[2]] = 2 * values[last[1]] - values[last[0]], True

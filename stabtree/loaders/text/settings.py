@@ -47,17 +47,31 @@ _WORDS = frozenset(
 _NUMERIC = frozenset(" ".join(f"{key} {others}" for key, (_, others) in KEYS.items() if key not in _WORDS).split())
 
 
-class ConfigDump:
-    """Collects settings while a log is read; `inside` says whether a call over several lines is open.
+_TITLE = re.compile(r"[^\W\d][\w .-]{0,60}:\s*")
+_SETTING = re.compile(r"(?:- )?[\"']?[\w./-]{1,120}[\"']?:(?:\s+(?P<value>\S.*))?|-\s.*|[\]}),]+\s*")
+_SECTION = re.compile(r"[A-Z][A-Z_]+:\s*")
+_CONFIG = re.compile(r"config|setting|option|argument|\bargs\b|param", re.IGNORECASE)
+# What may stand above metrics as well.
+_MEASURED = re.compile(
+    r"train|val|eval|test|metric|result|epoch|step|iter|stat|score|summary|performance|loss|episode", re.IGNORECASE
+)
+_PAIR = re.compile(r"\w[:=] ?[-+]?\.?\d")
+_OUTSIDE = ("step", "epoch", "loss", "eval_loss")
 
-    Args:
-        everything: whether to also keep what no run's configuration has.
+
+class PrintedSettings:
+    """Collects settings while a log is read, and recognises the lines of a configuration that is printed below a title.
+
+    Attributes:
+        in_call: whether a call over several lines is open.
+        below_title: whether the last line was part of a configuration below its title.
     """
 
-    def __init__(self, *, everything: bool = False) -> None:
-        self._everything = everything
+    def __init__(self, names: Names) -> None:
+        self._names = names
         self._found: list[tuple[int, str, str]] = []
-        self.inside = False
+        self.in_call = False
+        self.below_title = False
 
     def look(self, line: str, row: int, *, code: bool) -> bool:
         """Keep the settings of a line.
@@ -82,19 +96,19 @@ class ConfigDump:
             self._keep(row, "dtype", precision[1] or precision[2])
             return True
         if _begins_call(line):
-            self.inside = line.count("(") > line.count(")")
+            self.in_call = line.count("(") > line.count(")")
             for key, value in _KEYWORD.findall(line):
                 self._keep(row, key, value)
-        elif self.inside:
+        elif self.in_call:
             alone = _ALONE.match(line)
-            self.inside = _ARGUMENT.match(line) is not None  # a dict or a list is an argument too
+            self.in_call = _ARGUMENT.match(line) is not None  # a dict or a list is an argument too
             if alone:
                 self._keep(row, alone[1], alone[2])
         elif not code:
             single = _SINGLE.match(line)
             if single and single[1] not in _AMBIGUOUS:
                 self._keep(row, single[1], single[2])
-        return len(self._found) > before or self.inside
+        return len(self._found) > before or self.in_call
 
     def _recognise(self, line: str, row: int) -> None:
         """Keep which trainer prints such a line, and the setting that it stands for."""
@@ -106,12 +120,8 @@ class ConfigDump:
 
     def _keep(self, row: int, key: str, text: str) -> None:
         word = normalize(key)
-        if self._everything or word in _KNOWN or word == "save_strategy":
+        if word in _KNOWN or word == "save_strategy":
             self._found.append((row, word, text.strip().strip("'\"")))
-
-    def texts(self) -> dict[str, str]:
-        """Return all settings as printed; of several the first, which the trainer prints before its libraries."""
-        return {key: text for _, key, text in reversed(self._found)}
 
     def until(self, row: int) -> dict[str, ConfigScalar]:
         """Return the configuration of the run that begins at row `row`: later dumps replace earlier ones."""
@@ -124,6 +134,26 @@ class ConfigDump:
         if not strategy.endswith("steps"):
             values.pop("save_steps", None)
         return read_config(values)[0]
+
+    @staticmethod
+    def is_title(line: str) -> bool:
+        """Return whether a configuration may begin with a line."""
+        return _TITLE.fullmatch(line, past_prefix(line)) is not None
+
+    def follow(self, line: str, *, begun: bool) -> None:
+        """Follow a configuration below its title; `begun` says whether there are rows of metrics."""
+        text = line[past_prefix(line) :]
+        goes_on = self.below_title and self._goes_on(line, text)
+        self.below_title = goes_on or _begins(text, begun=begun)
+
+    def _goes_on(self, line: str, text: str) -> bool:
+        found = _SETTING.fullmatch(text)
+        if not found:
+            return not text.strip()
+        if found["value"] and _PAIR.search(found["value"]):
+            return False
+        # A step or a loss that is not indented ends it.
+        return line[:1].isspace() or self._names.role(text.partition(":")[0]) not in _OUTSIDE
 
 
 @cache
@@ -178,58 +208,9 @@ def _number(text: str) -> int | float | None:
     return number
 
 
-_TITLE = re.compile(r"[^\W\d][\w .-]{0,60}:\s*")
-_SETTING = re.compile(r"(?:- )?[\"']?[\w./-]{1,120}[\"']?:(?:\s+(?P<value>\S.*))?|-\s.*|[\]}),]+\s*")
-_SECTION = re.compile(r"[A-Z][A-Z_]+:\s*")
-_CONFIG = re.compile(r"config|setting|option|argument|\bargs\b|param", re.IGNORECASE)
-# What may stand above metrics as well.
-_MEASURED = re.compile(
-    r"train|val|eval|test|metric|result|epoch|step|iter|stat|score|summary|performance|loss|episode", re.IGNORECASE
-)
-_PAIR = re.compile(r"\w[:=] ?[-+]?\.?\d")
-
-
-class PrintedSettings:
-    """Recognises the lines of such a configuration.
-
-    Args:
-        names: what names mean; a step or a loss that is not indented ends the configuration.
-    """
-
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self._inside = False
-
-    @staticmethod
-    def is_title(line: str) -> bool:
-        """Return whether a configuration may begin with a line."""
-        return _TITLE.fullmatch(line, past_prefix(line)) is not None
-
-    def look(self, line: str, *, begun: bool) -> bool:
-        """Return whether a line belongs to the configuration; `begun` says whether there are rows of metrics."""
-        text = line[past_prefix(line) :]
-        if self._inside:
-            self._inside = self._goes_on(line, text)
-        if not self._inside:
-            self._inside = self._begins(text, begun=begun)
-        return self._inside
-
-    def _goes_on(self, line: str, text: str) -> bool:
-        found = _SETTING.fullmatch(text)
-        if not found:
-            return not text.strip()
-        if found["value"] and _PAIR.search(found["value"]):
-            return False
-        return line[:1].isspace() or self._names.role(text.partition(":")[0]) not in (
-            "step",
-            "epoch",
-            "loss",
-            "eval_loss",
-        )
-
-    def _begins(self, text: str, *, begun: bool) -> bool:
-        if not _TITLE.fullmatch(text):
-            return False
-        if _CONFIG.search(text) or _SECTION.fullmatch(text):
-            return True
-        return not begun and not _MEASURED.search(text) and " " not in text.strip()
+def _begins(text: str, *, begun: bool) -> bool:
+    if not _TITLE.fullmatch(text):
+        return False
+    if _CONFIG.search(text) or _SECTION.fullmatch(text):
+        return True
+    return not begun and not _MEASURED.search(text) and " " not in text.strip()

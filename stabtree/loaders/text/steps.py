@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
 from stabtree.common.stats import median
-from stabtree.loaders.counters import MIN_ROWS, Count, Counted, Level, Runs, count_on, divide, is_length, lexicographic
+from stabtree.loaders.counters import MIN_ROWS, Counted, Dense, Level, Runs, count_on, divide, is_length, lexicographic
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.rows import SKIPPED_NAN, Dense
+from stabtree.loaders.text.rows import SKIPPED_NAN
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def count_rows(
         both = step.logged & episode.logged
         if is_length(step.values[both], episode.values[both]):
             return title, episode, False
-    continuous = count_on(Count(*step), Count(*epoch), losses)
+    continuous = count_on(step, epoch, losses)
     if continuous is None:
         return name, step, False
     return name, Dense(continuous, step.logged), True
@@ -207,14 +207,7 @@ def runs_of(
         epochs=epochs,
         passes=passes,
     )
-    return divide(at, evidence, Count(*main), losses)
-
-
-def is_aside(rows: LogRows) -> Bools:
-    """Return which rows are asides, bool (n,)."""
-    found = np.zeros(rows.count, dtype=np.bool_)
-    found[rows.asides.tolist()] = True
-    return found
+    return divide(at, evidence, main, losses)
 
 
 def steps(rows: LogRows) -> Dense:
@@ -246,7 +239,7 @@ def place(
         event: bool (n,), the rows that are overflows.
     """
     keep = np.ones(rows.count, dtype=np.bool_)
-    aside = is_aside(rows)
+    aside = rows.marked(rows.asides)
     main = np.flatnonzero(~aside & ~event)
     if not aside.any() or not len(main):
         return step, epoch, keep, ()
@@ -334,7 +327,7 @@ def printed_once(rows: LogRows, dense: Mapping[str, Dense], starts: Sequence[int
         dense: its columns.
         starts: the row at which each run begins.
     """
-    aside = is_aside(rows)
+    aside = rows.marked(rows.asides)
     if aside.all():
         return []
     place_of = np.cumsum(~aside)

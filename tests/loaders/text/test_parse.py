@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stabtree.loaders.text.shape import Template, parse, split
+from stabtree.loaders.text.parse import parse
+from stabtree.loaders.text.shape import Template, split
 from stabtree.metrics.names import Names
 
 # A line -> its step, its epoch, and its values by name.
