@@ -63,19 +63,14 @@ SHOWN = 60  # characters of a first line that nobody knows
 class Loader(Struct, frozen=True):
     """One format, whose module has `sniff` (how surely a source is of it) and `read` (its table; several for runs).
 
-    Attributes:
-        name: what `--format` calls it.
-        module: imported when it is first asked, which what is plainly a table or JSON never needs of a late one.
-        about: for `stabtree info formats`.
-        late: whether it is asked after what reads plain tables and JSON.
-        begins: what the bytes of such a file begin with, so that its module is imported for no other file.
+    A module without `sniff` reads whatever begins as such a file does.
     """
 
-    name: str
-    module: str
-    about: str
-    late: bool = False
-    begins: bytes = b""
+    name: str  # what `--format` calls it
+    module: str  # imported when it is first asked, which what is plainly a table or JSON never needs of a late one
+    about: str  # for `stabtree info formats`
+    late: bool = False  # whether it is asked after what reads plain tables and JSON
+    begins: bytes = b""  # what the bytes of such a file begin with, so that its module is imported for no other file
 
     def sniff(self, source: Source, names: Names) -> Sure:
         """Return how surely a source is of this format."""
@@ -92,6 +87,8 @@ class Loader(Struct, frozen=True):
     def _call(self, function: str, source: Source, names: Names) -> Any:
         """Call a function of the format's module. Where that fails, this file can't be read, and no other suffers."""
         module = import_module(f"stabtree.loaders.{self.module}")
+        if function == "sniff" and not hasattr(module, "sniff"):
+            return Sure.SURELY
         try:
             return getattr(module, function)(source, names)
         except StabtreeError:

@@ -27,6 +27,7 @@ from stabtree.loaders.paths.find import (
     EVENTS,
     PACKINGS,
     SERIES,
+    SERIES_HOMES,
     SWANLAB,
     deduplicated,
     ending,
@@ -85,19 +86,12 @@ class LoadOptions(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What some paths hold.
+    """What some paths hold."""
 
-    Attributes:
-        name: what to call the run if its configuration has no name.
-        tables: one for each metrics file and each run in it.
-        settings: the configuration, with its sources.
-        notes: what was assumed.
-    """
-
-    name: str
-    tables: tuple[Table, ...]
-    settings: Mapping[str, Setting] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    name: str  # what to call the run if its configuration has no name
+    tables: tuple[Table, ...]  # one for each metrics file and each run in it
+    settings: Mapping[str, Setting] = field(default_factory=dict)  # the configuration, with its sources
+    notes: tuple[str, ...] = ()  # what was assumed
 
     @classmethod
     def of(cls, name: str, tables: Sequence[Table], where: str, names: Names) -> Found:
@@ -258,33 +252,20 @@ WITH_MODEL = ("trainer_state", "tfevents")  # formats beside or in which the mod
 
 
 class Claim(Struct, frozen=True):
-    """A log that is more than one file.
+    """A log that is more than one file."""
 
-    Attributes:
-        path: the folder of its run, or the one file that names all others.
-        found: what it holds, or what is wrong with it.
-        files: the files that it was read from.
-        folders: folders of which everything but what is plainly another log belongs to it.
-    """
-
-    path: str
-    found: Found | StabtreeError
-    files: frozenset[str] = frozenset()
-    folders: frozenset[str] = frozenset()
+    path: str  # the folder of its run, or the one file that names all others
+    found: Found | StabtreeError  # what it holds, or what is wrong with it
+    files: frozenset[str] = frozenset()  # the files that it was read from
+    folders: frozenset[str] = frozenset()  # folders of which everything but what is plainly another log belongs to it
 
 
 class Claims(Struct):
-    """Finds the logs of loggers and trainers in a tree, and remembers which of its files are theirs.
-
-    Attributes:
-        tree: the tree.
-        names: what columns mean.
-        format: the name of the only loader that is asked; None for all.
-    """
+    """Finds the logs of loggers and trainers in a tree, and remembers which of its files are theirs."""
 
     tree: FolderTree
-    names: Names
-    format: str | None = None
+    names: Names  # what columns mean
+    format: str | None = None  # the name of the only loader that is asked; None for all
     _files: set[str] = field(default_factory=set)
     _folders: set[str] = field(default_factory=set)
 
@@ -314,8 +295,7 @@ class Claims(Struct):
             for name, claim in kinds:
                 if self.format in (None, name) and (found := claim(folder, listing)):
                     yield found
-        series = [name for listing in self.tree.listings.values() for name in listing.files if ending(name) in SERIES]
-        if self.format in (None, "csv") and series:
+        if self.format in (None, "csv") and self._may_hold_series():
             from stabtree.loaders.trackers import folders
 
             files = {folder: listing.files for folder, listing in self.tree.listings.items()}
@@ -327,6 +307,12 @@ class Claims(Struct):
         if self.format in (None, EVENTS):
             yield from self._events()
 
+    def _may_hold_series(self) -> bool:
+        """Return whether a run may have a file for each series: several, or one where a logger would put it."""
+        listings = self.tree.listings.items()
+        homes = [folder for folder, listing in listings for name in listing.files if ending(name) in SERIES]
+        return len(homes) > 1 or any(SERIES_HOMES.intersection(Path(home).parts) for home in homes)
+
     def _found(self, home: Path, read: Callable[[], tuple[Table, ...]]) -> Found | StabtreeError:
         """Return the tables of a folder with the settings beside them, or what is wrong with it."""
         try:
@@ -337,22 +323,28 @@ class Claims(Struct):
             return error
         return replace(found, settings={**settings, **found.settings}, notes=notes)
 
+    def _file(self, path: str, files: Sequence[str]) -> Claim:
+        """Claim files, of which one names all others or stands for them."""
+        try:
+            return Claim(path, read_files([path], self.names, None, None, {}), frozenset(files))
+        except StabtreeError as error:
+            return Claim(path, error, frozenset(files))
+
     def _manifest(self, folder: str, listing: Listing) -> Claim | None:
         """Claim a manifest and the files that it names; one that names none, and holds none, is mere settings."""
         name = next((one for one in manifest.NAMES if one in listing.files), None)
         if name is None:
             return None
         path = place(folder, name)
-        files: tuple[Path, ...] = ()
+        if name != manifest.NAMES[0]:
+            return self._file(path, [path])
         try:
-            if name == manifest.NAMES[0]:
-                content = manifest.parse(open_source(path))
-                files = content.files
-                if not files and not manifest.holds_metrics(content):
-                    return None
-            return Claim(path, read_files([path], self.names, None, None, {}), frozenset((path, *map(str, files))))
+            content = manifest.parse(open_source(path))
         except StabtreeError as error:
-            return Claim(path, error, frozenset((path, *map(str, files))))
+            return Claim(path, error, frozenset((path,)))
+        if not content.files and not manifest.holds_metrics(content):
+            return None
+        return self._file(path, [path, *map(str, content.files)])
 
     def _trainer(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the states of a Hugging Face trainer: the newest of them, of which the others are copies."""
@@ -366,12 +358,8 @@ class Claims(Struct):
             table = replace(table, config=_trainer_config(home, table))
             return Claim(folder, self._found(home, lambda: (table,)), frozenset(map(str, files)))
         states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
-        if not states:
-            return None
-        try:  # none can be read: each is a copy of the last one, which is reported
-            return Claim(states[0], read_files(states[:1], self.names, None, None, {}), frozenset(states))
-        except StabtreeError as error:
-            return Claim(states[0], error, frozenset(states))
+        # None can be read: each is a copy of the last one, which is reported.
+        return self._file(states[0], states) if states else None
 
     def _wandb(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the files of W&B that hold the history of one run."""
@@ -423,14 +411,12 @@ class Claims(Struct):
         found = self._found(
             home if whole else home / "files", lambda: swanlab.read(open_source(file), self.names, only)
         )
-        parts = {
-            inner: Path(inner).relative_to(home).parts
-            for inner in self.tree.listings
-            if Path(inner).is_relative_to(home)
-        }
-        own = [inner for inner, names in parts.items() if names[:1] and (names[0].startswith("run-") or not whole)]
-        files = (place(inner, name) for inner in own for name in self.tree.listings[inner].files)
-        return Claim(folder if only else str(file), found, frozenset((str(file), *files)))
+        own = {str(file)}
+        for inner, names in self.tree.listings.items():
+            parts = Path(inner).relative_to(home).parts if Path(inner).is_relative_to(home) else ()
+            if parts and (parts[0].startswith("run-") or not whole):
+                own.update(place(inner, name) for name in names.files)
+        return Claim(folder if only else str(file), found, frozenset(own))
 
     def _events(self) -> Iterator[Claim]:
         """Claim event files: those of one folder, with its `train` and `val`, are one run."""
