@@ -51,7 +51,7 @@ class Checkpoints(Struct, frozen=True):
     @property
     def fresh_steps(self) -> int:
         """From so few steps before the loss goes NaN a checkpoint has the state that was about to break it."""
-        return 1 if self.run.by_epoch else FRESH_STEPS * self.run.step_size
+        return 1 if self.run.by_epoch else FRESH_STEPS
 
     @property
     def steps_unknown(self) -> bool:

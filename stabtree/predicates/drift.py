@@ -333,7 +333,7 @@ def done_share(run: Run, context: Context, loss: Series, lr: Series | None, step
     if run.by_epoch or run.by_row or steps <= 0:
         return 1.0
     at, _ = finite(loss)
-    made = (float(int(at[-1]) - int(at[0])) + interval(at)) / run.step_size
+    made = float(int(at[-1]) - int(at[0])) + interval(at)
     if lr is not None and len(finite(lr)[1]) > 1 and highest(lr) > 0:
         # The mean of the rate as a share of its peak, all after that counted as the peak.
         known = run.setting("lr")
