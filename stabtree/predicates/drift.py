@@ -27,7 +27,6 @@ from stabtree.facts.curve import MAX_LEVELS, Rise
 from stabtree.facts.registry import Absent, Unknown, finite, highest
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.profile import scatter_of
-from stabtree.run import MISSED_ROWS
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -313,16 +312,6 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         falls=strongest(above(-trend, shared.TREND_Z), steady, above(share, NORMAL_99 * error + coarse)),
         trend=trend,
     )
-
-
-def begins_late(run: Run, loss: Series) -> str:
-    """Return that the beginning is missing, by the rows of the first level: one may be of an attempt before it."""
-    steps, _ = finite(loss)
-    inner, every = early_rows(len(steps)) // 2, interval(steps)
-    first = int(steps[inner] - inner * every)
-    if run.by_row or first <= MISSED_ROWS * every:
-        return ""
-    return f"the log begins at step {first:,}: the loss before that is not known"
 
 
 def done_share(run: Run, context: Context, loss: Series, lr: Series | None, steps: int) -> float:
