@@ -38,7 +38,6 @@ MISSED_ROWS = 10  # no limit: a log that begins so many of its intervals after s
 UNSCALED = ("fp32", "bf16", "fp8")  # those that need no loss scale
 WIDE = ("fp32", "bf16")  # those that hold numbers up to 3e38
 ROW_NUMBER = "row number"  # the value of `steps_from` if no column holds the steps
-IN_STEPS = ("max_steps", "warmup_steps", "checkpoint_every")  # settings that count optimizer steps
 NAMING = frozenset({"name", "checkpoints", "rank"})  # settings that name a run and don't affect its training
 LOGGING = frozenset(  # settings that don't change what is trained
     (
@@ -144,8 +143,6 @@ class Run(Struct, frozen=True, eq=False, weakref=True):
         notes: all that loading changed, assumed or ignored, in words.
         lines: lines of a text log that may report errors, in their order; a selection if there are many.
         rerun: another run of the same training, to compare with.
-        step_size: by how much the log's step counter rises with one optimizer step; not by 1 where it counts samples
-            or tokens.
         checkpoints: the checkpoints beside the log or in the folder that the user named: their paths by step.
         epoch_ends: the epochs that end in a log of steps, by the last step that was logged in each.
         saved: the steps at which a text log says that a checkpoint was saved, with the number of the line.
@@ -167,7 +164,6 @@ class Run(Struct, frozen=True, eq=False, weakref=True):
     notes: tuple[str, ...] = ()
     lines: tuple[LogLine, ...] = ()
     rerun: Run | None = None
-    step_size: int = 1
     checkpoints: Mapping[int, str] = field(default_factory=dict)
     epoch_ends: Mapping[int, int] = field(default_factory=dict)
     saved: Mapping[int, int] = field(default_factory=dict)
@@ -221,10 +217,8 @@ class Run(Struct, frozen=True, eq=False, weakref=True):
         return f"Run({self.name!r}{last}: {', '.join(self.series) or 'nothing logged'})"
 
     def setting(self, key: str) -> ConfigScalar | None:
-        """Return a value of the configuration, None if it is not known; numbers of steps as the log counts them."""
+        """Return a value of the configuration, None if it is not known."""
         found = self.config.get(key)
-        if found and key in IN_STEPS and isinstance(found.value, int):
-            return found.value * self.step_size
         return found.value if found else None
 
     def unlike(self, other: Run) -> list[str]:
@@ -260,7 +254,7 @@ class Run(Struct, frozen=True, eq=False, weakref=True):
         series = self.get("loss") or max(self.series.values(), key=len, default=None)
         if series is None or not len(series) or self.by_row:
             return None
-        first, every = int(series.steps[0]), self.step_size if len(series) < 2 else interval(series.steps)
+        first, every = int(series.steps[0]), interval(series.steps)
         return first if first > MISSED_ROWS * every else None
 
     @property

@@ -142,7 +142,7 @@ def _by_first_loss(run: Run, task: str, classes: int | None) -> Known[str]:
     if loss is None or not len(loss) or not classes or task not in (model.LANGUAGE, model.CLASSIFICATION):
         return Known()
     first, step = float(loss.values[0]), int(loss.steps[0])
-    if step > FIRST_STEPS * run.step_size or run.by_epoch or not math.isfinite(first):
+    if step > FIRST_STEPS or run.by_epoch or not math.isfinite(first):
         return Known()
     chance = math.log(classes)
     text = f"first loss {first:.3g}, ln {classes:,} = {chance:.3g}"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import FACTOR_SMALL, SHARE_SOME
-from stabtree.common.stats import change_noise, interval, median, medians_of_three, running_medians
+from stabtree.common.stats import change_noise, median, medians_of_three, running_medians
 from stabtree.facts.registry import fact, finite
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Checkpoints(Struct, frozen=True):
     @property
     def fresh_steps(self) -> int:
         """From so few steps before the loss goes NaN a checkpoint has the state that was about to break it."""
-        return 1 if self.run.by_epoch else FRESH_STEPS * self.run.step_size
+        return 1 if self.run.by_epoch else FRESH_STEPS
 
     @property
     def steps_unknown(self) -> bool:
@@ -167,12 +167,9 @@ class Checkpoints(Struct, frozen=True):
     @property
     def begins_late(self) -> int | None:
         """The step up to which older checkpoints of an excerpt may be sound; None where the log holds the beginning."""
-        excerpt = self.run.excerpt_from
-        if self.loss is None or not len(self.loss) or not np.isfinite(self.loss.values[0]):
-            return None if excerpt is None else excerpt - 1
-        first = int(self.loss.steps[0])
-        late = excerpt is not None or (len(self.loss) > 1 and first > 2 * interval(self.loss.steps))
-        return first if late and self.newest(first) is not None else None
+        first = self.run.excerpt_from
+        broken = self.loss is not None and not np.isfinite(self.loss.values[:1]).all()
+        return None if first is None else first - broken
 
     def begins_by(self, step: int) -> bool:
         """Return whether no more than one level of the loss was logged before a step, and it had not clearly fallen."""

@@ -247,7 +247,7 @@ class Movers:
         self._series = [
             series for name, series in run.series.items() if name.partition("/")[0] not in aside and len(series)
         ]
-        self._run, self._after = run, AFTER_STEPS * run.step_size
+        self._run = run
         self._known: dict[int, dict[str, Move]] = {}
 
     def by(self, step: int) -> tuple[Move, ...]:
@@ -258,7 +258,7 @@ class Movers:
         """Return what had moved by a step and had not come back, and what moved right after it, in order."""
         by = self._moved(onset_step)
         others = (series for series in self._series if series.metric not in by)
-        after = (self._move(series, onset_step + self._after) for series in others)
+        after = (self._move(series, onset_step + AFTER_STEPS) for series in others)
         return _in_order(by | {move.metric: move for move in after if move})
 
     def others_around(self, onset_step: int) -> tuple[Move, ...]:
@@ -276,7 +276,7 @@ class Movers:
             if (len(described[name].segments) > 1 or described[name].nonfinite.count) and described[name].shows_training
         ]
         moves = {move.metric: move for series in changed for move in _later(described[series.metric], onset_step)}
-        found = (self._move(series, onset_step + self._after, len(self._run.others)) for series in changed)
+        found = (self._move(series, onset_step + AFTER_STEPS, len(self._run.others)) for series in changed)
         moves |= {move.metric: move for move in found if move}
         farthest = sorted(moves.values(), key=lambda move: -move.times)[:MAX_OTHERS]
         return _in_order({move.metric: move for move in farthest})

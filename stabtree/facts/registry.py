@@ -167,7 +167,7 @@ class Facts:
     def _find(self, name: str) -> Any:
         fact = self._table[name]
         arguments, refused = gather(self, fact.needs, fact.min_points)
-        settings = complete(name, fact.params, self.params.get(name, {}), self.run.step_size)
+        settings = complete(name, fact.params, self.params.get(name, {}))
         with any_floats(self.run):
             return refused or fact.func(*arguments, **settings)
 
@@ -181,8 +181,8 @@ def any_floats(run: Run) -> AbstractContextManager[object]:
     return np.errstate(all="ignore") if run.series else nullcontext()
 
 
-def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Param], step_size: int) -> dict[str, Param]:
-    """Return all parameters of a function: what is given, else the default; `*_steps` as the log counts them.
+def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Param]) -> dict[str, Param]:
+    """Return all parameters of a function: what is given, else the default.
 
     Raises:
         ValueError: for one that has neither; a tree that was checked states them all.
@@ -192,7 +192,7 @@ def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Para
         value = given.get(key, parameter.default)
         if value is None:
             raise ValueError(f"{name} needs a value for {key}")
-        found[key] = value * step_size if key.endswith("_steps") and isinstance(value, int) else value
+        found[key] = value
     return found
 
 

@@ -27,7 +27,6 @@ from stabtree.facts.curve import MAX_LEVELS, Rise
 from stabtree.facts.registry import Absent, Unknown, finite, highest
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.profile import scatter_of
-from stabtree.run import MISSED_ROWS
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -315,16 +314,6 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
     )
 
 
-def begins_late(run: Run, loss: Series) -> str:
-    """Return that the beginning is missing, by the rows of the first level: one may be of an attempt before it."""
-    steps, _ = finite(loss)
-    inner, every = early_rows(len(steps)) // 2, interval(steps)
-    first = int(steps[inner] - inner * every)
-    if run.by_row or first <= MISSED_ROWS * every:
-        return ""
-    return f"the log begins at step {first:,}: the loss before that is not known"
-
-
 def done_share(run: Run, context: Context, loss: Series, lr: Series | None, steps: int) -> float:
     """Return how much of what so many steps at the full rate teach can be expected of a log: 0 to 1.
 
@@ -333,7 +322,7 @@ def done_share(run: Run, context: Context, loss: Series, lr: Series | None, step
     if run.by_epoch or run.by_row or steps <= 0:
         return 1.0
     at, _ = finite(loss)
-    made = (float(int(at[-1]) - int(at[0])) + interval(at)) / run.step_size
+    made = float(int(at[-1]) - int(at[0])) + interval(at)
     if lr is not None and len(finite(lr)[1]) > 1 and highest(lr) > 0:
         # The mean of the rate as a share of its peak, all after that counted as the peak.
         known = run.setting("lr")

@@ -11,7 +11,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import NOISE_TIMES
 from stabtree.common.stats import change_noise, median
-from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.common.strength import above, below, strongest, weakest, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.facts.curve import NORMAL_90, leaves, line, turn_of
 from stabtree.facts.registry import finite, highest, lowest
@@ -183,8 +183,7 @@ def quality_falls(
     name, higher = _name(quality), _higher_is_better(quality)
     turn = turn_of(quality, falls=not higher)
     held_out = describe_name(quality.metric).held_out
-    zero = _zero(quality, ZERO if held_out else SOME_ZERO) if higher else None
-    zero = zero or (_stuck(quality) if held_out else None)
+    zero = _zero(quality, higher=higher, held_out=held_out)
     if zero or turn is None:
         return zero or Answer(NO, (Evidence(f"{name} has fewer than 3 finite values", quality.metric),))
     if not held_out:
@@ -238,28 +237,28 @@ def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) ->
 SAME_ROWS = 10  # no limit: evaluations after which not one sample is answered otherwise
 
 
-def _zero(quality: Series, verdict: str) -> Answer | None:
-    """Answer that a quality is 0 to three decimals, in most rows and in the last one; None where it is not."""
-    steps, values = finite(quality)
-    zero = np.abs(values) < NOTHING
-    zeros = int(zero.sum())
-    if len(values) < shared.ROWS_SHORT or not zero[-1] or zeros <= shared.SHARE_HALF * len(values):
-        return None
-    text = f"{_name(quality)} is 0.000 in {zeros:,} of {len(values):,} evaluations, the last one too; "
-    text += f"its highest is {figure(float(values.max()), 4)}"
-    share = zeros / len(values)
-    found = Evidence(text, quality.metric, (int(steps[0]), int(steps[-1])), share, shared.SHARE_HALF, "0")
-    return Answer(verdict, (found,), onset_step=int(steps[0]), strength=above(share, shared.SHARE_HALF))
+def _zero(quality: Series, *, higher: bool, held_out: bool) -> Answer | None:
+    """Answer that a quality that should rise is 0 to three decimals in most rows and the last, or the same in many.
 
-
-def _stuck(quality: Series) -> Answer | None:
-    """Answer that a quality is the same to the last digit in each of many evaluations, and no perfect score."""
+    A perfect score may stay the same to the last digit.
+    """
     steps, values = finite(quality)
-    if len(values) < SAME_ROWS or lowest(quality) != highest(quality) or values[0] in (0, 1, 100):
+    if len(values) < shared.ROWS_SHORT:
         return None
-    brief = f"{figure(values[0], 6)} in all {len(values):,} evaluations"
-    found = Evidence(f"{_name(quality)} is {brief}", quality.metric, (int(steps[0]), int(steps[-1])), brief=brief)
-    return Answer(ZERO, (found,), onset_step=int(steps[0]), strength=FARTHEST)
+    zero, brief = np.abs(values) < NOTHING, "0"
+    share = float(zero.mean()) if higher and zero[-1] else 0.0
+    text = f"0.000 in {int(zero.sum()):,} of {len(values):,} evaluations, the last one too; "
+    text += f"its highest is {figure(highest(quality), 4)}"
+    if held_out and len(values) >= SAME_ROWS and lowest(quality) == highest(quality) not in (0, 1, 100):
+        share, text = 1.0, f"{figure(values[0], 6)} in all {len(values):,} evaluations"
+        brief = text
+    if share <= shared.SHARE_HALF:
+        return None
+    span, text = (int(steps[0]), int(steps[-1])), f"{_name(quality)} is {text}"
+    found = Evidence(text, quality.metric, span, share, shared.SHARE_HALF, brief)
+    return Answer(
+        ZERO if held_out else SOME_ZERO, (found,), onset_step=span[0], strength=above(share, shared.SHARE_HALF)
+    )
 
 
 ALONE = "alone"

@@ -96,7 +96,7 @@ class Predicate(Struct, frozen=True):
             if self.absent == UNKNOWN:
                 answer = Answer(UNKNOWN, reason=refused.evidence[0].text)
             return as_logged(answer, facts.run, facts.unit)
-        settings = complete(self.name, self.params, params, facts.run.step_size)
+        settings = complete(self.name, self.params, params)
         if metric := self._lacking(facts.run, settings):
             return unknown(f"{metric} was not logged", metric)
         with any_floats(facts.run):

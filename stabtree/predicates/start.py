@@ -27,7 +27,7 @@ from stabtree.context.model import (
 )
 from stabtree.facts.registry import finite, highest, lowest, middle, paired
 from stabtree.frameworks.load import framework
-from stabtree.predicates.drift import Fall, begins_late, done_share, early_rows, fall_of, first_level
+from stabtree.predicates.drift import Fall, done_share, early_rows, fall_of, first_level
 from stabtree.predicates.registry import predicate
 from stabtree.profile import profile_of
 from stabtree.run import Series
@@ -271,9 +271,8 @@ def leaves_start(
         return Answer("flat", (found, nothing), onset_step=begin, strength=FARTHEST)
     if lowest(loss) == highest(loss) == 0:
         return inapplicable("the loss is exactly 0 in every row, which is asked about by itself")
-    late = begins_late(run, loss)
-    if late:
-        return unknown(late)
+    if run.excerpt_from is not None:
+        return unknown(f"the log begins at step {run.excerpt_from:,}: the loss before that is not known")
     worse = _is_worse(falls, rise)
     if worse >= 0:
         return Answer("worse", (found,), onset_step=begin, strength=worse)

@@ -167,7 +167,7 @@ def schedule_ended(_moment: Moment, run: Run, lr: Series, loss: Series) -> Seen 
     if step <= 0 or before > SHARE_HALF * peak:
         return None
     planned = run.setting("max_steps")
-    whole = planned if isinstance(planned, int) and planned > step else int(finite(loss)[0][-1]) + run.step_size
+    whole = planned if isinstance(planned, int) and planned > step else int(finite(loss)[0][-1]) + 1
     times = whole / step
     text = f"the schedule ended at step {step:,}, the run has {whole:,} steps: {figure(times)} times as many"
     return Seen(times, text, f"{whole:,} (it got {step:,})", "lr", (step,))
