@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from stabtree.common.lazy import np
 from stabtree.loaders.counters import Dense
 from stabtree.loaders.table import MAX_CELLS, affordable
-from stabtree.loaders.text.shape import Slot, Template, joined, picker, to_float
+from stabtree.loaders.text.shape import Slot, Template, joined, picker, to_count, to_float
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -299,7 +299,7 @@ class LogRows(Struct):
     def _note_totals(self, template: Template, numbers: Sequence[str]) -> None:
         for axis, slot in (("step", template.step), ("epoch", template.epoch)):
             if slot and slot.of >= 0:
-                self.note_total(axis, int(numbers[slot.of]))
+                self.note_total(axis, to_count(numbers[slot.of]))
 
     def note_total(self, axis: str, total: int) -> None:
         """Note how far a counter of steps or epochs goes."""

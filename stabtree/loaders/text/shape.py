@@ -116,7 +116,7 @@ class Template(Struct):
     def place(self, numbers: Sequence[str]) -> tuple[int, int]:
         """Return how far a bar or a counter has come, and how far it goes."""
         done, total = self.position or (0, 0)
-        return int(numbers[done]), int(numbers[total])
+        return to_count(numbers[done]), to_count(numbers[total])
 
     def total(self, numbers: Sequence[str]) -> int:
         """Return how far the counter of a line goes; 0 where it does not say so."""
@@ -125,7 +125,7 @@ class Template(Struct):
             place = self.step.of
         elif self.position:
             place = self.position[1]
-        return int(numbers[place]) if place >= 0 else 0
+        return to_count(numbers[place]) if place >= 0 else 0
 
     def has_digits(self) -> bool:
         """Return whether names hold digits, so that lines of other digits have other names."""
@@ -154,6 +154,16 @@ def to_float(text: str, power: int = 0) -> float:
     if power and text[-1:].isdigit() and "e" not in text.lower():
         return float(f"{text}e{power}")
     return float(text)
+
+
+def to_count(text: str) -> int:
+    """Return a number that counts; 0 where it has a fraction or is too large, as a later line of a shape may print.
+
+    >>> to_count("1,200"), to_count("10.5")
+    (1200, 0)
+    """
+    text = text.replace(",", "")
+    return int(text) if text.isdigit() and len(text) < MAX_DIGITS else 0
 
 
 def split(text: str) -> tuple[str, list[str]]:

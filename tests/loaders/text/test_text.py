@@ -283,6 +283,12 @@ def test_a_broken_line_breaks_nothing(line: str, tmp_path: Path) -> None:
     assert {(i, i + 0.5) for i in range(1, 9)} <= set(points(run, "loss")) | {(3, 3.5)}
 
 
+@pytest.mark.parametrize("total", ["10.5", "1e9", "nan", "9" * 5000])
+def test_a_counter_that_turns_into_no_count_loses_no_row(total: str, tmp_path: Path) -> None:
+    lines = [f"step {i}/{total if i == 4 else 10} loss {i}.5\n" for i in range(1, 9)]
+    assert points(run_of(tmp_path, "".join(lines)), "loss") == [(i, i + 0.5) for i in range(1, 9)]
+
+
 def test_the_sum_of_an_epoch_is_kept_apart_from_its_batches(tmp_path: Path) -> None:
     """Lines that sum up an epoch under the name of its batches' loss are a column of their own."""
     lines = [
