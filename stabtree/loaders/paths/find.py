@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 EVENTS = "tfevents"
 SERIES = (".csv", ".tsv")  # of which a folder may hold one for each series
+SERIES_HOMES = frozenset(("metrics", "scalars"))  # where loggers that do so keep them
 SWANLAB = "runs.swanlab"  # the database of its runs, whose values are in their folders
 RUNS = "runs"  # where the Hugging Face trainer writes events if nobody says otherwise
 PRINTED = (".log", ".out", ".err")  # what a program printed, which may hold no metrics at all

@@ -27,6 +27,7 @@ from stabtree.loaders.paths.find import (
     EVENTS,
     PACKINGS,
     SERIES,
+    SERIES_HOMES,
     SWANLAB,
     deduplicated,
     ending,
@@ -314,8 +315,7 @@ class Claims(Struct):
             for name, claim in kinds:
                 if self.format in (None, name) and (found := claim(folder, listing)):
                     yield found
-        series = [name for listing in self.tree.listings.values() for name in listing.files if ending(name) in SERIES]
-        if self.format in (None, "csv") and series:
+        if self.format in (None, "csv") and self._may_hold_series():
             from stabtree.loaders.trackers import folders
 
             files = {folder: listing.files for folder, listing in self.tree.listings.items()}
@@ -326,6 +326,12 @@ class Claims(Struct):
                     yield Claim(str(run.path), tables, own, frozenset((str(run.path),)))
         if self.format in (None, EVENTS):
             yield from self._events()
+
+    def _may_hold_series(self) -> bool:
+        """Return whether a run may have a file for each series: several, or one where a logger would put it."""
+        listings = self.tree.listings.items()
+        homes = [folder for folder, listing in listings for name in listing.files if ending(name) in SERIES]
+        return len(homes) > 1 or any(SERIES_HOMES.intersection(Path(home).parts) for home in homes)
 
     def _found(self, home: Path, read: Callable[[], tuple[Table, ...]]) -> Found | StabtreeError:
         """Return the tables of a folder with the settings beside them, or what is wrong with it."""

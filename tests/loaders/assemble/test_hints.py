@@ -14,6 +14,7 @@ from stabtree.loaders import load_run
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 NAMES = (
@@ -28,7 +29,8 @@ def cells(kind: int, rows: int, random: np.random.Generator) -> list[object]:
     count = list(range(rows))
     made = random.normal(2, 1, rows).round(3).tolist()
     some = [value if keep else None for value, keep in zip(made, (random.random(rows) < 0.3).tolist(), strict=True)]
-    return [made, count, [None] * rows, ["word"] * rows, some, [1.5] * rows][kind]
+    kinds: tuple[Sequence[object], ...] = (made, count, [None] * rows, ["word"] * rows, some, [1.5] * rows)
+    return [*kinds[kind]]
 
 
 def refuses_steps(path: Path, column: str) -> bool:
