@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -79,3 +80,25 @@ def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Fiel
 def text(data: bytes, field: Field) -> str:
     """Return the content of a string field; bytes that are not UTF-8 are replaced."""
     return data[field.start : field.end].decode("utf-8", "replace")
+
+
+def real(data: bytes, field: Field) -> float:
+    """Return the content of a field of the type double or float, which `FIXED64` and `FIXED32` code."""
+    return float(struct.unpack_from("<d" if field.wire == FIXED64 else "<f", data, field.start)[0])
+
+
+def parts(data: bytes, whole: Field | None = None) -> dict[tuple[int, int], Field]:
+    """Return the fields of a message by number and wire; of one that is repeated the last."""
+    start, end = (whole.start, whole.end) if whole else (0, len(data))
+    return {(part.number, part.wire): part for part in fields(data, start, end)}
+
+
+def messages(data: bytes, whole: Field | None, *path: int) -> Iterator[Field]:
+    """Yield the messages, or texts, at a path of numbers within a message, or within all of the data."""
+    start, end = (whole.start, whole.end) if whole else (0, len(data))
+    for part in fields(data, start, end):
+        if part.number == path[0] and part.wire == BYTES:
+            if path[1:]:
+                yield from messages(data, part, *path[1:])
+            else:
+                yield part

@@ -15,19 +15,16 @@ from msgspec import Struct, field
 
 from stabtree.common.lazy import np
 from stabtree.frameworks.model_config import of_model
-from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, text
+from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, messages, parts, real, text
 from stabtree.loaders.source import MAX_BYTES
 from stabtree.loaders.table import Points
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     from stabtree.common.lazy import Bools, Ints
-
-    # Records of one length: their data, uint8 (n, length), and where each begins, int64 (n,).
-    Records = tuple[NDArray[np.uint8], Ints]
 
 
 HEADER = 12
@@ -39,39 +36,19 @@ CHECKED = 1024
 _POLYNOMIAL = 0x82F63B78
 _MASK = 0xA282EAD8
 _KNOWN = 4096
-
-
-class Damage(Struct):
-    """The parts of a file that could not be read.
-
-    Attributes:
-        records: records whose data does not fit its checksum or is no event.
-        lost: bytes that were skipped to find the next record.
-        cut: bytes of an incomplete last record.
-        large: records that were skipped because of their size.
-        size: bytes of the file, decompressed.
-    """
-
-    records: int = 0
-    lost: int = 0
-    cut: int = 0
-    large: int = 0
-    size: int = 0
-
-    @property
-    def share(self) -> float:
-        """The share of the file that was skipped because it is damaged."""
-        return self.lost / max(1, self.size)
-
-    def notes(self) -> list[str]:
-        """Describe it."""
-        counts = (
-            (self.records, f"Damaged records: {self.records:,}, not read."),
-            (self.lost, f"Damaged bytes between records: {self.lost:,} of {self.size:,}, skipped."),
-            (self.cut, f"The file ends inside a record, whose {self.cut:,} bytes were not read."),
-            (self.large, f"Records above {MAX_RECORD >> 20} MiB: {self.large:,}, not read."),
-        )
-        return [text for count, text in counts if count]
+# A file with more names than this logs something other than metrics.
+MAX_TAGS = 20_000
+# Groups of records that fit no template are parsed one by one once so many templates were tried.
+MAX_TEMPLATES = 12
+# Several tags of one length are distinguished by comparing with the first one left; this often.
+MAX_PEELED = 16
+# Numbers of the fields in the schemas event.proto, summary.proto and tensor.proto.
+WALL_TIME, STEP, SUMMARY = 1, 2, 5
+TAG, SIMPLE_VALUE, TENSOR, METADATA = 1, 2, 8, 9
+DTYPE, CONTENT, STRINGS = 1, 4, 8
+# The types of a scalar, which every writer turns into a float, and the tensor fields that hold one.
+_TYPES = {1: "<f4", 2: "<f8"}
+_FIXED = {5: "<f4", 6: "<f8"}
 
 
 @cache
@@ -109,116 +86,8 @@ def length_of(header: bytes) -> int | None:
     return int(length) if right else None
 
 
-class RecordReader(Struct):
-    """Splits the blocks of a file into records.
-
-    Attributes:
-        damage: what could not be read so far.
-        stored: the size of the file in bytes, or an upper limit.
-    """
-
-    damage: Damage = field(default_factory=Damage)
-    stored: int = MAX_BYTES
-    _lengths: dict[bytes, int | None] = field(default_factory=dict)
-
-    def read(self, chunks: Iterable[bytes]) -> Iterator[list[Records]]:
-        """Yield the records of each block, by length."""
-        rest, skip, skipped = b"", 0, 0
-        for chunk in chunks:
-            self.damage.size += len(chunk)
-            if skip >= len(chunk):
-                skip -= len(chunk)
-                continue
-            data = rest + chunk[skip:]
-            records, at = self._walk(data)
-            rest = data[at:]
-            skip = skipped = max(0, at - len(data))
-            if records:
-                yield self._grouped(data, records)
-        # A record that claims more bytes than there are hides those after it, unless it was cut.
-        records, at = self._walk(rest, last=True)
-        if records:
-            yield self._grouped(rest, records)
-        self.damage.cut = len(rest[at:])
-        self.damage.lost += skipped - skip if skip else 0
-
-    def _walk(self, data: bytes, *, last: bool = False) -> tuple[list[tuple[int, int]], int]:
-        """Return start and length of the data of each whole record, and where the rest begins."""
-        records: list[tuple[int, int]] = []
-        at, size = 0, len(data)
-        while at + HEADER <= size:
-            length = self._length(data[at : at + HEADER])
-            end = at + HEADER + (length or 0) + FOOTER
-            if length is None or (last and end > size):
-                begin = self._next_header(data, at + 1)
-                if length is not None and begin > size - HEADER:
-                    break
-                self.damage.lost += begin - at
-                at = begin
-            elif length > MAX_RECORD:
-                self.damage.large += 1
-                at = end
-            elif end > size:
-                break
-            else:
-                records.append((at + HEADER, length))
-                at = end
-        return records, at
-
-    def _length(self, header: bytes) -> int | None:
-        """Return the length of a record; None if its header is damaged."""
-        if header not in self._lengths:
-            if len(self._lengths) > _KNOWN:
-                self._lengths.clear()
-            length = length_of(header)
-            self._lengths[header] = None if length is None or length > self.stored else length
-        return self._lengths[header]
-
-    def _next_header(self, data: bytes, at: int) -> int:
-        """Return the next offset of a header with a right checksum, or where one may begin in the next block."""
-        # No useful record is longer than 2^24 bytes, so five bytes of its length are zero.
-        while (zeros := data.find(bytes(5), at + 3)) >= 0 and zeros + 9 <= len(data):
-            if self._length(data[zeros - 3 : zeros + 9]):
-                return zeros - 3
-            at = zeros - 2
-        return max(at, len(data) - HEADER + 1)
-
-    def _grouped(self, data: bytes, records: list[tuple[int, int]]) -> list[Records]:
-        raw = np.frombuffer(data, dtype=np.uint8)
-        offsets, sizes = np.array(records).T
-        return [self._checked(raw, offsets[sizes == size], int(size)) for size in np.unique(sizes)]
-
-    def _checked(self, raw: NDArray[np.uint8], offsets: Ints, length: int) -> Records:
-        """Return the records of one length whose checksums are right."""
-        rows: Any = np.lib.stride_tricks.sliding_window_view(raw, length + FOOTER)[offsets]
-        data = rows[:, :length]
-        if not 4 <= length <= CHECKED:
-            return data, offsets
-        right = checksums(data) == np.ascontiguousarray(rows[:, length:]).view("<u4").ravel()
-        self.damage.records += int(np.count_nonzero(~right))
-        return data[right], offsets[right]
-
-
-# Numbers of the fields in the schemas event.proto, summary.proto and tensor.proto.
-WALL_TIME, STEP, SUMMARY = 1, 2, 5
-TAG, SIMPLE_VALUE, TENSOR, METADATA = 1, 2, 8, 9
-DTYPE, CONTENT, STRINGS = 1, 4, 8
-# The types of a scalar, which every writer turns into a float, and the tensor fields that hold one.
-_TYPES = {1: "<f4", 2: "<f8"}
-_FIXED = {5: "<f4", 6: "<f8"}
-# The fields of google.protobuf.Value that hold a number, a text and a truth value.
-_VALUE_WIRES = {2: FIXED64, 3: BYTES, 4: VARINT}
-
-
 class Scalar(NamedTuple):
-    """A value within an event.
-
-    Attributes:
-        tag: where its name is.
-        start: where the value begins.
-        end: where it ends.
-        kind: the type of the value.
-    """
+    """A value within an event: where its name is, where it begins and ends, and its type."""
 
     tag: tuple[int, int]
     start: int
@@ -241,33 +110,28 @@ def parse(data: bytes) -> Event:
     Raises:
         ValueError: if it is none.
     """
-    event = Event()
-    for part in fields(data):
-        kind = part.number, part.wire
-        if kind == (WALL_TIME, FIXED64):
-            event.time = part.start
-        elif kind == (STEP, VARINT):
-            event.step = part.start, part.end
-        elif kind == (SUMMARY, BYTES):
-            for value in _at(data, part, (1,)):
-                _value(data, value, event)
+    event, own = Event(), parts(data)
+    if time := own.get((WALL_TIME, FIXED64)):
+        event.time = time.start
+    if step := own.get((STEP, VARINT)):
+        event.step = step.start, step.end
+    for value in messages(data, None, SUMMARY, 1):
+        _value(data, value, event)
     return event
 
 
 def _value(data: bytes, whole: Field, event: Event) -> None:
     """Add one value of a summary to its event, if it is a scalar or a configuration."""
-    parts = {(part.number, part.wire): part for part in fields(data, whole.start, whole.end)}
-    tag, metadata = parts.get((TAG, BYTES)), parts.get((METADATA, BYTES))
-    simple, tensor = parts.get((SIMPLE_VALUE, FIXED32)), parts.get((TENSOR, BYTES))
-    if tag is None:
+    own = parts(data, whole)
+    if (tag := own.get((TAG, BYTES))) is None:
         return
     name = tag.start, tag.end
-    if simple:
+    if simple := own.get((SIMPLE_VALUE, FIXED32)):
         event.scalars.append(Scalar(name, simple.start, simple.end, "<f4"))
-    elif tensor:
+    elif tensor := own.get((TENSOR, BYTES)):
         _tensor(data, tensor, name, event)
-    if metadata and text(data, tag) == "_hparams_/session_start_info":
-        event.config |= _hparams(data, metadata)
+    if (METADATA, BYTES) in own and text(data, tag) == "_hparams_/session_start_info":
+        event.config |= _hparams(data, own[METADATA, BYTES])
 
 
 def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> None:
@@ -297,162 +161,209 @@ def _object(content: str) -> dict[str, Any]:
     return found
 
 
+def _truth(_data: bytes, value: Field) -> bool:
+    return bool(value.varint)
+
+
+# The fields of google.protobuf.Value that hold a number, a text and a truth value.
+_CONTENTS: dict[tuple[int, int], Callable[[bytes, Field], float | str | bool]] = {
+    (2, FIXED64): real,
+    (3, BYTES): text,
+    (4, VARINT): _truth,
+}
+
+
 def _hparams(data: bytes, metadata: Field) -> dict[str, Any]:
     """Return the hyperparameters that the plugin `hparams` keeps in the metadata of an empty value."""
     found: dict[str, Any] = {}
     # SummaryMetadata.plugin_data.content.session_start_info.hparams, a map of google.protobuf.Value.
-    for entry in _at(data, metadata, (1, 2, 3, 1)):
-        parts = {part.number: part for part in fields(data, entry.start, entry.end)}
-        if 1 in parts and 2 in parts:
-            for value in fields(data, parts[2].start, parts[2].end):
-                if value.wire == _VALUE_WIRES.get(value.number):
-                    found[text(data, parts[1])] = _content(data, value)
+    for entry in messages(data, metadata, 1, 2, 3, 1):
+        own = parts(data, entry)
+        if not {(1, BYTES), (2, BYTES)} <= own.keys():
+            continue
+        for value in parts(data, own[2, BYTES]).values():
+            if content := _CONTENTS.get((value.number, value.wire)):
+                found[text(data, own[1, BYTES])] = content(data, value)
     return found
 
 
-def _content(data: bytes, value: Field) -> float | str | bool:
-    if value.wire == FIXED64:
-        return float(struct.unpack_from("<d", data, value.start)[0])
-    if value.wire == BYTES:
-        return text(data, value)
-    return bool(value.varint)
-
-
-def _at(data: bytes, whole: Field, path: tuple[int, ...]) -> Iterator[Field]:
-    """Yield the fields at a path of numbers below a field."""
-    for part in fields(data, whole.start, whole.end):
-        if part.number == path[0] and part.wire == BYTES:
-            if len(path) == 1:
-                yield part
-            else:
-                yield from _at(data, part, path[1:])
-
-
-# A file with more names than this logs something other than metrics.
-MAX_TAGS = 20_000
-# Groups of records that fit no template are parsed one by one once so many templates were tried.
-MAX_TEMPLATES = 12
-# Several tags of one length are distinguished by comparing with the first one left; this often.
-MAX_PEELED = 16
-
-
 class Template(NamedTuple):
-    """Events that differ in time, step, tags and values only.
+    """Events that differ in time, step, tags and values only."""
 
-    Attributes:
-        event: one of them, taken apart.
-        mask: uint8 (length,), zero where they may differ.
-        expected: uint8 (length,), the bytes under the mask.
-    """
+    event: Event  # one of them, taken apart
+    mask: NDArray[np.uint8]  # (length,), zero where they may differ
+    expected: NDArray[np.uint8]  # (length,), the bytes under the mask
 
-    event: Event
-    mask: NDArray[np.uint8]
-    expected: NDArray[np.uint8]
+    @classmethod
+    def of(cls, event: Event, data: NDArray[np.uint8]) -> Template:
+        """Return the template of an event."""
+        mask = np.full(len(data), 255, dtype=np.uint8)
+        if event.time >= 0:
+            mask[event.time : event.time + 8] = 0
+        # All but the last byte of a varint have their high bit set; the others are the number.
+        mask[slice(*event.step)] = 128
+        for scalar in event.scalars:
+            mask[slice(*scalar.tag)] = mask[scalar.start : scalar.end] = 0
+        return cls(event, mask, data & mask)
 
     def fits(self, data: NDArray[np.uint8]) -> Bools:
         """Return which rows of the matrix of bytes are such events, bool (n,)."""
         return np.asarray(~((data ^ self.expected) & self.mask).any(axis=1))
 
 
-def _template(event: Event, data: NDArray[np.uint8]) -> Template | None:
-    """Return the template of an event; None if events like it must be parsed one by one."""
-    if event.config:
-        return None
-    mask = np.full(len(data), 255, dtype=np.uint8)
-    if event.time >= 0:
-        mask[event.time : event.time + 8] = 0
-    first, end = event.step
-    # All but the last byte of a varint have their high bit set; the others are the number.
-    mask[first:end] = 128
-    for scalar in event.scalars:
-        mask[slice(*scalar.tag)] = mask[scalar.start : scalar.end] = 0
-    return Template(event, mask, data & mask)
+class EventFile(Struct):
+    """Reads the scalars of a file, and counts what can't be read."""
 
-
-class Scalars(Struct):
-    """Collects the scalars of a file.
-
-    Attributes:
-        damage: counts the events that can't be parsed.
-        names: the tags that were met, each with its number.
-        config: hyperparameters that were met.
-        crowded: values of tags beyond `MAX_TAGS`, which were left out.
-    """
-
-    damage: Damage
-    names: dict[str, int] = field(default_factory=dict)
-    config: dict[str, Any] = field(default_factory=dict)
-    crowded: int = 0
+    stored: int = MAX_BYTES  # the size of the file in bytes, or an upper limit
+    config: dict[str, Any] = field(default_factory=dict)  # hyperparameters in it
+    size: int = 0  # bytes of the file, decompressed
+    lost: int = 0  # bytes that were skipped to find the next record
+    _names: dict[str, int] = field(default_factory=dict)  # the tags that were met, each with its number
     _tags: dict[bytes, int] = field(default_factory=dict)
+    _lengths: dict[bytes, int | None] = field(default_factory=dict)
     _templates: dict[int, list[Template]] = field(default_factory=dict)
-    _parts: list[Mapping[str, Any]] = field(default_factory=list)
-    _block: list[Mapping[str, Any]] = field(default_factory=list)
+    # Of scalars that were read together: where each begins in the file, its tag, step, time and value.
+    _columns: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+    _damaged: int = 0  # records whose data does not fit its checksum or is no event
+    _cut: int = 0  # bytes of an incomplete last record
+    _large: int = 0  # records that were skipped because of their size
+    _crowded: int = 0  # values of tags beyond `MAX_TAGS`, which were left out
 
-    def add(self, block: list[Records]) -> None:
-        """Read the records of one block of the file."""
-        for data, offsets in block:
-            self._group(data, offsets)
-        if self._block:
-            whole = {key: np.concatenate([part[key] for part in self._block]) for key in self._block[0]}
-            order = np.argsort(whole.pop("offset"), kind="stable")
-            self._parts.append({key: values[order] for key, values in whole.items()})
-            self._block.clear()
+    @property
+    def lost_share(self) -> float:
+        """The share of the file that was skipped because it is damaged."""
+        return self.lost / max(1, self.size)
+
+    def notes(self) -> list[str]:
+        """Describe what could not be read."""
+        tags = f"The file has more than {len(self._names):,} tags: {self._crowded:,} values were left out."
+        counts = (
+            (self._damaged, f"Damaged records: {self._damaged:,}, not read."),
+            (self.lost, f"Damaged bytes between records: {self.lost:,} of {self.size:,}, skipped."),
+            (self._cut, f"The file ends inside a record, whose {self._cut:,} bytes were not read."),
+            (self._large, f"Records above {MAX_RECORD >> 20} MiB: {self._large:,}, not read."),
+            (self._crowded, tags),
+        )
+        return [text for count, text in counts if count]
 
     def points(self) -> Points:
         """Return all scalars in the order of the file."""
-        if not self._parts:
+        if not self._columns:
             return Points.nothing()
-        whole = {key: np.concatenate([part[key] for part in self._parts]) for key in self._parts[0]}
-        return Points(tuple(self.names), whole["tag"], whole["step"], whole["time"], whole["value"])
+        offset, *columns = map(np.concatenate, zip(*self._columns, strict=True))
+        order = np.argsort(offset, kind="stable")
+        return Points(tuple(self._names), *(values[order] for values in columns))
 
-    def _group(self, data: NDArray[np.uint8], offsets: Ints) -> None:
-        """Read records of one length: those that fit a template together, the others one by one."""
-        templates = self._templates.setdefault(data.shape[1], []) if data.shape[1] else []
-        for known in templates:
-            data, offsets = self._fitting(known, data, offsets)
+    def read(self, chunks: Iterable[bytes]) -> None:
+        """Read the records of a file that is given in chunks."""
+        rest, skip, skipped = b"", 0, 0
+        for chunk in chunks:
+            self.size += len(chunk)
+            if skip >= len(chunk):
+                skip -= len(chunk)
+                continue
+            data = rest + chunk[skip:]
+            at = self._walk(data)
+            rest = data[at:]
+            skip = skipped = max(0, at - len(data))
+        # A record that claims more bytes than there are hides those after it, unless it was cut.
+        self._cut = len(rest[self._walk(rest, last=True) :])
+        self.lost += skipped - skip if skip else 0
+
+    def _walk(self, data: bytes, *, last: bool = False) -> int:
+        """Read the whole records in what was read last of the file; return where the rest begins."""
+        records: list[tuple[int, int]] = []  # start and length of the data of each
+        at, size = 0, len(data)
+        while at + HEADER <= size:
+            length = self._length(data[at : at + HEADER])
+            end = at + HEADER + (length or 0) + FOOTER
+            if length is None or (last and end > size):
+                begin = self._next_header(data, at + 1)
+                if length is not None and begin > size - HEADER:
+                    break
+                self.lost += begin - at
+                at = begin
+            elif length > MAX_RECORD:
+                self._large += 1
+                at = end
+            elif end > size:
+                break
+            else:
+                records.append((at + HEADER, length))
+                at = end
+        if records:
+            raw = np.frombuffer(data, dtype=np.uint8)
+            starts, lengths = np.array(records).T
+            for length in np.unique(lengths).tolist():
+                self._add_checked(raw, starts[lengths == length], length)
+        return at
+
+    def _length(self, header: bytes) -> int | None:
+        """Return the length of a record; None if its header is damaged."""
+        if header not in self._lengths:
+            if len(self._lengths) > _KNOWN:
+                self._lengths.clear()
+            length = length_of(header)
+            self._lengths[header] = None if length is None or length > self.stored else length
+        return self._lengths[header]
+
+    def _next_header(self, data: bytes, at: int) -> int:
+        """Return the next offset of a header with a right checksum, or where one may begin in the next block."""
+        # No useful record is longer than 2^24 bytes, so five bytes of its length are zero.
+        while (zeros := data.find(bytes(5), at + 3)) >= 0 and zeros + 9 <= len(data):
+            if self._length(data[zeros - 3 : zeros + 9]):
+                return zeros - 3
+            at = zeros - 2
+        return max(at, len(data) - HEADER + 1)
+
+    def _add_checked(self, raw: NDArray[np.uint8], starts: Ints, length: int) -> None:
+        """Read the records of one length whose checksums are right."""
+        rows: Any = np.lib.stride_tricks.sliding_window_view(raw, length + FOOTER)[starts]
+        data, offsets = rows[:, :length], starts + (self.size - len(raw))
+        if 4 <= length <= CHECKED:
+            right = checksums(data) == np.ascontiguousarray(rows[:, length:]).view("<u4").ravel()
+            self._damaged += int(np.count_nonzero(~right))
+            data, offsets = data[right], offsets[right]
+        templates = self._templates.setdefault(length, [])
+        for template in templates:
+            data, offsets = self._fitting(template, data, offsets)
         while len(data):
             try:
                 event = parse(data[0].tobytes())
             except ValueError:
-                self.damage.records += 1
-                data, offsets = data[1:], offsets[1:]
+                self._damaged += 1
+                event = None
+            if event and not event.config and len(templates) < MAX_TEMPLATES:
+                templates.append(Template.of(event, data[0]))
+                data, offsets = self._fitting(templates[-1], data, offsets)
                 continue
-            template = _template(event, data[0]) if len(templates) < MAX_TEMPLATES else None
-            if template:
-                templates.append(template)
-                data, offsets = self._fitting(template, data, offsets)
-                continue
-            self.config |= event.config
-            self._columns(event, data[:1], offsets[:1])
+            if event:  # one that holds settings, or is like none before
+                self.config |= event.config
+                self._add(event, data[:1], offsets[:1])
             data, offsets = data[1:], offsets[1:]
 
     def _fitting(self, template: Template, data: NDArray[np.uint8], offsets: Ints) -> tuple[NDArray[np.uint8], Ints]:
         """Read the records that fit a template; return the others."""
         fits = template.fits(data)
         if fits.any():
-            self._columns(template.event, data[fits], offsets[fits])
-            return data[~fits], offsets[~fits]
-        return data, offsets
+            self._add(template.event, data[fits], offsets[fits])
+        return data[~fits], offsets[~fits]
 
-    def _columns(self, event: Event, data: NDArray[np.uint8], offsets: Ints) -> None:
+    def _add(self, event: Event, data: NDArray[np.uint8], offsets: Ints) -> None:
         """Read the scalars of events that are laid out like `event`."""
-        if not event.scalars:
-            return
-        count = len(data)
-        step = np.zeros(count, dtype=np.int64)
+        step = np.zeros(len(data), dtype=np.int64)
         for index, column in enumerate(range(*event.step)):
             step |= (data[:, column] & 127).astype(np.int64) << (7 * index)
-        if event.time >= 0:
+        time = np.zeros(len(data))
+        if event.time >= 0 and event.scalars:
             time = _numbers(data, event.time, event.time + 8, "<f8")
-        else:
-            time = np.zeros(count)
         for scalar in event.scalars:
             tag = self._numbered(data[:, slice(*scalar.tag)])
             value = _numbers(data, scalar.start, scalar.end, scalar.kind)
             known = tag >= 0
-            self.crowded += count - int(np.count_nonzero(known))
-            part = {"offset": offsets + scalar.tag[0], "tag": tag, "step": step, "time": time, "value": value}
-            self._block.append({key: values[known] for key, values in part.items()})
+            self._crowded += len(data) - int(np.count_nonzero(known))
+            columns = (offsets + scalar.tag[0], tag, step, time, value)
+            self._columns.append(tuple(values[known] for values in columns))
 
     def _numbered(self, tags: NDArray[np.uint8]) -> Ints:
         """Return the number of each row's tag; -1 for tags beyond `MAX_TAGS`."""
@@ -473,7 +384,7 @@ class Scalars(Struct):
         if number is None:
             if len(self._tags) >= MAX_TAGS:
                 return -1
-            number = self._tags[tag] = self.names.setdefault(tag.decode("utf-8", "replace"), len(self.names))
+            number = self._tags[tag] = self._names.setdefault(tag.decode("utf-8", "replace"), len(self._names))
         return number
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,7 @@ from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, settings_file, shown, size_of
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
 from stabtree.loaders.table import Points, Table, merge, tabulate
-from stabtree.loaders.tensorboard.events import HEADER, RecordReader, Scalars, length_of
+from stabtree.loaders.tensorboard.events import HEADER, EventFile, length_of
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import normalize
 
@@ -160,16 +161,11 @@ def read(source: Source, names: Names) -> Table:
 
 def _read(source: Source) -> Events:
     notes: list[str] = []
-    reader = RecordReader(stored=MAX_BYTES if source.packed else source.size)
-    scalars = Scalars(reader.damage)
-    for block in reader.read(chunks(source, notes)):
-        scalars.add(block)
-    notes += reader.damage.notes()
-    if scalars.crowded:
-        notes.append(f"The file has more than {len(scalars.names):,} tags: {scalars.crowded:,} values were left out.")
-    config, mistakes = read_config(scalars.config)
-    points, held_out = _once(scalars.points())
-    return Events(points, config, (*notes, *mistakes, *held_out), reader.damage.share)
+    file = EventFile(MAX_BYTES if source.packed else source.size)
+    file.read(chunks(source, notes))
+    config, mistakes = read_config(file.config)
+    points, held_out = _once(file.points())
+    return Events(points, config, (*notes, *file.notes(), *mistakes, *held_out), file.lost_share)
 
 
 def _once(points: Points) -> tuple[Points, tuple[str, ...]]:
@@ -312,14 +308,10 @@ def _is_text(file: Path) -> bool:
 # A folder of many runs is searched once for each of them.
 @lru_cache(maxsize=MAX_FILES)
 def _read_head(file: Path, _size: int) -> Points:
-    scalars = Scalars(RecordReader().damage)
-    try:
-        head = open_source(file).data
-    except StabtreeError:
-        head = b""
-    for block in RecordReader().read([head]):
-        scalars.add(block)
-    return scalars.points()
+    head = EventFile()
+    with suppress(StabtreeError):
+        head.read([open_source(file).data])
+    return head.points()
 
 
 def _run_of(parts: Parts, found: Mapping[Parts, object], path: Path) -> Parts:
