@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,68 +39,6 @@ LATE = FACTOR_SMALL
 CHANGES = frozenset({"name", "max_steps", "dtype", "checkpoints"})
 
 
-class Stretch(NamedTuple):
-    """The scalars of an event folder, or of several that are one run, as they were written, and its hyperparameters."""
-
-    points: Points
-    config: Mapping[str, object]
-
-    @property
-    def steps(self) -> dict[str, Ints]:
-        """The steps of each tag that was logged more than once, the most frequent first."""
-        steps = {tag: self.points.step[self.points.name == at] for at, tag in enumerate(self.points.names)}
-        several = [(tag, own) for tag, own in steps.items() if len(own) > 1]
-        return dict(sorted(several, key=lambda item: -len(item[1])))
-
-    @property
-    def times(self) -> tuple[float, float]:
-        """When its first and its last value were written."""
-        times = self.points.time[np.isfinite(self.points.time)]
-        return (float(times.min()), float(times.max())) if len(times) else (float("inf"), float("inf"))
-
-
-def chained(stretches: Mapping[tuple[str, ...], Stretch]) -> list[list[tuple[str, ...]]]:
-    """Return the folders of each run in the order of time, the runs in the order of their first folders."""
-    chains: list[list[tuple[str, ...]]] = []
-    whole: list[Stretch] = []
-    for home in sorted(stretches, key=lambda home: stretches[home].times):
-        own = stretches[home]
-        beside = [at for at, chain in enumerate(chains) if home and chain[0][:-1] == home[:-1]]
-        resumed = [at for at in beside if _resumes(whole[at], own)]
-        if len(resumed) == 1:
-            first = whole[resumed[0]]
-            chains[resumed[0]].append(home)
-            whole[resumed[0]] = Stretch(merge([first.points, own.points]), {**own.config, **first.config})
-        else:
-            chains.append([home])
-            whole.append(own)
-    order = list(stretches)
-    return sorted(chains, key=lambda chain: order.index(chain[0]))
-
-
-def _resumes(first: Stretch, later: Stretch) -> bool:
-    """Return whether the later stretch resumes the first: the same tags, from a step within it or right after it.
-
-    Two that end at the same step were both trained to the end: branches, not a run and its resume.
-    """
-    tags, others = first.steps, later.steps
-    shared = next((tag for tag in tags if tag in others), None)
-    if shared is None or not (tags.keys() <= others.keys() or others.keys() <= tags.keys()):
-        return False
-    keys = (first.config.keys() & later.config.keys()) - CHANGES
-    if first.times[1] > later.times[0] or any(first.config[key] != later.config[key] for key in keys):
-        return False
-    before, after = tags[shared], others[shared]
-    top = before.max()
-    begins_late = after[0] > LATE * max(_interval(after), 1.0)
-    return bool(begins_late and before[0] < after[0] <= top + LATE * _interval(before) and after.max() != top)
-
-
-def _interval(steps: Ints) -> float:
-    rises = np.diff(steps)
-    return median(rises[rises > 0]) if (rises > 0).any() else 0.0
-
-
 OTHER_AXIS = 1.5  # how far apart two counts of one training end
 MIN_PLACED = 3
 MARK = "tfevents"
@@ -122,19 +60,37 @@ Parts = tuple[str, ...]
 
 
 class Events(Struct, frozen=True):
-    """What one event file holds.
+    """What one event file holds, or several of one run."""
 
-    Attributes:
-        points: its scalars.
-        config: hyperparameters in it, canonical keys.
-        notes: what could not be read.
-        lost_share: the share of the file that is damaged.
-    """
+    points: Points  # in the order in which they were written
+    config: Mapping[str, Any]  # hyperparameters in it, canonical keys
+    notes: tuple[str, ...]  # what could not be read
+    lost_share: float = 0.0  # of the most damaged file
+    files: int = 0  # that hold scalars
 
-    points: Points
-    config: Mapping[str, Any]
-    notes: tuple[str, ...]
-    lost_share: float = 0.0
+    @property
+    def steps(self) -> dict[str, Ints]:
+        """The steps of each tag that was logged more than once, the most frequent first."""
+        steps = {tag: self.points.step[self.points.name == at] for at, tag in enumerate(self.points.names)}
+        several = [(tag, own) for tag, own in steps.items() if len(own) > 1]
+        return dict(sorted(several, key=lambda item: -len(item[1])))
+
+    @property
+    def times(self) -> tuple[float, float]:
+        """When its first and its last value were written."""
+        times = self.points.time[np.isfinite(self.points.time)]
+        return (float(times.min()), float(times.max())) if len(times) else (float("inf"), float("inf"))
+
+
+def together(parts: Sequence[Events]) -> Events:
+    """Return the events of all parts; of several values of a setting the first part's counts."""
+    return Events(
+        merge([part.points for part in parts]),
+        dict(chain.from_iterable(part.config.items() for part in reversed(parts))),
+        tuple(dict.fromkeys(chain.from_iterable(part.notes for part in parts))),
+        max(part.lost_share for part in parts),
+        sum(part.files for part in parts),
+    )
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -156,7 +112,7 @@ def read(source: Source, names: Names) -> Table:
     events = _read(source)
     if source.file:
         events = _with_columns(events, source.file.absolute().parent, "")
-    return _table(source.path, [events], names, source.packed)
+    return _table(source.path, events, names, source.packed)
 
 
 def _read(source: Source) -> Events:
@@ -165,7 +121,9 @@ def _read(source: Source) -> Events:
     file.read(chunks(source, notes))
     config, mistakes = read_config(file.config)
     points, held_out = _once(file.points())
-    return Events(points, config, (*notes, *file.notes(), *mistakes, *held_out), file.lost_share)
+    return Events(
+        points, config, (*notes, *file.notes(), *mistakes, *held_out), file.lost_share, int(len(points.name) > 0)
+    )
 
 
 def _once(points: Points) -> tuple[Points, tuple[str, ...]]:
@@ -188,33 +146,31 @@ def _once(points: Points) -> tuple[Points, tuple[str, ...]]:
     return held_out, (f"{text}, the same values by iteration, which are left out.",)
 
 
-def _table(path: str, parts: Sequence[Events], names: Names, packed: str = "") -> Table:
+def _table(path: str, events: Events, names: Names, packed: str = "") -> Table:
     """Return the table of one run.
 
     Raises:
         StabtreeError: if it holds no scalars.
     """
-    points, placing = placed(merge([part.points for part in parts]))
+    points, placing = _placed(events.points)
     by_epoch = bool(points.names) and all(map(_BY_EPOCH.fullmatch, points.names))
     rows, columns, notes = tabulate(points, names, timed=True, counter="epoch" if by_epoch else "step")
-    reading = tuple(dict.fromkeys(chain.from_iterable(part.notes for part in parts)))
     if not rows:
-        hints = (*reading, "name the event file, or the folder, that the trainer wrote its loss to")
+        hints = (*events.notes, "name the event file, or the folder, that the trainer wrote its loss to")
         raise StabtreeError("holds no scalars", where=path, hint=hints[0])
-    count = sum(len(part.points.name) > 0 for part in parts)
-    files = f"{count} files" * (count > 1)
+    files = f"{events.files} files" * (events.files > 1)
     return Table(
         path=path,
         format=", ".join(filter(None, ("tfevents", files, packed))),
         rows=rows,
         columns=columns,
-        config=_config(parts),
-        notes=(*reading, *placing, *notes),
-        lost_share=max(part.lost_share for part in parts),
+        config=events.config,
+        notes=(*dict.fromkeys(events.notes), *placing, *notes),
+        lost_share=events.lost_share,
     )
 
 
-def placed(points: Points) -> tuple[Points, tuple[str, ...]]:
+def _placed(points: Points) -> tuple[Points, tuple[str, ...]]:
     """Return the points with those tags on the steps of training that count something slower; and a note on them.
 
     Trainers log training by iteration and evaluations by epoch: the wall times tell at which iteration an epoch ended.
@@ -245,11 +201,6 @@ def placed(points: Points) -> tuple[Points, tuple[str, ...]]:
     return replace(points, step=step), (f"{what}; placed by time, at the step of training logged last before.",)
 
 
-def _config(parts: Sequence[Events]) -> dict[str, Any]:
-    """Return the configuration of all parts; of several values of a key the first part's counts."""
-    return dict(chain.from_iterable(part.config.items() for part in reversed(parts)))
-
-
 def runs_below(
     path: Path, found: Mapping[Parts, list[str]], names: Names
 ) -> Iterator[tuple[Path, Table | StabtreeError]]:
@@ -268,19 +219,15 @@ def runs_below(
         runs.setdefault(_run_of(parts, found, path), []).append(parts)
 
     events = {
-        home: [one for parts in folders for one in _folder_events(path, parts, home, found[parts])]
+        home: together([one for parts in folders for one in _folder_events(path, parts, home, found[parts])])
         for home, folders in runs.items()
     }
-    chains = [[home] for home in runs]
-    if len(runs) > 1:
-        chains = chained(
-            {home: Stretch(merge([one.points for one in own]), _config(own)) for home, own in events.items()}
-        )
-    for homes in chains:
+    for homes in _chained(events):
         own = path.joinpath(*homes[0])
         settings = [_settings(path.joinpath(*home)) for home in homes]
+        whole = together([*map(events.pop, homes), *settings])
         try:
-            table = _table(clean(own), [*chain.from_iterable(events.pop(home) for home in homes), *settings], names)
+            table = _table(clean(own), whole, names)
         except StabtreeError as error:
             yield own, error
             continue
@@ -291,18 +238,55 @@ def runs_below(
         yield own, table
 
 
+def _chained(runs: Mapping[Parts, Events]) -> list[list[Parts]]:
+    """Return the folders of each run in the order of time, the runs in the order of their first folders."""
+    chains: list[list[Parts]] = []
+    whole: list[Events] = []
+    for home in sorted(runs, key=lambda home: runs[home].times):
+        own = runs[home]
+        beside = [at for at, chain in enumerate(chains) if home and chain[0][:-1] == home[:-1]]
+        resumed = [at for at in beside if _resumes(whole[at], own)]
+        if len(resumed) == 1:
+            chains[resumed[0]].append(home)
+            whole[resumed[0]] = together([whole[resumed[0]], own])
+        else:
+            chains.append([home])
+            whole.append(own)
+    order = list(runs)
+    return sorted(chains, key=lambda chain: order.index(chain[0]))
+
+
+def _resumes(first: Events, later: Events) -> bool:
+    """Return whether the later events resume the first: the same tags, from a step within them or right after them.
+
+    Two that end at the same step were both trained to the end: branches, not a run and its resume.
+    """
+    tags, others = first.steps, later.steps
+    shared = next((tag for tag in tags if tag in others), None)
+    if shared is None or not (tags.keys() <= others.keys() or others.keys() <= tags.keys()):
+        return False
+    keys = (first.config.keys() & later.config.keys()) - CHANGES
+    if first.times[1] > later.times[0] or any(first.config[key] != later.config[key] for key in keys):
+        return False
+    before, after = tags[shared], others[shared]
+    top = before.max()
+    begins_late = after[0] > LATE * max(_interval(after), 1.0)
+    return bool(begins_late and before[0] < after[0] <= top + LATE * _interval(before) and after.max() != top)
+
+
+def _interval(steps: Ints) -> float:
+    rises = np.diff(steps)
+    return median(rises[rises > 0]) if (rises > 0).any() else 0.0
+
+
 def is_events(file: Path) -> bool:
     """Whether a file with the name of an event file is one, and no text."""
-    return MARK in file.name and not _is_text(file)
-
-
-def _is_text(file: Path) -> bool:
     try:
         with file.open("rb") as stream:
             head = stream.read(SNIFFED)
     except OSError:
-        return False
-    return bool(head) and b"\0" not in head and head.isascii()
+        return True  # reading it says what is wrong
+    return not head or b"\0" in head or not head.isascii()
 
 
 # A folder of many runs is searched once for each of them.
