@@ -63,6 +63,8 @@ SHOWN = 60  # characters of a first line that nobody knows
 class Loader(Struct, frozen=True):
     """One format, whose module has `sniff` (how surely a source is of it) and `read` (its table; several for runs).
 
+    A module without `sniff` reads whatever begins as such a file does.
+
     Attributes:
         name: what `--format` calls it.
         module: imported when it is first asked, which what is plainly a table or JSON never needs of a late one.
@@ -92,6 +94,8 @@ class Loader(Struct, frozen=True):
     def _call(self, function: str, source: Source, names: Names) -> Any:
         """Call a function of the format's module. Where that fails, this file can't be read, and no other suffers."""
         module = import_module(f"stabtree.loaders.{self.module}")
+        if function == "sniff" and not hasattr(module, "sniff"):
+            return Sure.SURELY
         try:
             return getattr(module, function)(source, names)
         except StabtreeError:

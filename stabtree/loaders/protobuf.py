@@ -93,6 +93,11 @@ def parts(data: bytes, whole: Field | None = None) -> dict[tuple[int, int], Fiel
     return {(part.number, part.wire): part for part in fields(data, start, end)}
 
 
+def integer(own: dict[tuple[int, int], Field], number: int) -> int:
+    """Return a number of the type int64 among the fields of a message; 0 is not written."""
+    return signed(own[number, VARINT].varint) if (number, VARINT) in own else 0
+
+
 def messages(data: bytes, whole: Field | None, *path: int) -> Iterator[Field]:
     """Yield the messages, or texts, at a path of numbers within a message, or within all of the data."""
     start, end = (whole.start, whole.end) if whole else (0, len(data))

@@ -138,6 +138,10 @@ class Skips(Struct):
         if len(self.first) < SKIPS_KEPT:
             self.first.append(Skipped(line, reason))
 
+    def notes(self, what: str) -> tuple[str, ...]:
+        """Return a note with their number, where there are any."""
+        return (f"{what}: {self.count:,}, not read.",) * (self.count > 0)
+
 
 class Points(Struct, frozen=True):
     """Values in the order in which they were written."""

@@ -71,6 +71,16 @@ def parse_fast(text: str) -> Any:
         return parse(text)
 
 
+def values(lines: Iterable[str], skips: Skips) -> Iterator[Any]:
+    """Yield the value of each line that is not blank; one that is no JSON is skipped."""
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                yield parse_fast(line)
+        except ValueError as error:
+            skips.add(number, clean(error, 120))
+
+
 def parse_object(text: str) -> dict[str, Any] | None:
     """Return the object that a text is, None if it is none."""
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.text import clean
 from stabtree.loaders.json.document import objects
-from stabtree.loaders.json.lines import parse, parse_fast
+from stabtree.loaders.json.lines import parse, values
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.long import LongTable, long_layout
@@ -57,12 +57,7 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
 
 def _records(source: Source, lines: Any, skips: Skips) -> Iterator[Any]:
     if not source.head.lstrip().startswith("["):
-        for place, line in enumerate(lines, 1):
-            try:
-                if line.strip():
-                    yield parse_fast(line)
-            except ValueError as error:
-                skips.add(place, clean(error, 120))
+        yield from values(lines, skips)
         return
     text = "\n".join(lines)
     try:

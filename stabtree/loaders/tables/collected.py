@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from array import array
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -17,6 +18,8 @@ from stabtree.loaders.table import Points, Table, in_step_order, tabulate
 from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
@@ -90,6 +93,12 @@ class Collected(Struct):
         config, mistakes = read_config({key: value for key, value in self.config.items() if value is not None})
         bad = (f"Values that are no numbers, or have no step: {self.bad:,}, not read.",) * (self.bad > 0)
         return Table(path, format_, rows, columns, config, notes=(*notes, *bad, *more, *mistakes))
+
+
+def distinct(titles: Mapping[str, str]) -> dict[str, str]:
+    """Return what to call each of several runs, by its number: its title, with the number where others share it."""
+    times = Counter(titles.values())
+    return {id_: title if times[title] == 1 else f"{title}-{id_}" for id_, title in titles.items()}
 
 
 def archive(source: Source) -> zipfile.ZipFile | None:

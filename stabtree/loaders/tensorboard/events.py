@@ -187,7 +187,7 @@ def _hparams(data: bytes, metadata: Field) -> dict[str, Any]:
     return found
 
 
-class Template(NamedTuple):
+class EventTemplate(NamedTuple):
     """Events that differ in time, step, tags and values only."""
 
     event: Event  # one of them, taken apart
@@ -195,7 +195,7 @@ class Template(NamedTuple):
     expected: NDArray[np.uint8]  # (length,), the bytes under the mask
 
     @classmethod
-    def of(cls, event: Event, data: NDArray[np.uint8]) -> Template:
+    def of(cls, event: Event, data: NDArray[np.uint8]) -> EventTemplate:
         """Return the template of an event."""
         mask = np.full(len(data), 255, dtype=np.uint8)
         if event.time >= 0:
@@ -221,7 +221,7 @@ class EventFile(Struct):
     _names: dict[str, int] = field(default_factory=dict)  # the tags that were met, each with its number
     _tags: dict[bytes, int] = field(default_factory=dict)
     _lengths: dict[bytes, int | None] = field(default_factory=dict)
-    _templates: dict[int, list[Template]] = field(default_factory=dict)
+    _templates: dict[int, list[EventTemplate]] = field(default_factory=dict)
     # Of scalars that were read together: where each begins in the file, its tag, step, time and value.
     _columns: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
     _damaged: int = 0  # records whose data does not fit its checksum or is no event
@@ -334,7 +334,7 @@ class EventFile(Struct):
                 self._damaged += 1
                 event = None
             if event and not event.config and len(templates) < MAX_TEMPLATES:
-                templates.append(Template.of(event, data[0]))
+                templates.append(EventTemplate.of(event, data[0]))
                 data, offsets = self._fitting(templates[-1], data, offsets)
                 continue
             if event:  # one that holds settings, or is like none before
@@ -342,7 +342,9 @@ class EventFile(Struct):
                 self._add(event, data[:1], offsets[:1])
             data, offsets = data[1:], offsets[1:]
 
-    def _fitting(self, template: Template, data: NDArray[np.uint8], offsets: Ints) -> tuple[NDArray[np.uint8], Ints]:
+    def _fitting(
+        self, template: EventTemplate, data: NDArray[np.uint8], offsets: Ints
+    ) -> tuple[NDArray[np.uint8], Ints]:
         """Read the records that fit a template; return the others."""
         fits = template.fits(data)
         if fits.any():

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.text import first_few
-from stabtree.loaders.json.lines import parse_fast
+from stabtree.loaders.json.lines import values
 from stabtree.loaders.source import Sure
+from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.collected import Collected, archive, member
 
 if TYPE_CHECKING:
@@ -39,20 +40,15 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: if it holds none.
     """
-    found, lost = Collected(), 0
-    for line in member(source, FILE).split("\n"):
-        try:
-            events = parse_fast(line) if line.strip() else []
-        except ValueError:
-            lost += 1
-            continue
+    found, skips = Collected(), Skips()
+    for events in values(member(source, FILE).split("\n"), skips):
         for event in events if isinstance(events, list) else ():
             if isinstance(event, dict) and event.get("type") == "training_stats_scalar":
                 metric, variant = str(event.get("metric")), str(event.get("variant"))
                 name = metric if variant == metric else f"{metric}/{variant}"
                 found.add(name, event.get("iter"), event.get("value"))
     points, notes = _with_nan(found.points(), names) if found.names else (None, ())
-    notes = (*notes, *([f"Lines that are no JSON: {lost:,}, not read."] if lost else []))
+    notes = (*notes, *skips.notes("Lines that are no JSON"))
     return found.table(source.path, "clearml, offline", names, points=points, notes=notes)
 
 

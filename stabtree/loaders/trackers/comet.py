@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stabtree.loaders.json.lines import parse_fast
+from stabtree.loaders.json.lines import values
 from stabtree.loaders.source import Sure
+from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.collected import Collected, archive, member
 
 if TYPE_CHECKING:
@@ -31,13 +32,8 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: if it holds no metrics.
     """
-    found, lost = Collected(), 0
-    for line in member(source, FILE).split("\n"):
-        try:
-            message = parse_fast(line) if line.strip() else {}
-        except ValueError:
-            lost += 1
-            continue
+    found, skips = Collected(), Skips()
+    for message in values(member(source, FILE).split("\n"), skips):
         payload = message.get("payload") if isinstance(message, dict) else None
         if not isinstance(payload, dict):
             continue
@@ -46,8 +42,7 @@ def read(source: Source, names: Names) -> Table:
             _add(found, payload.get("context"), metric)
         elif isinstance(param, dict):
             found.config[str(param.get("paramName"))] = param.get("paramValue")
-    notes = (f"Lines that are no JSON: {lost:,}, not read.",) * (lost > 0)
-    return found.table(source.path, "comet, offline", names, notes=notes)
+    return found.table(source.path, "comet, offline", names, notes=skips.notes("Lines that are no JSON"))
 
 
 def _add(found: Collected, context: Any, metric: dict[str, Any]) -> None:

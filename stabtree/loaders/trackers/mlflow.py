@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from stabtree.common.text import clean
 from stabtree.loaders.folder import entries, is_file
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
-from stabtree.loaders.tables.collected import Collected
+from stabtree.loaders.tables.collected import Collected, distinct
 from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
 
 if TYPE_CHECKING:
@@ -134,11 +133,9 @@ def _runs(source: Source, names: Names) -> tuple[Table, ...]:
             if str(row.get("run_uuid")) in found:
                 value = row.get("value")
                 found[str(row["run_uuid"])].config[str(row.get("key"))] = _WORDS.get(str(value), value)
-    titles = {id_: str(runs.get(id_, {}).get("name") or id_) for id_ in found}
-    times = Counter(titles.values())
     tables = []
-    for id_, run in found.items():
-        name = titles[id_] if times[titles[id_]] == 1 else f"{titles[id_]}-{id_}"
+    for id_, name in distinct({id_: str(runs.get(id_, {}).get("name") or id_) for id_ in found}).items():
+        run = found[id_]
         run.config = {"name": name, **run.config}
         table = _table(run, source.path, "mlflow, SQLite", names, str(runs.get(id_, {}).get("status", "")))
         notes = (*journal(source, "mlflow"), *table.notes)

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.json.lines import parse
-from stabtree.loaders.source import Sure
 from stabtree.loaders.tables.collected import Collected
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
-
-
-def sniff(_source: Source, _names: Names) -> Sure:
-    """Return that this is of Sacred: nobody else begins a file as `formats` says."""
-    return Sure.SURELY
 
 
 def read(source: Source, names: Names) -> Table:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stabtree.loaders.json.lines import parse_fast
+from stabtree.loaders.json.lines import values
 from stabtree.loaders.json.rows import flatten
-from stabtree.loaders.source import Sure
+from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.collected import Collected
 
 if TYPE_CHECKING:
@@ -17,27 +17,18 @@ if TYPE_CHECKING:
 SUMS = "spaCy adds its losses up from one evaluation to the next: they are divided by the steps between."
 
 
-def sniff(_source: Source, _names: Names) -> Sure:
-    """Return that this is of spaCy: nobody else begins a file as `formats` says."""
-    return Sure.SURELY
-
-
 def read(source: Source, names: Names) -> Table:
     """Read the losses per step, and the scores.
 
     Raises:
         StabtreeError: if it holds none.
     """
-    found, last, lost = Collected(), -1, 0
+    found, last, skips = Collected(), -1, Skips()
     lines = source.lines()
-    for line in lines:
-        try:
-            row = parse_fast(line) if line.strip() else {}
-        except ValueError:
-            row = None
+    for row in values(lines, skips):
         step = row.get("step") if isinstance(row, dict) else None
-        if not isinstance(row, dict) or not isinstance(step, int):
-            lost += bool(line.strip())
+        if not isinstance(step, int):
+            skips.count += 1
             continue
         steps = step - last if step > last else 1  # a new run was appended
         last = step
@@ -46,5 +37,5 @@ def read(source: Source, names: Names) -> Table:
                 found.add(name, step, value / steps)
             elif name != "step":
                 found.add(name, step, value)
-    notes = (*lines.notes, SUMS, *([f"Lines without a step: {lost:,}, not read."] if lost else []))
+    notes = (*lines.notes, SUMS, *skips.notes("Lines without a step"))
     return found.table(source.path, "spacy", names, notes=notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -11,7 +10,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, stays_inside
 from stabtree.loaders.folder import entries, settings_file
 from stabtree.loaders.json.lines import parse_fast
-from stabtree.loaders.protobuf import BYTES, FIXED64, VARINT, fields, signed, text
+from stabtree.loaders.protobuf import BYTES, FIXED64, integer, messages, parts, real, text
 from stabtree.loaders.source import Sure, chunks, open_source
 from stabtree.loaders.tables.collected import Collected
 from stabtree.loaders.trackers.blocks import RecordBlocks
@@ -20,7 +19,6 @@ from stabtree.loaders.trackers.database import has_tables, is_database, journal,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.loaders.protobuf import Field
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -95,24 +93,14 @@ def _offline(source: Source, names: Names) -> Table:
     blocks, found = RecordBlocks(), Collected()
     for data in blocks.records(chunks(source, notes)):
         try:
-            for part in fields(data):
-                if part.wire == BYTES and part.number in (RUN, SCALAR):
-                    _part(data, part, found)
+            for whole in messages(data, None, RUN):
+                if name := parts(data, whole).get((NAME, BYTES)):
+                    found.config["name"] = text(data, name)
+            for whole in messages(data, None, SCALAR):
+                own = parts(data, whole)
+                for value in messages(data, whole, VALUE) if (KEY, BYTES) in own else ():
+                    if number := parts(data, value).get((FLOAT, FIXED64)):
+                        found.add(text(data, own[KEY, BYTES]), integer(own, STEP), real(data, number))
         except ValueError:
             blocks.damaged += 1
     return found.table(source.path, "swanlab, offline", names, notes=(*notes, *blocks.notes()))
-
-
-def _part(data: bytes, whole: Field, found: Collected) -> None:
-    """Keep the name of a run, or a scalar; its step 0 is not written."""
-    parts = {part.number: part for part in fields(data, whole.start, whole.end)}
-    if whole.number == RUN:
-        if NAME in parts and parts[NAME].wire == BYTES:
-            found.config["name"] = text(data, parts[NAME])
-        return
-    if KEY not in parts or VALUE not in parts:
-        return
-    step = signed(parts[STEP].varint) if STEP in parts and parts[STEP].wire == VARINT else 0
-    for value in fields(data, parts[VALUE].start, parts[VALUE].end):
-        if (value.number, value.wire) == (FLOAT, FIXED64):
-            found.add(text(data, parts[KEY]), step, struct.unpack_from("<d", data, value.start)[0])

@@ -10,7 +10,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.lines import parse
 from stabtree.loaders.json.rows import flatten
 from stabtree.loaders.source import Sure
-from stabtree.loaders.tables.collected import Collected
+from stabtree.loaders.tables.collected import Collected, distinct
 from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
 
 if TYPE_CHECKING:
@@ -57,17 +57,16 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
                 found[id_].config.update(_object(row.get("config")))
     if not found:
         raise StabtreeError("holds no metrics", where=source.path, hint=HINT)
-    several = len(found) > 1
     tables = []
-    for id_, run in found.items():
-        name = titles[id_] if list(titles.values()).count(titles[id_]) == 1 else f"{titles[id_]}-{id_}"
+    for id_, name in distinct(titles).items():
+        run = found[id_]
         run.config = {"name": name, **{key: value for key, value in run.config.items() if not key.startswith("_")}}
         # A trainer logs its own steps beside those of Trackio, which count calls.
         own = any(names.role(column) == "step" for column in run.names)
         notes = (*journal(source, "trackio"), *([] if own else [COUNTS]))
         counter = "_step" if own else "step"
         table = run.table(source.path, "trackio", names, counter=counter, notes=notes)
-        tables.append(replace(table, run=name) if several else table)
+        tables.append(replace(table, run=name * (len(found) > 1)))
     return tuple(tables)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from stabtree.loaders.protobuf import BYTES, FIXED32, VARINT, fields, signed, text
-from stabtree.loaders.source import Sure, chunks
+from stabtree.loaders.protobuf import BYTES, FIXED32, integer, messages, parts, real, text
+from stabtree.loaders.source import chunks
 from stabtree.loaders.tables.collected import Collected
 
 if TYPE_CHECKING:
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 # Numbers of the fields in VisualDL's schema record.proto.
 VALUES, ID, TAG, TIME, VALUE = 1, 1, 2, 3, 4
 LENGTH = 8
-
-
-def sniff(_source: Source, _names: Names) -> Sure:
-    """Return that this is of VisualDL: nobody else begins a file as `formats` says."""
-    return Sure.SURELY
 
 
 def read(source: Source, names: Names) -> Table:
@@ -52,12 +47,8 @@ def read(source: Source, names: Names) -> Table:
 
 
 def _record(found: Collected, data: bytes) -> None:
-    for whole in fields(data):
-        if (whole.number, whole.wire) != (VALUES, BYTES):
-            continue
-        parts = {(part.number, part.wire): part for part in fields(data, whole.start, whole.end)}
-        tag, value = parts.get((TAG, BYTES)), parts.get((VALUE, FIXED32))
+    for whole in messages(data, None, VALUES):
+        own = parts(data, whole)
+        tag, value = own.get((TAG, BYTES)), own.get((VALUE, FIXED32))
         if tag and value:
-            step, time = (signed(parts[key, VARINT].varint) if (key, VARINT) in parts else 0 for key in (ID, TIME))
-            (number,) = struct.unpack_from("<f", data, value.start)
-            found.add(text(data, tag), step, number, time)
+            found.add(text(data, tag), integer(own, ID), real(data, value), integer(own, TIME))

@@ -19,7 +19,7 @@ from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file, settings_file
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json.rows import JsonRows, flatten
-from stabtree.loaders.protobuf import BYTES, VARINT, Field, fields, signed, text
+from stabtree.loaders.protobuf import BYTES, Field, fields, integer, messages, parts, text
 from stabtree.loaders.source import Sure, chunks, without_escapes
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.messages import ended_in_error
@@ -116,25 +116,15 @@ def read(source: Source, names: Names) -> Table:
 
 
 class _File(Struct):
-    """What a `.wandb` file holds, gathered while it is read once.
+    """What a `.wandb` file holds, gathered while it is read once."""
 
-    Attributes:
-        rows: the rows of its history.
-        config: the run's configuration.
-        name: its display name.
-        exit_codes: the code that the program ended with, last; none where it has not ended, or was killed.
-        blocks: reads its records.
-        printed: how many lines were printed so far.
-        before: how many of them before the last row.
-    """
-
-    rows: JsonRows
+    rows: JsonRows  # of its history
     config: dict[str, Any] = field(default_factory=dict)
     name: str = ""
-    exit_codes: list[int] = field(default_factory=list)
+    exit_codes: list[int] = field(default_factory=list)  # the last counts; none of a program that was killed
     blocks: RecordBlocks = field(default_factory=RecordBlocks)
-    printed: int = 0
-    before: int = 0
+    printed: int = 0  # lines so far
+    before: int = 0  # lines before the last row
     _open: dict[int, str] = field(default_factory=dict)
 
     def lines(self, parts: Iterable[bytes]) -> Iterator[str]:
@@ -151,30 +141,26 @@ class _File(Struct):
     def _entry(self, data: bytes) -> list[str]:
         """Keep what a record holds; return the lines that it completes."""
         row: dict[str, Any] = {}
-        for part in _messages(data):
+        for part in fields(data):
+            if part.wire != BYTES:
+                continue
+            own = parts(data, part) if part.number in (OUTPUT, RAW_OUTPUT, EXIT) else {}
             if part.number in (OUTPUT, RAW_OUTPUT):
-                pieces = [text(data, inner) for inner in _messages(data, part) if inner.number == PRINTED]
-                return self._completed(_number(data, part, STREAM), "".join(pieces[-1:]))
+                piece = own.get((PRINTED, BYTES))
+                return self._completed(integer(own, STREAM), text(data, piece) if piece else "")
             if part.number == HISTORY:
                 row |= _history(data, part)
             elif part.number == CONFIG:
                 self.config |= _items(data, part, UPDATE)
             elif part.number == EXIT:
-                self.exit_codes.append(_number(data, part, EXIT_CODE))
+                self.exit_codes.append(integer(own, EXIT_CODE))
             elif part.number == RUN:
-                self._describe(data, part)
+                self.config |= _items(data, part, RUN_CONFIG, UPDATE)
+                self.name = next((text(data, name) for name in messages(data, part, DISPLAY_NAME)), self.name)
         if row:
             self.rows.add(row, self.rows.count + 1)
             self.before = self.printed
         return []
-
-    def _describe(self, data: bytes, whole: Field) -> None:
-        """Keep the name and the configuration of a run."""
-        for part in _messages(data, whole):
-            if part.number == RUN_CONFIG:
-                self.config |= _items(data, part, UPDATE)
-            elif part.number == DISPLAY_NAME:
-                self.name = text(data, part)
 
     def _completed(self, stream: int, piece: str) -> list[str]:
         """Return the lines that a piece of a stream completes; of a very long line its beginning is kept."""
@@ -188,36 +174,21 @@ class _File(Struct):
         return without_escapes(line[:MAX_LINE])
 
 
-def _messages(data: bytes, whole: Field | None = None) -> Iterator[Field]:
-    """Yield the fields that hold bytes, text or messages: of a message within a record, or of the record."""
-    start, end = (whole.start, whole.end) if whole else (0, len(data))
-    return (part for part in fields(data, start, end) if part.wire == BYTES)
-
-
 def _history(data: bytes, whole: Field) -> dict[str, Any]:
     """Return a row; its step may stand beside its items."""
     row = _items(data, whole, ITEM)
-    for part in _messages(data, whole):
-        if part.number == STEP:
-            row.setdefault("_step", _number(data, part, STEP_NUMBER))
+    for step in messages(data, whole, STEP):
+        row.setdefault("_step", integer(parts(data, step), STEP_NUMBER))
     return row
 
 
-def _number(data: bytes, whole: Field, number: int) -> int:
-    """Return a number within a message; 0 is not written."""
-    found = fields(data, whole.start, whole.end)
-    return next((signed(part.varint) for part in found if (part.number, part.wire) == (number, VARINT)), 0)
-
-
-def _items(data: bytes, whole: Field, number: int) -> dict[str, Any]:
-    """Return the keys and values of a history or configuration; nested keys are joined with `/`."""
+def _items(data: bytes, whole: Field, *path: int) -> dict[str, Any]:
+    """Return the keys and values at a path in a history or configuration; nested keys are joined with `/`."""
     found: dict[str, Any] = {}
-    for item in _messages(data, whole):
-        if item.number != number:
-            continue
-        parts = list(_messages(data, item))
-        name = "/".join(filter(None, (text(data, part) for part in parts if part.number in (KEY, NESTED_KEY))))
-        values = [text(data, part) for part in parts if part.number == VALUE_JSON]
+    for item in messages(data, whole, *path):
+        own = [part for part in fields(data, item.start, item.end) if part.wire == BYTES]
+        name = "/".join(filter(None, (text(data, part) for part in own if part.number in (KEY, NESTED_KEY))))
+        values = [text(data, part) for part in own if part.number == VALUE_JSON]
         if name:
             found[name] = _value("".join(values[-1:]))
     return found
