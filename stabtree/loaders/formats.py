@@ -64,20 +64,13 @@ class Loader(Struct, frozen=True):
     """One format, whose module has `sniff` (how surely a source is of it) and `read` (its table; several for runs).
 
     A module without `sniff` reads whatever begins as such a file does.
-
-    Attributes:
-        name: what `--format` calls it.
-        module: imported when it is first asked, which what is plainly a table or JSON never needs of a late one.
-        about: for `stabtree info formats`.
-        late: whether it is asked after what reads plain tables and JSON.
-        begins: what the bytes of such a file begin with, so that its module is imported for no other file.
     """
 
-    name: str
-    module: str
-    about: str
-    late: bool = False
-    begins: bytes = b""
+    name: str  # what `--format` calls it
+    module: str  # imported when it is first asked, which what is plainly a table or JSON never needs of a late one
+    about: str  # for `stabtree info formats`
+    late: bool = False  # whether it is asked after what reads plain tables and JSON
+    begins: bytes = b""  # what the bytes of such a file begin with, so that its module is imported for no other file
 
     def sniff(self, source: Source, names: Names) -> Sure:
         """Return how surely a source is of this format."""

@@ -13,21 +13,13 @@ _SIZES = {FIXED64: 8, FIXED32: 4}
 
 
 class Field(NamedTuple):
-    """One field of a message.
+    """One field of a message."""
 
-    Attributes:
-        number: its number in the schema.
-        wire: how it is coded: `VARINT`, `FIXED64`, `BYTES` or `FIXED32`.
-        start: where its content begins, after key and length.
-        end: where its content ends.
-        varint: the value of a varint as an unsigned number, else 0.
-    """
-
-    number: int
-    wire: int
-    start: int
-    end: int
-    varint: int
+    number: int  # its number in the schema
+    wire: int  # how it is coded: `VARINT`, `FIXED64`, `BYTES` or `FIXED32`
+    start: int  # where its content begins, after key and length
+    end: int  # where its content ends
+    varint: int  # the value of a varint as an unsigned number, else 0
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:

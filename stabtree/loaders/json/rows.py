@@ -42,13 +42,10 @@ class FileRuns(Struct):
 
     A run begins with the first row after its header (its id, when it was begun, and whether it goes on), so that a
     process that ended before that hides no other run.
-
-    Attributes:
-        config: the settings of the run that the last row is of.
-        earlier: when the runs that were left out started, and their rows.
     """
 
-    config: dict[str, ConfigScalar] = field(default_factory=dict)
+    config: dict[str, ConfigScalar] = field(default_factory=dict)  # the settings of the run that the last row is of
+    # When the runs that were left out started, and their rows.
     earlier: list[tuple[str, int]] = field(default_factory=list)
     _header: tuple[str, str] | None = None
     _next: tuple[tuple[str, str], dict[str, ConfigScalar]] | None = None
@@ -111,22 +108,15 @@ class _Cells(Struct):
 
 
 class JsonRows(Struct):
-    """Rows of a JSON file.
+    """Rows of a JSON file."""
 
-    Attributes:
-        names: what the keys mean, and so which are kept.
-        path: the file as the user named it.
-        count: rows so far.
-        keys: every key that was met and whether its cells are kept, in the order of first appearance.
-        notes: settings of the wrong kind.
-        runs: the configuration among the rows, and the runs of a Recorder that are left out.
-    """
-
-    names: Names
-    path: str
-    count: int = 0
+    names: Names  # what the keys mean, and so which are kept
+    path: str  # the file as the user named it
+    count: int = 0  # rows so far
+    # Every key that was met and whether its cells are kept, in the order of first appearance.
     keys: dict[str, bool] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # settings of the wrong kind
+    # The configuration among the rows, and the runs of a Recorder that are left out.
     runs: FileRuns = field(default_factory=FileRuns)
     _cells: dict[str, _Cells] = field(default_factory=dict)
     _odd: dict[str, tuple[list[int], str]] = field(default_factory=dict)

@@ -62,19 +62,12 @@ MAX_ENTRIES = 5_000  # entries below a folder that is read as a whole
 
 
 class Unit(Struct, frozen=True):
-    """What is read together, as plain values: a folder with all below it, or loose logs of one.
+    """What is read together, as plain values: a folder with all below it, or loose logs of one."""
 
-    Attributes:
-        folder: the folder.
-        files: names of logs in it; none stand for the folder as a whole.
-        named: whether somebody named these files, so that each is read or refused.
-        linked: whether a link led here, so that it may be led to again.
-    """
-
-    folder: str
-    files: tuple[str, ...] = ()
-    named: bool = False
-    linked: bool = False
+    folder: str  # the folder
+    files: tuple[str, ...] = ()  # names of logs in it; none stand for the folder as a whole
+    named: bool = False  # whether somebody named these files, so that each is read or refused
+    linked: bool = False  # whether a link led here, so that it may be led to again
 
     @property
     def path(self) -> str:
@@ -97,19 +90,13 @@ class Listing(Struct):
 
 
 class FolderTree(Struct):
-    """What is read together of a folder and all below it.
+    """What is read together of a folder and all below it."""
 
-    Attributes:
-        top: the folder.
-        listings: what each folder holds, by its path; those above before those in them.
-        further: what is too much for that, and is read on its own.
-        closed: folders that nobody may look into, with the reason.
-    """
-
-    top: str
+    top: str  # the folder
+    # What each folder holds, by its path; those above before those in them.
     listings: dict[str, Listing] = field(default_factory=dict)
-    further: list[Unit] = field(default_factory=list)
-    closed: dict[str, str] = field(default_factory=dict)
+    further: list[Unit] = field(default_factory=list)  # what is too much for that, and is read on its own
+    closed: dict[str, str] = field(default_factory=dict)  # folders that nobody may look into, with the reason
 
 
 def ending(name: str) -> str:

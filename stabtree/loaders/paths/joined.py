@@ -51,18 +51,12 @@ FIRST_ROWS = 64  # rows by which most logs are told apart
 
 
 class Loaded(Struct, frozen=True):
-    """One of the runs that paths hold.
+    """One of the runs that paths hold."""
 
-    Attributes:
-        name: where it is from: its path, and its name where the path holds several.
-        run: the run, or what is wrong with its log.
-        path: the path alone.
-        files: the files of a run that is all of them; none for one of several runs in a file, or a logger's folder.
-    """
-
-    name: str
-    run: Run | StabtreeError
-    path: str = ""
+    name: str  # where it is from: its path, and its name where the path holds several
+    run: Run | StabtreeError  # the run, or what is wrong with its log
+    path: str = ""  # the path alone
+    # The files of a run that is all of them; none for one of several runs in a file, or a logger's folder.
     files: tuple[str, ...] = ()
 
     @property
@@ -236,16 +230,11 @@ def _have_same_bytes(files: Sequence[str], others: Sequence[str]) -> bool:
 
 
 class SameRun(NamedTuple):
-    """How two logs of one run go together.
+    """How two logs of one run go together."""
 
-    Attributes:
-        here: the steps of the rows that they share, int64 (n,) and rising, as the one log counts them.
-        there: the same rows as the other log counts them.
-        apart: the metrics that each log measures on its own, such as a mean over an epoch and the last batch.
-    """
-
-    here: Ints
-    there: Ints
+    here: Ints  # the steps of the rows that they share, int64 (n,) and rising, as the one log counts them
+    there: Ints  # the same rows as the other log counts them
+    # The metrics that each log measures on its own, such as a mean over an epoch and the last batch.
     apart: frozenset[str] = frozenset()
 
     @property

@@ -68,17 +68,12 @@ class Ignored(NamedTuple):
 
 
 class Contents(Struct, frozen=True):
-    """What paths hold.
+    """What paths hold."""
 
-    Attributes:
-        loaded: the runs in the order of the paths, and the logs that could not be read, each with its error.
-        ignored: files that may have been logs and hold no metrics.
-        further: folders and logs of a unit that are still to be read.
-    """
-
+    # The runs in the order of the paths, and the logs that could not be read, each with its error.
     loaded: tuple[Loaded, ...] = ()
-    ignored: tuple[Ignored, ...] = ()
-    further: tuple[Unit, ...] = ()
+    ignored: tuple[Ignored, ...] = ()  # files that may have been logs and hold no metrics
+    further: tuple[Unit, ...] = ()  # folders and logs of a unit that are still to be read
 
 
 def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any) -> Run:
@@ -278,21 +273,13 @@ def contents(
 
 
 class _UnitReader(Struct):
-    """Reads the logs of one unit.
+    """Reads the logs of one unit."""
 
-    Attributes:
-        options: how to read them.
-        names: what their columns mean.
-        cache: what was read, by path.
-        loaded: runs and logs that can't be read, in the order of the files.
-        ignored: files that hold no metrics.
-    """
-
-    options: LoadOptions
-    names: Names
-    cache: dict[str, Found]
-    loaded: list[Loaded] = field(default_factory=list)
-    ignored: list[Ignored] = field(default_factory=list)
+    options: LoadOptions  # how to read them
+    names: Names  # what their columns mean
+    cache: dict[str, Found]  # what was read, by path
+    loaded: list[Loaded] = field(default_factory=list)  # runs and logs that can't be read, in the order of the files
+    ignored: list[Ignored] = field(default_factory=list)  # files that hold no metrics
     _glimpses: int = 0
     _wholes: int = 0
 

@@ -86,19 +86,12 @@ class LoadOptions(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What some paths hold.
+    """What some paths hold."""
 
-    Attributes:
-        name: what to call the run if its configuration has no name.
-        tables: one for each metrics file and each run in it.
-        settings: the configuration, with its sources.
-        notes: what was assumed.
-    """
-
-    name: str
-    tables: tuple[Table, ...]
-    settings: Mapping[str, Setting] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    name: str  # what to call the run if its configuration has no name
+    tables: tuple[Table, ...]  # one for each metrics file and each run in it
+    settings: Mapping[str, Setting] = field(default_factory=dict)  # the configuration, with its sources
+    notes: tuple[str, ...] = ()  # what was assumed
 
     @classmethod
     def of(cls, name: str, tables: Sequence[Table], where: str, names: Names) -> Found:
@@ -259,33 +252,20 @@ WITH_MODEL = ("trainer_state", "tfevents")  # formats beside or in which the mod
 
 
 class Claim(Struct, frozen=True):
-    """A log that is more than one file.
+    """A log that is more than one file."""
 
-    Attributes:
-        path: the folder of its run, or the one file that names all others.
-        found: what it holds, or what is wrong with it.
-        files: the files that it was read from.
-        folders: folders of which everything but what is plainly another log belongs to it.
-    """
-
-    path: str
-    found: Found | StabtreeError
-    files: frozenset[str] = frozenset()
-    folders: frozenset[str] = frozenset()
+    path: str  # the folder of its run, or the one file that names all others
+    found: Found | StabtreeError  # what it holds, or what is wrong with it
+    files: frozenset[str] = frozenset()  # the files that it was read from
+    folders: frozenset[str] = frozenset()  # folders of which everything but what is plainly another log belongs to it
 
 
 class Claims(Struct):
-    """Finds the logs of loggers and trainers in a tree, and remembers which of its files are theirs.
-
-    Attributes:
-        tree: the tree.
-        names: what columns mean.
-        format: the name of the only loader that is asked; None for all.
-    """
+    """Finds the logs of loggers and trainers in a tree, and remembers which of its files are theirs."""
 
     tree: FolderTree
-    names: Names
-    format: str | None = None
+    names: Names  # what columns mean
+    format: str | None = None  # the name of the only loader that is asked; None for all
     _files: set[str] = field(default_factory=set)
     _folders: set[str] = field(default_factory=set)
 

@@ -129,23 +129,14 @@ def parse_numbers(text: str) -> list[float | None]:
 
 
 class ColumnBuilder(Struct):
-    """Collects the cells of one column, some thousands at a time, so that their text need not be kept.
+    """Collects the cells of one column, some thousands at a time, so that their text need not be kept."""
 
-    Attributes:
-        labels: whether text is a label, not a mistake.
-        flags: whether true and false are values, not mistakes.
-        comma: what a comma means in a number.
-        optional: whether to give up the column, to save time and memory, if its first cells are text.
-        given_up: whether it was.
-        grouped: the first number whose commas were taken for thousands separators.
-    """
-
-    labels: bool = False
-    flags: bool = False
-    comma: Comma = "thousands"
-    optional: bool = False
-    given_up: bool = False
-    grouped: str = ""
+    labels: bool = False  # whether text is a label, not a mistake
+    flags: bool = False  # whether true and false are values, not mistakes
+    comma: Comma = "thousands"  # what a comma means in a number
+    optional: bool = False  # whether to give up the column, to save time and memory, if its first cells are text
+    given_up: bool = False  # whether it was
+    grouped: str = ""  # the first number whose commas were taken for thousands separators
     _count: int = 0
     _parts: list[tuple[Floats, Bools | None]] = field(default_factory=list)
     _cells: list[Cell] = field(default_factory=list)

@@ -28,19 +28,12 @@ _NO_NUMBER = (ValueError, TypeError, OverflowError)
 
 
 class Collected(Struct):
-    """Values in the order in which they were written.
+    """Values in the order in which they were written."""
 
-    Attributes:
-        names: what was logged, each name with its number.
-        cells: number of the name, step, time and value of each.
-        bad: values that are no numbers, or have no whole step.
-        config: settings that are stored beside them.
-    """
-
-    names: dict[str, int] = field(default_factory=dict)
-    cells: array[float] = field(default_factory=lambda: array("d"))
-    bad: int = 0
-    config: dict[str, Any] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)  # what was logged, each name with its number
+    cells: array[float] = field(default_factory=lambda: array("d"))  # number of the name, step, time and value of each
+    bad: int = 0  # values that are no numbers, or have no whole step
+    config: dict[str, Any] = field(default_factory=dict)  # settings that are stored beside them
     _counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, name: str, step: Any, value: Any, time: Any = 0) -> bool:

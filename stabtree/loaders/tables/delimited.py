@@ -73,25 +73,15 @@ Line = tuple[int, str]  # its number and its text
 
 
 class Layout(NamedTuple):
-    """Where the header is and what separates its fields.
+    """Where the header is and what separates its fields."""
 
-    Attributes:
-        delimiter: one character; a blank means any number of blanks.
-        names: the header's fields, unquoted, made distinct.
-        header_line: its line number, from 1; 0 where there is none.
-        comma: what a comma inside a number means.
-        rows: rows of data below it in the first lines.
-        agree: the share of those that have as many fields as the header.
-        with_commas: the columns that have numbers with commas there, and no point.
-    """
-
-    delimiter: str
-    names: tuple[str, ...]
-    header_line: int
-    comma: Comma = "thousands"
-    rows: int = 0
-    agree: float = 0.0
-    with_commas: frozenset[str] = frozenset()
+    delimiter: str  # one character; a blank means any number of blanks
+    names: tuple[str, ...]  # the header's fields, unquoted, made distinct
+    header_line: int  # its line number, from 1; 0 where there is none
+    comma: Comma = "thousands"  # what a comma inside a number means
+    rows: int = 0  # rows of data below it in the first lines
+    agree: float = 0.0  # the share of those that have as many fields as the header
+    with_commas: frozenset[str] = frozenset()  # the columns that have numbers with commas there, and no point
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -429,26 +419,16 @@ def _listed(items: Sequence[object]) -> str:
 
 
 class _Body(Struct):
-    """Collects the rows of a delimited file.
+    """Collects the rows of a delimited file."""
 
-    Attributes:
-        path: the file as the user named it.
-        layout: how the rows below the latest header are laid out.
-        names: what the columns mean.
-        columns: every column of any header.
-        skips: the lines that could not be read.
-        rows: the number of rows read.
-        lines: the number of lines read, with the header and those above it.
-        preface: the lines above the header that are no comments, such as a printed configuration.
-    """
-
-    path: str
-    layout: Layout
-    names: Names
-    columns: dict[str, ColumnBuilder] = field(default_factory=dict)
-    skips: Skips = field(default_factory=Skips)
-    rows: int = 0
-    lines: int = 0
+    path: str  # the file as the user named it
+    layout: Layout  # how the rows below the latest header are laid out
+    names: Names  # what the columns mean
+    columns: dict[str, ColumnBuilder] = field(default_factory=dict)  # every column of any header
+    skips: Skips = field(default_factory=Skips)  # the lines that could not be read
+    rows: int = 0  # the number of rows read
+    lines: int = 0  # the number of lines read, with the header and those above it
+    # The lines above the header that are no comments, such as a printed configuration.
     preface: list[str] = field(default_factory=list)
     _above: str = ""
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)

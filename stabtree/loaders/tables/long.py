@@ -30,25 +30,16 @@ MAX_SERIES = 20_000
 
 
 class LongLayout(NamedTuple):
-    """Where in a row of a long table what stands; -1 for what it has no column of.
+    """Where in a row of a long table what stands; -1 for what it has no column of."""
 
-    Attributes:
-        names: the texts that make the name of a series, in this order: train or eval, the metric, its variant.
-        value: the value.
-        step: the step, or the epoch.
-        counter: what the steps count: `step` or `epoch`.
-        run: the run.
-        kind: what sort of row it is, of which settings are one.
-        says: a note that names these columns.
-    """
-
+    # The texts that make the name of a series, in this order: train or eval, the metric, its variant.
     names: tuple[int, ...]
-    value: int
-    step: int
-    counter: str
-    run: int
-    kind: int
-    says: str
+    value: int  # the value
+    step: int  # the step, or the epoch
+    counter: str  # what the steps count: `step` or `epoch`
+    run: int  # the run
+    kind: int  # what sort of row it is, of which settings are one
+    says: str  # a note that names these columns
 
 
 def long_layout(columns: Sequence[str], names: Names, rows: Iterable[Sequence[Any]]) -> LongLayout | None:
@@ -81,19 +72,12 @@ def long_layout(columns: Sequence[str], names: Names, rows: Iterable[Sequence[An
 
 
 class LongTable(Struct):
-    """Collects the rows of a long table.
+    """Collects the rows of a long table."""
 
-    Attributes:
-        layout: what stands where in them.
-        names: what names mean.
-        runs: the values of each run.
-        crowded: values of names beyond the first `MAX_SERIES`.
-    """
-
-    layout: LongLayout
-    names: Names
-    runs: dict[str, Collected] = field(default_factory=dict)
-    crowded: int = 0
+    layout: LongLayout  # what stands where in them
+    names: Names  # what names mean
+    runs: dict[str, Collected] = field(default_factory=dict)  # the values of each run
+    crowded: int = 0  # values of names beyond the first `MAX_SERIES`
 
     def add(self, row: Sequence[Any]) -> None:
         """Add a row, as wide as the layout."""

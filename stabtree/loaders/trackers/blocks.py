@@ -19,15 +19,10 @@ MAX_RECORD = 16 << 20
 
 
 class RecordBlocks(Struct):
-    """Yields the records of a file, and counts what could not be read.
+    """Yields the records of a file, and counts what could not be read."""
 
-    Attributes:
-        damaged: how often a checksum is wrong or a record is missing.
-        cut: bytes of an incomplete last record.
-    """
-
-    damaged: int = 0
-    cut: int = 0
+    damaged: int = 0  # how often a checksum is wrong or a record is missing
+    cut: int = 0  # bytes of an incomplete last record
 
     def notes(self) -> list[str]:
         """Describe what could not be read."""

@@ -39,17 +39,12 @@ CALLS = (
 
 
 class SeriesFile(NamedTuple):
-    """A file of one series, or of some figures of one thing.
-
-    Attributes:
-        path: the file.
-        columns: what each column holds: `step`, `epoch`, the name of values, or empty for values without one.
-        header: whether its first line names the columns.
-    """
+    """A file of one series, or of some figures of one thing."""
 
     path: Path
+    # What each column holds: `step`, `epoch`, the name of values, or empty for values without one.
     columns: tuple[str, ...]
-    header: bool
+    header: bool  # whether its first line names the columns
 
     @property
     def counter(self) -> int:
@@ -78,19 +73,12 @@ class SeriesFile(NamedTuple):
 
 
 class SeriesFolder(NamedTuple):
-    """The files of a run.
+    """The files of a run."""
 
-    Attributes:
-        path: the folder of the run.
-        home: the folder below which a path is a name.
-        files: its series.
-        others: what else is of the run: events that hold the same.
-    """
-
-    path: Path
-    home: Path
-    files: list[SeriesFile]
-    others: list[str]
+    path: Path  # the folder of the run
+    home: Path  # the folder below which a path is a name
+    files: list[SeriesFile]  # its series
+    others: list[str]  # what else is of the run: events that hold the same
 
     def read(self, names: Names) -> tuple[Table, ...]:
         """Read the run.
