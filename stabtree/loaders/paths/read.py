@@ -323,22 +323,28 @@ class Claims(Struct):
             return error
         return replace(found, settings={**settings, **found.settings}, notes=notes)
 
+    def _file(self, path: str, files: Sequence[str]) -> Claim:
+        """Claim files, of which one names all others or stands for them."""
+        try:
+            return Claim(path, read_files([path], self.names, None, None, {}), frozenset(files))
+        except StabtreeError as error:
+            return Claim(path, error, frozenset(files))
+
     def _manifest(self, folder: str, listing: Listing) -> Claim | None:
         """Claim a manifest and the files that it names; one that names none, and holds none, is mere settings."""
         name = next((one for one in manifest.NAMES if one in listing.files), None)
         if name is None:
             return None
         path = place(folder, name)
-        files: tuple[Path, ...] = ()
+        if name != manifest.NAMES[0]:
+            return self._file(path, [path])
         try:
-            if name == manifest.NAMES[0]:
-                content = manifest.parse(open_source(path))
-                files = content.files
-                if not files and not manifest.holds_metrics(content):
-                    return None
-            return Claim(path, read_files([path], self.names, None, None, {}), frozenset((path, *map(str, files))))
+            content = manifest.parse(open_source(path))
         except StabtreeError as error:
-            return Claim(path, error, frozenset((path, *map(str, files))))
+            return Claim(path, error, frozenset((path,)))
+        if not content.files and not manifest.holds_metrics(content):
+            return None
+        return self._file(path, [path, *map(str, content.files)])
 
     def _trainer(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the states of a Hugging Face trainer: the newest of them, of which the others are copies."""
@@ -352,12 +358,8 @@ class Claims(Struct):
             table = replace(table, config=_trainer_config(home, table))
             return Claim(folder, self._found(home, lambda: (table,)), frozenset(map(str, files)))
         states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
-        if not states:
-            return None
-        try:  # none can be read: each is a copy of the last one, which is reported
-            return Claim(states[0], read_files(states[:1], self.names, None, None, {}), frozenset(states))
-        except StabtreeError as error:
-            return Claim(states[0], error, frozenset(states))
+        # None can be read: each is a copy of the last one, which is reported.
+        return self._file(states[0], states) if states else None
 
     def _wandb(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the files of W&B that hold the history of one run."""
@@ -409,14 +411,12 @@ class Claims(Struct):
         found = self._found(
             home if whole else home / "files", lambda: swanlab.read(open_source(file), self.names, only)
         )
-        parts = {
-            inner: Path(inner).relative_to(home).parts
-            for inner in self.tree.listings
-            if Path(inner).is_relative_to(home)
-        }
-        own = [inner for inner, names in parts.items() if names[:1] and (names[0].startswith("run-") or not whole)]
-        files = (place(inner, name) for inner in own for name in self.tree.listings[inner].files)
-        return Claim(folder if only else str(file), found, frozenset((str(file), *files)))
+        own = {str(file)}
+        for inner, names in self.tree.listings.items():
+            parts = Path(inner).relative_to(home).parts if Path(inner).is_relative_to(home) else ()
+            if parts and (parts[0].startswith("run-") or not whole):
+                own.update(place(inner, name) for name in names.files)
+        return Claim(folder if only else str(file), found, frozenset(own))
 
     def _events(self) -> Iterator[Claim]:
         """Claim event files: those of one folder, with its `train` and `val`, are one run."""
