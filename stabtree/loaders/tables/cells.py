@@ -51,6 +51,9 @@ _QUALIFIED = re.compile(
 _NUMBERS = msgspec.json.Decoder(list[float | None])
 # A label that is a number: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
 _PLAIN = re.compile(r"[+-]?\d{1,15}(\.0*)?")
+# A quoted field, such as a logged sample text, may run over this many lines.
+QUOTED_LINES = 50
+Line = tuple[int, str]  # its number and its text
 
 
 def number(cell: Cell, comma: Comma = "thousands") -> float | None:
@@ -258,3 +261,19 @@ def _label_column(cells: Sequence[Cell]) -> Column:
     missing = np.isnan(values)  # no code is NaN
     named = {codes[cell]: label for cell, label in labels.items()} if coded else {}
     return Column(values, ~missing if missing.any() else None, coded=coded, labels=named)
+
+
+def joined_quotes(lines: list[str]) -> list[Line]:
+    """Return the lines that may be rows, those of a field in quotes joined."""
+    rows: list[Line] = []
+    open_since = 0
+    for place, line in enumerate(lines, 1):
+        odd = line.count('"') % 2
+        if open_since:
+            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line}"
+            if odd or place - open_since >= QUOTED_LINES:
+                open_since = 0
+        elif line.strip(" \0") and not line.startswith("#"):
+            rows.append((place, line))
+            open_since = place if odd else 0
+    return rows[:-1] if open_since else rows

@@ -22,7 +22,16 @@ from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Skips, Table, check_width
-from stabtree.loaders.tables.cells import MISSING_CELL, Comma, builder_of, numeric, parse_numbers
+from stabtree.loaders.tables.cells import (
+    MISSING_CELL,
+    QUOTED_LINES,
+    Comma,
+    Line,
+    builder_of,
+    joined_quotes,
+    numeric,
+    parse_numbers,
+)
 from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
@@ -42,8 +51,6 @@ NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", 
 HEADER_WITHIN = 150
 LOOK_AT = HEADER_WITHIN + 50
 COMMENTS = 5  # lines above the rows that begin with #, of which one may name the columns
-# A quoted field, such as a logged sample text, may run over this many lines.
-QUOTED_LINES = 50
 # If the head holds no more lines, more are read, of up to so many characters each.
 FEW_LINES = 10
 MAX_HEAD = 4 << 20
@@ -68,8 +75,6 @@ _APART = re.compile(r"\s{2,}|\t")
 _NAMELESS = {2: ("step",), 3: ("epoch", "step")}  # what counts the rows of a file without a header, by its columns
 _SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "test", "dev"))
 VALUE = "loss"  # what a file of two bare columns holds if its name does not say
-
-Line = tuple[int, str]  # its number and its text
 
 
 class Layout(NamedTuple):
@@ -121,7 +126,7 @@ def find_layout(head: str) -> Layout | None:
     if '"' in head:
         # Where each row holds a text of several lines, no single line has the right number of fields.
         whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
-        readings.append(_joined_quotes(whole)[:LOOK_AT])
+        readings.append(joined_quotes(whole)[:LOOK_AT])
     layouts = [_layout_by(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
     return max(
         filter(None, layouts),
@@ -134,22 +139,6 @@ def find_layout(head: str) -> Layout | None:
         ),
         default=None,
     )
-
-
-def _joined_quotes(lines: list[str]) -> list[Line]:
-    """Return the lines that may be rows, those of a field in quotes joined."""
-    rows: list[Line] = []
-    open_since = 0
-    for place, line in enumerate(lines, 1):
-        odd = line.count('"') % 2
-        if open_since:
-            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line}"
-            if odd or place - open_since >= QUOTED_LINES:
-                open_since = 0
-        elif line.strip(" \0") and not line.startswith("#"):
-            rows.append((place, line))
-            open_since = place if odd else 0
-    return rows[:-1] if open_since else rows
 
 
 def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:

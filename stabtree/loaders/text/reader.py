@@ -23,7 +23,7 @@ from stabtree.metrics.table import normalize, with_role
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stabtree.loaders.text.rows import Block
+    from stabtree.loaders.text.shape import Block
     from stabtree.metrics.names import Names
 
 # So many numbers in a row before a word for nothing: a loss that is printed at intervals has fewer.

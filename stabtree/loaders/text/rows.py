@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -12,16 +11,15 @@ from msgspec import Struct, field
 from stabtree.common.lazy import np
 from stabtree.loaders.counters import Dense
 from stabtree.loaders.table import MAX_CELLS, affordable
-from stabtree.loaders.text.shape import Slot, Template, joined, picker, to_count, to_float
+from stabtree.loaders.text.shape import Block, Slot, Template, joined, picker, to_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from stabtree.common.lazy import Bools, Floats
+    from stabtree.common.lazy import Bools
     from stabtree.loaders.text.blocks import Masked
     from stabtree.metrics.names import Names
 
-FLUSH_ROWS = 8192
 # A log with more names than this prints something else than metrics.
 MAX_NAMES = 20_000
 MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, such as evaluations
@@ -40,53 +38,6 @@ class Cells(Struct):
         """Write one cell; a later value of the same row replaces it."""
         self.rows.append(row)
         self.values.append(value)
-
-
-class Block(Struct):
-    """The rows of the lines of one shape, whose numbers are converted together."""
-
-    slots: tuple[Slot, ...]  # what each column holds
-    pick: Callable[[Sequence[str]], tuple[str, ...]]  # takes the texts of the slots from the numbers of a line
-    step_name: str = ""  # how the lines spell the step
-    rows: array[int] = field(default_factory=lambda: array("q"))  # of each line
-    lines: array[int] = field(default_factory=lambda: array("q"))  # their numbers
-    texts: list[tuple[str, ...]] = field(default_factory=list)  # the numbers as written, not yet converted
-    parts: list[Floats] = field(default_factory=list)  # what was converted: (n, numbers)
-
-    def add(self, row: int, line: int, numbers: Sequence[str]) -> None:
-        """Add the numbers of a line to a row."""
-        self.rows.append(row)
-        self.lines.append(line)
-        self.texts.append(self.pick(numbers))
-        if len(self.texts) >= FLUSH_ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Convert what is waiting, so that a long log need not be kept as text."""
-        if self.texts:
-            count = len(self.texts)
-            size = count * len(self.texts[0])
-            try:
-                values = np.fromiter(map(float, chain.from_iterable(self.texts)), np.float64, size)
-            except ValueError:  # thousands with commas
-                values = np.fromiter(map(to_float, chain.from_iterable(self.texts)), np.float64, size)
-            self.parts.append(values.reshape(count, -1))
-            self.texts.clear()
-
-    def values(self, slot: Slot) -> Floats:
-        """Return the values of a slot, float64 (n,)."""
-        if slot.place < 0:
-            return np.full(len(self.rows), to_float(slot.text))
-        places = [place for one in self.slots for place in (one.place, one.whole) if place >= 0]
-        values = self.column(places.index(slot.place)) * 10.0**slot.power
-        if slot.whole >= 0:
-            whole = self.column(places.index(slot.whole))
-            values = values / np.where(whole == 0, 1.0, whole)
-        return values
-
-    def column(self, index: int) -> Floats:
-        """Return one column of what was converted."""
-        return np.concatenate([part[:, index] for part in self.parts])
 
 
 class OpenRow(Struct):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from array import array
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
+from stabtree.common.lazy import np
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stabtree.loaders.text.rows import Block
+    from stabtree.common.lazy import Floats
     from stabtree.metrics.names import Names
 
 # Stands for a number in a shape.
@@ -23,6 +26,7 @@ MAX_STEP = 2.0**53
 # No count of steps is longer.
 MAX_DIGITS = 16
 NOWHERE = -1
+FLUSH_ROWS = 8192
 _DIGIT = re.compile("[0-9]")
 
 
@@ -75,6 +79,53 @@ class Slot(NamedTuple):
         value = self.value(numbers)
         counted = self.power or not self.unit or self.unit in grammar.ORDINALS
         return bool(counted and 0 <= value < MAX_STEP and value.is_integer())
+
+
+class Block(Struct):
+    """The rows of the lines of one shape, whose numbers are converted together."""
+
+    slots: tuple[Slot, ...]  # what each column holds
+    pick: Callable[[Sequence[str]], tuple[str, ...]]  # takes the texts of the slots from the numbers of a line
+    step_name: str = ""  # how the lines spell the step
+    rows: array[int] = field(default_factory=lambda: array("q"))  # of each line
+    lines: array[int] = field(default_factory=lambda: array("q"))  # their numbers
+    texts: list[tuple[str, ...]] = field(default_factory=list)  # the numbers as written, not yet converted
+    parts: list[Floats] = field(default_factory=list)  # what was converted: (n, numbers)
+
+    def add(self, row: int, line: int, numbers: Sequence[str]) -> None:
+        """Add the numbers of a line to a row."""
+        self.rows.append(row)
+        self.lines.append(line)
+        self.texts.append(self.pick(numbers))
+        if len(self.texts) >= FLUSH_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Convert what is waiting, so that a long log need not be kept as text."""
+        if self.texts:
+            count = len(self.texts)
+            size = count * len(self.texts[0])
+            try:
+                values = np.fromiter(map(float, chain.from_iterable(self.texts)), np.float64, size)
+            except ValueError:  # thousands with commas
+                values = np.fromiter(map(to_float, chain.from_iterable(self.texts)), np.float64, size)
+            self.parts.append(values.reshape(count, -1))
+            self.texts.clear()
+
+    def values(self, slot: Slot) -> Floats:
+        """Return the values of a slot, float64 (n,)."""
+        if slot.place < 0:
+            return np.full(len(self.rows), to_float(slot.text))
+        places = [place for one in self.slots for place in (one.place, one.whole) if place >= 0]
+        values = self.column(places.index(slot.place)) * 10.0**slot.power
+        if slot.whole >= 0:
+            whole = self.column(places.index(slot.whole))
+            values = values / np.where(whole == 0, 1.0, whole)
+        return values
+
+    def column(self, index: int) -> Floats:
+        """Return one column of what was converted."""
+        return np.concatenate([part[:, index] for part in self.parts])
 
 
 class Template(Struct):
