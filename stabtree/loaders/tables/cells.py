@@ -14,7 +14,7 @@ from stabtree.common.text import clean, plain
 from stabtree.loaders.table import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from stabtree.common.lazy import Bools, Floats
     from stabtree.metrics.names import Names
@@ -277,3 +277,14 @@ def joined_quotes(lines: list[str]) -> list[Line]:
             rows.append((place, line))
             open_since = place if odd else 0
     return rows[:-1] if open_since else rows
+
+
+def has_numbers(cells: Iterable[str], min_share: float) -> bool:
+    """Return whether such a share of the filled cells, of which there are some, hold numbers."""
+    filled = [cell for cell in cells if cell]
+    count = 0
+    for cell in filled:
+        count += numeric(cell)
+        if count >= min_share * len(filled):
+            return True
+    return False

@@ -28,6 +28,7 @@ from stabtree.loaders.tables.cells import (
     Comma,
     Line,
     builder_of,
+    has_numbers,
     joined_quotes,
     numeric,
     parse_numbers,
@@ -35,7 +36,7 @@ from stabtree.loaders.tables.cells import (
 from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.tables.cells import ColumnBuilder
@@ -220,17 +221,6 @@ def _is_header(fields: list[str]) -> bool:
         fields = fields[1:]  # the index of a data frame has no name
     words = [name for name in fields if any(map(str.isalpha, name)) and not numeric(name)]
     return len(words) > 0.5 * len(fields) and len(set(words)) >= max(0.5 * len(words), min(2, len(words)))
-
-
-def has_numbers(cells: Iterable[str], min_share: float) -> bool:
-    """Return whether such a share of the filled cells, of which there are some, hold numbers."""
-    filled = [cell for cell in cells if cell]
-    count = 0
-    for cell in filled:
-        count += numeric(cell)
-        if count >= min_share * len(filled):
-            return True
-    return False
 
 
 def distinct(fields: list[str]) -> tuple[str, ...]:
