@@ -229,9 +229,11 @@ class LogReader:
         elif not (form.metrics or (self.rows.head and text[:1] in (" ", "\t", "-"))):
             ready = []
         read = [self._feed(part) for part in ready]
-        if any(read) or self.rows.count > before or (not ready and (waiting or form.block)):
+        drawn_again = form.template.bar and any(read)
+        if self.rows.count > before or drawn_again or (not ready and (waiting or form.block)):
             return
-        if not self._keep_error(text, masked.line, form):
+        # A line that names a step may report an error all the same.
+        if not self._keep_error(text, masked.line, form) and not any(read):
             self._note_unread(text, masked, form)
 
     def _note_unread(self, text: str, masked: Masked, form: Form) -> None:
