@@ -67,7 +67,6 @@ BARS = (
     Bar("reward-no-spread", "reward_std", 0.0, share=0.9, rows=5, steps=0, low=True, without="frac_reward_zero_std"),
     Bar("no-advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0),
     Bar("rl-grad-norm-high", "grad_norm", 10.0, share=0.2, rows=20, steps=0),
-    Bar("rl-no-gradient", "grad_norm", 0.0, share=1.0, rows=20, steps=0, low=True),
     Bar("entropy-collapse", "entropy", 0.01, share=0.9, rows=5, steps=0, low=True),
     Bar("entropy-high", "entropy", 1.0, share=0.9, rows=5, steps=0),
     Bar("kl-high", "kl", 2.0, share=0.9, rows=5, steps=0),
@@ -194,7 +193,13 @@ def unrisen(**changed: Any) -> Run:
     return learning(**{"reward": 0.3 + noise(0.06), **changed})
 
 
+def without_gradient(tenths: int) -> Run:
+    """A run whose gradient is exactly 0 in so many tenths of its rows, while rewards differ."""
+    return learning(grad_norm=np.where(np.arange(ROWS) % 10 < tenths, 0.0, HEALTHY["grad_norm"]))
+
+
 RUNS: dict[str, Maker] = {
+    "rl-no-gradient": partial(without_gradient, 6),
     **{bar.leaf: beyond(bar, HEALTHY, learning) for bar in BARS},
     **{bar.leaf: beyond(bar, HEALTHY, unrisen) for bar in HARMFUL},
     "reward-function-zero": lambda: functions(22, answer=ZERO, format=ZERO),
@@ -229,6 +234,7 @@ NEAR: dict[str, Maker] = {
     **{name: maker for bar in BARS for name, maker in near(bar, HEALTHY, learning).items()},
     **{name: maker for bar in HARMFUL for name, maker in near(bar, HEALTHY, unrisen).items()},
     **{f"{bar.leaf}: the reward rises": beyond(bar, HEALTHY, learning) for bar in HARMFUL},
+    "rl-no-gradient: share of rows": partial(without_gradient, 4),
     "reward-function-zero: steps": lambda: functions(18, answer=ZERO, format=ZERO),
     "reward-function-zero: rows": lambda: functions(40, 10, answer=ZERO, format=ZERO),
     "reward-function-zero: share": lambda: functions(200, answer=np.where(np.arange(ROWS) % 10 == 7, 0.1, 0.0)),
