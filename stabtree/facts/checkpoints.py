@@ -168,7 +168,9 @@ class Checkpoints(Struct, frozen=True):
     def begins_late(self) -> int | None:
         """The step up to which older checkpoints of an excerpt may be sound; None where the log holds the beginning."""
         first = self.run.excerpt_from
-        broken = self.loss is not None and not np.isfinite(self.loss.values[:1]).all()
+        broken = any(
+            not np.isfinite(one.values[:1]).all() for one in (*self.run.series.values(), *self.run.others.values())
+        )
         return None if first is None else first - broken
 
     def begins_by(self, step: int) -> bool:

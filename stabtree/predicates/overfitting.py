@@ -183,7 +183,9 @@ def quality_falls(
     name, higher = _name(quality), _higher_is_better(quality)
     turn = turn_of(quality, falls=not higher)
     held_out = describe_name(quality.metric).held_out
-    zero = _zero(quality, higher=higher, held_out=held_out)
+    measured = run.series.get("eval_loss")  # where it moves, samples are answered otherwise
+    still = held_out and (measured is None or lowest(measured) == highest(measured))
+    zero = _zero(quality, higher=higher, held_out=held_out, still=still)
     if zero or turn is None:
         return zero or Answer(NO, (Evidence(f"{name} has fewer than 3 finite values", quality.metric),))
     if not held_out:
@@ -237,7 +239,7 @@ def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) ->
 SAME_ROWS = 10  # no limit: evaluations after which not one sample is answered otherwise
 
 
-def _zero(quality: Series, *, higher: bool, held_out: bool) -> Answer | None:
+def _zero(quality: Series, *, higher: bool, held_out: bool, still: bool) -> Answer | None:
     """Answer that a quality that should rise is 0 to three decimals in most rows and the last, or the same in many.
 
     A perfect score may stay the same to the last digit.
@@ -249,7 +251,7 @@ def _zero(quality: Series, *, higher: bool, held_out: bool) -> Answer | None:
     share = float(zero.mean()) if higher and zero[-1] else 0.0
     text = f"0.000 in {int(zero.sum()):,} of {len(values):,} evaluations, the last one too; "
     text += f"its highest is {figure(highest(quality), 4)}"
-    if held_out and len(values) >= SAME_ROWS and lowest(quality) == highest(quality) not in (0, 1, 100):
+    if still and len(values) >= SAME_ROWS and lowest(quality) == highest(quality) not in (0, 1, 100):
         share, text = 1.0, f"{figure(values[0], 6)} in all {len(values):,} evaluations"
         brief = text
     if share <= shared.SHARE_HALF:

@@ -175,6 +175,8 @@ def test_what_is_written_is_read(
 def test_whatever_a_format_says_has_a_rank(loader: Loader) -> None:
     """Each degree that a format's sniff can give stands in the table of ranks, once, and no other."""
     text = (ROOT / "stabtree" / "loaders" / f"{loader.module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    if loader.begins and "def sniff(" not in text:
+        return  # its first bytes alone tell
     said = {Sure[name] for name in re.findall(r"Sure\.([A-Z]+)", text)} - {Sure.NO}
     assert sorted(sure for name, sure in RANKS if name == loader.name) == sorted(said)
 
