@@ -183,8 +183,8 @@ def quality_falls(
     name, higher = _name(quality), _higher_is_better(quality)
     turn = turn_of(quality, falls=not higher)
     held_out = describe_name(quality.metric).held_out
-    measured = run.series.get("eval_loss")  # where it moves, samples are answered otherwise
-    still = held_out and (measured is None or lowest(measured) == highest(measured))
+    beside = run.series.get("eval_loss")  # where it moves, samples are answered otherwise
+    still = held_out and (beside is None or lowest(beside) == highest(beside))
     zero = _zero(quality, higher=higher, held_out=held_out, still=still)
     if zero or turn is None:
         return zero or Answer(NO, (Evidence(f"{name} has fewer than 3 finite values", quality.metric),))
