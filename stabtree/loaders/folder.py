@@ -25,6 +25,8 @@ Settings = dict[str, Setting]
 MAX_DEPTH = 6
 MAX_ENTRIES = 50_000
 MODEL = "config.json"  # a model's, of which little is about its training; else a trainer's
+EVENTS = "tfevents"  # in the name of each event file of TensorBoard
+SERIES = (".csv", ".tsv")  # of which a folder may hold one for each series
 # The settings of a trainer; nothing else is opened.
 SETTINGS = (
     "hparams.yaml",

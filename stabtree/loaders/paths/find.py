@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.loaders.assemble.run import RANK_NAME
-from stabtree.loaders.folder import SETTINGS, made_up
+from stabtree.loaders.folder import EVENTS, SETTINGS, made_up
 from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.source import open_source
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PACKINGS = (".gz", ".bz2", ".xz", ".zst")
-EVENTS = "tfevents"
-SERIES = (".csv", ".tsv")  # of which a folder may hold one for each series
 SERIES_HOMES = frozenset(("metrics", "scalars"))  # where loggers that do so keep them
 SWANLAB = "runs.swanlab"  # the database of its runs, whose values are in their folders
 RUNS = "runs"  # where the Hugging Face trainer writes events if nobody says otherwise

@@ -20,13 +20,11 @@ from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import MODEL, Settings, is_file, settings_file, settings_in
+from stabtree.loaders.folder import EVENTS, MODEL, SERIES, Settings, is_file, settings_file, settings_in
 from stabtree.loaders.formats import by_name, choose
 from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths.find import (
-    EVENTS,
     PACKINGS,
-    SERIES,
     SERIES_HOMES,
     SWANLAB,
     deduplicated,

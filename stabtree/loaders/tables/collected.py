@@ -18,7 +18,7 @@ from stabtree.loaders.table import Points, Table, in_step_order, tabulate
 from stabtree.loaders.tables.cells import number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
@@ -102,6 +102,15 @@ def archive(source: Source) -> zipfile.ZipFile | None:
         return zipfile.ZipFile(source.file)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return None
+
+
+def is_offline(source: Source, files: Collection[str], mark: str) -> bool:
+    """Return whether a source is a zip archive with some files, or the log in it, which begins with a mark."""
+    packed = archive(source)
+    if packed is None:
+        return mark in source.head[:1000]
+    with packed:
+        return set(files) <= set(packed.namelist())
 
 
 def member(source: Source, name: str) -> str:

@@ -17,7 +17,7 @@ from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import entries, settings_file, shown, size_of
+from stabtree.loaders.folder import EVENTS, entries, settings_file, shown, size_of
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
 from stabtree.loaders.table import Points, Table, merge, tabulate
 from stabtree.loaders.tensorboard.events import HEADER, EventFile, length_of
@@ -41,7 +41,6 @@ CHANGES = frozenset({"name", "max_steps", "dtype", "checkpoints"})
 
 OTHER_AXIS = 1.5  # how far apart two counts of one training end
 MIN_PLACED = 3
-MARK = "tfevents"
 TRAIN = frozenset({"train", "training"})
 EVAL = frozenset({"val", "valid", "validation", "eval", "evaluation", "dev", "test"})
 # Tags that name what they were measured on.
@@ -97,7 +96,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is an event file."""
     if len(source.data) >= HEADER and length_of(source.data[:HEADER]) is not None:
         return Sure.SURELY
-    named = source.file is not None and MARK in source.file.name
+    named = source.file is not None and EVENTS in source.file.name
     if named and source.binary and b"\0\0\0\0" in source.data[:64]:
         return Sure.MAYBE
     return Sure.NO
@@ -323,7 +322,7 @@ def _is_part(parts: Parts, found: Mapping[Parts, object]) -> bool:
 
 def _is_curve(folder: Path, name: str) -> bool:
     """Return whether a folder is one of those that `add_scalars` makes: named after its one tag and one curve of it."""
-    files = [folder / file for file in entries(folder)[1] if MARK in file]
+    files = [folder / file for file in entries(folder)[1] if EVENTS in file]
     if not files:
         return False
     tags = _read_head(files[0], size_of(files[0])).names
@@ -361,12 +360,12 @@ def _with_columns(events: Events, directory: Path, below: str) -> Events:
 def _is_beside_training(directory: Path) -> bool:
     """Return whether a folder `eval` that was named alone belongs to a run, and is not itself a run of that name."""
     folders, files = entries(directory.parent)
-    return any(normalize(name) in TRAIN for name in folders) or any(MARK in name for name in files)
+    return any(normalize(name) in TRAIN for name in folders) or any(EVENTS in name for name in files)
 
 
 def _written(name: str) -> tuple[int, str]:
     """Return the time in the name of an event file and the name, for sorting."""
-    stamp = re.search(MARK + r"\.(\d{1,15})", name)
+    stamp = re.search(EVENTS + r"\.(\d{1,15})", name)
     return (int(stamp[1]) if stamp else 0, name)
 
 

@@ -277,9 +277,7 @@ def past_masked_prefix(shape: str) -> int:
 def past_prefix(line: str) -> int:
     """Return where the message after time stamps and the like begins."""
     found = PREFIX.match(line)
-    if found:
-        return found.end()
-    return 0
+    return found.end() if found else 0
 
 
 @lru_cache(maxsize=8192)

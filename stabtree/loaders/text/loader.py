@@ -60,6 +60,10 @@ def _head(source: Source) -> list[str]:
     return head
 
 
+def _scan_head(source: Source, names: Names, *, kinds: bool = False) -> LogReader:
+    return _scan(_head(source), names, kinds=kinds, codes=_lost_codes(source))
+
+
 def _printed(source: Source, lines: Lines) -> Lines | Iterable[str]:
     """Return the lines that were printed, out of the JSON that a container's log keeps them in."""
     if is_wrapped(source.head):
@@ -75,9 +79,9 @@ def sniff(source: Source, names: Names) -> Sure:
     # Documentation shows lines of logs as examples.
     if head.lstrip().startswith("# ") and _MARKDOWN.search(head):
         return Sure.NO
-    reader = _scan(_head(source), names, codes=_lost_codes(source))
+    reader = _scan_head(source, names)
     if not reader.losses and reader.rows.own < ENOUGH_ROWS:
-        kinds = _scan(_head(source), names, kinds=True, codes=_lost_codes(source))
+        kinds = _scan_head(source, names, kinds=True)
         reader = max(reader, kinds, key=lambda found: (found.rows.own, found.rows.count))
     if reader.rows.count == len(reader.rows.asides):
         lines = islice(_printed(source, source.lines()), SNIFF_FURTHER)
@@ -144,7 +148,7 @@ def hint(source: Source, names: Names) -> str:
         likely = likely_loss(unknown)
         if not likely:
             break
-        if _scan(_head(source), names.with_column("loss", likely), codes=_lost_codes(source)).losses:
+        if _scan_head(source, names.with_column("loss", likely)).losses:
             return names.naming_a_loss([likely])
         unknown.remove(likely)
     return ""
@@ -174,20 +178,19 @@ def _lacking(found: tuple[Table, ...], names: Names) -> set[str]:
 
 def _read(source: Source, names: Names) -> tuple[Table, ...]:
     # Losses that go by their kind alone count where no other is found; the first lines show which a log has.
-    kinds = not _scan(_head(source), names, codes=_lost_codes(source)).losses
+    kinds, codes = not _scan_head(source, names).losses, _lost_codes(source)
     lines = source.lines()
-    reader = _scan(_printed(source, lines), names, kinds=kinds, codes=_lost_codes(source))
+    reader = _scan(_printed(source, lines), names, kinds=kinds, codes=codes)
     if kinds == bool(reader.losses):
         lines = source.lines()
-        again = _scan(_printed(source, lines), names, kinds=not kinds, codes=_lost_codes(source))
+        again = _scan(_printed(source, lines), names, kinds=not kinds, codes=codes)
         reader = again if again.losses or not kinds else reader
     errors = reader.errors
     notes = tuple(lines.notes)
     if errors.dropped:
         notes = (*notes, f"{errors.dropped:,} more lines that look like warnings or errors were not kept.")
     if reader.rows.count:
-        found = tables(source, reader, notes)
-        return found if isinstance(found, tuple) else (found,)
+        return tables(source, reader, notes)
     kept = errors.between(0, 0)
     if ended_in_error(kept):
         notes = (*notes, "No line of it names a step and a metric: judged by its error lines alone.")

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from stabtree.common.lazy import np
 from stabtree.loaders.counters import Dense
 from stabtree.loaders.table import MAX_CELLS, affordable
-from stabtree.loaders.text.shape import Block, Slot, Template, joined, picker, to_count
+from stabtree.loaders.text.shape import Block, Slot, Template, joined, to_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ class LogRows(Struct):
             slots += [slot._replace(name=name, whole=-1) for name, slot in places if slot]
             if template.percent and template.position and template.loss:
                 slots += [Slot(name, place, "") for name, place in zip(SHARE, template.position, strict=True)]
-        block = Block(tuple(slots), picker(slots), template.step.name if axes and template.step else "")
+        block = Block.of(slots, template.step.name if axes and template.step else "")
         self.blocks.append(block)
         return block
 

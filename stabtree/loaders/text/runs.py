@@ -65,7 +65,7 @@ class _Log(Struct, frozen=True):
     notes: tuple[str, ...]  # what was assumed
 
 
-def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table | tuple[Table, ...]:
+def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> tuple[Table, ...]:
     """Return one table for each run of a log.
 
     Args:
@@ -90,8 +90,6 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> Table |
         skipped_count=reader.skips.count,
         unread=reader.unread.kinds(),
     )
-    if len(parts) == 1:
-        return parts[0]
     return tuple(parts)
 
 

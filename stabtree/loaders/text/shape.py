@@ -85,12 +85,21 @@ class Block(Struct):
     """The rows of the lines of one shape, whose numbers are converted together."""
 
     slots: tuple[Slot, ...]  # what each column holds
-    pick: Callable[[Sequence[str]], tuple[str, ...]]  # takes the texts of the slots from the numbers of a line
+    places: list[int]  # of the numbers that the slots need, as `parts` holds them
+    pick: Callable[[Sequence[str]], tuple[str, ...]]  # takes these from the numbers of a line
     step_name: str = ""  # how the lines spell the step
     rows: array[int] = field(default_factory=lambda: array("q"))  # of each line
     lines: array[int] = field(default_factory=lambda: array("q"))  # their numbers
     texts: list[tuple[str, ...]] = field(default_factory=list)  # the numbers as written, not yet converted
     parts: list[Floats] = field(default_factory=list)  # what was converted: (n, numbers)
+
+    @classmethod
+    def of(cls, slots: Sequence[Slot], step_name: str) -> Block:
+        """Return an empty block of such slots."""
+        places = [place for slot in slots for place in (slot.place, slot.whole) if place >= 0]
+        if len(places) > 1:
+            return cls(tuple(slots), places, itemgetter(*places), step_name)
+        return cls(tuple(slots), places, lambda numbers: tuple(numbers[place] for place in places), step_name)
 
     def add(self, row: int, line: int, numbers: Sequence[str]) -> None:
         """Add the numbers of a line to a row."""
@@ -116,15 +125,15 @@ class Block(Struct):
         """Return the values of a slot, float64 (n,)."""
         if slot.place < 0:
             return np.full(len(self.rows), to_float(slot.text))
-        places = [place for one in self.slots for place in (one.place, one.whole) if place >= 0]
-        values = self.column(places.index(slot.place)) * 10.0**slot.power
+        values = self.column(slot.place) * 10.0**slot.power
         if slot.whole >= 0:
-            whole = self.column(places.index(slot.whole))
+            whole = self.column(slot.whole)
             values = values / np.where(whole == 0, 1.0, whole)
         return values
 
-    def column(self, index: int) -> Floats:
-        """Return one column of what was converted."""
+    def column(self, place: int) -> Floats:
+        """Return what was converted of the numbers at a place."""
+        index = self.places.index(place)
         return np.concatenate([part[:, index] for part in self.parts])
 
 
@@ -185,14 +194,6 @@ class Template(Struct):
         if self.problem or (self.rank and self.rank.place < 0) or not names.isascii():
             return True
         return _DIGIT.search(names) is not None
-
-
-def picker(slots: Sequence[Slot]) -> Callable[[Sequence[str]], tuple[str, ...]]:
-    """Return what takes the texts of some slots from the numbers of a line."""
-    places = [place for slot in slots for place in (slot.place, slot.whole) if place >= 0]
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda numbers: tuple(numbers[place] for place in places)
 
 
 def to_float(text: str, power: int = 0) -> float:

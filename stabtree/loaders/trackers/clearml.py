@@ -11,7 +11,7 @@ from stabtree.common.text import first_few
 from stabtree.loaders.json.lines import values
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.collected import Collected, archive, member
+from stabtree.loaders.tables.collected import Collected, is_offline, member
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
@@ -28,10 +28,7 @@ REPLACED = (
 
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is the log of an offline session."""
-    packed = archive(source)
-    if packed is not None:
-        return Sure.SURELY if {FILE, "task.json"} <= set(packed.namelist()) else Sure.NO
-    return Sure.SURELY if '"training_stats_' in source.head[:1000] else Sure.NO
+    return Sure.SURELY if is_offline(source, (FILE, "task.json"), '"training_stats_') else Sure.NO
 
 
 def read(source: Source, names: Names) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.loaders.json.lines import values
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.collected import Collected, archive, member
+from stabtree.loaders.tables.collected import Collected, is_offline, member
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
@@ -20,10 +20,7 @@ CONTEXTS = {"validate": "eval"}
 
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is an offline experiment."""
-    packed = archive(source)
-    if packed is not None:
-        return Sure.SURELY if {FILE, "experiment.json"} <= set(packed.namelist()) else Sure.NO
-    return Sure.SURELY if '"message_id"' in source.head[:1000] else Sure.NO
+    return Sure.SURELY if is_offline(source, (FILE, "experiment.json"), '"message_id"') else Sure.NO
 
 
 def read(source: Source, names: Names) -> Table:

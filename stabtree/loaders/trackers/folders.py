@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
+from stabtree.loaders.folder import SERIES
 from stabtree.loaders.source import glimpse, open_source
 from stabtree.loaders.tables.cells import is_text
 from stabtree.loaders.tables.collected import Collected
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
 
-ENDINGS = (".csv", ".tsv")
 # Below these folders every file is a series: of DVCLive, and of torchrl's CSVLogger.
 HOMES = (("plots", "metrics"), ("scalars",))
 SPLITS = frozenset(("learn", "train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev"))
@@ -136,7 +136,7 @@ def runs(top: str, files: Mapping[str, Sequence[str]], names: Names) -> Iterator
         names: what columns mean.
     """
     tables = {
-        Path(folder): [Path(folder, name) for name in listing if name.lower().endswith(ENDINGS)]
+        Path(folder): [Path(folder, name) for name in listing if name.lower().endswith(SERIES)]
         for folder, listing in files.items()
     }
     groups: dict[tuple[Path, Path], list[Path]] = {}

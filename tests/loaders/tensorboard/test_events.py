@@ -19,7 +19,7 @@ from stabtree.report.inspect import inspect_text
 from stabtree.tree.load import load_trees
 from tests.conftest import falling
 from tests.loaders.make import points, write
-from tests.loaders.make_binary import event, events, masked_crc, part, record, scalar, tensor, varint
+from tests.loaders.make_binary import damaged, event, events, masked_crc, part, record, scalar, tensor, varint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -270,11 +270,7 @@ def test_any_damage_is_an_error_or_a_run(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], cut: int
 ) -> None:
     """Whatever bytes change, the answer is a run or a clear error."""
-    data = bytearray(BASE)
-    for place, byte in changes:
-        data[place] = byte
-    file = tmp_path_factory.getbasetemp() / NAME
-    file.write_bytes(bytes(data[:cut]))
+    file = write(tmp_path_factory.getbasetemp(), damaged(BASE, changes, cut), NAME)
     with contextlib.suppress(StabtreeError):
         load_run(file)
 

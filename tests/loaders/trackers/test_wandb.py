@@ -21,7 +21,7 @@ from stabtree.loaders.config import read_config
 from stabtree.report.model import Report
 from stabtree.run import Run
 from tests.loaders.make import points, write
-from tests.loaders.make_binary import part, varint, wandb_file, wandb_items, wandb_records
+from tests.loaders.make_binary import damaged, part, varint, wandb_file, wandb_items, wandb_records
 
 ROWS: list[dict[str, object]] = [
     {"_step": step, "_runtime": step * 1.5, "train/loss": 4 - step / 8, "train/learning_rate": 0.5} for step in range(8)
@@ -245,11 +245,7 @@ def test_any_damage_is_an_error_or_a_run(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], cut: int
 ) -> None:
     """Whatever bytes change, the answer is a run or a clear error."""
-    data = bytearray(FILE)
-    for place, byte in changes:
-        data[place] = byte
-    file = tmp_path_factory.getbasetemp() / NAME
-    file.write_bytes(bytes(data[:cut]))
+    file = write(tmp_path_factory.getbasetemp(), damaged(FILE, changes, cut), NAME)
     with contextlib.suppress(StabtreeError):
         load_run(file)
 
