@@ -90,7 +90,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
     if "loss" in used and "loss" not in metrics:
         raise _empty_loss(table, used["loss"], names)
-    steps = steps_of(table, used, columns, asked=names.step_column is not None)
+    steps = steps_of(table, names)
     bad = [
         f"Cells of {clean(used[role], 40)} that are not numbers: {column.bad}, not logged ({column.bad_example})."
         for role, column in columns.items()

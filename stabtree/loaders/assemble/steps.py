@@ -25,8 +25,6 @@ from stabtree.metrics.role import can_be_loss, describe_name
 from stabtree.run import ROW_NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column, Table
     from stabtree.metrics.names import Names
@@ -45,6 +43,11 @@ class Steps(Struct, frozen=True):
     keep: Bools | None  # (n,), false for rows whose step can't be one; None when all are kept
     source: str  # what they were read from
     notes: tuple[str, ...] = ()  # what was assumed
+
+
+def every(rows: int) -> Bools:
+    """Return all of so many rows, bool (n,)."""
+    return np.ones(rows, dtype=np.bool_)
 
 
 def row_numbers(rows: int, why: str) -> Steps:
@@ -98,28 +101,18 @@ def whole_steps(column: Column) -> Ints | None:
     return steps
 
 
-def steps_of(table: Table, used: Mapping[str, str], columns: Mapping[str, Column], *, asked: bool) -> Steps:
-    """Return the steps of a table: from their column, else from epochs, else row numbers; the notes say which and why.
-
-    `used` and `columns` have by role the name of its column, and the column if that was read; `asked` says whether the
-    user named that of the steps: where it holds none, a StabtreeError is raised.
-    """
-    if "step" in used:
-        steps = "the step column was not read" if "step" not in columns else from_column(used["step"], columns["step"])
-        if isinstance(steps, Steps):
-            return steps
-        if asked:
-            raise StabtreeError(steps.replace("column", "--step-column", 1), where=table.path, hint="name another one")
-        return row_numbers(table.rows, steps[0].upper() + steps[1:])
-    why, epochs = "No column holds the step", columns.get("epoch")
-    if epochs is None or not _is_full(epochs):
+def steps_of(table: Table, names: Names) -> Steps:
+    """Return the steps of a table that is settled: from the column that counts it, else row numbers; notes say why."""
+    name = table.counter or ""
+    column, why = table.columns.get(name), "No column holds the step"
+    if column is None:
         return row_numbers(table.rows, why)
-    counted = from_column(used["epoch"], epochs)
-    if isinstance(counted, str) or np.count_nonzero(np.diff(counted.values) == 0) > counters.MAX_REPEATED * len(
-        counted.values
-    ):
-        return row_numbers(table.rows, f"{why}, and {used['epoch']} is not another one in every row")
-    return replace(counted, notes=(f"{why}: {used['epoch']} is used instead.",))
+    steps = from_column(name, column)
+    if names.role(name) != EPOCH and isinstance(steps, Steps):
+        return steps
+    if isinstance(steps, str) or (np.diff(steps.values) == 0).sum() > counters.MAX_REPEATED * table.rows:
+        return row_numbers(table.rows, f"{why}, and {name} is not another one in every row")
+    return replace(steps, notes=(f"{why}: {name} is used instead.",))
 
 
 def _is_full(column: Column) -> bool:
@@ -128,86 +121,62 @@ def _is_full(column: Column) -> bool:
 
 
 def settle(table: Table, names: Names) -> Table:
-    """Return a table with the column that counts its rows named; counted on where it starts again in each epoch."""
+    """Return a table with the column that counts its rows named; counted on where it starts again in each epoch.
+
+    Raises:
+        StabtreeError: where the column that the user named holds no steps.
+    """
     if table.counter is not None or not table.rows:
         return table
-    epochs, notes = of_role(table, EPOCH, names), list[str]()
-    candidates = of_role(table, STEP, names)
+    epochs, candidates, notes = of_role(table, EPOCH, names), of_role(table, STEP, names), list[str]()
     most = max((column.count for _, column in candidates), default=0)
     candidates.sort(key=lambda item: item[1].count * STEP_DENSER < most)  # those that many rows lack come last
     loss = _loss(table, names)
-    rows = np.ones(table.rows, dtype=np.bool_) if loss is None else loss.mask
-    # Ranks or layers of one step, or runs of a table of results, have labels.
-    labelled = any(
-        names.role(name) in (RANK, RUN) or (column is None and describe_name(name).role is not Role.CLOCK)
-        for name, column in table.columns.items()
-    )
+    rows = every(table.rows) if loss is None else loss.mask
     for name, column in candidates:
         steps, shown = from_column(name, column), clean(name, 40)
         if isinstance(steps, str):
+            if names.step_column is not None:
+                problem = steps.replace("column", "--step-column", 1)
+                raise StabtreeError(problem, where=table.path, hint="name another one")
             notes.append(f"{steps[0].upper()}{steps[1:]}: it counts no steps.")
             continue
         if steps.keep is not None or names.step_column is not None or increases(steps.values):
             return replace(table, counter=name)
         values = steps.values.astype(np.float64)
         for epoch, of in epochs:
-            counted = counters.count_on(
-                Dense(values, np.ones(table.rows, dtype=np.bool_)), Dense(of.values, of.mask), rows
-            )
+            counted = counters.count_on(Dense(values, every(table.rows)), Dense(of.values, of.mask), rows)
             if counted is not None:
                 text = f"The steps in column {shown} start again in each {clean(epoch, 40)}: they are counted on."
                 meaning = f"starts again in each {clean(epoch, 40)!r} = epochs, sure"
-                columns = {**table.columns, name: replace(column, values=counted)}
-                restarts = "; ".join(filter(None, (meaning, table.restarts)))
-                return replace(table, columns=columns, counter=name, restarts=restarts, notes=(*table.notes, text))
-        if np.count_nonzero(rows) >= counters.MIN_ROWS and not np.ptp(values) and not labelled:
+                return _counted(replace(table, counter=name), counted, text, meaning)
+        if _is_still(table, values, rows, names):
             notes.append(f"Column {shown} is {values[0]:g} in all {table.rows:,} rows: it counts no steps.")
             continue
         others = [column for other, column in (*epochs, *candidates) if other != name and _is_full(column)]
-        if any(counters.is_length(values[rows], other.values[rows]) for other in others):
-            notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
-            continue
-        return replace(table, counter=name)
+        if not any(counters.is_length(values[rows], other.values[rows]) for other in others):
+            return replace(table, counter=name)
+        notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
     counter = next((name for name, column in epochs if _is_full(column)), "")
     return replace(table, counter=counter, notes=(*table.notes, *notes))
 
 
-def axis_of(table: Table, names: Names) -> Floats | None:
-    """Return what orders the rows of a table that is settled; None where nothing does, or where several ranks write."""
+def _is_still(table: Table, values: Floats, rows: Bools, names: Names) -> bool:
+    """Whether a count never moves, in a table that has no labels of ranks or layers of one step, or of runs."""
+    if np.count_nonzero(rows) < counters.MIN_ROWS or np.ptp(values):
+        return False
+    unread = (name for name, column in table.columns.items() if column is None)
+    labels = (name for name in table.columns if names.role(name) in (RANK, RUN))
+    return not any(labels) and all(describe_name(name).role is Role.CLOCK for name in unread)
+
+
+def _counted(table: Table, counted: Floats, note: str, meaning: str = "") -> Table:
+    """Return a table with the steps of its counter counted on."""
     name = table.counter or ""
-    column = table.columns.get(name)
-    if column is None or of_role(table, RANK, names):
-        return None
-    if names.role(name) == EPOCH:
-        return column.values if _is_full(column) else None
-    steps = from_column(name, column)
-    if isinstance(steps, str) or steps.keep is not None:
-        return None
-    counted = column.values if steps.values is whole_steps(column) else steps.values.astype(np.float64)
-    return counters.lexicographic(counted, _full_epochs(table, names))
-
-
-def _full_epochs(table: Table, names: Names) -> Floats | None:
-    """Return the best column of epochs that every row holds."""
-    return next((column.values for _, column in of_role(table, EPOCH, names) if _is_full(column)), None)
-
-
-def evidence_of(table: Table, axis: Floats, names: Names) -> tuple[Ints, counters.Counted]:
-    """Return the rows of a table that carry the loss, and what they show of where training begins anew."""
-    loss = _loss(table, names)
-    rows = np.arange(table.rows) if loss is None else np.flatnonzero(loss.mask)
-    passes = names.role(table.counter or "") == EPOCH
-    epochs = None if passes else _full_epochs(table, names)
-    outcomes = [] if loss is None else [loss]  # which show how far training has come
-    for name, column in table.columns.items():
-        if column and column is not loss and not column.coded and describe_name(name).role in _OUTCOMES:
-            outcomes.append(column)
-    rates = [column for _, column in of_role(table, "lr", names)]
-    levels = [
-        counters.Level.of(column.values[rows], column.mask[rows]) for column in (*outcomes[:MAX_OUTCOMES], *rates[:1])
-    ]
-    rate = levels.pop() if rates else None
-    return rows, counters.Counted(axis[rows], levels, rate, None if epochs is None else epochs[rows], passes)
+    column = table.columns[name]
+    columns = {**table.columns, name: column and replace(column, values=counted)}
+    restarts = "; ".join(filter(None, (meaning, table.restarts)))
+    return replace(table, columns=columns, restarts=restarts, notes=(*table.notes, note))
 
 
 def _loss(table: Table, names: Names) -> Column | None:
@@ -229,21 +198,20 @@ def split(table: Table, names: Names) -> tuple[Table, ...]:
         return (table,)
     by_run: dict[str, dict[str, str]] = {}  # in an export of W&B, a run's columns by their names without the run's
     for name in table.columns:
-        metric, run = in_export(name), name.rpartition(" - ")[0]
-        whole = names.metric(name)
+        metric, run, whole = in_export(name), name.rpartition(" - ")[0], names.metric(name)
         if metric and run and (not whole or "/" in whole):
             by_run.setdefault(run, {})[metric] = name
     shared = {name: column for name, column in table.columns.items() if " - " not in name}
     if any(map(names.metric, shared)) or not any(map(names.metric, chain.from_iterable(by_run.values()))):
         by_run = {}
-    if len(by_run) == 1:  # its columns are named as the run logged them
-        short = {full: metric for metric, full in chain.from_iterable(one.items() for one in by_run.values())}
-        table = replace(table, columns={short.get(name, name): column for name, column in table.columns.items()})
-        by_run = {}
     tables = []
     for run, series in by_run.items():
+        if len(by_run) == 1:  # its columns are named as the run logged them
+            short = {full: metric for metric, full in series.items()}
+            table = replace(table, columns={short.get(name, name): column for name, column in table.columns.items()})
+            break
         own = {metric: table.columns[name] for metric, name in series.items()}
-        keep = np.any([np.zeros(table.rows, np.bool_), *(column.mask for column in own.values() if column)], axis=0)
+        keep = np.any([~every(table.rows), *(column.mask for column in own.values() if column)], axis=0)
         if keep.any():
             tables.append(_rows_of(replace(table, columns={**shared, **own}), keep, run))
     return tuple(tables) if len(tables) > 1 else _by_name(table, names) or _by_restart(table, names)
@@ -259,33 +227,46 @@ def _by_name(table: Table, names: Names) -> tuple[Table, ...]:
             continue
         rest = replace(table, columns={**table.columns, name: None})
         ordered = distinct[np.argsort(first)].tolist()
-        labels = {value: column.labels.get(value) or f"{value:.15g}" for value in ordered}
-        return tuple(_rows_of(rest, values == value, label) for value, label in labels.items())
+        return tuple(_rows_of(rest, values == value, column.labels.get(value) or f"{value:.15g}") for value in ordered)
     return ()
 
 
 def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     """Return a table for each run that its counter is back at its start for; the steps are counted on in each."""
     table = settle(table, names)
-    axis = axis_of(table, names)
-    if axis is None:
+    name = table.counter or ""
+    column = table.columns.get(name)
+    if column is None or of_role(table, RANK, names):
         return (table,)
+    passes = names.role(name) == EPOCH
+    axis = counted = column.values
+    epochs = None if passes else next((own.values for _, own in of_role(table, EPOCH, names) if _is_full(own)), None)
+    if not passes:
+        steps = from_column(name, column)
+        if isinstance(steps, str) or steps.keep is not None:
+            return (table,)
+        if steps.values is not whole_steps(column):
+            counted = steps.values.astype(np.float64)
+        axis = counters.lexicographic(counted, epochs)
     if increases(axis):
         return (replace(table, restarts=table.restarts or counters.NEVER_BACK),)
-    rows, evidence = evidence_of(table, axis, names)
-    carries, every = np.zeros(table.rows, dtype=np.bool_), np.ones(table.rows, dtype=np.bool_)
-    carries[rows] = True
-    runs = counters.divide(rows, evidence, Dense(axis, every), carries)
+    loss = _loss(table, names)
+    carries = every(table.rows) if loss is None else loss.mask
+    rows = np.flatnonzero(carries)
+    outcomes = [] if loss is None else [loss]  # which show how far training has come
+    for other, own in table.columns.items():
+        if own and own is not loss and not own.coded and describe_name(other).role in _OUTCOMES:
+            outcomes.append(own)
+    rates = [own for _, own in of_role(table, "lr", names)[:1]]
+    levels = [counters.Level.of(own.values[rows], own.mask[rows]) for own in (*outcomes[:MAX_OUTCOMES], *rates)]
+    rate = levels.pop() if rates else None
+    evidence = counters.Counted(axis[rows], levels, rate, None if epochs is None else epochs[rows], passes)
+    runs = counters.divide(rows, evidence, Dense(axis, every(table.rows)), carries)
     if len(runs.starts) + len(runs.epochs) > 1 or not table.restarts:
         table = replace(table, restarts="; ".join(filter(None, (table.restarts, runs.meaning))))
-    name = table.counter or ""
-    column = table.columns[name]
-    if runs.epochs and column:  # the steps are counted on from each of the epochs
-        steps = from_column(name, column)
-        values = np.asarray(getattr(steps, "values", column.values), np.float64)
+    if runs.epochs:  # the steps are counted on from each of the epochs
         note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
-        columns = {**table.columns, name: replace(column, values=counters.counted_on(Dense(values, every), runs))}
-        table = replace(table, columns=columns, notes=(*table.notes, note))
+        table = _counted(table, counters.counted_on(Dense(counted, every(table.rows)), runs), note)
     return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
 
 
@@ -298,12 +279,10 @@ def _attempts(table: Table, axis: Floats, runs: counters.Runs, names: Names) -> 
         if index in runs.gone:
             notes.append(given_up(end - begin, clean(table.counter or "", 40), float(axis[begin:end].max())))
             continue
-        keep = np.zeros(table.rows, dtype=np.bool_)
-        keep[begin:end] = True
-        number = len(tables) + 1
-        own = _rows_of(table, keep, str(number) if count > 1 else "")
-        own = replace(own, notes=(*own.notes, *attempt(number, count, begin), *notes), counter=None)
-        tables.append(settle(own, names))
+        at, number = np.arange(table.rows), len(tables) + 1
+        part = _rows_of(table, (begin <= at) & (at < end), str(number) * (count > 1))
+        part = replace(part, notes=(*part.notes, *attempt(number, count, begin), *notes), counter=None)
+        tables.append(settle(part, names))
         notes = []
     return tuple(tables)
 
