@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 # Who reads what several know: the first of these that is so sure. No format knows another's rank.
 RANKS: tuple[tuple[str, Sure], ...] = (
     ("parquet", Sure.SURELY),
-    *(
-        (name, Sure.SURELY)
-        for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl", "spacy", "long")
-    ),
+    *((name, Sure.SURELY) for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl")),
+    ("spacy", Sure.SURELY),
+    ("long", Sure.SURELY),
     ("trainer_state", Sure.SURELY),
     ("manifest", Sure.SURELY),
     ("tfevents", Sure.SURELY),
@@ -56,7 +55,6 @@ NOBODY = len(RANKS)
 FIRST = {name: rank for rank, (name, _) in reversed([*enumerate(RANKS)])}  # the best rank that each can have
 SEE_FORMATS = "`stabtree info formats` lists what it reads"
 AIM = "write them out first: aim.Repo('.').query_metrics().dataframe().to_csv('metrics.csv')"
-REPORT = "please report it, with the file if you can"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
@@ -100,7 +98,8 @@ class Loader(Struct, frozen=True):
             if function == "sniff":
                 return Sure.NO
             problem = f"can't be read: stabtree's reader of {self.name} failed ({clean(repr(error), 120)})"
-            raise StabtreeError(problem, where=source.path, hint=REPORT) from None
+            hint = "please report it, with the file if you can"
+            raise StabtreeError(problem, where=source.path, hint=hint) from None
 
 
 _DATABASE = b"SQLite format 3"
@@ -127,21 +126,13 @@ LOADERS: tuple[Loader, ...] = (
 
 
 def by_name(name: str) -> Loader:
-    """Return the loader of a name.
-
-    Raises:
-        StabtreeError: where there is none.
-    """
-    for loader in LOADERS:
-        if loader.name == name.lower():
-            return loader
-    names = [loader.name for loader in LOADERS]
-    close = difflib.get_close_matches(name, names, n=1)
-    raise StabtreeError(
-        f"{clean(name, 40)!r} is not a format",
-        where="--format",
-        hint=f"did you mean {close[0]}?" if close else "`stabtree info formats` lists them",
-    )
+    """Return the loader of a name; where there is none, a StabtreeError is raised."""
+    loaders = {loader.name: loader for loader in LOADERS}
+    if name.lower() in loaders:
+        return loaders[name.lower()]
+    close = difflib.get_close_matches(name, loaders, n=1)
+    hint = f"did you mean {close[0]}?" if close else SEE_FORMATS
+    raise StabtreeError(f"{clean(name, 40)!r} is not a format", where="--format", hint=hint)
 
 
 def surest(source: Source, names: Names) -> tuple[int, Loader]:
@@ -164,15 +155,10 @@ def picked(source: Source, names: Names) -> Loader | None:
 
 
 def choose(source: Source, names: Names) -> Loader:
-    """Return the loader that reads a source.
-
-    Raises:
-        StabtreeError: where none does, or where it is a file of settings.
-    """
+    """Return the loader that reads a source; where none does, a StabtreeError is raised."""
     if source.name.lower().endswith((".yaml", ".yml")):
-        raise StabtreeError(
-            "is a configuration, which holds no metrics", where=source.path, hint="name the metrics file beside it"
-        )
+        problem, hint = "is a configuration, which holds no metrics", "name the metrics file beside it"
+        raise StabtreeError(problem, where=source.path, hint=hint)
     rank, loader = surest(source, names)
     if rank < NOBODY:
         return loader
@@ -182,10 +168,8 @@ def choose(source: Source, names: Names) -> Loader:
 def _unknown(source: Source, names: Names) -> StabtreeError:
     """Return the error of a source that no loader knows."""
     if source.cut:
-        problem = (
-            f"is cut: the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows"
-        )
-        return StabtreeError(problem, where=source.path, hint="copy it again from where it was written")
+        whole = f"the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows"
+        return StabtreeError(f"is cut: {whole}", where=source.path, hint="copy it again from where it was written")
     if source.file and ".aim" in source.file.absolute().parts:
         problem = "is a part of Aim's store, which keeps its values in RocksDB; stabtree does not read it"
         raise StabtreeError(problem, where=source.path, hint=AIM)

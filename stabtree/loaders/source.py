@@ -85,33 +85,19 @@ class Sure(IntEnum):
 
 
 class Source(Struct, frozen=True):
-    """An input that was opened once to see what it is.
+    """An input that was opened once to see what it is."""
 
-    Attributes:
-        path: the input's name as the user gave it, safe to print.
-        file: its path; None for standard input.
-        stored: all of standard input, which can't be read twice, or the first lines of a file; empty for a whole file.
-        size: bytes as stored.
-        packed: `gzip`, `bzip2`, `xz`, `zstd` or nothing.
-        data: the first 256 KiB, decompressed.
-        head: the same decoded, lines ending as in `lines`; bytes that can't be decoded are replaced.
-        encoding: the codec that decodes it.
-        bom: bytes of byte order mark to drop before.
-        binary: what kind of binary file it seems to be; empty for text.
-        cut: whether it is compressed, and cut or damaged within its first 256 KiB.
-    """
-
-    path: str
-    file: Path | None
-    stored: bytes
-    size: int
-    packed: str = ""
-    data: bytes = b""
-    head: str = ""
-    encoding: str = "utf-8"
-    bom: int = 0
-    binary: str = ""
-    cut: bool = False
+    path: str  # its name as the user gave it, safe to print
+    file: Path | None  # None for standard input
+    stored: bytes  # all of standard input, or the first lines of a file; empty where all of the file is read
+    size: int  # bytes as stored
+    packed: str = ""  # `gzip`, `bzip2`, `xz`, `zstd` or nothing
+    data: bytes = b""  # the first 256 KiB, decompressed
+    head: str = ""  # the same decoded, lines ending as in `lines`; bytes that can't be decoded are replaced
+    encoding: str = "utf-8"  # the codec that decodes it
+    bom: int = 0  # bytes of byte order mark to drop before
+    binary: str = ""  # what kind of binary file it seems to be; empty for text
+    cut: bool = False  # whether it is compressed, and cut or damaged within its first 256 KiB
 
     @property
     def name(self) -> str:
@@ -129,17 +115,11 @@ class Source(Struct, frozen=True):
 
 
 class Lines(Struct):
-    """The lines of a source without their line ends, decoded while they are read.
-
-    Attributes:
-        source: what is read.
-        notes: what had to be replaced or dropped, complete when the iteration is.
-        ended: whether the last line had its line end.
-    """
+    """The lines of a source without their line ends, decoded while they are read."""
 
     source: Source
-    notes: list[str] = field(default_factory=list)
-    ended: bool = True
+    notes: list[str] = field(default_factory=list)  # what was replaced or dropped, complete when the iteration is
+    ended: bool = True  # whether the last line had its line end
 
     def __iter__(self) -> Iterator[str]:
         for block in self.blocks():
@@ -201,11 +181,7 @@ class Lines(Struct):
 
 
 def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
-    """Yield the decompressed bytes, then one empty chunk to close the decoder. What was damaged goes to `notes`.
-
-    Raises:
-        StabtreeError: if the file has gone, can't be decompressed at all, or grows beyond all bounds.
-    """
+    """Yield the decompressed bytes, then one empty chunk to close the decoder. What was damaged goes to `notes`."""
     zstandard: Any = sys.modules.get("zstandard")
     broken = (zlib.error, OSError, lzma.LZMAError, EOFError, *((zstandard.ZstdError,) if zstandard else ()))
     own_hint = "decompress it yourself if you trust it, and name the result"
@@ -217,11 +193,11 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
     with raw:
         pieces = _unpacked(raw, source) if source.packed else iter(lambda: raw.read(CHUNK_BYTES), b"")
         while chunk:
+            problem = ""
             try:
                 chunk = next(pieces, b"")
             except MemoryError:
                 problem = "takes more memory to unpack than there is"
-                raise StabtreeError(problem, where=source.path, hint=own_hint) from None
             except broken as error:
                 cut = isinstance(error, EOFError)
                 if not total:
@@ -232,7 +208,6 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
                 notes.append(f"The file {damage} (of {source.size:,} bytes): what comes before was read.")
                 chunk = b""
             total += len(chunk)
-            problem = ""
             if source.packed and total > max(FREE_BYTES, MAX_RATIO * raw.tell()):
                 problem = f"grows to more than {MAX_RATIO} times its size when it is decompressed, which no log does"
             elif total > MAX_BYTES:
@@ -243,11 +218,7 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
 
 
 def _unpacked(raw: Any, source: Source) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file in which any number of packed parts follow each other.
-
-    Raises:
-        EOFError: if the file ends inside a part.
-    """
+    """Yield the decompressed bytes of packed parts that follow each other; an EOFError is raised inside a part."""
     size = next(size for _, name, size in PACKINGS if name == source.packed)
     new = _decompressor(source)
     unpacker: Any = None
@@ -323,11 +294,7 @@ def without_escapes(text: str) -> str:
 
 
 def open_source(path: str | Path) -> Source:
-    """Open a file, or standard input for `-`, and detect what it holds.
-
-    Raises:
-        StabtreeError: where there is no such file, it is empty, no regular file, or may not be read.
-    """
+    """Open a file, or standard input for `-`, and detect what it holds; a StabtreeError says why it can't be."""
     if str(path) == "-":
         if sys.stdin is None:
             raise StabtreeError("is closed", where="standard input", hint="pipe a log in, or name a file")
@@ -353,11 +320,7 @@ def open_source(path: str | Path) -> Source:
 
 
 def glimpse(file: Path, max_bytes: int) -> Source:
-    """Return the whole lines that a file begins with, as if there were no more of it.
-
-    Raises:
-        StabtreeError: where they can't be read.
-    """
+    """Return the whole lines that a file begins with, as if there were no more of it."""
     try:
         with file.open("rb") as stream:
             data = stream.read(max_bytes)

@@ -106,7 +106,7 @@ def affordable(others: Sequence[str], known: int, rows: int) -> Sequence[str]:
 
 
 def attempt(number: int, count: int, begin: int) -> tuple[str, ...]:
-    """Return the note of one of several attempts in a log, from row `begin` on; none where it is the only one."""
+    """Return the note of one of several attempts in a log, from row `begin` on."""
     return (f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.",) if count > 1 else ()
 
 

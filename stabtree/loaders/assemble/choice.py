@@ -98,50 +98,38 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
 def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
     """Choose what else can be judged where no training loss is logged."""
     choice = _with_measures(table, choice, "")
-    course = _has_course(table, choice.names)
-    if not _known(table, choice.names) & {"reward", "eval_loss", "eval_quality"}:
-        read = {name: one for name, one in choice.readings.items() if one.better and is_usable(table.columns[name])}
-        measures = [name for name, one in read.items() if one.role in (Role.QUALITY, Role.OTHER)]
+    names, read = choice.names, choice.readings
+    if not _known(table, names) & {"reward", "eval_loss", "eval_quality"}:
+        measured = [name for name, one in read.items() if one.better and one.role in (Role.QUALITY, Role.OTHER)]
+        measures = [name for name in measured if is_usable(table.columns[name])]
         measures.sort(key=lambda name: (read[name].better == roles.LOWER, read[name].order))
         if measures:
             metric = "eval_loss" if read[measures[0]].better == roles.LOWER else "eval_quality"
             choice = choice.reading_as(metric, measures[0], _note(metric, measures))
     others = [metric for metric in ENOUGH if metric in _known(table, choice.names)]
-    if choice.names.asked.keys().isdisjoint(others) and not (alone and others and course):
+    if choice.names.asked.keys().isdisjoint(others) and not (alone and others and _has_course(table, names)):
         return replace(choice, enough=False)
     what = "training loss" if {"eval_loss", "eval_quality"} & set(others) else "loss"
-    notes = [f"No {what} is logged: the run is judged by {', '.join(others)}."]
-    for name, column in table.columns.items():
-        if column and choice.names.role(name) == "reward" and column.count >= MIN_ROWS and is_constant(column):
-            notes.append(f"{clean(name, 60)} is {column.held[0]:g} in all {column.count:,} rows: nothing was learned.")
-    return replace(choice, notes=(*choice.notes, *notes))
+    note = f"No {what} is logged: the run is judged by {', '.join(others)}."
+    return replace(choice, notes=(*choice.notes, note))
 
 
 def _losses(table: Table, choice: Choice) -> list[Sighting]:
     """Return the columns that could be the training loss."""
-    course = _has_course(table, choice.names)
-    held = {}
+    course, sightings = _has_course(table, choice.names), dict[str, Sighting]()
     for name, reading in choice.readings.items():
         column, role = table.columns[name], choice.names.role(name)
-        nameable = not role and (course or reading.named)
-        if (
-            roles.can_be_loss(reading)
-            and column
-            and column.count
-            and (role == "loss" or (nameable and not column.coded))
-        ):
-            held[name] = column
-    sightings = {name: _sighting(name, column, choice) for name, column in held.items()}
+        nameable = not role and bool(column and not column.coded) and (course or reading.named)
+        if column and column.count and roles.can_be_loss(reading) and (role == "loss" or nameable):
+            sightings[name] = _sighting(name, column, choice)
     # `train_loss` beside `loss` says of which data it is; beside a `val_loss` it is evaluated as that is.
     evaluated = {core(name) for name, reading in choice.readings.items() if reading.loss and reading.held_out}
-    known = {
-        name: one.alias for name, one in sightings.items() if one.alias is not None and core(name) not in evaluated
-    }
-    plain = {core(name): name for name in reversed(known) if of.TRAIN.isdisjoint(words(name))}
-    for name in known.keys() - plain.values():
-        one, other = sightings[name], sightings.get(plain.get(core(name), ""))
-        if other and not of.TRAIN.isdisjoint(words(name)) and 1 < one.logged >= other.logged / 2:
-            sightings[name] = one._replace(alias=min(known[name], known[other.name] - 1))
+    known = [one for one in sightings.values() if one.alias is not None and core(one.name) not in evaluated]
+    plain = {core(one.name): one for one in reversed(known) if of.TRAIN.isdisjoint(words(one.name))}
+    for one in known:
+        other = plain.get(core(one.name))
+        if other and not of.TRAIN.isdisjoint(words(one.name)) and 1 < one.logged >= other.logged / 2:
+            sightings[one.name] = one._replace(alias=min(one.alias or 0, (other.alias or 0) - 1))
     return list(sightings.values())
 
 
@@ -168,29 +156,27 @@ def _with_reward(table: Table, choice: Choice) -> Choice:
 
 def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
     """Add what is logged beside the training loss under unknown names: held-out data and the gradient's norm."""
-    known, names, readings_ = {*_known(table, choice.names), *choice.names.asked}, choice.names, choice.readings
-    evals = [
-        name for name in table.columns if names.match(name).role == "eval_loss" and names.match(name).priority >= 0
-    ]
+    known, names, read = {*_known(table, choice.names), *choice.names.asked}, choice.names, choice.readings
+    evals = [name for name in table.columns if names.role(name) == "eval_loss" and names.match(name).priority >= 0]
     batches = {core(name) for name in evals if of.BATCHES & set(words(name))}
     means = [name for name in evals if core(name) in batches and of.MEANS & set(words(name))]
     if means:  # over an evaluation, where the losses of its batches are logged as well
         choice = choice.reading_as("eval_loss", means[0])
     if "eval_loss" not in known:
         free = {**_unknown(table, choice, Role.HELD_OUT_LOSS), **_unknown(table, choice, Role.PART)}
-        held_out = [name for name in free if readings_[name].held_out]
         # The name of the training loss but for the side, or a plain one. Data to validate on come before data to test.
-        held_out.sort(key=lambda name: ("test" in words(name), readings_[name].order))
+        held_out = [name for name in free if read[name].held_out]
+        held_out.sort(key=lambda name: ("test" in words(name), read[name].order))
         same = [name for name in held_out if loss and core(name) == core(loss)]
-        plain = [name for name in held_out if readings_[name].order <= roles.PLAIN or not loss]
+        plain = [name for name in held_out if read[name].order <= roles.PLAIN or not loss]
         for name in [*same, *plain][:1]:
             choice = choice.reading_as("eval_loss", name)
-    qualities = [name for name in _unknown(table, choice, Role.QUALITY) if readings_[name].held_out]
-    qualities = [name for name in qualities if readings_[name].better == roles.HIGHER]
+    free = _unknown(table, choice, Role.QUALITY)
+    qualities = [name for name in free if read[name].held_out and read[name].better == roles.HIGHER]
     if "eval_quality" not in known and qualities:
-        choice = choice.reading_as("eval_quality", min(qualities, key=lambda name: readings_[name].order))
-    gradients = _unknown(table, choice, Role.GRADIENT)
-    norms = [name for name, column in gradients.items() if readings_[name].named and not is_constant(column)]
+        choice = choice.reading_as("eval_quality", min(qualities, key=lambda name: read[name].order))
+    free = _unknown(table, choice, Role.GRADIENT)
+    norms = [name for name, column in free.items() if read[name].named and not is_constant(column)]
     if "grad_norm" not in known and 0 < len(norms) <= MAX_NORMS:
         choice = choice.reading_as("grad_norm", min(norms, key=lambda name: len(words(name))))
     return choice
@@ -262,12 +248,13 @@ def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
     stem = file.removesuffix(".gz").removesuffix(".csv")
     # A tag in the file's name, the file, its folder; of a folder only a plain name counts.
     for title in (*_TAG.findall(stem)[:1], stem, *folders[-1:]):
-        reading, metric = describe_name(title), names.metric(title)
-        kind = reading.kind * (not metric)
-        if not metric and reading.role is Role.REWARD:
-            metric = "reward"
-        elif not metric and reading.loss:
-            metric = "eval_loss" if reading.held_out else "loss"
+        reading, metric, kind = describe_name(title), names.metric(title), ""
+        if not metric:
+            kind = reading.kind
+            if reading.role is Role.REWARD:
+                metric = "reward"
+            elif reading.loss:
+                metric = ("loss", "eval_loss")[reading.held_out]
         if metric and not (title in folders[-1:] and reading.order > roles.PLAIN):
             return only, metric, f"Its one series is called {clean(title, 60)}: read as the {metric}.", kind
     values = column.held[np.isfinite(column.held)]
@@ -294,30 +281,22 @@ def with_derived(table: Table, names: Names) -> tuple[Table, Names, frozenset[st
     """
     columns = {name: column for name, column in table.columns.items() if column and is_usable(column)}
     known = {names.role(name) for name in table.columns} | names.asked.keys()
-    summed: list[str] = []
-    notes = []
-    for metric in ("loss", "eval_loss"):
-        held_out, label, why, new = metric == "eval_loss", "", "", None
+    summed, notes = list[str](), []
+    for metric, held_out in (("loss", False), ("eval_loss", True)):
         parts = [name for name in columns if part_of(name) == metric]
         losses = [name for name in columns if describe_name(name).loss and describe_name(name).held_out is held_out]
+        perplexity = next((name for name in columns if _is_perplexity(name, columns[name], held_out=held_out)), "")
         if len(parts) > 1:
             label = " + ".join(name.strip() for name in parts)
-            held = [columns[name] for name in parts]
-            masks = [part.logged for part in held if part.logged is not None]  # not logged where any part is not
-            example = next((part.bad_example for part in held if part.bad), "")
-            with np.errstate(over="ignore", invalid="ignore"):
-                values = np.sum([part.values for part in held], axis=0)
-            new = Column(values, np.all(masks, axis=0) if masks else None, sum(part.bad for part in held), example)
-            why = f"No column holds the {metric}: it is the sum of its parts, {clean(label, 120)}."
-        elif name := next((name for name in columns if _is_perplexity(name, columns[name], held_out=held_out)), ""):
-            if losses or "reward" in known:
-                continue
-            label = f"log({name.strip()})"
+            new, why = _sum([columns[name] for name in parts]), "sum of its parts"
+        elif perplexity and not losses and "reward" not in known:
+            label, why = f"log({perplexity.strip()})", "logarithm of the perplexity"
             with np.errstate(divide="ignore", invalid="ignore"):
-                new = replace(columns[name], values=np.log(columns[name].values))
-            why = f"No column holds the {metric}: it is the logarithm of the perplexity, {clean(label, 120)}."
+                new = replace(columns[perplexity], values=np.log(columns[perplexity].values))
+        else:
+            continue
         asked = clean(label, SHOWN) in names.asked.values()
-        if new is None or (metric in known and not asked):
+        if metric in known and not asked:
             continue
         table = replace(table, columns={**table.columns, label: new})
         if asked:
@@ -325,8 +304,17 @@ def with_derived(table: Table, names: Names) -> tuple[Table, Names, frozenset[st
             continue
         names = names.with_column(metric, label)
         summed += parts
-        notes.append(why)
+        notes.append(f"No column holds the {metric}: it is the {why}, {clean(label, 120)}.")
     return table, names, frozenset(summed), tuple(notes)
+
+
+def _sum(parts: Sequence[Column]) -> Column:
+    """Return the sum of some columns; it is not logged where any of them is not."""
+    logged = None if all(part.logged is None for part in parts) else np.all([part.mask for part in parts], axis=0)
+    example = next((part.bad_example for part in parts if part.bad), "")
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.sum([part.values for part in parts], axis=0)
+    return Column(values, logged, sum(part.bad for part in parts), example)
 
 
 def _is_perplexity(name: str, column: Column, *, held_out: bool) -> bool:

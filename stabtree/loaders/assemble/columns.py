@@ -102,7 +102,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         if column and not column.coded and column.count > column.bad and names.role(name) not in AXES
         if used.get(names.role(name)) != name
     }
-    rows = MetricRows(
+    return MetricRows(
         steps=steps.values,
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
@@ -110,11 +110,10 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         source=_file_use(table, Plan(roles, used, steps, choice, summed)),
         notes=(*table.notes, *derived, *choice.notes, *steps.notes, *bad),
         choice=choice,
-        epoch_ends=_epoch_ends(steps, None if steps.source == used.get("epoch") else columns.get("epoch")),
+        epoch_ends=_epoch_ends(steps.values, None if steps.source == used.get("epoch") else columns.get("epoch")),
         saved=_saved(steps.values, table.saves),
         others=others,
     )
-    return rows if steps.keep is None else rows.pick(steps.keep)
 
 
 class Plan(NamedTuple):
@@ -273,15 +272,15 @@ def _ranks(column: Column | None) -> Ints | None:
     return (indices if column.coded else values).astype(np.int64)
 
 
-def _epoch_ends(steps: Steps, epochs: Column | None) -> Mapping[int, int]:
+def _epoch_ends(steps: Ints, epochs: Column | None) -> Mapping[int, int]:
     """Return the epochs that end within a log, by the last step of each; empty where they don't rise with the steps.
 
     A share of an epoch (2.37) counts what was done: 2 ends at the last row up to 2.0.
     """
     if epochs is None:
         return {}
-    known = epochs.mask & np.isfinite(epochs.values) & (True if steps.keep is None else steps.keep)
-    at, count = steps.values[known], epochs.values[known]
+    known = epochs.mask & np.isfinite(epochs.values)
+    at, count = steps[known], epochs.values[known]
     if len(at) < 2 or (np.diff(at) < 0).any() or (np.diff(count) < 0).any() or count[0] < 0:
         return {}
     done = np.ceil(count)

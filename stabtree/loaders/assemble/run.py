@@ -10,15 +10,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import broken_rows, extremes, hand_on, increases
-from stabtree.common.stats import LARGEST
+from stabtree.common.passes import broken_rows, hand_on, increases
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.course import find_gaps, history, interpret
 from stabtree.loaders.table import Column
 from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.role import Ranking
-from stabtree.run import Run, Series, Setting, unit_of
+from stabtree.run import Run, Series, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,8 +60,7 @@ def run_of(
     series, meanings = interpret(made.series, settings)
     read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
     others = {f"{name} (column)" if name in series else name: one for name, one in made.others.items()}
-    unit = unit_of(part.source for part in rows)
-    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made), *_too_large(series, unit))
+    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made))
     return Run(
         name=str(name.value) if name else called,
         series=series,
@@ -100,15 +98,6 @@ def _told_by_names(rows: Sequence[MetricRows]) -> dict[str, Setting]:
         if column.metric == "lr" and (match := _LR_OF.search(column.name)):
             told.setdefault("optimizer", Setting(match[1].lower(), f"column {clean(column.name, 40)}"))
     return told
-
-
-def _too_large(series: Mapping[str, Series], unit: str) -> Iterator[str]:
-    """Yield the notes on values that are too large to calculate with."""
-    for name, one in series.items():
-        if not one.labels and max(-extremes(one).lowest, extremes(one).highest) > LARGEST:
-            index = int(np.where(np.isfinite(one.values), np.abs(one.values), 0.0).argmax())
-            text = f"{name} holds values beyond {LARGEST:g}, the largest {one.values[index]:.4g} at {unit}"
-            yield f"{text} {int(one.steps[index]):,}: they are reckoned with as {LARGEST:g}."
 
 
 def replaced_rows(resume: Resume) -> str:
@@ -249,11 +238,6 @@ def _rank_names(files: Sequence[MetricRows]) -> list[str]:
 def _ranked(by_rank: Mapping[str, MetricRows], notes: tuple[str, ...]) -> Assembled:
     """Return the run of several ranks: the mean over the ranks at each step, so that a NaN on one is seen."""
     singles = {rank: _single(rows) for rank, rows in sorted(by_rank.items(), key=lambda item: int(item[0]))}
-    ends = {rank: int(one.series["loss"].steps[-1]) for rank, one in singles.items() if "loss" in one.series}
-    early = [rank for rank, end in ends.items() if end < 0.9 * max(ends.values())]
-    if early:
-        text = f"The loss of rank {', '.join(early[:8])} ends before that of the others, at step {ends[early[0]]}."
-        notes = (*notes, text)
     every = singles.values()
     return Assembled(
         series=_means([single.series for single in every]),

@@ -39,8 +39,7 @@ MAX_OUTCOMES = 4  # so many metrics show whether training begins anew
 class Steps(Struct, frozen=True):
     """The step of each row."""
 
-    values: Ints  # (n,), meaningless where `keep` is false
-    keep: Bools | None  # (n,), false for rows whose step can't be one; None when all are kept
+    values: Ints  # (n,)
     source: str  # what they were read from
     notes: tuple[str, ...] = ()  # what was assumed
 
@@ -52,17 +51,17 @@ def every(rows: int) -> Bools:
 
 def row_numbers(rows: int, why: str) -> Steps:
     """Return rows counted from 0, for a table without usable steps."""
-    return Steps(np.arange(rows, dtype=np.int64), None, ROW_NUMBER, (f"{why}: rows are numbered from 0.",))
+    return Steps(np.arange(rows, dtype=np.int64), ROW_NUMBER, (f"{why}: rows are numbered from 0.",))
 
 
 def from_column(name: str, column: Column) -> Steps | str:
     """Return the steps that a column of this name holds; if it holds none, the reason in words.
 
-    A row without a step has that of the row before; rows with an impossible one are left out.
+    A row without a step, or with an impossible one, has that of the row before.
     """
     steps = whole_steps(column)
     if steps is not None:
-        return Steps(steps, None, name)
+        return Steps(steps, name)
     values, present, shown = column.values, column.mask, clean(name, 40)
     with np.errstate(invalid="ignore"):
         whole = values == np.floor(values)
@@ -75,14 +74,9 @@ def from_column(name: str, column: Column) -> Steps | str:
         return f"column {shown} holds no step"
     last = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
     filled = values[np.where(last < 0, int(np.argmax(usable)), last)].astype(np.int64)
-    broken, notes = present & ~usable, []
-    if empty := int(np.count_nonzero(~present)):
-        notes.append(f"Rows without a step in column {shown}: {empty}, read with the step of the row before.")
-    if not broken.any():
-        return Steps(filled, None, name, tuple(notes))
-    count = int(np.count_nonzero(broken))
-    notes.append(f"Rows with an impossible step in {shown}: {count} skipped, the first has {values[broken][0]:g}.")
-    return Steps(filled, ~broken, name, tuple(notes))
+    count = np.count_nonzero(~usable)
+    note = f"Rows without a step in column {shown}: {count}, read with the step of the row before."
+    return Steps(filled, name, (note,) * bool(count))
 
 
 @remembered
@@ -141,7 +135,7 @@ def settle(table: Table, names: Names) -> Table:
                 raise StabtreeError(problem, where=table.path, hint="name another one")
             notes.append(f"{steps[0].upper()}{steps[1:]}: it counts no steps.")
             continue
-        if steps.keep is not None or names.step_column is not None or increases(steps.values):
+        if names.step_column is not None or increases(steps.values):
             return replace(table, counter=name)
         values = steps.values.astype(np.float64)
         for epoch, of in epochs:
@@ -243,7 +237,7 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     epochs = None if passes else next((own.values for _, own in of_role(table, EPOCH, names) if _is_full(own)), None)
     if not passes:
         steps = from_column(name, column)
-        if isinstance(steps, str) or steps.keep is not None:
+        if isinstance(steps, str):
             return (table,)
         if steps.values is not whole_steps(column):
             counted = steps.values.astype(np.float64)

@@ -55,11 +55,11 @@ def test_step_columns_by_name(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("cell", ["nan", "inf", "-5", "1e300", "12.5"])
-def test_impossible_steps_are_skipped(tmp_path: Path, cell: str) -> None:
-    """One broken step among many costs its row only."""
+def test_an_impossible_step_is_that_of_the_row_before(tmp_path: Path, cell: str) -> None:
+    """One broken step among many costs one row only."""
     run = load(tmp_path, "step,loss", *[f"{cell if i == 50 else i},1" for i in range(200)])
     assert steps(run) == [i for i in range(200) if i != 50]
-    assert run.notes[0].startswith("Rows with an impossible step in step: 1 skipped")
+    assert run.notes[0] == "Rows without a step in column step: 1, read with the step of the row before."
 
 
 def test_a_resume_replaces_what_it_abandons(tmp_path: Path) -> None:

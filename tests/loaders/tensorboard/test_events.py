@@ -196,7 +196,7 @@ def test_negative_steps_and_foreign_names(tmp_path: Path) -> None:
     tag = part(1, b"\xff\x1b[31m") + single_loss()
     run = load(tmp_path, events([(-1, {"loss": 9}), (1, {"loss": 4, "step": 7}), (2, {"loss": 3})]) + event(2, [tag]))
     assert points(run) == {"loss": [(1, 4), (2, 3)]}
-    assert "Rows with an impossible step in step: 1 skipped, the first has -1." in run.notes
+    assert "Rows without a step in column step: 1, read with the step of the row before." in run.notes
     assert "step (2)" in [use.name for use in run.sources[0].columns]
     assert not any("\x1b" in use.name for use in run.sources[0].columns)
 
