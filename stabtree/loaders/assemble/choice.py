@@ -62,6 +62,7 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
 
     `alone` says whether the table is the whole run; in one of several files held-out data prove no training.
     """
+    names = _with_best(table, names)
     choice = Choice(names, readings(table, names))
     if one := one_series(table, names):
         column, metric, note, kind = one
@@ -93,6 +94,19 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
             kind = roles.POLICY
         choice = replace(choice, kind=kind)
     return _with_measures(table, choice, loss)
+
+
+def _with_best(table: Table, names: Names) -> Names:
+    """Read a held-out loss as a quality where a column beside it holds the highest value of it so far."""
+    best = [column for name, column in table.columns.items() if column and "best" in words(name) and column.count]
+    if "eval_quality" in names.asked:
+        return names
+    for name, column in table.columns.items():
+        if column and column.count and names.match(name).role == "eval_loss" and names.match(name).priority >= 0:
+            highest = np.maximum.accumulate(column.held)
+            if any(np.array_equal(highest, other.held) and not is_constant(other) for other in best):
+                return names.with_column("eval_quality", name)
+    return names
 
 
 def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:

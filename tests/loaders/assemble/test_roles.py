@@ -107,6 +107,14 @@ def test_a_step_that_never_moves_counts_nothing(tmp_path: Path) -> None:
     assert "Column step is 0 in all 40 rows: it counts no steps." in run.notes
 
 
+@pytest.mark.parametrize(("best", "metric"), [(np.maximum, "eval_quality"), (np.minimum, "eval_loss")])
+def test_the_best_so_far_tells_a_quality_from_a_loss(tmp_path: Path, best: np.ufunc, metric: str) -> None:
+    """What is called a loss is a quality where its highest value so far is printed as the best."""
+    values = np.sin(AT) + AT / 20
+    run = read(tmp_path, "a.csv", {"step": AT, "test_loss": values, "best": best.accumulate(values)})
+    assert [*run.series] == [metric]
+
+
 @pytest.mark.parametrize("epochs", [1, 4])
 def test_a_running_sum_is_told_from_a_loss(tmp_path: Path, epochs: int) -> None:
     """What each row adds is judged, over the run or over each epoch; a loss that rises evenly is none."""
