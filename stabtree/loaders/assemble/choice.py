@@ -98,14 +98,14 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
 
 def _with_best(table: Table, names: Names) -> Names:
     """Read a held-out loss as a quality where a column beside it holds the highest value of it so far."""
-    best = [column for name, column in table.columns.items() if column and "best" in words(name) and column.count]
-    if "eval_quality" in names.asked:
+    if not names.asked.keys().isdisjoint(("eval_quality", "eval_loss")):
         return names
-    for name, column in table.columns.items():
-        if column and column.count and names.match(name).role == "eval_loss" and names.match(name).priority >= 0:
-            highest = np.maximum.accumulate(column.held)
-            if any(np.array_equal(highest, other.held) and not is_constant(other) for other in best):
-                return names.with_column("eval_quality", name)
+    columns = {name: column for name, column in table.columns.items() if column and column.count}
+    best = [column.held for name, column in columns.items() if "best" in words(name) and not is_constant(column)]
+    for name in [name for name in columns if best and names.role(name) == "eval_loss"]:
+        highest = np.maximum.accumulate(columns[name].held)
+        if any(np.array_equal(highest, other) for other in best):
+            return names.with_column("eval_quality", name)
     return names
 
 

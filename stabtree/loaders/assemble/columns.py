@@ -77,15 +77,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
     names = choice.names
-    roles = _roles(table, names)
-    used = {}
-    for role, carriers in roles.items():  # the best alias, unless another one was logged far more often
-        counts = {name: column.count if (column := table.columns[name]) else 0 for name in carriers}
-        used[role] = next(name for name, count in counts.items() if count * DENSER >= max(counts.values()))
-    if names.step_column is None:
-        used.pop("step", None)
-    if table.counter:  # which counts the rows, and no other does
-        used[names.role(table.counter)] = table.counter
+    used = _carriers(table, names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
     if "loss" in used and "loss" not in metrics:
@@ -102,12 +94,24 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         if column and not column.coded and column.count > column.bad and names.role(name) not in AXES
         if used.get(names.role(name)) != name
     }
+    plan = Plan(used, steps.source, choice, summed)
     return MetricRows(
         steps=steps.values,
         metrics=metrics,
         origins={metric: used[metric] for metric in metrics},
         ranks=_ranks(columns.get("rank")),
-        source=_file_use(table, Plan(roles, used, steps, choice, summed)),
+        source=FileUse(
+            path=table.path,
+            format=table.format,
+            rows=table.rows,
+            columns=tuple(_use(name, table, plan) for name in table.columns),
+            skipped=table.skipped,
+            skipped_count=table.skipped_count,
+            steps_from=clean(steps.source, 80),
+            restarts=table.restarts if steps.source == table.counter else "",
+            lost_share=table.lost_share,
+            unread=table.unread,
+        ),
         notes=(*table.notes, *derived, *choice.notes, *steps.notes, *bad),
         choice=choice,
         epoch_ends=_epoch_ends(steps.values, None if steps.source == used.get("epoch") else columns.get("epoch")),
@@ -119,95 +123,84 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
 class Plan(NamedTuple):
     """Which column carries what."""
 
-    columns: Mapping[str, tuple[str, ...]]  # by role (a metric, `step`, `epoch` or `rank`) all that could, best first
-    used: Mapping[str, str]  # by role the column that does
-    steps: Steps
+    used: Mapping[str, str]  # by role the column that carries it
+    steps: str  # what the steps were read from
     choice: Choice
     parts: frozenset[str]  # columns that were summed up to a loss
 
 
-def _file_use(table: Table, plan: Plan) -> FileUse:
-    """Return how a file was read: which metric each column was read as, or why it was ignored."""
-    roles: dict[str, str] = {}
-    for role, names in plan.columns.items():
-        roles.update(dict.fromkeys(names, role))
-    return FileUse(
-        path=table.path,
-        format=table.format,
-        rows=table.rows,
-        columns=tuple(_use(name, roles.get(name), column, plan) for name, column in table.columns.items()),
-        skipped=table.skipped,
-        skipped_count=table.skipped_count,
-        steps_from=clean(plan.steps.source, 80),
-        restarts=table.restarts if plan.steps.source == table.counter else "",
-        lost_share=table.lost_share,
-        unread=table.unread,
-    )
-
-
-def _use(name: str, role: str | None, column: Column | None, plan: Plan) -> ColumnUse:
+def _use(name: str, table: Table, plan: Plan) -> ColumnUse:
     """Return which metric a column was read as, or why it was ignored, and how many values it holds."""
+    column, role = table.columns[name], plan.choice.names.role(name)
     reading = plan.choice.readings.get(name) or describe_name(name)
-    known = by_name().get((role or "").partition("/")[0])
+    known = by_name().get(role.partition("/")[0])
     kind = reading.role  # what it is read as, unless its name is more exact
     if name in plan.parts:
         kind = Role.PART
     elif known and known.role is not Role.OTHER and not (reading.loss and reading.kind):
         kind = known.role
-    why = _ignored(name, role, column, plan)
+    why = _ignored(name, role, table, plan)
+    use = ColumnUse(clean(name, SHOWN), None, why, role=kind)
     if column is None:
-        return ColumnUse(clean(name, SHOWN), None, why, role=kind)
+        return use
     held = column.held
     values = held[sound_rows(column)] if column.logged is None else held[np.isfinite(held)]
     first, last = map(float, values[[0, -1]]) if len(values) else (None, None)
-    broken = column.count - len(values)
-    use = ColumnUse(clean(name, SHOWN), None, why, column.count, first, last, broken, role=kind)
-    if role is None or why:
+    use = replace(use, logged=column.count, first=first, last=last, nonfinite=column.count - len(values))
+    if not role or why:
         return use
     wrong = column.bad
     if role == "step" and whole_steps(column) is None:
         wrong += int(np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held))))
-    why = f"{column.bad} cells are not numbers" if column.bad else ""
-    why = "labels" if column.coded else why
+    why = "labels" * column.coded or f"{column.bad} cells are not numbers" * (column.bad > 0)
     return replace(use, metric=role, why=why, misread=wrong, filled=column.count + column.bad)
 
 
-def _ignored(name: str, role: str | None, column: Column | None, plan: Plan) -> str:
+def _ignored(name: str, role: str, table: Table, plan: Plan) -> str:
     """Return why a column carries no metric; nothing if it does."""
-    if role is None or column is None:
-        own = Names().role(name)  # what the name means where the user names no column
-        if own in (RUN, PHASE):
-            return f"names the {own}"
-        if name in plan.parts:
-            return "a part of the loss"
-        if role is not None:
-            return "left out to save memory"
-        if own not in plan.used:
-            return "not a known metric"
-        far = any(one.column == name and one.why == FAR_MORE for one in plan.choice.ranking.candidates)
-        return f"{own} is read from {clean(plan.used[own], 40)}" + f", {FAR_MORE}" * far
-    if not column.count:
+    column, own = table.columns[name], role or Names().role(name)  # what it means where the user names no column
+    used = plan.used.get(own, "")
+    if own in (RUN, PHASE):
+        return f"names the {own}"
+    if name in plan.parts:
+        return "a part of the loss"
+    if role and not column:
+        return "left out to save memory"
+    if not role and not used:
+        return "not a known metric"
+    if role and column and not column.count:
         return "never logged"
-    used, source = plan.used.get(role, name), clean(plan.steps.source, 40)
-    if used != name:
-        names = plan.columns[role]
-        return f"{role} is read from {clean(used, 40)}" + f", {FAR_MORE}" * (names.index(used) > names.index(name))
-    if plan.steps.source == name or role not in ("epoch", "step"):
+    if used and used != name:
+        carrier = table.columns[used]
+        far = bool(column and carrier and column.count * DENSER < carrier.count)
+        return f"{own} is read from {clean(used, 40)}" + f", {FAR_MORE}" * far
+    if plan.steps == name or role not in ("epoch", "step"):
         return ""
-    return f"steps are read from {source}" if role == "epoch" else "no usable steps, see the notes"
+    return f"steps are read from {clean(plan.steps, 40)}" if role == "epoch" else "no usable steps, see the notes"
 
 
-def _roles(table: Table, names: Names) -> dict[str, tuple[str, ...]]:
-    """Return by role its columns, best first: only the one that the user named, else all by the rank of their alias."""
+def _carriers(table: Table, names: Names) -> dict[str, str]:
+    """Return by role (a metric, `step`, `epoch` or `rank`) the column that carries it.
+
+    That is what the user named, else the best alias, unless another one was logged far more often.
+    """
+    by_role: dict[str, list[str]] = {}
     for role, name in names.asked.items():
         if name not in table.columns:
             raise _no_column(table, names, role, name)
-    by_role: dict[str, list[tuple[int, str]]] = {}
     for name in table.columns:
-        role, place = names.match(name)
-        if role and role not in (RUN, PHASE):
-            by_role.setdefault(role, []).append((place, name))
-    return {role: tuple(name for _, name in sorted(named, key=lambda item: item[0])) for role, named in by_role.items()}
+        if (role := names.role(name)) not in ("", RUN, PHASE):
+            by_role.setdefault(role, []).append(name)
+    used = {}
+    for role, carriers in by_role.items():
+        carriers.sort(key=lambda name: names.match(name).priority)
+        counts = {name: column.count if (column := table.columns[name]) else 0 for name in carriers}
+        used[role] = next(name for name, count in counts.items() if count * DENSER >= max(counts.values()))
+    if names.step_column is None:
+        used.pop("step", None)
+    if table.counter:  # which counts the rows, and no other does
+        used[names.role(table.counter)] = table.counter
+    return used
 
 
 def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeError:

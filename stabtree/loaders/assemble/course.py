@@ -215,8 +215,10 @@ def _running_sum(meant: SeriesByName, metric: str) -> str:
 
 def _placeholder_scale(meant: SeriesByName, dtype: object) -> str:
     """Remove a loss scale of -1 throughout, or of 1 outside of fp16, which is no scaler's; return the note."""
-    own = extremes(meant["loss_scale"]) if "loss_scale" in meant and dtype != "fp16" else None
-    if own is None or not own.finite or own.lowest != own.highest or own.lowest not in PLACEHOLDER_SCALES:
+    if "loss_scale" not in meant or dtype == "fp16":
+        return ""
+    own = extremes(meant["loss_scale"])
+    if not own.finite or own.lowest != own.highest or own.lowest not in PLACEHOLDER_SCALES:
         return ""
     norm = meant.get("grad_norm")
     if own.lowest == 1 and norm is not None and "loss" not in meant and not np.isfinite(norm.values).any():
