@@ -6,7 +6,6 @@ gives a template, and all that fit it are read as columns of the matrix of their
 
 from __future__ import annotations
 
-import json
 import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +14,7 @@ from msgspec import Struct, field
 
 from stabtree.common.lazy import np
 from stabtree.frameworks.model_config import of_model
+from stabtree.loaders.json.lines import parse_object
 from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, messages, parts, real, text
 from stabtree.loaders.source import MAX_BYTES
 from stabtree.loaders.table import Points
@@ -150,26 +150,17 @@ def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> No
 
 
 def _object(content: str) -> dict[str, Any]:
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
+    found = parse_object(content) or {}
     if "model_type" in found:
         return of_model(found)
     return found
-
-
-def _truth(_data: bytes, value: Field) -> bool:
-    return bool(value.varint)
 
 
 # The fields of google.protobuf.Value that hold a number, a text and a truth value.
 _CONTENTS: dict[tuple[int, int], Callable[[bytes, Field], float | str | bool]] = {
     (2, FIXED64): real,
     (3, BYTES): text,
-    (4, VARINT): _truth,
+    (4, VARINT): lambda _, value: bool(value.varint),
 }
 
 

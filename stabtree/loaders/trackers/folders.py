@@ -47,9 +47,9 @@ class SeriesFile(NamedTuple):
     header: bool  # whether its first line names the columns
 
     @property
-    def counter(self) -> int:
-        """The place of the column that counts."""
-        return self.columns.index(STEP if STEP in self.columns else EPOCH)
+    def counter(self) -> str:
+        """The column that counts."""
+        return next(name for name in (STEP, EPOCH) if name in self.columns)
 
     @property
     def values(self) -> list[str]:
@@ -86,34 +86,34 @@ class SeriesFolder(NamedTuple):
         Raises:
             StabtreeError: if none of its files holds a value.
         """
-        found, notes, counter = Collected(), list[str](), EPOCH
+        found, notes = Collected(), list[str]()
         read: list[tuple[SeriesFile, list[list[str]]]] = []
         for file in self.files:
             try:
                 read.append((file, list(_rows(file))))
             except StabtreeError as error:
                 notes.append(f"Not read: {clean(file.path.name, 80)} {clean(error.problem, 80)}.")
-        counts = {file: [row[file.counter] for row in rows] for file, rows in read}
+        counter = max((file.counter for file, _ in read), default=EPOCH)  # a step where there is one
+        counts = {file: [row[file.columns.index(file.counter)] for row in rows] for file, rows in read}
         longest = max(map(len, counts.values()), default=0)
         still = longest > 1 and all(len(set(steps)) == 1 for steps in counts.values() if len(steps) > 1)
         if still:
             notes.append(NO_NEXT_STEP)
+            counter = "row"
             # A series of fewer rows is spread over the others', each row as late as it may have been written.
             counts = {
                 file: [str((place + 1) * longest // len(steps) - 1) for place in range(len(steps))]
                 for file, steps in counts.items()
             }
         for file, rows in read:
-            counter = STEP if STEP in file.columns else counter
             for column in file.values:
                 name, place = file.named(column, self.home), file.columns.index(column)
                 for row, step in zip(rows, counts[file], strict=True):
                     found.add(name, step, row[place])
         if not still and self._count_calls(counts):
             notes.append(CALLS)
-            still = True
+            counter = "row"
         kind = f"csv, {len(self.files)} files of one series each"
-        counter = "row" if still else counter
         return (found.table(clean(self.path), kind, names, counter=counter, notes=tuple(notes)),)
 
     def _count_calls(self, counts: Mapping[SeriesFile, Sequence[str]]) -> bool:
@@ -121,7 +121,7 @@ class SeriesFolder(NamedTuple):
         train, held_out = set[float](), set[float]()
         for file, steps in counts.items():
             if file.is_series and len(steps) > 1:
-                own = held_out if describe_name(file.named(file.values[0], self.home)).held_out else train
+                own = (train, held_out)[describe_name(file.named(file.values[0], self.home)).held_out]
                 own.update(float(step) for step in steps if step.isdecimal())
         every = train | held_out
         return len(held_out) > 1 and not train & held_out and len(every) == max(every) - min(every) + 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders.json.lines import parse
+from stabtree.loaders.json.lines import parse_object
 from stabtree.loaders.json.rows import flatten
 from stabtree.loaders.source import Sure
 from stabtree.loaders.tables.collected import Collected, distinct
@@ -72,12 +72,9 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
 
 def _object(stored: Any) -> dict[str, Any]:
     """Return an object that is stored as text or as bytes."""
-    text = stored.decode("utf-8", "replace") if isinstance(stored, bytes) else stored
-    try:
-        value = parse(text) if isinstance(text, str) else None
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    if isinstance(stored, bytes):
+        stored = stored.decode("utf-8", "replace")
+    return parse_object(str(stored)) or {}
 
 
 def _one_metric(source: Source, names: Names) -> Table:
