@@ -138,7 +138,7 @@ def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> No
     """Add a tensor of one float as a scalar, one text that is a JSON object as configuration."""
     kind = ""
     found: list[Scalar] = []
-    for part in fields(data, whole.start, whole.end):
+    for part in fields(data, whole):
         if part.number == DTYPE and part.wire == VARINT:
             kind = _TYPES.get(part.varint, "")
         elif part.number == STRINGS and part.wire == BYTES and data[part.start : part.start + 1] == b"{":
@@ -210,7 +210,6 @@ class EventFile(Struct):
     size: int = 0  # bytes of the file, decompressed
     lost: int = 0  # bytes that were skipped to find the next record
     _names: dict[str, int] = field(default_factory=dict)  # the tags that were met, each with its number
-    _tags: dict[bytes, int] = field(default_factory=dict)
     _lengths: dict[bytes, int | None] = field(default_factory=dict)
     _templates: dict[int, list[EventTemplate]] = field(default_factory=dict)
     # Of scalars that were read together: where each begins in the file, its tag, step, time and value.
@@ -373,12 +372,10 @@ class EventFile(Struct):
         return numbers
 
     def _number(self, tag: bytes) -> int:
-        number = self._tags.get(tag)
-        if number is None:
-            if len(self._tags) >= MAX_TAGS:
-                return -1
-            number = self._tags[tag] = self._names.setdefault(tag.decode("utf-8", "replace"), len(self._names))
-        return number
+        name = tag.decode("utf-8", "replace")
+        if len(self._names) >= MAX_TAGS and name not in self._names:
+            return -1
+        return self._names.setdefault(name, len(self._names))
 
 
 def _numbers(data: NDArray[np.uint8], start: int, end: int, kind: str) -> NDArray[np.float64]:

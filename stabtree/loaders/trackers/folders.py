@@ -7,6 +7,7 @@ series is the path of its file below the folder of the run, where `/` in a name 
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 # Below these folders every file is a series: of DVCLive, and of torchrl's CSVLogger.
 HOMES = (("plots", "metrics"), ("scalars",))
-SPLITS = frozenset(("learn", "train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev"))
+_SPLITS = ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev")
+SPLITS = {"learn": "train", **{name: name for name in _SPLITS}}  # CatBoost says learn
 NAMELESS = {2: (STEP, ""), 3: (EPOCH, STEP, "")}  # what the columns of a file without a header hold
 GLIMPSE_BYTES = 4096
 NO_NEXT_STEP = "Every row has the same step, as DVCLive writes it where next_step is not called: rows are counted."
@@ -172,9 +174,7 @@ def _is_known(name: str, names: Names) -> bool:
 def split_of(stem: str) -> str:
     """Return the split of data that a name begins with; empty where it begins with none."""
     word = re.split(r"[^a-z]", stem.lower(), maxsplit=1)[0]
-    if word not in SPLITS:
-        return ""
-    return "train" if word == "learn" else word  # as CatBoost says
+    return SPLITS.get(word, "")
 
 
 def _home(folder: Path, top: Path, tables: Mapping[Path, list[Path]]) -> tuple[Path, Path]:
@@ -202,16 +202,18 @@ def glance(file: Path, names: Names) -> SeriesFile | None:
         return None
     if not all(map(is_text, rows[0])):
         columns = NAMELESS.get(len(rows[0]), ())
-        whole = [row[columns.index(STEP)].strip() for row in rows[:-1] or rows] if columns else [""]
-        return SeriesFile(file, columns, header=False) if all(map(str.isdecimal, whole)) else None
+        if columns and all(row[columns.index(STEP)].strip().isdecimal() for row in rows[:-1] or rows):
+            return SeriesFile(file, columns, header=False)
+        return None
     roles = [names.role(name.strip()) for name in rows[0]]
     columns = tuple(
         role if role in (STEP, EPOCH) else "-" * is_time(name) or name.strip()
         for name, role in zip(rows[0], roles, strict=True)
     )
     counts = len(set(columns) & {STEP, EPOCH})
-    numeric = not any(map(is_text, rows[1])) if len(rows) > 1 else True
-    return SeriesFile(file, columns, header=True) if counts and numeric and len(set(columns)) > counts else None
+    if not counts or len(set(columns)) == counts or any(map(is_text, chain.from_iterable(rows[1:2]))):
+        return None
+    return SeriesFile(file, columns, header=True)
 
 
 def _delimiter(file: Path) -> str:

@@ -60,7 +60,7 @@ def read(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
             config, unread = settings_file(top / folder / "files" / "config.yaml")
             found.config = {"name": name, **config}
             table = found.table(source.path, "swanlab", names, notes=(*notes, *unread))
-            tables.append(replace(table, run=name) if len(listed) > 1 else table)
+            tables.append(replace(table, run=name * (len(listed) > 1)))
     missing = len(listed) - len(tables)
     if tables and missing:
         note = f"Runs of the database whose values are not in the folders beside it: {missing:,}, not read."

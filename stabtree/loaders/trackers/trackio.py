@@ -61,10 +61,10 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     for id_, name in distinct(titles).items():
         run = found[id_]
         run.config = {"name": name, **{key: value for key, value in run.config.items() if not key.startswith("_")}}
+        notes, counter = journal(source, "trackio"), "_step"
         # A trainer logs its own steps beside those of Trackio, which count calls.
-        own = any(names.role(column) == "step" for column in run.names)
-        notes = (*journal(source, "trackio"), *([] if own else [COUNTS]))
-        counter = "_step" if own else "step"
+        if not any(names.role(column) == "step" for column in run.names):
+            notes, counter = (*notes, COUNTS), "step"
         table = run.table(source.path, "trackio", names, counter=counter, notes=notes)
         tables.append(replace(table, run=name * (len(found) > 1)))
     return tuple(tables)

@@ -173,7 +173,7 @@ def _items(data: bytes, whole: Field, *path: int) -> dict[str, Any]:
     """Return the keys and values at a path in a history or configuration; nested keys are joined with `/`."""
     found: dict[str, Any] = {}
     for item in messages(data, whole, *path):
-        own = [part for part in fields(data, item.start, item.end) if part.wire == BYTES]
+        own = [part for part in fields(data, item) if part.wire == BYTES]
         name = "/".join(filter(None, (text(data, part) for part in own if part.number in (KEY, NESTED_KEY))))
         values = [text(data, part) for part in own if part.number == VALUE_JSON]
         if name:
