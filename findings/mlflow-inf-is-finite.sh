@@ -1,14 +1,14 @@
 #!/bin/sh
-# MLflow 3.17.2 (pip install mlflow==3.17.2), its default store, an SQLite database: an infinity that is logged comes
-# back from MLflow's own client as the largest finite float, while a NaN comes back as NaN (in the table it is the value
-# 0 with is_nan = 1: mlflow/store/tracking/sqlalchemy_store.py, sanitize_metric_value). So a check with math.isinf on
-# what the client returns never finds an overflow.
+# MLflow 3.17.2 (of it mlflow-skinny, with what its database needs), its default store, an SQLite database: an infinity
+# that is logged comes back from MLflow's own client as the largest finite float, while a NaN comes back as NaN (in the
+# table it is the value 0 with is_nan = 1: mlflow/store/tracking/sqlalchemy_store.py, sanitize_metric_value). So a check
+# with math.isinf on what the client returns never finds an overflow.
 # Seen: inf -> 1.7976931348623157e+308, -inf -> -1.7976931348623157e+308, nan -> nan. This script fails if that changes.
 set -eu
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 python3 -m venv "$place/venv"
-"$place/venv/bin/pip" install -q mlflow==3.17.2 2>/dev/null
+"$place/venv/bin/pip" install -q mlflow-skinny==3.17.2 sqlalchemy alembic 2>/dev/null
 cat > "$place/run.py" <<'PY'
 import math
 import sqlite3

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _SIZES = {FIXED64: 8, FIXED32: 4}
+_REALS = {FIXED64: "<d", FIXED32: "<f"}
 
 
 class Field(NamedTuple):
@@ -43,14 +44,13 @@ def signed(value: int) -> int:
     return value - (value >> 63 << 64)
 
 
-def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Field]:
-    """Yield the fields of the message between `start` and `end`.
+def fields(data: bytes, whole: Field | None = None) -> Iterator[Field]:
+    """Yield the fields of a message within the data, or of the data itself.
 
     Raises:
         ValueError: if the bytes are no message.
     """
-    end = len(data) if end is None else end
-    at = start
+    at, end = (whole.start, whole.end) if whole else (0, len(data))
     while at < end:
         key, at = varint(data, at, end)
         number, wire = key >> 3, key & 7
@@ -76,13 +76,12 @@ def text(data: bytes, field: Field) -> str:
 
 def real(data: bytes, field: Field) -> float:
     """Return the content of a field of the type double or float, which `FIXED64` and `FIXED32` code."""
-    return float(struct.unpack_from("<d" if field.wire == FIXED64 else "<f", data, field.start)[0])
+    return float(struct.unpack_from(_REALS[field.wire], data, field.start)[0])
 
 
 def parts(data: bytes, whole: Field | None = None) -> dict[tuple[int, int], Field]:
     """Return the fields of a message by number and wire; of one that is repeated the last."""
-    start, end = (whole.start, whole.end) if whole else (0, len(data))
-    return {(part.number, part.wire): part for part in fields(data, start, end)}
+    return {(part.number, part.wire): part for part in fields(data, whole)}
 
 
 def integer(own: dict[tuple[int, int], Field], number: int) -> int:
@@ -92,8 +91,7 @@ def integer(own: dict[tuple[int, int], Field], number: int) -> int:
 
 def messages(data: bytes, whole: Field | None, *path: int) -> Iterator[Field]:
     """Yield the messages, or texts, at a path of numbers within a message, or within all of the data."""
-    start, end = (whole.start, whole.end) if whole else (0, len(data))
-    for part in fields(data, start, end):
+    for part in fields(data, whole):
         if part.number == path[0] and part.wire == BYTES:
             if path[1:]:
                 yield from messages(data, part, *path[1:])

@@ -6,7 +6,6 @@ gives a template, and all that fit it are read as columns of the matrix of their
 
 from __future__ import annotations
 
-import json
 import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +14,7 @@ from msgspec import Struct, field
 
 from stabtree.common.lazy import np
 from stabtree.frameworks.model_config import of_model
+from stabtree.loaders.json.lines import parse_object
 from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, messages, parts, real, text
 from stabtree.loaders.source import MAX_BYTES
 from stabtree.loaders.table import Points
@@ -138,7 +138,7 @@ def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> No
     """Add a tensor of one float as a scalar, one text that is a JSON object as configuration."""
     kind = ""
     found: list[Scalar] = []
-    for part in fields(data, whole.start, whole.end):
+    for part in fields(data, whole):
         if part.number == DTYPE and part.wire == VARINT:
             kind = _TYPES.get(part.varint, "")
         elif part.number == STRINGS and part.wire == BYTES and data[part.start : part.start + 1] == b"{":
@@ -150,26 +150,17 @@ def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> No
 
 
 def _object(content: str) -> dict[str, Any]:
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
+    found = parse_object(content) or {}
     if "model_type" in found:
         return of_model(found)
     return found
-
-
-def _truth(_data: bytes, value: Field) -> bool:
-    return bool(value.varint)
 
 
 # The fields of google.protobuf.Value that hold a number, a text and a truth value.
 _CONTENTS: dict[tuple[int, int], Callable[[bytes, Field], float | str | bool]] = {
     (2, FIXED64): real,
     (3, BYTES): text,
-    (4, VARINT): _truth,
+    (4, VARINT): lambda _, value: bool(value.varint),
 }
 
 
@@ -219,7 +210,6 @@ class EventFile(Struct):
     size: int = 0  # bytes of the file, decompressed
     lost: int = 0  # bytes that were skipped to find the next record
     _names: dict[str, int] = field(default_factory=dict)  # the tags that were met, each with its number
-    _tags: dict[bytes, int] = field(default_factory=dict)
     _lengths: dict[bytes, int | None] = field(default_factory=dict)
     _templates: dict[int, list[EventTemplate]] = field(default_factory=dict)
     # Of scalars that were read together: where each begins in the file, its tag, step, time and value.
@@ -382,12 +372,10 @@ class EventFile(Struct):
         return numbers
 
     def _number(self, tag: bytes) -> int:
-        number = self._tags.get(tag)
-        if number is None:
-            if len(self._tags) >= MAX_TAGS:
-                return -1
-            number = self._tags[tag] = self._names.setdefault(tag.decode("utf-8", "replace"), len(self._names))
-        return number
+        name = tag.decode("utf-8", "replace")
+        if len(self._names) >= MAX_TAGS and name not in self._names:
+            return -1
+        return self._names.setdefault(name, len(self._names))
 
 
 def _numbers(data: NDArray[np.uint8], start: int, end: int, kind: str) -> NDArray[np.float64]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import EVENTS, entries, settings_file, shown, size_of
+from stabtree.loaders.folder import EVENTS, entries, settings_file, shown
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
 from stabtree.loaders.table import Points, Table, merge, tabulate
 from stabtree.loaders.tensorboard.events import HEADER, EventFile, length_of
@@ -130,7 +128,7 @@ def _once(points: Points) -> tuple[Points, tuple[str, ...]]:
 
     While it evaluates, Keras writes every value by epoch, under the name of the training's, and again by iteration.
     """
-    copies = {name: _BY_ITERATION.sub(r"epoch_\1", name) for name in points.names if _BY_ITERATION.fullmatch(name)}
+    copies = {name: f"epoch_{found[1]}" for name in points.names if (found := _BY_ITERATION.fullmatch(name))}
     twice = set(copies.values()).intersection(points.names)
     if not twice:
         return points, ()
@@ -213,14 +211,13 @@ def runs_below(
         found: the names of event files by the folder below it that they are in.
         names: what the tags mean.
     """
-    runs: dict[Parts, list[Parts]] = {}
-    for parts in found:
-        runs.setdefault(_run_of(parts, found, path), []).append(parts)
-
-    events = {
-        home: together([one for parts in folders for one in _folder_events(path, parts, home, found[parts])])
-        for home, folders in runs.items()
-    }
+    read = {parts: _files_in(path.joinpath(*parts), listing) for parts, listing in found.items()}
+    runs: dict[Parts, list[Events]] = {}
+    for parts, files in read.items():
+        home = _run_of(parts, read)
+        directory, below = path.joinpath(*parts).absolute(), "_".join(parts[len(home) :])
+        runs.setdefault(home, []).extend(_with_columns(file, directory, below) for file in files)
+    events = {home: together(files) for home, files in runs.items()}
     for homes in _chained(events):
         own = path.joinpath(*homes[0])
         settings = [_settings(path.joinpath(*home)) for home in homes]
@@ -288,23 +285,14 @@ def is_events(file: Path) -> bool:
     return not head or b"\0" in head or not head.isascii()
 
 
-# A folder of many runs is searched once for each of them.
-@lru_cache(maxsize=MAX_FILES)
-def _read_head(file: Path, _size: int) -> Points:
-    head = EventFile()
-    with suppress(StabtreeError):
-        head.read([open_source(file).data])
-    return head.points()
-
-
-def _run_of(parts: Parts, found: Mapping[Parts, object], path: Path) -> Parts:
+def _run_of(parts: Parts, read: Mapping[Parts, Sequence[Events]]) -> Parts:
     """Return the folder of the run that the event files in a folder belong to."""
-    for depth in reversed(range(len(parts))):
-        if parts[:depth] in found:
-            if _is_curve(path.joinpath(*parts), "_".join(parts[depth:])):
-                return parts[:depth]
-            break
-    if parts and _is_part(parts, found):
+    above = next((parts[:depth] for depth in reversed(range(len(parts))) if parts[:depth] in read), parts)
+    # One of those that `add_scalars` makes is named after its one tag and one curve of it.
+    tags = set(chain.from_iterable(file.points.names for file in read[parts]))
+    if len(tags) == 1 and _of_tag("_".join(parts[len(above) :]), *tags):
+        return above
+    if parts and _is_part(parts, read):
         return parts[:-1]
     return parts
 
@@ -320,30 +308,20 @@ def _is_part(parts: Parts, found: Mapping[Parts, object]) -> bool:
     return home in found and _TIME.fullmatch(parts[-1]) is not None
 
 
-def _is_curve(folder: Path, name: str) -> bool:
-    """Return whether a folder is one of those that `add_scalars` makes: named after its one tag and one curve of it."""
-    files = [folder / file for file in entries(folder)[1] if EVENTS in file]
-    if not files:
-        return False
-    tags = _read_head(files[0], size_of(files[0])).names
-    return len(tags) == 1 and _of_tag(name, tags[0])
-
-
 def _of_tag(folder_name: str, tag: str) -> bool:
     return folder_name.startswith(tag.replace("/", "_") + "_")
 
 
-def _folder_events(path: Path, parts: Parts, home: Parts, names: Sequence[str]) -> list[Events]:
-    """Read the event files of one folder, oldest first, as those of the run whose folder is `home`."""
-    directory, below = path.joinpath(*parts), "_".join(parts[len(home) :])
+def _files_in(directory: Path, names: Sequence[str]) -> list[Events]:
+    """Read the event files of one folder, oldest first."""
     events = []
     for name in sorted(names, key=_written)[:MAX_FILES]:
         try:
-            found = _read(open_source(directory / name))
+            events.append(_read(open_source(directory / name)))
         except StabtreeError as error:
             # A process that died at its start leaves an empty file.
-            found = Events(Points.nothing(), {}, (f"Not read: {clean(name, 80)} {clean(error.problem, 80)}.",))
-        events.append(_with_columns(found, directory.absolute(), below))
+            note = f"Not read: {clean(name, 80)} {clean(error.problem, 80)}."
+            events.append(Events(Points.nothing(), {}, (note,)))
     return events
 
 

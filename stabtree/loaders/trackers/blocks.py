@@ -26,12 +26,11 @@ class RecordBlocks(Struct):
 
     def notes(self) -> list[str]:
         """Describe what could not be read."""
-        notes = []
-        if self.damaged:
-            notes.append(f"Damaged places: {self.damaged:,}, the records there were not read.")
-        if self.cut:
-            notes.append(f"The file ends inside a record, whose {self.cut:,} bytes were not read.")
-        return notes
+        counts = (
+            (self.damaged, f"Damaged places: {self.damaged:,}, the records there were not read."),
+            (self.cut, f"The file ends inside a record, whose {self.cut:,} bytes were not read."),
+        )
+        return [text for count, text in counts if count]
 
     def records(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the records of a file that is given in parts."""

@@ -39,12 +39,14 @@ def read(source: Source, names: Names) -> Table:
     """
     found, skips = Collected(), Skips()
     for events in values(member(source, FILE).split("\n"), skips):
-        for event in events if isinstance(events, list) else ():
-            if isinstance(event, dict) and event.get("type") == "training_stats_scalar":
-                metric, variant = str(event.get("metric")), str(event.get("variant"))
-                name = metric if variant == metric else f"{metric}/{variant}"
-                found.add(name, event.get("iter"), event.get("value"))
-    points, notes = _with_nan(found.points(), names) if found.names else (None, ())
+        for event in (isinstance(events, list) and events) or ():
+            match event:
+                case {"type": "training_stats_scalar", "metric": metric, "variant": variant}:
+                    name = "/".join(dict.fromkeys((str(metric), str(variant))))
+                    found.add(name, event.get("iter"), event.get("value"))
+                case _:
+                    pass
+    points, notes = _with_nan(found.points(), names)
     notes = (*notes, *skips.notes("Lines that are no JSON"))
     return found.table(source.path, "clearml, offline", names, points=points, notes=notes)
 

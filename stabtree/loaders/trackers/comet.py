@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stabtree.loaders.json.lines import values
 from stabtree.loaders.source import Sure
@@ -31,19 +31,14 @@ def read(source: Source, names: Names) -> Table:
     """
     found, skips = Collected(), Skips()
     for message in values(member(source, FILE).split("\n"), skips):
-        payload = message.get("payload") if isinstance(message, dict) else None
-        if not isinstance(payload, dict):
-            continue
-        metric, param = payload.get("metric"), payload.get("param")
-        if isinstance(metric, dict):
-            _add(found, payload.get("context"), metric)
-        elif isinstance(param, dict):
-            found.config[str(param.get("paramName"))] = param.get("paramValue")
+        match message:
+            case {"payload": {"metric": {"metricName": str(name), "metricValue": value, **metric}, **payload}}:
+                context = str(payload.get("context") or "")
+                if not name.startswith(context):
+                    name = f"{CONTEXTS.get(context, context)}/{name}"
+                found.add(name, metric.get("step"), value)
+            case {"payload": {"param": {"paramName": name, "paramValue": value}}}:
+                found.config[str(name)] = value
+            case _:
+                pass
     return found.table(source.path, "comet, offline", names, notes=skips.notes("Lines that are no JSON"))
-
-
-def _add(found: Collected, context: Any, metric: dict[str, Any]) -> None:
-    name = str(metric.get("metricName"))
-    if context and not name.startswith(str(context)):
-        name = f"{CONTEXTS.get(str(context), context)}/{name}"
-    found.add(name, metric.get("step"), metric.get("metricValue"))

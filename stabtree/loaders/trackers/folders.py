@@ -7,6 +7,7 @@ series is the path of its file below the folder of the run, where `/` in a name 
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 # Below these folders every file is a series: of DVCLive, and of torchrl's CSVLogger.
 HOMES = (("plots", "metrics"), ("scalars",))
-SPLITS = frozenset(("learn", "train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev"))
+_SPLITS = ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev")
+SPLITS = {"learn": "train", **{name: name for name in _SPLITS}}  # CatBoost says learn
 NAMELESS = {2: (STEP, ""), 3: (EPOCH, STEP, "")}  # what the columns of a file without a header hold
 GLIMPSE_BYTES = 4096
 NO_NEXT_STEP = "Every row has the same step, as DVCLive writes it where next_step is not called: rows are counted."
@@ -47,9 +49,9 @@ class SeriesFile(NamedTuple):
     header: bool  # whether its first line names the columns
 
     @property
-    def counter(self) -> int:
-        """The place of the column that counts."""
-        return self.columns.index(STEP if STEP in self.columns else EPOCH)
+    def counter(self) -> str:
+        """The column that counts."""
+        return next(name for name in (STEP, EPOCH) if name in self.columns)
 
     @property
     def values(self) -> list[str]:
@@ -86,34 +88,34 @@ class SeriesFolder(NamedTuple):
         Raises:
             StabtreeError: if none of its files holds a value.
         """
-        found, notes, counter = Collected(), list[str](), EPOCH
+        found, notes = Collected(), list[str]()
         read: list[tuple[SeriesFile, list[list[str]]]] = []
         for file in self.files:
             try:
                 read.append((file, list(_rows(file))))
             except StabtreeError as error:
                 notes.append(f"Not read: {clean(file.path.name, 80)} {clean(error.problem, 80)}.")
-        counts = {file: [row[file.counter] for row in rows] for file, rows in read}
+        counter = max((file.counter for file, _ in read), default=EPOCH)  # a step where there is one
+        counts = {file: [row[file.columns.index(file.counter)] for row in rows] for file, rows in read}
         longest = max(map(len, counts.values()), default=0)
         still = longest > 1 and all(len(set(steps)) == 1 for steps in counts.values() if len(steps) > 1)
         if still:
             notes.append(NO_NEXT_STEP)
+            counter = "row"
             # A series of fewer rows is spread over the others', each row as late as it may have been written.
             counts = {
                 file: [str((place + 1) * longest // len(steps) - 1) for place in range(len(steps))]
                 for file, steps in counts.items()
             }
         for file, rows in read:
-            counter = STEP if STEP in file.columns else counter
             for column in file.values:
                 name, place = file.named(column, self.home), file.columns.index(column)
                 for row, step in zip(rows, counts[file], strict=True):
                     found.add(name, step, row[place])
         if not still and self._count_calls(counts):
             notes.append(CALLS)
-            still = True
+            counter = "row"
         kind = f"csv, {len(self.files)} files of one series each"
-        counter = "row" if still else counter
         return (found.table(clean(self.path), kind, names, counter=counter, notes=tuple(notes)),)
 
     def _count_calls(self, counts: Mapping[SeriesFile, Sequence[str]]) -> bool:
@@ -121,7 +123,7 @@ class SeriesFolder(NamedTuple):
         train, held_out = set[float](), set[float]()
         for file, steps in counts.items():
             if file.is_series and len(steps) > 1:
-                own = held_out if describe_name(file.named(file.values[0], self.home)).held_out else train
+                own = (train, held_out)[describe_name(file.named(file.values[0], self.home)).held_out]
                 own.update(float(step) for step in steps if step.isdecimal())
         every = train | held_out
         return len(held_out) > 1 and not train & held_out and len(every) == max(every) - min(every) + 1
@@ -172,9 +174,7 @@ def _is_known(name: str, names: Names) -> bool:
 def split_of(stem: str) -> str:
     """Return the split of data that a name begins with; empty where it begins with none."""
     word = re.split(r"[^a-z]", stem.lower(), maxsplit=1)[0]
-    if word not in SPLITS:
-        return ""
-    return "train" if word == "learn" else word  # as CatBoost says
+    return SPLITS.get(word, "")
 
 
 def _home(folder: Path, top: Path, tables: Mapping[Path, list[Path]]) -> tuple[Path, Path]:
@@ -202,16 +202,18 @@ def glance(file: Path, names: Names) -> SeriesFile | None:
         return None
     if not all(map(is_text, rows[0])):
         columns = NAMELESS.get(len(rows[0]), ())
-        whole = [row[columns.index(STEP)].strip() for row in rows[:-1] or rows] if columns else [""]
-        return SeriesFile(file, columns, header=False) if all(map(str.isdecimal, whole)) else None
+        if columns and all(row[columns.index(STEP)].strip().isdecimal() for row in rows[:-1] or rows):
+            return SeriesFile(file, columns, header=False)
+        return None
     roles = [names.role(name.strip()) for name in rows[0]]
     columns = tuple(
         role if role in (STEP, EPOCH) else "-" * is_time(name) or name.strip()
         for name, role in zip(rows[0], roles, strict=True)
     )
     counts = len(set(columns) & {STEP, EPOCH})
-    numeric = not any(map(is_text, rows[1])) if len(rows) > 1 else True
-    return SeriesFile(file, columns, header=True) if counts and numeric and len(set(columns)) > counts else None
+    if not counts or len(set(columns)) == counts or any(map(is_text, chain.from_iterable(rows[1:2]))):
+        return None
+    return SeriesFile(file, columns, header=True)
 
 
 def _delimiter(file: Path) -> str:

@@ -130,9 +130,9 @@ def _runs(source: Source, names: Names) -> tuple[Table, ...]:
         # The oldest schemas have no status.
         runs = {str(row["run_uuid"]): row for row in records(store, "runs")}
         for row in records(store, "params"):
-            if str(row.get("run_uuid")) in found:
+            if owner := found.get(str(row.get("run_uuid"))):
                 value = row.get("value")
-                found[str(row["run_uuid"])].config[str(row.get("key"))] = _WORDS.get(str(value), value)
+                owner.config[str(row.get("key"))] = _WORDS.get(str(value), value)
     tables = []
     for id_, name in distinct({id_: str(runs.get(id_, {}).get("name") or id_) for id_ in found}).items():
         run = found[id_]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
-from stabtree.loaders.json.lines import parse
+from stabtree.loaders.json.lines import parse_object
 from stabtree.loaders.tables.collected import Collected
 
 if TYPE_CHECKING:
@@ -21,17 +20,17 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: if it is no JSON, or holds no values.
     """
-    found = Collected()
-    try:
-        content = parse("\n".join(source.lines()))
-    except ValueError as error:
-        raise StabtreeError(clean(error, 120), where=source.path, hint="copy it again") from None
+    found, content = Collected(), parse_object("\n".join(source.lines()))
+    if content is None:
+        raise StabtreeError("is JSON that can't be read, or is cut", where=source.path, hint="copy it again")
     for name, metric in content.items():
-        steps, values = (metric.get(key) if isinstance(metric, dict) else None for key in ("steps", "values"))
-        if not isinstance(steps, list) or not isinstance(values, list):
-            continue
-        for step, value in zip(steps, values, strict=False):
-            # A number of NumPy is stored with its type.
-            found.add(name, step, value.get("value") if isinstance(value, dict) else value)
-        found.bad += abs(len(steps) - len(values))
+        match metric:
+            case {"steps": [*steps], "values": [*values]}:
+                for step, value in zip(steps, values, strict=False):
+                    if isinstance(value, dict):
+                        value = value.get("value")  # noqa: PLW2901 - a number of NumPy is stored with its type
+                    found.add(name, step, value)
+                found.bad += abs(len(steps) - len(values))
+            case _:
+                pass
     return found.table(source.path, "sacred", names)

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, stays_inside
 from stabtree.loaders.folder import entries, settings_file
-from stabtree.loaders.json.lines import parse_fast
+from stabtree.loaders.json.lines import values
 from stabtree.loaders.protobuf import BYTES, FIXED64, integer, messages, parts, real, text
 from stabtree.loaders.source import Sure, chunks, open_source
+from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.collected import Collected
 from stabtree.loaders.trackers.blocks import RecordBlocks
 from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
@@ -59,7 +60,7 @@ def read(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
             config, unread = settings_file(top / folder / "files" / "config.yaml")
             found.config = {"name": name, **config}
             table = found.table(source.path, "swanlab", names, notes=(*notes, *unread))
-            tables.append(replace(table, run=name) if len(listed) > 1 else table)
+            tables.append(replace(table, run=name * (len(listed) > 1)))
     missing = len(listed) - len(tables)
     if tables and missing:
         note = f"Runs of the database whose values are not in the folders beside it: {missing:,}, not read."
@@ -73,19 +74,15 @@ def read(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:
 def _values(folder: Path, name: str, found: Collected, notes: list[str]) -> None:
     """Read the files of one series: 1000.log, 2000.log, named after the last step in them."""
     files = [file for file in entries(folder)[1] if file.endswith(".log")]
-    lost = 0
+    skips = Skips()
     for file in sorted(files, key=lambda file: (len(file), file)):
         try:
-            for line in open_source(folder / file).lines():
-                row = parse_fast(line) if line.strip() else {}
+            for row in values(open_source(folder / file).lines(), skips):
                 if isinstance(row, dict) and isinstance(row.get("data"), int | float):
                     found.add(name, row.get("index"), row["data"])
-        except ValueError:
-            lost += 1
         except StabtreeError as error:
             notes.append(f"Not read of {clean(name, 60)}: {clean(file, 40)} {clean(error.problem, 80)}.")
-    if lost:
-        notes.append(f"Not read of {clean(name, 60)}: the rest of {lost:,} files behind a line that is no JSON.")
+    notes += skips.notes(f"Lines of {clean(name, 60)} that are no JSON")
 
 
 def _offline(source: Source, names: Names) -> Table:

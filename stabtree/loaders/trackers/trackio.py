@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders.json.lines import parse
+from stabtree.loaders.json.lines import parse_object
 from stabtree.loaders.json.rows import flatten
 from stabtree.loaders.source import Sure
 from stabtree.loaders.tables.collected import Collected, distinct
@@ -61,10 +61,10 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     for id_, name in distinct(titles).items():
         run = found[id_]
         run.config = {"name": name, **{key: value for key, value in run.config.items() if not key.startswith("_")}}
+        notes, counter = journal(source, "trackio"), "_step"
         # A trainer logs its own steps beside those of Trackio, which count calls.
-        own = any(names.role(column) == "step" for column in run.names)
-        notes = (*journal(source, "trackio"), *([] if own else [COUNTS]))
-        counter = "_step" if own else "step"
+        if not any(names.role(column) == "step" for column in run.names):
+            notes, counter = (*notes, COUNTS), "step"
         table = run.table(source.path, "trackio", names, counter=counter, notes=notes)
         tables.append(replace(table, run=name * (len(found) > 1)))
     return tuple(tables)
@@ -72,12 +72,9 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
 
 def _object(stored: Any) -> dict[str, Any]:
     """Return an object that is stored as text or as bytes."""
-    text = stored.decode("utf-8", "replace") if isinstance(stored, bytes) else stored
-    try:
-        value = parse(text) if isinstance(text, str) else None
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    if isinstance(stored, bytes):
+        stored = stored.decode("utf-8", "replace")
+    return parse_object(str(stored)) or {}
 
 
 def _one_metric(source: Source, names: Names) -> Table:

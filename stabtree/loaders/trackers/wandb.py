@@ -28,7 +28,7 @@ from stabtree.loaders.trackers.blocks import RecordBlocks
 from stabtree.metrics.names import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from stabtree.loaders.source import Source
@@ -48,28 +48,21 @@ STREAM, PRINTED = 1, 3
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 # Beside its runs W&B links to its own messages about the newest.
 _MESSAGES = re.compile(r"[^\n\[]{0,80}\[\w+\.py:[^\]\n]{0,80}\(\):\d+\]")
-FINAL_VALUES = "the final values"
+FINAL_VALUES, MESSAGES = "the final values", "the messages"
 _HINT = "name the run's folder, or its run-*.wandb file"
 
 
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is a file of W&B; those without a history are recognised too, to be refused."""
-    if source.data.startswith(MAGIC) or is_messages(source):
+    if source.data.startswith(MAGIC):
         return Sure.SURELY
-    if _finals(source):
-        return Sure.MAYBE
-    return Sure.NO
-
-
-def is_messages(source: Source) -> bool:
-    """Return whether this is a `debug.log`, which holds W&B's own messages."""
-    return source.name.startswith("debug") and source.name.endswith(".log") and bool(_MESSAGES.match(source.head))
+    return {"": Sure.NO, MESSAGES: Sure.SURELY}.get(_finals(source), Sure.MAYBE)
 
 
 def _finals(source: Source) -> str:
     """Return what a file of W&B that is no log of metrics holds; empty for any other file."""
-    if is_messages(source):
-        return "the messages"
+    if source.name.startswith("debug") and source.name.endswith(".log") and _MESSAGES.match(source.head):
+        return MESSAGES
     if source.head.startswith(("wandb_version:", "_wandb:")):
         return "the configuration"
     if not source.head.lstrip().startswith("{"):
@@ -83,13 +76,7 @@ def _finals(source: Source) -> str:
 
 def _values(source: Source) -> dict[str, Any]:
     """Return the cells of a file that is one JSON object; none of any other."""
-    try:
-        only = jsonl.parse(source.head)
-    except ValueError:
-        return {}
-    if not isinstance(only, dict):
-        return {}
-    return dict(flatten(only))
+    return dict(flatten(jsonl.parse_object(source.head) or {}))
 
 
 def read(source: Source, names: Names) -> Table:
@@ -186,7 +173,7 @@ def _items(data: bytes, whole: Field, *path: int) -> dict[str, Any]:
     """Return the keys and values at a path in a history or configuration; nested keys are joined with `/`."""
     found: dict[str, Any] = {}
     for item in messages(data, whole, *path):
-        own = [part for part in fields(data, item.start, item.end) if part.wire == BYTES]
+        own = [part for part in fields(data, item) if part.wire == BYTES]
         name = "/".join(filter(None, (text(data, part) for part in own if part.number in (KEY, NESTED_KEY))))
         values = [text(data, part) for part in own if part.number == VALUE_JSON]
         if name:
@@ -223,24 +210,19 @@ def _log(source: Source, names: Names) -> Table:
     )
 
 
-def of_one_run(folders: Sequence[str], files: Sequence[str]) -> bool:
-    """Return whether a folder's `.wandb` files are of one run: there is one, or W&B's own `files` is beside them.
-
-    If many runs were gathered in one folder, each file is a run.
-    """
-    logs = sum(name.endswith(".wandb") for name in files)
-    return logs == 1 or (logs > 1 and "files" in folders)
-
-
 def is_run(directory: Path) -> bool:
-    """Return whether this is the folder that W&B keeps one run in."""
+    """Return whether this is the folder that W&B keeps one run in: with one log, or with W&B's own `files`.
+
+    If many runs were gathered in one folder, each log is a run.
+    """
     folders, files = entries(directory)
-    if of_one_run(folders, files):
-        return True
-    if "files" not in folders:
-        return False
+    logs = sum(name.endswith(".wandb") for name in files)
+    if logs == 1 or "files" not in folders:
+        return logs == 1
     inner = entries(directory / "files")[1]
-    return any(name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"))
+    return logs > 1 or any(
+        name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json")
+    )
 
 
 def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[Table, ...]:
