@@ -10,14 +10,14 @@ from stabtree.loaders.json.document import objects
 from stabtree.loaders.json.lines import parse, values
 from stabtree.loaders.source import Sure
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.long import LongTable, long_layout
+from stabtree.loaders.tables.long import long_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Table
-    from stabtree.loaders.tables.long import LongLayout
+    from stabtree.loaders.tables.long import LongTable
     from stabtree.metrics.names import Names
 
 LOOK_AT = 100
@@ -28,12 +28,12 @@ def sniff(source: Source, names: Names) -> Sure:
     return Sure.SURELY if not source.binary and _layout(source, names)[1] else Sure.NO
 
 
-def _layout(source: Source, names: Names) -> tuple[list[str], LongLayout | None]:
+def _layout(source: Source, names: Names) -> tuple[list[str], LongTable | None]:
     """Return the keys of the records and which of them hold what."""
     head = "\n".join(source.head.split("\n", LOOK_AT)[:LOOK_AT])
     first = list(islice(objects(head, head.find("{")), LOOK_AT))
     keys = list(dict.fromkeys(key for record in first for key in record))
-    return keys, long_layout(keys, names, ([record.get(key) for key in keys] for record in first))
+    return keys, long_table(keys, names, ([record.get(key) for key in keys] for record in first))
 
 
 def read(source: Source, names: Names) -> tuple[Table, ...]:
@@ -44,7 +44,7 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     """
     keys, layout = _layout(source, names)
     lines, skips = source.lines(), Skips()
-    found: list[LongTable] = [LongTable(layout, names)] if layout else []
+    found: list[LongTable] = [layout] if layout else []
     for place, record in enumerate(_records(source, lines, skips), 1):
         if isinstance(record, dict):
             for table in found:
