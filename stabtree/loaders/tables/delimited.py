@@ -48,13 +48,10 @@ QUOTED_LINES = 50  # lines that a quoted field, such as a logged sample text, ma
 FEW_LINES = 10
 MAX_HEAD = 4 << 20
 LISTED = 5
-# What may surround the text of a cell.
-BLANKS = " \t'\"\0"
-# Each block costs a little for each column, so that one of a wide file holds many rows.
-WIDE_ROWS = 20
+BLANKS = " \t'\"\0"  # what may surround the text of a cell
+WIDE_ROWS = 20  # each block costs a little for each column, so that one of a wide file holds many rows
 MAX_BLOCK = 8 << 20
-# Characters kept of the text above, to tell a line that is cut from one that only lacks its end.
-KEPT = 1 << 14
+KEPT = 1 << 14  # characters kept of the text above, to tell a line that is cut from one that only lacks its end
 MIN_ROWS_ABOVE = 10
 CUT = "is cut: the file ends inside this line"
 # Three digits after the comma may be thousands, unless a zero precedes it.
@@ -99,8 +96,7 @@ def split(line: str, delimiter: str) -> list[str]:
     return line.split(mark)
 
 
-# Sniffing asks, then reading asks again.
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4)  # sniffing asks, then reading asks again
 def find_layout(head: str) -> Layout | None:
     """Return the layout of the file that begins with `head`: the best by any delimiter; None if there is none.
 
@@ -338,15 +334,14 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
 
 def _in_large_blocks(blocks: Iterable[str], min_size: int) -> Iterator[str]:
     """Yield blocks joined to pieces of some size."""
-    parts, size = list[str](), 0
+    piece = ""
     for block in blocks:
-        parts.append(block)
-        size += len(block)
-        if size >= min_size:
-            yield "".join(parts)
-            parts, size = [], 0
-    if parts:
-        yield "".join(parts)
+        piece += block
+        if len(piece) >= min_size:
+            yield piece
+            piece = ""
+    if piece:
+        yield piece
 
 
 def _settings_above(lines: Sequence[str]) -> tuple[dict[str, ConfigScalar], list[str]]:
@@ -361,13 +356,15 @@ def _notes(body: _Body) -> list[str]:
     built = {name: builder for name, builder in body.columns.items() if body.names.wanted(name)}
     twice = [name for name in built if f"{name} (2)" in body.columns]
     grouped = [builder.grouped for builder in built.values() if builder.grouped]
+    again = ", ".join(clean(name, 40) for name in twice[:LISTED])
+    headers = ", ".join(map(str, skips.headers[:LISTED]))
     notes = {
         f"No line names its columns: they were taken for {', '.join(layout.names)}.": not layout.header_line,
         f"Lines above the header: {len(body.preface)}, the first is {clean(''.join(body.preface[:1]), 40)!r}.": (
             body.preface
         ),
-        f"Columns that have the same name as one before them are not read: {_listed(twice)}.": twice,
-        f"Headers with other columns, or in another order: {len(skips.headers)} (line {_listed(skips.headers)}), "
+        f"Columns that have the same name as one before them are not read: {again}.": twice,
+        f"Headers with other columns, or in another order: {len(skips.headers)} (line {headers}), "
         "the rows below were read by them.": skips.headers,
         f"Comment lines, which begin with #: {skips.comments:,}, skipped; the first is line {skips.first_comment}.": (
             skips.comments
@@ -377,10 +374,6 @@ def _notes(body: _Body) -> list[str]:
         f"Commas inside numbers are read as thousands separators ({''.join(grouped[:1])}).": grouped,
     }
     return [note for note, needed in notes.items() if needed]
-
-
-def _listed(items: Sequence[object]) -> str:
-    return ", ".join(clean(item, 40) for item in items[:LISTED])
 
 
 class _Body(Struct):
@@ -394,8 +387,7 @@ class _Body(Struct):
     skips: Skips = field(default_factory=Skips)  # the lines that could not be read
     rows: int = 0  # the number of rows read
     lines: int = 0  # the number of lines read, with the header and those above it
-    # The lines above the header that are no comments, such as a printed configuration.
-    preface: list[str] = field(default_factory=list)
+    preface: list[str] = field(default_factory=list)  # lines above the header that are no comments, as of settings
     _tail: str = ""  # the end of the text that was read
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
     _pending: list[tuple[int, list[str]]] = field(default_factory=list)
@@ -565,7 +557,13 @@ class _Body(Struct):
         elif not any(map(str.strip, fields[width:])):
             fields = fields[:width]
         if self._is_other_header(fields):
-            self._add_header(distinct(fields), place)
+            names = distinct(fields)
+            if names == self.layout.names:
+                self.skips.add(place, "repeats the header")
+                return
+            self._flush()
+            self.skips.headers.append(place)
+            self._start_header(self.layout._replace(names=names))
             return
         if len(fields) > width:
             self.skips.add(place, f"has {len(fields)} fields where the header has {width}")
@@ -578,14 +576,6 @@ class _Body(Struct):
             fields[-1] = MISSING_CELL  # the others of the last line may show what broke the run
         self.skips.short += bool(short)
         self._pending.append((place, fields + short))
-
-    def _add_header(self, names: tuple[str, ...], place: int) -> None:
-        if names == self.layout.names:
-            self.skips.add(place, "repeats the header")
-            return
-        self._flush()
-        self.skips.headers.append(place)
-        self._start_header(self.layout._replace(names=names))
 
     def _is_other_header(self, fields: list[str]) -> bool:
         """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""

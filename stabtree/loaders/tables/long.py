@@ -17,7 +17,7 @@ from stabtree.metrics.names import EPOCH, PHASE, RUN, STEP
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
@@ -32,6 +32,7 @@ MAX_SERIES = 20_000
 class LongTable(Struct):
     """Collects the rows of a long table. What it has no column of is at place -1."""
 
+    columns: Sequence[str]  # the names of the columns
     titles: list[int]  # where the texts stand that make the name of a series: train or eval, the metric, its variant
     value: int  # where the value is
     step: int  # where the step is, or the epoch
@@ -54,6 +55,10 @@ class LongTable(Struct):
             self.crowded += 1
         else:
             run.add(name, row[self.step] if self.step >= 0 else None, row[self.value])
+
+    def add_record(self, record: Mapping[str, Any]) -> None:
+        """Add an object with the names of the columns as its keys."""
+        self.add([record.get(name) for name in self.columns])
 
     def tables(self, path: str, format_: str, notes: Sequence[str] = ()) -> tuple[Table, ...]:
         """Return the table of each run.
@@ -97,4 +102,4 @@ def long_table(columns: Sequence[str], names: Names, rows: Iterable[Sequence[Any
         titles.insert(0, roles[PHASE])
     counter = [*counters, STEP][0]
     step = roles[counter] if counters else -1
-    return LongTable(titles, values[0], step, roles.get(RUN, -1), kind, counter, note, names)
+    return LongTable(columns, titles, values[0], step, roles.get(RUN, -1), kind, counter, note, names)
