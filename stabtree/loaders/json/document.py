@@ -188,12 +188,7 @@ def read_nested(content: Mapping[str, Any], source: Source, names: Names) -> tup
 def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> Iterator[_Course]:
     """Yield what was logged in an object or below it."""
     lists = {str(key): cells for key, cells in value.items() if _is_list(cells)}
-    splits = {str(key): inner for key, inner in value.items() if isinstance(inner, dict) and _SPLIT.fullmatch(str(key))}
-    by_split = dict[str, list[Any]]()
-    for split, inner in splits.items() if len(splits) > 1 else ():
-        spelled = _SPLIT.fullmatch(split)
-        name = spelled[1] if spelled and spelled[1] not in splits else split
-        by_split |= {f"{name}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
+    by_split = _by_split(value)
     lists |= by_split
     if len(lists) > MAX_COLUMNS:  # refused where it is read, before time is spent on each name
         yield _Course(path, [], lists)
@@ -209,6 +204,17 @@ def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> I
                 yield from _courses(inner, names, (*path, str(key)))
             elif isinstance(inner, list) and _is_course(inner, names, counted=False):
                 yield _Course((*path, str(key)), records(inner), {})
+
+
+def _by_split(value: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the lists inside the parts of the data that an object holds, two or more, each under its part's name."""
+    splits = {str(key): inner for key, inner in value.items() if isinstance(inner, dict) and _SPLIT.fullmatch(str(key))}
+    lists = dict[str, list[Any]]()
+    for split, inner in splits.items():
+        spelled = _SPLIT.fullmatch(split)
+        name = spelled[1] if spelled and spelled[1] not in splits else split
+        lists |= {f"{name}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
+    return lists if len(splits) > 1 else {}
 
 
 def _is_list(cells: object) -> bool:

@@ -263,7 +263,8 @@ def _by_file_name(source: Source, layout: Layout) -> tuple[Layout, bool]:
     counters = _NAMELESS.get(width, ())
     rows = [split(line, layout.delimiter) for line in source.head.split("\n", LOOK_AT)[:-1]]
     columns = [*zip(*(row for row in rows if len(row) == width and all(map(numeric, row))), strict=True)]
-    if not counters or not columns or not all(map(_counts, columns[: len(counters)])):
+    counts = (cell.strip() for cell in chain(*columns[: len(counters)]))
+    if not counters or not columns or not all(cell.isdecimal() and len(cell) < 16 for cell in counts):
         return layout, False
     if any(int(late) <= int(early) for early, late in pairwise(columns[len(counters) - 1])):
         return layout, False
@@ -274,10 +275,6 @@ def _by_file_name(source: Source, layout: Layout) -> tuple[Layout, bool]:
     folder = source.file.absolute().parent.name if source.file else ""
     name = f"{folder}/{name}" if folder.lower() in _SPLITS else name
     return layout._replace(names=(*counters, name)), True
-
-
-def _counts(cells: Iterable[str]) -> bool:
-    return all(cell.strip().isdecimal() and len(cell) < 16 for cell in cells)
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -443,6 +440,10 @@ class _Body(Struct):
                 for index, builder in self._builders.items():
                     builder.add_values(values[index], ~np.isnan(values[index]))
                 return values.shape[1]
+        return self._regular_cells(block, text)
+
+    def _regular_cells(self, block: str, text: str) -> int:
+        """Add the rows of a regular block that holds more than numbers; `text` has delimiters for its line ends."""
         # A repeated header has a known name in one of the first columns that have names.
         anchors = islice((name for place, name in enumerate(self.layout.names, 1) if name != f"column {place}"), 3)
         if "\0" in block or block.startswith("#") or "\n#" in block or any(name in block for name in anchors):
@@ -450,7 +451,7 @@ class _Body(Struct):
         if '"' in block:
             columns = self._unquoted(block[:-1].split("\n"))
         else:
-            cells = text.split(delimiter)
+            cells, width = text.split(self.layout.delimiter), len(self.layout.names)
             columns = [cells[index::width] for index in range(width)]
         if columns:
             self._add_columns(columns, range(self.lines + 1, self.lines + 1 + len(columns[0])))
