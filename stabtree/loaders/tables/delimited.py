@@ -45,8 +45,7 @@ LOOK_AT = HEADER_WITHIN + 50
 COMMENTS = 5  # lines above the rows that begin with #, of which one may name the columns
 QUOTED_LINES = 50  # lines that a quoted field, such as a logged sample text, may run over
 # If the head holds no more lines, more are read, of up to so many characters each.
-FEW_LINES = 10
-MAX_HEAD = 4 << 20
+FEW_LINES, MAX_HEAD = 10, 4 << 20
 LISTED = 5
 BLANKS = " \t'\"\0"  # what may surround the text of a cell
 WIDE_ROWS = 20  # each block costs a little for each column, so that one of a wide file holds many rows
@@ -472,7 +471,8 @@ class _Body(Struct):
             columns = [[cell.replace(",", ".") for cell in cells] for cells in columns]
         if self.long:
             for row in zip(*columns, strict=True):
-                self.long.add(row)
+                if MISSING_CELL not in row:
+                    self.long.add(row)
             return
         for index, builder in self._builders.items():
             builder.add(columns[index], lines)
