@@ -22,7 +22,6 @@ RANKS: tuple[tuple[str, Sure], ...] = (
     ("parquet", Sure.SURELY),
     *((name, Sure.SURELY) for name in ("clearml", "comet", "sacred", "swanlab", "trackio", "visualdl")),
     ("spacy", Sure.SURELY),
-    ("long", Sure.SURELY),
     ("trainer_state", Sure.SURELY),
     ("manifest", Sure.SURELY),
     ("tfevents", Sure.SURELY),
@@ -120,7 +119,6 @@ LOADERS: tuple[Loader, ...] = (
     Loader("trackio", "trackers.trackio", "Trackio databases", begins=_DATABASE + rb'|\{\s*"project'),
     Loader("visualdl", "trackers.visualdl", "VisualDL records", begins=rb"[\x10-\x40]\x00{7}\n.\x12\x0dmeta_data_tag"),
     Loader("spacy", "trackers.spacy", "spaCy's log of training", begins=rb'\{"epoch":\d+,"step":\d+,"losses":'),
-    Loader("long", "json.long", "JSON of names and values", begins=rb'\s*\[?\s*\{[^{}]{0,999}"(metric_)?value"'),
     Loader("text", "text.loader", "the text that a trainer prints", late=True),
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +10,7 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.loaders.json.lines import is_wrapped, parse, parse_object
+from stabtree.loaders.json.lines import is_wrapped, objects, parse_fast, parse_object, rows_of
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import MAX_COLUMNS, Column, Table, check_width
@@ -36,7 +35,6 @@ _ROW = re.compile(r"\d{1,9}")
 _ARRAY = re.compile(r"\[\s*\{")
 _TWO = re.compile(r"^\}\s*(?:,\s*)?\{", re.MULTILINE)
 _INNER = re.compile(r'"(series|metrics|history|log_history|rows|records)"\s*:')
-_BETWEEN = re.compile(r"[\s,]*")
 # What boosting libraries and others call the parts of the data; the first of several held-out ones has no number.
 _SPLIT = re.compile(r"(train|training|learn|val|valid|validation|eval|test|dev)(?:_?[01])?", re.IGNORECASE)
 
@@ -53,21 +51,6 @@ def text_of(source: Source, notes: list[str]) -> str:
     return text.getvalue()
 
 
-def objects(text: str, start: int = 0) -> list[dict[str, Any]]:
-    """Return the objects that follow each other from `start` on, up to the first thing that is none."""
-    decoder = json.JSONDecoder()
-    complete: list[dict[str, Any]] = []
-    while True:
-        start = _BETWEEN.match(text, start).end()  # type: ignore[union-attr]
-        if not text.startswith("{", start):
-            return complete
-        try:
-            value, start = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            return complete
-        complete.append(value)
-
-
 def records(values: Any) -> list[dict[str, Any]]:
     """Return the entries of a list that are objects; none if it is no list."""
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
@@ -76,9 +59,14 @@ def records(values: Any) -> list[dict[str, Any]]:
 def records_table(source: Source, format_: str, entries: list[Any], names: Names, what: str = "") -> Table:
     """Return the table of a list of records; those that are no objects are counted as entries of `what`."""
     rows = JsonRows(names, source.path)
+    add_entries(rows, entries, what)
+    return rows.table(source, format_, ())
+
+
+def add_entries(rows: JsonRows, entries: list[Any], what: str) -> None:
+    """Add the records of a list."""
     if dropped := rows.add_all(entries):
         rows.notes.append(f"{what} that are not objects: {dropped:,}, skipped.")
-    return rows.table(source, format_, tuple(rows.notes))
 
 
 def columns_table(
@@ -122,10 +110,11 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
         StabtreeError: if the document holds no records and no columns.
     """
     notes: list[str] = []
-    value = _parse(source, text_of(source, notes), notes)
+    value = parse_document(source, notes)
     if isinstance(value, list):
-        table = records_table(source, "json records", value, names, "Entries of the array")
-        return replace(table, notes=(*notes, *table.notes))
+        rows = rows_of(source, names)
+        add_entries(rows, value, "Entries of the array")
+        return rows.tables(source, "json records", notes)
     lists = {}
     for name, cells in value.items():
         if isinstance(cells, list):
@@ -139,16 +128,22 @@ def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
     return columns_table(source, "json columns", lists, names, tuple(notes))
 
 
-def _parse(source: Source, text: str, notes: list[str]) -> dict[str, Any] | list[Any]:
-    """Return the object or the array; of a broken one, and of objects in a row, the complete objects."""
+def parse_document(source: Source, notes: list[str]) -> dict[str, Any] | list[Any]:
+    """Return the object or the array; of a broken one, and of objects in a row, the complete objects.
+
+    Raises:
+        StabtreeError: if there are none.
+    """
+    text = text_of(source, notes)
     try:
-        value = parse(text)
+        value = parse_fast(text)
     except ValueError as error:
-        complete = objects(text, text.find("[") + 1 if text.lstrip().startswith("[") else 0)
+        array = _ARRAY.search(text)
+        complete = objects(text) or (objects(text, array.start() + 1) if array else [])
         if not complete:
             raise StabtreeError(clean(error, 120), where=source.path, hint="correct it, or export it again") from None
         if "Extra data" not in str(error):
-            notes.append(f"The file {clean(error, 120)}: the {len(complete):,} complete objects before that were read.")
+            notes.append(f"The file {clean(error, 120)}: the {len(complete):,} complete rows before that were read.")
         return complete
     if isinstance(value, dict | list):
         return value
@@ -193,12 +188,7 @@ def read_nested(content: Mapping[str, Any], source: Source, names: Names) -> tup
 def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> Iterator[_Course]:
     """Yield what was logged in an object or below it."""
     lists = {str(key): cells for key, cells in value.items() if _is_list(cells)}
-    splits = {str(key): inner for key, inner in value.items() if isinstance(inner, dict) and _SPLIT.fullmatch(str(key))}
-    by_split = dict[str, list[Any]]()
-    for split, inner in splits.items() if len(splits) > 1 else ():
-        spelled = _SPLIT.fullmatch(split)
-        name = spelled[1] if spelled and spelled[1] not in splits else split
-        by_split |= {f"{name}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
+    by_split = _by_split(value)
     lists |= by_split
     if len(lists) > MAX_COLUMNS:  # refused where it is read, before time is spent on each name
         yield _Course(path, [], lists)
@@ -214,6 +204,17 @@ def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> I
                 yield from _courses(inner, names, (*path, str(key)))
             elif isinstance(inner, list) and _is_course(inner, names, counted=False):
                 yield _Course((*path, str(key)), records(inner), {})
+
+
+def _by_split(value: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the lists inside the parts of the data that an object holds, two or more, each under its part's name."""
+    splits = {str(key): inner for key, inner in value.items() if isinstance(inner, dict) and _SPLIT.fullmatch(str(key))}
+    lists = dict[str, list[Any]]()
+    for split, inner in splits.items():
+        spelled = _SPLIT.fullmatch(split)
+        name = spelled[1] if spelled and spelled[1] not in splits else split
+        lists |= {f"{name}/{key}": cells for key, cells in inner.items() if _is_list(cells)}
+    return lists if len(splits) > 1 else {}
 
 
 def _is_list(cells: object) -> bool:

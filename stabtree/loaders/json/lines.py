@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +16,7 @@ from stabtree.common.text import clean
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Skips, Table
+from stabtree.loaders.tables.long import long_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 _BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
 # The stream of a piece of printed text in Docker's, Kaggle's and CloudWatch's spellings.
 _STREAM = re.compile(r'"(?:stream|stream_name|fd|source)"\s*:\s*"std(?:out|err)"')
+_BETWEEN = re.compile(r"[\s,]*")
+_VALUE = re.compile(r'"(metric_|scalar_)?val(ue)?"\s*:')  # a record of a long table has one
+LOOK_AT = 100  # records by which it is known
 _TEXT = ("data", "log", "message", "msg", "line", "text")
 # A longer piece without a line end is no line of a log.
 _LONGEST = 1 << 20
@@ -114,40 +119,69 @@ def first_lines(source: Source, count: int) -> list[str]:
     return lines
 
 
-def read(source: Source, names: Names) -> Table:
+def objects(text: str, start: int = 0) -> list[dict[str, Any]]:
+    """Return the objects that follow each other from `start` on, up to the first thing that is none."""
+    decoder = json.JSONDecoder()
+    complete: list[dict[str, Any]] = []
+    while True:
+        start = _BETWEEN.match(text, start).end()  # type: ignore[union-attr]
+        if not text.startswith("{", start):
+            return complete
+        try:
+            value, start = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return complete
+        complete.append(value)
+
+
+def rows_of(source: Source, names: Names) -> JsonRows:
+    """Return what collects the records of a source, which may hold a name and a value each."""
+    rows = JsonRows(names, source.path)
+    if _VALUE.search(source.head[:1000]):
+        head = "\n".join(source.head.split("\n", LOOK_AT)[:LOOK_AT])
+        first = objects(head, head.find("{"))[:LOOK_AT]
+        keys = list(dict.fromkeys(chain.from_iterable(first)))
+        rows.long = long_table(keys, names, ([record.get(key) for key in keys] for record in first))
+    return rows
+
+
+def read(source: Source, names: Names) -> tuple[Table, ...]:
     """Read the columns that hold numbers, and those that are known.
 
     Raises:
         StabtreeError: if no line is a JSON object.
     """
     lines = source.lines()
-    rows, skips = JsonRows(names, source.path), Skips()
+    rows, skips = rows_of(source, names), Skips()
     first = 1
     for block in lines.blocks():
         if objects := _block_of_objects(block):
             rows.add_all(objects, first)
         else:
-            for number, line in enumerate(block.split("\n"), first):
-                if not line.strip(" \t\0"):
-                    continue
-                try:
-                    row = parse(line)
-                except ValueError as error:
-                    skips.add(number, clean(error, 120))
-                    continue
-                if isinstance(row, dict):
-                    rows.add(row, number)
-                else:
-                    skips.add(number, f"is no JSON object: {clean(line, 40)!r}")
+            _add_lines(block.split("\n"), first, rows, skips)
         first += block.count("\n")
-    if not rows.keys and not rows.runs.config:
-        raise StabtreeError(
-            "its objects hold no metrics, only lists or nothing" if rows.count else "no line of it is a JSON object",
-            where=source.path,
-            hint=NAME_METRICS,
-        )
-    table = rows.table(source, "jsonl", (*lines.notes, *rows.notes))
-    return replace(table, skipped=tuple(skips.first), skipped_count=skips.count)
+    if not (rows.keys or rows.runs.config or rows.long):
+        empty = "its objects hold no metrics, only lists or nothing"
+        problem = empty if rows.count else "no line of it is a JSON object"
+        raise StabtreeError(problem, where=source.path, hint=NAME_METRICS)
+    table, *others = rows.tables(source, "jsonl", lines.notes)
+    return (replace(table, skipped=tuple(skips.first), skipped_count=skips.count), *others)
+
+
+def _add_lines(lines: list[str], first: int, rows: JsonRows, skips: Skips) -> None:
+    """Add the object of each line, the first of which has this number; count those that hold none."""
+    objects: list[Any] = []
+    for number, line in enumerate(lines, first):
+        objects.append(None)
+        if not line.strip(" \t\0"):
+            continue
+        try:
+            objects[-1] = parse_fast(line)
+            if not isinstance(objects[-1], dict):
+                skips.add(number, f"is no JSON object: {clean(line, 40)!r}")
+        except ValueError as error:
+            skips.add(number, clean(error, 120))
+    rows.add_all(objects, first)
 
 
 def _block_of_objects(block: str) -> list[Any]:

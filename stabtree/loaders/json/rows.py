@@ -20,8 +20,9 @@ from stabtree.run import RUN_HEADER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stabtree.common.lazy import Bools, Ints
+    from stabtree.common.lazy import Ints
     from stabtree.loaders.source import Source
+    from stabtree.loaders.tables.long import LongTable
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
@@ -112,6 +113,7 @@ class JsonRows(Struct):
 
     names: Names  # what the keys mean, and so which are kept
     path: str  # the file as the user named it
+    long: LongTable | None = None  # where the rows go if each holds a name and a value
     count: int = 0  # rows so far
     # Every key that was met and whether its cells are kept, in the order of first appearance.
     keys: dict[str, bool] = field(default_factory=dict)
@@ -123,53 +125,63 @@ class JsonRows(Struct):
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which is in `line`; a row of configuration goes to `config`."""
-        if (settings := _config_row(row, self.names)) is not None:
+        if self.long:
+            self.long.add_record(row)
+        elif (settings := _config_row(row, self.names)) is not None:
             config, notes = settings
             self.runs.add(row, config, self.count)
             self.notes += notes
         else:
-            self._append({tuple(row): [0]}, [row], line)
+            self._append([row], [line])
 
     def add_all(self, entries: Sequence[Any], first_line: int = 1) -> int:
         """Append the objects of a list, each in a line of its own; return how many entries are none."""
-        dropped = 0
+        dropped = len(entries)
         for begin in range(0, len(entries), PENDING):
             block = entries[begin : begin + PENDING]
-            kinds: dict[tuple[str, ...], list[int]] = {}
-            for index, row in enumerate(block):
-                if isinstance(row, dict):
-                    kinds.setdefault(tuple(row), []).append(index)
-            missing = len(block) - sum(map(len, kinds.values()))
-            if not missing and not any(_may_be_config(keys, self.names) for keys in kinds):
-                self._append(kinds, block, first_line + begin)
-                continue
-            dropped += missing
-            for line, row in enumerate(block, first_line + begin):
-                if isinstance(row, dict):
+            lines = [line for line, row in enumerate(block, first_line + begin) if isinstance(row, dict)]
+            rows = [row for row in block if isinstance(row, dict)]
+            dropped -= len(rows)
+            if self.long or any(_may_be_config(keys, self.names) for keys in dict.fromkeys(map(tuple, rows))):
+                for line, row in zip(lines, rows, strict=True):
                     self.add(row, line)
+            elif rows:
+                self._append(rows, lines)
         return dropped
 
-    def _append(self, kinds: dict[tuple[str, ...], list[int]], rows: Sequence[Any], line: int) -> None:
-        """Append rows of metrics, the first of them in `line`; `kinds` holds their indices by their keys."""
+    def _append(self, rows: Sequence[Mapping[str, Any]], lines: Sequence[int]) -> None:
+        """Append rows of metrics, `lines[i]` the line of the i-th."""
         if self.runs.begins(self.count):  # what came before is another run
             self.count = 0
             self.keys, self._cells, self._odd = {}, {}, {}
-        for keys, indices in kinds.items():
-            alike = [rows[index] for index in indices]
-            places, lines = [self.count + index for index in indices], [line + index for index in indices]
-            for key in keys:
-                cells = list(map(itemgetter(key), alike))
-                if _NESTING.isdisjoint(map(type, cells)):
-                    self._append_cells(key, cells, places, lines)
-                    continue
-                for cell, place, number in zip(cells, places, lines, strict=True):
-                    if isinstance(cell, list | dict) and cell and self.names.wanted(key):
-                        self._odd.setdefault(key, ([], example(number, cell)))[0].append(place)
-                    for name, value in flatten({key: cell}, within=keys):
-                        self._append_cells(name, [value], [place], [number])
+        self._append_by_kind(rows, range(self.count, self.count + len(rows)), lines)
         self.count += len(rows)
 
-    def _append_cells(self, name: str, cells: list[Cell], rows: list[int], lines: list[int]) -> None:
+    def _append_by_kind(self, rows: Sequence[Mapping[str, Any]], places: Sequence[int], lines: Sequence[int]) -> None:
+        kinds: dict[tuple[str, ...], list[int]] = {}
+        for index, row in enumerate(rows):
+            kinds.setdefault(tuple(row), []).append(index)
+        for keys, indices in kinds.items():
+            alike = [rows[index] for index in indices]
+            self._append_alike(keys, alike, [places[index] for index in indices], [lines[index] for index in indices])
+
+    def _append_alike(
+        self, keys: Sequence[str], rows: Sequence[Mapping[str, Any]], places: Sequence[int], lines: Sequence[int]
+    ) -> None:
+        """Append rows with the same keys; those that hold objects by the keys that they have when they are flat."""
+        columns = [list(map(itemgetter(key), rows)) for key in keys]
+        if all(_NESTING.isdisjoint(map(type, cells)) for cells in columns):
+            for key, cells in zip(keys, columns, strict=True):
+                self._append_cells(key, cells, places, lines)
+            return
+        for key, cells in zip(keys, columns, strict=True):
+            if self.names.wanted(key):
+                odd = [index for index, cell in enumerate(cells) if isinstance(cell, list | dict) and cell]
+                for index in odd:
+                    self._odd.setdefault(key, ([], example(lines[index], cells[index])))[0].append(places[index])
+        self._append_by_kind([dict(flatten(row, within=keys)) for row in rows], places, lines)
+
+    def _append_cells(self, name: str, cells: list[Cell], rows: Sequence[int], lines: Sequence[int]) -> None:
         """Append cells of one key, unless they are text under a name that nobody knows."""
         if name not in self.keys:
             check_width(len(self.keys) + 1, self.path)
@@ -194,33 +206,29 @@ class JsonRows(Struct):
         kept = [*wanted, *affordable(others, len(wanted), self.count)]
         return dict.fromkeys(self.keys) | {name: self._column(name) for name in kept}
 
-    def table(self, source: Source, format_: str, notes: tuple[str, ...]) -> Table:
+    def table(self, source: Source, format_: str, notes: Sequence[str]) -> Table:
         """Return the rows as the table of a source, with the configuration among them."""
-        return Table(
-            path=source.path,
-            format=source.describe(format_),
-            rows=self.count,
-            columns=self.columns(),
-            config=self.runs.config,
-            notes=(*self.runs.notes(), *notes),
-        )
+        notes = (*self.runs.notes(), *notes, *self.notes)
+        described = source.describe(format_)
+        return Table(source.path, described, self.count, self.columns(), self.runs.config, notes=tuple(notes))
+
+    def tables(self, source: Source, format_: str, notes: Sequence[str]) -> tuple[Table, ...]:
+        """Return the table of the rows, or of each run in them where each row holds a name and a value."""
+        if self.long:
+            return self.long.tables(source.path, source.describe("json"), (*notes, *self.notes))
+        return (self.table(source, format_, notes),)
 
     def _column(self, name: str) -> Column:
         """Return a column, garbled where its rows hold lists and objects instead of numbers."""
         cells = self._cells[name]
         column, indices = cells.builder.column(), np.concatenate(cells.indices)
-
-        def spread(flags: Bools | None) -> Bools:
-            """Return flags of the rows that hold the key over all rows, false elsewhere."""
-            whole = np.zeros(self.count, dtype=np.bool_)
-            whole[indices] = True if flags is None else flags
-            return whole
-
-        if len(indices) != self.count or (indices[1:] <= indices[:-1]).any():
-            values = np.zeros(self.count)
-            values[indices] = column.values  # of a key that a row holds twice, flat and nested, the later cell is kept
-            garbled = None if column.garbled is None else spread(column.garbled)
-            column = replace(column, values=values, logged=spread(column.logged), garbled=garbled)
+        values = np.zeros(self.count)
+        logged, garbled = (np.zeros(self.count, dtype=np.bool_) for _ in range(2))
+        values[indices], logged[indices] = column.values, column.mask
+        if column.garbled is not None:
+            garbled[indices] = column.garbled
+        mask = None if logged.all() else logged
+        column = replace(column, values=values, logged=mask, garbled=garbled if garbled.any() else None)
         if name not in self._odd:
             return column
         rows, first = self._odd[name]

@@ -11,8 +11,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import is_file
-from stabtree.loaders.json.document import objects, records, records_table, text_of
-from stabtree.loaders.json.lines import parse_fast
+from stabtree.loaders.json.document import parse_document, records, records_table
 from stabtree.loaders.source import Sure, open_source
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from stabtree.metrics.names import Names
 
 NAME = "trainer_state.json"
-MAX_READ = 4  # states that are read to find the newest that can be; nearly always it is the first
 _HISTORY = re.compile(r'"log_history"\s*:\s*\[')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
@@ -58,17 +56,8 @@ def read(source: Source, names: Names) -> Table:
 
 def _state(source: Source, notes: list[str]) -> dict[str, Any]:
     """Return the state; of one that was cut while it was written, the rows before the cut."""
-    text = text_of(source, notes)
-    try:
-        state = parse_fast(text)
-    except ValueError as error:
-        start = _HISTORY.search(text)
-        entries = objects(text, start.end()) if start else []
-        if not entries:
-            raise StabtreeError(clean(error, 120), where=source.path, hint="name an earlier checkpoint") from None
-        notes.append(f"The file {clean(error, 120)}: the {len(entries):,} complete rows before that were read.")
-        return {"log_history": entries}
-    return state if isinstance(state, dict) else {}
+    state = parse_document(source, notes)
+    return state if isinstance(state, dict) else {"log_history": state}
 
 
 def is_summary(entry: Mapping[str, Any]) -> bool:
@@ -83,38 +72,29 @@ def newest_in(path: Path, names: Names) -> tuple[Table, tuple[Path, ...]] | None
     state can be read.
     """
     states = [file for file in (path / NAME, *(file for _, file in checkpoints(path))) if is_file(file)]
-    tables: list[tuple[float, Path, Table]] = []
-    broken: list[Path] = []
+    histories: dict[Path, list[dict[str, Any]]] = {}
     notes: list[str] = []
-    for file in states[:MAX_READ]:
+    for file in states:
         try:
-            table = read(open_source(file), names)
+            entries = records(_state(open_source(file), []).get("log_history"))
         except StabtreeError as error:
-            broken.append(file)
             notes.append(f"{clean(file.relative_to(path))} was not read: {clean(error.problem, 120)}.")
             continue
-        steps = table.columns.get("step")
-        tables.append((float(steps.values.max()) if steps and len(steps.values) else table.rows, file, table))
-    if not tables:
+        histories[file] = [entry for entry in entries if not is_summary(entry)]
+    newest = max(histories, key=lambda file: _last_step(histories[file]), default=None)
+    if newest is None or not histories[newest]:
         return None
-    _, newest, table = max(tables, key=lambda item: item[0])
-    whole = _history(newest) if len(states) > 1 else []
-    covered = [newest, *broken]
-    for file in states:
-        if file not in covered and (part := _history(file)) and part == whole[: len(part)]:
-            covered.append(file)
+    table = read(open_source(newest), names)
+    whole = list(map(str, histories[newest]))  # as texts, in which NaN is like NaN
+    covered = [file for file in states if [*map(str, histories.get(file, []))] == whole[: len(histories.get(file, []))]]
     if len(covered) > 1:
         notes.append(f"Read {clean(table.path)}, the newest of {len(covered)} states in the folder.")
     return replace(table, notes=(*notes, *table.notes)), tuple(covered)
 
 
-def _history(file: Path) -> list[str]:
-    """Return the points of a state as texts, in which NaN is like NaN; none where it can't be read."""
-    try:
-        entries = records(_state(open_source(file), []).get("log_history"))
-    except StabtreeError:
-        return []
-    return [str(entry) for entry in entries if not is_summary(entry)]
+def _last_step(points: list[dict[str, Any]]) -> float:
+    steps = [point["step"] for point in points if isinstance(point.get("step"), int | float)]
+    return max(steps, default=len(points))
 
 
 def checkpoints(path: Path) -> list[tuple[int, Path]]:

@@ -40,13 +40,7 @@ def values_table(data: object, names: Names) -> Table:
     if hasattr(data, "columns") and not isinstance(data, Mapping):
         return columns_table(Source("DataFrame", None, b"", 0), "DataFrame", _frame(data), names, ())
     if isinstance(data, Mapping):
-        lists = {str(name): _plain(cells, str(name)) for name, cells in data.items()}
-        longest = max(lists, key=lambda name: len(lists[name]), default="")
-        for name, cells in lists.items():  # of other lengths nobody knows which rows belong together
-            if len(cells) != len(lists[longest]):
-                problem = f"{clean(longest, 40)} has {len(lists[longest]):,} values, {clean(name, 40)} {len(cells):,}"
-                raise StabtreeError(problem, hint="give columns of one length, None where nothing was logged")
-        return columns_table(Source("columns", None, b"", 0), "columns", lists, names, ())
+        return columns_table(Source("columns", None, b"", 0), "columns", _columns(data), names, ())
     if isinstance(data, str | bytes) or not isinstance(data, Iterable) or getattr(data, "ndim", None) == 0:
         raise StabtreeError(f"a {type(data).__name__} is no run", hint=f"give a path, {KINDS}")
     records = [
@@ -56,6 +50,17 @@ def values_table(data: object, names: Names) -> Table:
     if records and not any(isinstance(item, dict) for item in records):
         raise StabtreeError("values without a name", hint='give them one, as {"loss": values}')
     return records_table(Source("records", None, b"", 0), "records", records, names, "Records")
+
+
+def _columns(data: Mapping[Any, Any]) -> dict[str, list[Any]]:
+    """Return the columns of a mapping; of other lengths nobody knows which rows belong together."""
+    lists = {str(name): _plain(cells, str(name)) for name, cells in data.items()}
+    longest = max(lists, key=lambda name: len(lists[name]), default="")
+    for name, cells in lists.items():
+        if len(cells) != len(lists[longest]):
+            problem = f"{clean(longest, 40)} has {len(lists[longest]):,} values, {clean(name, 40)} {len(cells):,}"
+            raise StabtreeError(problem, hint="give columns of one length, None where nothing was logged")
+    return lists
 
 
 def _scalar(value: object) -> object:

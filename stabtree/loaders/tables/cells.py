@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, plain
@@ -51,9 +50,6 @@ _QUALIFIED = re.compile(
 _NUMBERS = msgspec.json.Decoder(list[float | None])
 # A label that is a number: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
 _PLAIN = re.compile(r"[+-]?\d{1,15}(\.0*)?")
-# A quoted field, such as a logged sample text, may run over this many lines.
-QUOTED_LINES = 50
-Line = tuple[int, str]  # its number and its text
 
 
 def number(cell: Cell, comma: Comma = "thousands") -> float | None:
@@ -66,25 +62,26 @@ def number(cell: Cell, comma: Comma = "thousands") -> float | None:
     >>> number("-1.#IND"), number("n/a"), number("1,234.5"), number("tensor(0.5, device='cuda:0')")
     (nan, None, 1234.5, 0.5)
     """
-    if cell is None:
-        return None
     if not isinstance(cell, str):
-        return float(cell)
+        return None if cell is None else float(cell)
     try:
         if plain(cell.strip()):
             return float(cell)
     except ValueError:
         pass
-    text = cell.strip(AROUND).lower()
-    inner = None if _NAN.fullmatch(text) or _INF.fullmatch(text) else _WRAPPED.fullmatch(text)
-    if inner := inner or _QUALIFIED.fullmatch(text):
-        text = inner[1]
+    return _spelled(cell.strip(AROUND).lower(), comma)
+
+
+def _spelled(text: str, comma: Comma) -> float | None:
+    """Return the value of a cell in words, with a unit, in a call, or with commas."""
     if text in _WORDS:
         return _WORDS[text]
     if _NAN.fullmatch(text):
         return float("nan")
     if _INF.fullmatch(text):
-        return float("-inf" if text.startswith("-") else "inf")
+        return float("-inf") if text.startswith("-") else float("inf")
+    if inner := _WRAPPED.fullmatch(text) or _QUALIFIED.fullmatch(text):
+        return _spelled(inner[1], comma)
     if comma == "decimal" and _DECIMAL.fullmatch(text):
         text = text.replace(".", "").replace(",", ".")
     elif _THOUSANDS.fullmatch(text):
@@ -141,13 +138,12 @@ class ColumnBuilder(Struct):
     given_up: bool = False  # whether it was
     grouped: str = ""  # the first number whose commas were taken for thousands separators
     _count: int = 0
-    _parts: list[tuple[Floats, Bools | None]] = field(default_factory=list)
+    _parts: list[Floats] = field(default_factory=list)
+    _logged: list[Bools] = field(default_factory=list)
     _cells: list[Cell] = field(default_factory=list)
-    _bad: list[int] = field(default_factory=list)
+    _garbled: list[int] = field(default_factory=list)
+    _bad: int = 0
     _bad_example: str = ""
-    _grouped: list[int] = field(default_factory=list)
-    _missing: list[int] = field(default_factory=list)
-    _decimal: bool = False
 
     def add(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         """Append cells; `lines[i]` is the line of the i-th in the file."""
@@ -157,85 +153,82 @@ class ColumnBuilder(Struct):
         if self.optional and not self.given_up:
             filled = [is_text(cell) for cell in cells[:FIRST_CELLS] if cell not in (None, "", MISSING_CELL)]
             self.given_up = 2 * sum(filled) > len(filled)
-        if self.given_up:
-            return
-        types = set(map(type, cells))
-        try:
-            if types == {str}:
-                numbers = parse_numbers(",".join([cell or "null" for cell in cells]))  # type: ignore[misc]
-                if len(numbers) == len(cells):
-                    self.add_parsed(numbers)
-                    return
-                # Python reads `1_234` and digits of other scripts.
-                types = {float} if plain("".join(cells)) else types  # type: ignore[arg-type]
-            if not types <= {float, int}:
-                raise ValueError
-            self.add_numbers(np.fromiter(map(float, cells), dtype=np.float64, count=len(cells)))  # type: ignore[arg-type]
-        except (ValueError, OverflowError):
+        if not self.given_up and not self._add_numbers(cells):
             self._add_each(cells, lines)
+
+    def _add_numbers(self, cells: Sequence[Cell]) -> bool:
+        """Append cells at once; return whether all of them are plain numbers, or empty text."""
+        types = set(map(type, cells))
+        if types == {str}:
+            numbers = parse_numbers(",".join([cell or "null" for cell in cells]))  # type: ignore[misc]
+            if len(numbers) == len(cells):
+                values = np.array(numbers, dtype=np.float64)
+                self.add_values(values, ~np.isnan(values))
+                return True
+            if not plain("".join(cells)):  # type: ignore[arg-type] # Python reads `1_234` and digits of other scripts
+                return False
+        elif not types <= {float, int}:
+            return False
+        try:
+            self.add_values(np.array(cells, dtype=np.float64))
+        except (ValueError, OverflowError):
+            return False
+        return True
 
     def pad(self, count: int) -> None:
         """Append empty cells until there are `count`, for rows whose header lacks the column."""
-        missing = count - self._count
         if self.labels:
             self._cells += [None] * (count - len(self._cells))
-        elif missing > 0:
-            self.add_numbers(np.zeros(missing), np.zeros(missing, dtype=np.bool_))
+        elif missing := max(0, count - self._count):
+            self.add_values(np.zeros(missing), np.zeros(missing, dtype=np.bool_))
 
-    def add_numbers(self, values: Floats, logged: Bools | None = None) -> None:
+    def add_values(self, values: Floats, logged: Bools | None = None) -> None:
         """Append numbers, float64 (n,); `logged`, bool (n,), is true where a cell held one, None for all."""
-        self._parts.append((values, None if logged is None or logged.all() else logged))
+        self._parts.append(values)
+        self._logged.append(np.ones(len(values), dtype=np.bool_) if logged is None else logged)
         self._count += len(values)
-
-    def add_parsed(self, numbers: Sequence[float | None]) -> None:
-        """Append numbers, and None for empty cells."""
-        values = np.array(numbers, dtype=np.float64)
-        self.add_numbers(values, ~np.isnan(values))
 
     def _add_each(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
         values = np.zeros(len(cells))
         logged = np.zeros(len(cells), dtype=np.bool_)
         for index, cell in enumerate(cells):
-            row = self._count + index
             if cell is MISSING_CELL:
-                self._missing.append(row)
+                self._garbled.append(self._count + index)
                 continue
             try:
-                value = number(cell, self.comma)
-                if not self.flags and value in (0.0, 1.0) and str(cell).strip(AROUND).lower() in _TRUTHS:
-                    value = float(str(cell))  # raises: a word is no number
+                value = self._value(cell, lines[index])
             except (ValueError, TypeError, OverflowError):
-                self._bad.append(row)
-                self._decimal |= isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip(AROUND)) is not None
+                self._garbled.append(self._count + index)
+                self._bad += 1
                 self._bad_example = self._bad_example or example(lines[index], cell)
                 continue
-            if value is None:
-                continue
-            values[index], logged[index] = value, True
-            if isinstance(cell, str) and self.comma == "thousands" and _THOUSANDS.fullmatch(cell.strip(AROUND)):
-                self._grouped.append(row)
-                self.grouped = self.grouped or example(lines[index], cell)
-        self.add_numbers(values, logged)
+            if value is not None:
+                values[index], logged[index] = value, True
+        self.add_values(values, logged)
+
+    def _value(self, cell: Cell, line: int) -> float | None:
+        value = number(cell, self.comma)
+        text = str(cell).strip(AROUND)
+        if not self.flags and text.lower() in _TRUTHS:
+            raise ValueError("a word is no number")
+        if not self.grouped and self.comma == "thousands" and _THOUSANDS.fullmatch(text):
+            self.grouped = example(line, cell)
+        return value
 
     def column(self) -> Column:
         """Return the column of all cells that were added."""
         if self.labels:
             return _label_column(self._cells)
-        values = np.concatenate([part for part, _ in self._parts]) if self._parts else np.zeros(0)
-        logged = None
-        if any(mask is not None for _, mask in self._parts):
-            masks = [np.ones(len(part), np.bool_) if mask is None else mask for part, mask in self._parts]
-            logged = np.concatenate(masks)
-        self._parts = [(values, logged)]
-        column = Column(values, logged, len(self._bad), self._bad_example)
-        wrong = self._bad
-        if self._decimal:  # beside `1,25` nobody knows whether `1,250` has thousands
-            wrong = [*self._bad, *self._grouped]
-        if not wrong and not self._missing:
+        if not self._parts:
+            return Column(np.zeros(0))
+        values, logged = np.concatenate(self._parts), np.concatenate(self._logged)
+        self._parts, self._logged = [values], [logged]
+        column = Column(values, None if logged.all() else logged, self._bad, self._bad_example)
+        if not self._garbled:
             return column
         rows = np.zeros(self._count, dtype=np.bool_)
-        rows[[*wrong, *self._missing]] = True
-        return replace(column.without(rows), bad=len(wrong))
+        rows[self._garbled] = True
+        return column.without(rows)
 
 
 def builder_of(name: str, names: Names, comma: Comma = "thousands") -> ColumnBuilder:
@@ -252,31 +245,18 @@ def _label_column(cells: Sequence[Cell]) -> Column:
 
     texts = {cell: str(cell).strip(" \t\0'\"") for cell in dict.fromkeys(cells) if cell is not None}
     labels = {cell: text for cell, text in texts.items() if text.lower() not in _NOT_LOGGED}
-    coded = not all(map(_PLAIN.fullmatch, labels.values()))
     codes: dict[Cell, float] = {}
-    for cell, text in labels.items():
-        digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest() if coded else b""
-        codes[cell] = float(int.from_bytes(digest) >> 4) if coded else float(text)  # 52 bits: exact in a float64
+    named: dict[float, str] = {}
+    if all(map(_PLAIN.fullmatch, labels.values())):
+        codes.update((cell, float(text)) for cell, text in labels.items())
+    else:
+        for cell, text in labels.items():
+            digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=7).digest()
+            codes[cell] = float(int.from_bytes(digest) >> 4)  # 52 bits: exact in a float64
+            named[codes[cell]] = text
     values = np.array([codes.get(cell, np.nan) for cell in cells], dtype=np.float64)
     missing = np.isnan(values)  # no code is NaN
-    named = {codes[cell]: label for cell, label in labels.items()} if coded else {}
-    return Column(values, ~missing if missing.any() else None, coded=coded, labels=named)
-
-
-def joined_quotes(lines: list[str]) -> list[Line]:
-    """Return the lines that may be rows, those of a field in quotes joined."""
-    rows: list[Line] = []
-    open_since = 0
-    for place, line in enumerate(lines, 1):
-        odd = line.count('"') % 2
-        if open_since:
-            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line}"
-            if odd or place - open_since >= QUOTED_LINES:
-                open_since = 0
-        elif line.strip(" \0") and not line.startswith("#"):
-            rows.append((place, line))
-            open_since = place if odd else 0
-    return rows[:-1] if open_since else rows
+    return Column(values, ~missing if missing.any() else None, coded=bool(named), labels=named)
 
 
 def has_numbers(cells: Iterable[str], min_share: float) -> bool:

@@ -11,58 +11,46 @@ import csv
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, count, islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.errors import NoRowsError, StabtreeError
+from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Skips, Table, check_width
-from stabtree.loaders.tables.cells import (
-    MISSING_CELL,
-    QUOTED_LINES,
-    Comma,
-    Line,
-    builder_of,
-    has_numbers,
-    joined_quotes,
-    numeric,
-    parse_numbers,
-)
+from stabtree.loaders.tables.cells import MISSING_CELL, Comma, builder_of, has_numbers, numeric, parse_numbers
+from stabtree.loaders.tables.long import long_table
 from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.loaders.source import Source
+    from stabtree.loaders.table import Column
     from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.loaders.tables.long import LongTable
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 
-# Metrics of which three digits behind a comma are decimals, even where another column has points.
-FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
 BLANKS_APART = "  "  # two blanks or more, between names that hold one
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", BLANKS_APART: "blanks"}
 # Banners and configuration that trainers print before the header; beyond that a text log is likelier.
 HEADER_WITHIN = 150
 LOOK_AT = HEADER_WITHIN + 50
 COMMENTS = 5  # lines above the rows that begin with #, of which one may name the columns
+QUOTED_LINES = 50  # lines that a quoted field, such as a logged sample text, may run over
 # If the head holds no more lines, more are read, of up to so many characters each.
-FEW_LINES = 10
-MAX_HEAD = 4 << 20
+FEW_LINES, MAX_HEAD = 10, 4 << 20
 LISTED = 5
-# What may surround the text of a cell.
-BLANKS = " \t'\"\0"
-# Each block costs a little for each column, so that one of a wide file holds many rows.
-WIDE_ROWS = 20
+BLANKS = " \t'\"\0"  # what may surround the text of a cell
+WIDE_ROWS = 20  # each block costs a little for each column, so that one of a wide file holds many rows
 MAX_BLOCK = 8 << 20
-# Characters kept of the text above, to tell a line that is cut from one that only lacks its end.
-KEPT = 1 << 14
+KEPT = 1 << 14  # characters kept of the text above, to tell a line that is cut from one that only lacks its end
 MIN_ROWS_ABOVE = 10
 CUT = "is cut: the file ends inside this line"
 # Three digits after the comma may be thousands, unless a zero precedes it.
@@ -76,6 +64,7 @@ _APART = re.compile(r"\s{2,}|\t")
 _NAMELESS = {2: ("step",), 3: ("epoch", "step")}  # what counts the rows of a file without a header, by its columns
 _SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "test", "dev"))
 VALUE = "loss"  # what a file of two bare columns holds if its name does not say
+Line = tuple[int, str]  # its number and its text
 
 
 class Layout(NamedTuple):
@@ -87,7 +76,6 @@ class Layout(NamedTuple):
     comma: Comma = "thousands"  # what a comma inside a number means
     rows: int = 0  # rows of data below it in the first lines
     agree: float = 0.0  # the share of those that have as many fields as the header
-    with_commas: frozenset[str] = frozenset()  # the columns that have numbers with commas there, and no point
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -107,28 +95,13 @@ def split(line: str, delimiter: str) -> list[str]:
     return line.split(mark)
 
 
-# Sniffing asks, then reading asks again.
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4)  # sniffing asks, then reading asks again
 def find_layout(head: str) -> Layout | None:
     """Return the layout of the file that begins with `head`: the best by any delimiter; None if there is none.
 
     A file without a header comes back with `header_line` 0.
     """
-    lines = head.split("\n", LOOK_AT)
-    if len(lines) > 2:
-        del lines[-1]  # the head may end inside a line
-    numbered = [(place, line) for place, line in enumerate(lines[:LOOK_AT], 1) if line.strip(" \0")]
-    plain = [(place, line) for place, line in numbered if not line.startswith("#")]
-    readings = [plain]
-    above = [line for line in numbered if line[1].startswith("#") and plain and line[0] < plain[0][0]]
-    # One of the last comments may be the header, as `numpy.savetxt` writes it.
-    for place, line in above[-COMMENTS:]:
-        readings.append([(place, line.lstrip("# \t")), *plain])
-    if '"' in head:
-        # Where each row holds a text of several lines, no single line has the right number of fields.
-        whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
-        readings.append(joined_quotes(whole)[:LOOK_AT])
-    layouts = [_layout_by(reading, delimiter) for reading in readings for delimiter in NAMES if reading]
+    layouts = [_layout_by(lines, delimiter) for lines in _readings(head) for delimiter in NAMES if lines]
     return max(
         filter(None, layouts),
         key=lambda layout: (
@@ -142,30 +115,64 @@ def find_layout(head: str) -> Layout | None:
     )
 
 
+def _readings(head: str) -> Iterator[list[Line]]:
+    """Yield what may be the header and rows: the lines; below each of the last comments; with quoted lines joined."""
+    lines = head.split("\n", LOOK_AT)
+    if len(lines) > 2:
+        del lines[-1]  # the head may end inside a line
+    numbered = [(place, line) for place, line in enumerate(lines[:LOOK_AT], 1) if line.strip(" \0")]
+    plain = [(place, line) for place, line in numbered if not line.startswith("#")]
+    yield plain
+    # One of the last comments may be the header, as `numpy.savetxt` writes it.
+    above = [line for line in numbered if line[1].startswith("#") and plain and line[0] < plain[0][0]]
+    for place, line in above[-COMMENTS:]:
+        yield [(place, line.lstrip("# \t")), *plain]
+    if '"' in head:
+        # Where each row holds a text of several lines, no single line has the right number of fields.
+        whole = head[: head.rfind("\n")].split("\n", LOOK_AT * QUOTED_LINES)[: LOOK_AT * QUOTED_LINES]
+        yield _joined_quotes(whole)[:LOOK_AT]
+
+
+def _joined_quotes(lines: list[str]) -> list[Line]:
+    """Return the lines that may be rows, those of a field in quotes joined."""
+    rows: list[Line] = []
+    open_since = 0
+    for place, line in enumerate(lines, 1):
+        odd = line.count('"') % 2
+        if open_since:
+            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line}"
+            if odd or place - open_since >= QUOTED_LINES:
+                open_since = 0
+        elif line.strip(" \0") and not line.startswith("#"):
+            rows.append((place, line))
+            open_since = place * odd
+    return rows[:-1] if open_since else rows
+
+
 def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
     """Return the layout of lines that are split at a delimiter; None if they make no table."""
     if delimiter not in {",", " "} and not any(delimiter in line for _, line in numbered):
         return None  # one column is the same by any delimiter
     rows = [[cell.strip() for cell in split(line, delimiter)] for _, line in numbered]
-    # A printed configuration above the rows holds no tabs.
     counts = Counter(map(len, rows))
     if delimiter == "\t":
-        del counts[1]
+        del counts[1]  # a printed configuration above the rows holds no tabs
     width = max(counts, key=lambda width: (counts[width] + (width > 1), width))
     if delimiter.isspace() and width < 2:
         return None
-    for index, fields in enumerate(rows[:HEADER_WITHIN]):
+    for index, header in enumerate(rows[:HEADER_WITHIN]):
+        place, line = numbered[index]
+        fields = header
+        if delimiter == " " and len(header) != width:
+            fields = _wider_header(line, width) or header
         below = rows[index + 1 :]
-        header = fields
-        if delimiter == " " and len(fields) != width:
-            header = _wider_header(numbered[index][1], width) or fields
         # Some writers end every row with a delimiter, but not the header.
-        dangling = len(header) == width - 1 > 0 and all(_fits(cells, len(header)) for cells in below)
-        if (len(header) == width or dangling) and _is_header(header):
-            return _checked(delimiter, distinct(header), numbered[index][0], below)
+        dangling = len(fields) == width - 1 > 0 and all(_fits(cells, len(fields)) for cells in below)
+        if (len(fields) == width or dangling) and _is_header(fields):
+            return _checked(Layout(delimiter, distinct(fields), place), below)
     first = next((fields for fields in rows[:HEADER_WITHIN] if len(fields) == width), [])
     if width >= 2 and first and all(map(numeric, filter(None, first))):
-        return _checked(delimiter, distinct([""] * width), 0, rows)
+        return _checked(Layout(delimiter, distinct([""] * width), 0), rows)
     return None
 
 
@@ -188,26 +195,29 @@ def _spread(names: list[str], width: int) -> list[str]:
     return [names[0], *[names[1]] * terms, *[names[2]] * terms, *names[3 : 3 + rest]]
 
 
-def _checked(delimiter: str, names: tuple[str, ...], header_line: int, below: list[list[str]]) -> Layout | None:
-    """Return a layout, unless the rows below the header don't look like rows of numbers."""
-    blank = delimiter.isspace() and delimiter != "\t"
+def _checked(layout: Layout, below: list[list[str]]) -> Layout | None:
+    """Return the layout with what the rows below its header show; None if they don't look like rows of numbers."""
+    delimiter, width = layout.delimiter, len(layout.names)
+    blank = delimiter in {" ", BLANKS_APART}
     if not below:
-        return Layout(delimiter, names, header_line) if not blank and len(names) > 1 else None
-    fit = [cells for cells in below if _fits(cells, len(names))]
+        return None if blank or width < 2 else layout
+    fit = [cells for cells in below if _fits(cells, width)]
     agree = len(fit) / len(below)
     # Words separated by blanks are prose unless the rows are nothing but numbers.
-    plausible = sum(not any(cells) or has_numbers(cells, 0.75 if blank else 0.01) for cells in fit)
-    if plausible < 0.5 * len(below) or ((blank or len(names) == 1) and agree < (0.8 if header_line else 0.6)):
+    share = 0.75 if blank else 0.01
+    plausible = sum(not any(cells) or has_numbers(cells, share) for cells in fit)
+    if plausible < 0.5 * len(below):
         return None
-    cells = list(chain.from_iterable(fit)) if delimiter != "," else []
+    if (blank or width == 1) and agree < (0.8 if layout.header_line else 0.6):
+        return None
+    comma: Comma = "decimal" if delimiter != "," and _decimal([*chain(*fit)], delimiter) else "thousands"
+    return layout._replace(comma=comma, rows=len(fit), agree=agree)
+
+
+def _decimal(cells: list[str], delimiter: str) -> bool:
+    """Return whether commas are decimal points: one is for sure, or a file made for that has no point."""
     # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
-    decimal = any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells)))
-    with_commas = frozenset(
-        name
-        for name, column in zip(names, zip(*(row[: len(names)] for row in fit), strict=True), strict=False)
-        if delimiter != "," and any("," in cell and numeric(cell) for cell in column) and "." not in "".join(column)
-    )
-    return Layout(delimiter, names, header_line, "decimal" if decimal else "thousands", len(fit), agree, with_commas)
+    return any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells)))
 
 
 def _fits(cells: list[str], width: int) -> bool:
@@ -239,8 +249,8 @@ def head_of(source: Source) -> str:
     if len(source.data) < HEAD_BYTES or source.head.count("\n") > FEW_LINES:
         return source.head
     lines: list[str] = []
-    for line in source.lines():
-        if len(line) > MAX_HEAD or len(lines) > FEW_LINES:
+    for line in islice(source.lines(), FEW_LINES + 1):
+        if len(line) > MAX_HEAD:
             break
         lines.append(line)
     return "\n".join([*lines, ""]) if len(lines) > 1 else source.head
@@ -248,24 +258,22 @@ def head_of(source: Source) -> str:
 
 def _by_file_name(source: Source, layout: Layout) -> tuple[Layout, bool]:
     """Name bare columns: one or two that count the rows, then what the file's own name says; and whether it does."""
-    counters = _NAMELESS.get(len(layout.names))
-    if counters is None:
-        return layout, False
+    width = len(layout.names)
+    counters = _NAMELESS.get(width, ())
     rows = [split(line, layout.delimiter) for line in source.head.split("\n", LOOK_AT)[:-1]]
-    rows = [row for row in rows if len(row) == len(layout.names) and all(map(numeric, row))]
-    axes = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)][: len(counters)]
-    if not axes or not all(cell.isdecimal() and len(cell) < 16 for axis in axes for cell in axis):
+    columns = [*zip(*(row for row in rows if len(row) == width and all(map(numeric, row))), strict=True)]
+    counts = (cell.strip() for cell in chain(*columns[: len(counters)]))
+    if not counters or not columns or not all(cell.isdecimal() and len(cell) < 16 for cell in counts):
         return layout, False
-    if any(int(late) <= int(early) for early, late in pairwise(axes[-1])):
+    if any(int(late) <= int(early) for early, late in pairwise(columns[len(counters) - 1])):
         return layout, False
     name = source.name.partition(".")[0]
     reading = describe_name(name)
-    said = bool(reading.loss or reading.named or reading.metric)
-    if said and source.file and source.file.absolute().parent.name.lower() in _SPLITS:
-        name = f"{source.file.absolute().parent.name}/{name}"
-    if not said and len(counters) > 1:
-        return layout, False
-    return layout._replace(names=(*counters, name if said else VALUE)), said
+    if not (reading.loss or reading.named or reading.metric):
+        return (layout if width > 2 else layout._replace(names=(*counters, VALUE))), False
+    folder = source.file.absolute().parent.name if source.file else ""
+    name = f"{folder}/{name}" if folder.lower() in _SPLITS else name
+    return layout._replace(names=(*counters, name)), True
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -282,83 +290,54 @@ def sniff(source: Source, _names: Names) -> Sure:
     return Sure.LIKELY if 3 * layout.agree >= 1.0 else Sure.MAYBE
 
 
-def read(source: Source, names: Names) -> Table | tuple[Table, ...]:
-    """Read the columns that hold numbers.
+def read(source: Source, names: Names) -> tuple[Table, ...]:
+    """Read the columns that hold numbers, or the series of a table whose rows hold a name and a value.
 
     Raises:
         StabtreeError: if nothing names its columns, or nothing stands below, or it has too many columns.
     """
-    layout = find_layout(head_of(source))
-    own_names = layout.names if layout else ()
-    if layout and not layout.header_line:
+    head = head_of(source)
+    layout = find_layout(head)
+    if not layout:
+        raise StabtreeError("is not a delimited file", where=source.path, hint="check --format")
+    own_names = layout.names
+    if not layout.header_line:
         layout, _ = _by_file_name(source, layout)
-    if not layout or (not layout.header_line and layout.names == own_names):
-        hint = "add a first line such as step,loss,grad_norm,lr" if layout else "check --format"
-        problem = "has no header line that names its columns" if layout else "is not a delimited file"
-        raise StabtreeError(problem, where=source.path, hint=hint)
-    if any(name.strip().lower().endswith(("value", "val")) for name in layout.names):
-        from stabtree.loaders.tables.long import LongTable, long_layout  # which no other table needs
-
-        shown = head_of(source).split("\n", LOOK_AT)[layout.header_line : -1]
-        long = long_layout(layout.names, names, (split(line, layout.delimiter) for line in shown))
-        if long:
-            return _read_long(source, layout, LongTable(long, names))
-    body = _Body(source.path, layout, names)
-    lines = source.lines()
-    min_size = min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))
-    rest, parts, size = "", list[str](), 0
-    for block in lines.blocks():
-        parts.append(block)
-        size += len(block)
-        if size >= min_size:
-            rest = body.add(rest + "".join(parts), last=False)
-            parts, size = [], 0
-    body.add(rest + "".join(parts), last=True)
+        if layout.names == own_names:
+            hint = "add a first line such as step,loss,grad_norm,lr"
+            raise StabtreeError("has no header line that names its columns", where=source.path, hint=hint)
+    shown = head.split("\n", LOOK_AT)[layout.header_line : -1]
+    long = long_table(layout.names, names, (split(line, layout.delimiter) for line in shown))
+    body, lines = _Body(source.path, layout, names, long), source.lines()
+    body.read(_in_large_blocks(lines.blocks(), min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))))
     if not body.rows:
         kind = NoRowsError if any(map(names.metric, layout.names)) else StabtreeError
-        raise kind(
-            "is cut, and holds a header but no rows before that" if source.cut else "has a header but no rows",
-            where=source.path,
-            hint="check that the run logged anything before it stopped",
-        )
-    for builder in body.columns.values():
-        builder.pad(body.rows)
-    columns = {name: None if builder.given_up else builder.column() for name, builder in body.columns.items()}
-    config, wrong = _settings_above(body.preface) if body.preface else ({}, [])
+        problem = "is cut, and holds a header but no rows before that" if source.cut else "has a header but no rows"
+        hint = "check that the run logged anything before it stopped"
+        raise kind(problem, where=source.path, hint=hint)
+    config, wrong = _settings_above(body.preface)
     kind_of = "csv" if layout.delimiter == "," else f"csv, {NAMES[layout.delimiter]} separated"
-    return Table(
-        path=source.path,
-        format=source.describe(f"{kind_of}, decimal commas" if layout.comma == "decimal" else kind_of),
-        rows=body.rows,
-        columns=columns,
-        config=config,
-        skipped=tuple(body.skips.first),
-        skipped_count=body.skips.count,
-        notes=(*lines.notes, *_notes(body), *wrong),
+    described = source.describe(f"{kind_of}, decimal commas" if layout.comma == "decimal" else kind_of)
+    notes = (*lines.notes, *_notes(body), *wrong)
+    first, *others = [Table(source.path, described, body.rows, body.built(), config)]
+    if long:
+        first, *others = long.tables(source.path, source.describe("csv"))
+    first = replace(
+        first, skipped=tuple(body.skips.first), skipped_count=body.skips.count, notes=(*notes, *first.notes)
     )
+    return (first, *others)
 
 
-def _read_long(source: Source, layout: Layout, table: LongTable) -> tuple[Table, ...]:
-    """Read a table whose rows hold a name and a value."""
-    lines, skips = source.lines(), Skips()
-    kept = islice(lines, layout.header_line, None)
-    if layout.delimiter in (" ", "  "):
-        rows: Iterator[list[str]] = (split(line, layout.delimiter) for line in kept)
-    else:  # texts of settings may run over several lines
-        rows = csv.reader((f"{line}\n" for line in kept), delimiter=layout.delimiter)
-    for place in count(layout.header_line + 1):
-        try:
-            cells = next(rows)
-        except StopIteration:
-            break
-        except csv.Error:
-            cells = []
-        if len(cells) == len(layout.names):
-            table.add([cell.replace(",", ".") for cell in cells] if layout.comma == "decimal" else cells)
-        elif cells:
-            skips.add(place, f"has {len(cells)} fields where the header has {len(layout.names)}")
-    first, *others = table.tables(source.path, source.describe("csv"), lines.notes)
-    return (replace(first, skipped=tuple(skips.first), skipped_count=skips.count), *others)
+def _in_large_blocks(blocks: Iterable[str], min_size: int) -> Iterator[str]:
+    """Yield blocks joined to pieces of some size."""
+    piece = ""
+    for block in blocks:
+        piece += block
+        if len(piece) >= min_size:
+            yield piece
+            piece = ""
+    if piece:
+        yield piece
 
 
 def _settings_above(lines: Sequence[str]) -> tuple[dict[str, ConfigScalar], list[str]]:
@@ -367,34 +346,30 @@ def _settings_above(lines: Sequence[str]) -> tuple[dict[str, ConfigScalar], list
     return read_config({match[1]: match[2] for match in printed})
 
 
-def _notes(body: _Body) -> Iterator[str]:
+def _notes(body: _Body) -> list[str]:
     """Describe what was read although something is wrong with it."""
-    skips = body.skips
+    skips, layout = body.skips, body.layout
     built = {name: builder for name, builder in body.columns.items() if body.names.wanted(name)}
-    if not body.layout.header_line:
-        yield f"No line names its columns: they were taken for {', '.join(body.layout.names)}."
-    if body.preface:
-        yield f"Lines above the header: {len(body.preface)}, the first is {clean(body.preface[0], 40)!r}."
-    if twice := [name for name in built if f"{name} (2)" in body.columns]:
-        yield f"Columns that have the same name as one before them are not read: {_listed(twice)}."
-    if skips.headers:
-        yield (
-            f"Headers with other columns, or in another order: {len(skips.headers)} (line {_listed(skips.headers)}), "
-            "the rows below were read by them."
-        )
-    if skips.comments:
-        first = f"the first is line {skips.first_comment}"
-        yield f"Comment lines, which begin with #: {skips.comments:,}, skipped; {first}."
-    if skips.quotes:
-        yield f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself."
-    if skips.short:
-        yield f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged."
-    if grouped := next((builder.grouped for builder in built.values() if builder.grouped), ""):
-        yield f"Commas inside numbers are read as thousands separators ({grouped})."
-
-
-def _listed(items: Sequence[object]) -> str:
-    return ", ".join(clean(item, 40) for item in items[:LISTED])
+    twice = [name for name in built if f"{name} (2)" in body.columns]
+    grouped = [builder.grouped for builder in built.values() if builder.grouped]
+    again = ", ".join(clean(name, 40) for name in twice[:LISTED])
+    headers = ", ".join(map(str, skips.headers[:LISTED]))
+    notes = {
+        f"No line names its columns: they were taken for {', '.join(layout.names)}.": not layout.header_line,
+        f"Lines above the header: {len(body.preface)}, the first is {clean(''.join(body.preface[:1]), 40)!r}.": (
+            body.preface
+        ),
+        f"Columns that have the same name as one before them are not read: {again}.": twice,
+        f"Headers with other columns, or in another order: {len(skips.headers)} (line {headers}), "
+        "the rows below were read by them.": skips.headers,
+        f"Comment lines, which begin with #: {skips.comments:,}, skipped; the first is line {skips.first_comment}.": (
+            skips.comments
+        ),
+        f"Lines with a quote that is never closed: {skips.quotes}, each read as a row by itself.": skips.quotes,
+        f"Rows with fewer fields than the header: {skips.short}, their missing cells are not logged.": skips.short,
+        f"Commas inside numbers are read as thousands separators ({''.join(grouped[:1])}).": grouped,
+    }
+    return [note for note, needed in notes.items() if needed]
 
 
 class _Body(Struct):
@@ -403,123 +378,153 @@ class _Body(Struct):
     path: str  # the file as the user named it
     layout: Layout  # how the rows below the latest header are laid out
     names: Names  # what the columns mean
+    long: LongTable | None = None  # where its rows go if each holds a name and a value
     columns: dict[str, ColumnBuilder] = field(default_factory=dict)  # every column of any header
     skips: Skips = field(default_factory=Skips)  # the lines that could not be read
     rows: int = 0  # the number of rows read
     lines: int = 0  # the number of lines read, with the header and those above it
-    # The lines above the header that are no comments, such as a printed configuration.
-    preface: list[str] = field(default_factory=list)
-    _above: str = ""
+    preface: list[str] = field(default_factory=list)  # lines above the header that are no comments, as of settings
+    _tail: str = ""  # the end of the text that was read
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
-    _anchors: tuple[str, ...] = ()
-    _known: frozenset[str] = frozenset()
     _pending: list[tuple[int, list[str]]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self._start_header(self.layout)
+    def built(self) -> dict[str, Column | None]:
+        """Return the columns, None for those that hold text."""
+        for builder in self.columns.values():
+            builder.pad(self.rows)
+        return {name: None if builder.given_up else builder.column() for name, builder in self.columns.items()}
 
     def _start_header(self, layout: Layout) -> None:
         """Read the rows to come by a header, the first one or another."""
         check_width(len({*self.columns, *layout.names}), self.path)
-        self.layout, self._builders, self._known = layout, {}, frozenset(layout.names)
-        # A repeated header has a known name in one of the first columns that have names.
-        named = (name for place, name in enumerate(layout.names, 1) if name != f"column {place}")
-        self._anchors = tuple(name for _, name in zip(range(3), named, strict=False))
+        self.layout, self._builders = layout, {}
         for index, name in enumerate(layout.names):
-            fraction = name in layout.with_commas and self.names.role(name) in FRACTIONS
-            comma: Comma = "decimal" if fraction else layout.comma
-            builder = self.columns.setdefault(name, builder_of(name, self.names, comma))
+            builder = self.columns.setdefault(name, builder_of(name, self.names, layout.comma))
             if not builder.given_up:
                 builder.pad(self.rows)
                 self._builders[index] = builder
 
-    def add(self, text: str, *, last: bool) -> str:
-        """Read whole lines; return those that can be understood only with the lines after them."""
-        while self.lines < self.layout.header_line and text:
-            line, _, text = text.partition("\n")
-            self.lines += 1
-            if self.lines < self.layout.header_line and line.strip(" \0") and not line.startswith("#"):
-                self.preface.append(line)
-        above, self._above = self._above, (self._above + text)[-KEPT:]
-        if count := self._regular_rows(text):
+    def read(self, blocks: Iterator[str]) -> None:
+        """Read pieces of whole lines, of which only the last line may lack its end."""
+        self._start_header(self.layout)
+        for block in blocks:
+            text = block
+            while self.lines < self.layout.header_line and text:
+                line, _, text = text.partition("\n")
+                self.lines += 1
+                if self.lines < self.layout.header_line and line.strip(" \0") and not line.startswith("#"):
+                    self.preface.append(line)
+            self._tail = (self._tail + text)[-KEPT:]
+            count = self._regular_rows(text)
             self.rows += count
             self.lines += count
-            return ""
-        return self._add_lines(text, above, last=last)
+            if not count:
+                self._add_lines(text, blocks)
+            self._builders = {index: builder for index, builder in self._builders.items() if not builder.given_up}
 
     def _regular_rows(self, block: str) -> int:
         """Add the rows of a block in which each has as many fields as the header; return how many, 0 if it is none."""
         delimiter, width = self.layout.delimiter, len(self.layout.names)
         # Several blanks may separate two fields, and a lone field may be a blank line.
-        if delimiter[0] == " " or width < 2 or '"' in block or not block.endswith("\n"):
-            return 0
-        others = bytes(set(range(256)).difference((delimiter + "\n").encode()))
-        marks = block.encode().translate(None, others)
-        count = len(marks) // width
-        if marks != (delimiter * (width - 1) + "\n").encode() * count:
+        if delimiter[0] == " " or width < 2 or not block.endswith("\n"):
             return 0
         text = block[:-1].replace("\n", delimiter)
-        plain = text
-        if delimiter != ",":  # commas may be thousands separators
-            thousands = "," in text and self.layout.comma != "decimal"
-            plain = "" if thousands else text.replace(",", ".").replace(delimiter, ",")
-        labels = any(builder.labels for builder in self._builders.values())
-        if not labels and (numbers := parse_numbers(plain)):
-            for index, builder in self._builders.items():
-                builder.add_parsed(numbers[index::width])
-            return count
-        if "\0" in block or block.startswith("#") or "\n#" in block or any(name in block for name in self._anchors):
+        if '"' not in block:
+            others = bytes(set(range(256)).difference((delimiter + "\n").encode()))
+            marks = block.encode().translate(None, others)
+            if marks != (delimiter * (width - 1) + "\n").encode() * (len(marks) // width):
+                return 0
+            if numbers := self._all_numbers(text):
+                values = np.array(numbers, dtype=np.float64).reshape(-1, width).T.copy()
+                for index, builder in self._builders.items():
+                    builder.add_values(values[index], ~np.isnan(values[index]))
+                return values.shape[1]
+        return self._regular_cells(block, text)
+
+    def _regular_cells(self, block: str, text: str) -> int:
+        """Add the rows of a regular block that holds more than numbers; `text` has delimiters for its line ends."""
+        # A repeated header has a known name in one of the first columns that have names.
+        anchors = islice((name for place, name in enumerate(self.layout.names, 1) if name != f"column {place}"), 3)
+        if "\0" in block or block.startswith("#") or "\n#" in block or any(name in block for name in anchors):
             return 0
-        cells = text.split(delimiter)
-        lines = range(self.lines + 1, self.lines + 1 + count)
+        if '"' in block:
+            columns = self._unquoted(block[:-1].split("\n"))
+        else:
+            cells, width = text.split(self.layout.delimiter), len(self.layout.names)
+            columns = [cells[index::width] for index in range(width)]
+        if columns:
+            self._add_columns(columns, range(self.lines + 1, self.lines + 1 + len(columns[0])))
+        return len(columns and columns[0])
+
+    def _unquoted(self, lines: list[str]) -> Sequence[Sequence[str]]:
+        """Return the columns of lines with quotes in them; none if a field may run over lines, or a row is odd."""
+        if any(line.count('"') % 2 for line in lines):
+            return ()
+        try:
+            rows = [*csv.reader(lines, delimiter=self.layout.delimiter, skipinitialspace=True)]
+        except csv.Error:  # a cell is longer than the reader takes
+            return ()
+        return [*zip(*rows, strict=True)] if set(map(len, rows)) == {len(self.layout.names)} else ()
+
+    def _add_columns(self, columns: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
+        if self.long and self.layout.comma == "decimal":
+            columns = [[cell.replace(",", ".") for cell in cells] for cells in columns]
+        if self.long:
+            for row in zip(*columns, strict=True):
+                if MISSING_CELL not in row:
+                    self.long.add(row)
+            return
         for index, builder in self._builders.items():
-            builder.add(cells[index::width], lines)
-        self._drop_given_up()
-        return count
+            builder.add(columns[index], lines)
 
-    def _drop_given_up(self) -> None:
-        self._builders = {index: builder for index, builder in self._builders.items() if not builder.given_up}
+    def _all_numbers(self, text: str) -> list[float | None]:
+        """Return the numbers of a text that holds nothing else; none if a comma may separate thousands."""
+        if self.long or any(builder.labels for builder in self._builders.values()):
+            return []
+        if self.layout.delimiter != ",":
+            if "," in text and self.layout.comma != "decimal":
+                return []
+            text = text.replace(",", ".").replace(self.layout.delimiter, ",")
+        return parse_numbers(text)
 
-    def _add_lines(self, text: str, above: str, *, last: bool) -> str:
-        """Read lines one by one; return the rest, from a quote that is open so near the end that it may close later."""
-        lines = text.split("\n")
-        ended = not lines[-1]
-        if ended:
-            lines.pop()
-        index = 0
+    def _add_lines(self, text: str, blocks: Iterator[str]) -> None:
+        """Read lines one by one; of a quote that is open near the end, also those of the next block."""
+        lines, index = text.split("\n"), 0
         while index < len(lines):
-            line, place, used = lines[index], self.lines + 1, 1
-            if line.startswith("#"):  # a comment, or a row of numbers, with which something is lost
-                fields = split(line.lstrip("# \t"), self.layout.delimiter)
-                if len(fields) == len(self.layout.names) and 2 * sum(map(numeric, fields)) >= len(fields):
-                    self.skips.add(place, "begins with #, as a comment does")
-                else:
-                    self.skips.comments += 1
-                    self.skips.first_comment = self.skips.first_comment or place
-            elif "\0" in line:
-                self.skips.add(place, "holds NUL bytes")
-            elif line.strip() or self.layout.delimiter in line.replace(" ", ""):  # a line of empty cells is a row
-                if line.count('"') % 2:
-                    if not last and index + QUOTED_LINES >= len(lines):
-                        break
-                    line, used = self._joined(lines[index : index + 1 + QUOTED_LINES])
-                    self.skips.quotes += used == 1
-                cut = not ended and index + used == len(lines) and not line.endswith('"')
-                self._add_row(line, place, above if cut else None)
+            line, used = lines[index], 1
+            if '"' in line and line.count('"') % 2 and not line.startswith("#"):
+                while index + QUOTED_LINES >= len(lines) and (block := next(blocks, "")):
+                    self._tail = (self._tail + block)[-KEPT:]
+                    lines, index = [*lines[index:-1], *(lines[-1] + block).split("\n")], 0
+                line, used = self._joined(lines[index : index + 1 + QUOTED_LINES])
+                self.skips.quotes += used == 1
             index += used
-            self.lines += used
+            if index < len(lines) or line:  # what follows the last line end is a line only where it holds something
+                self._add_line(line, self.lines + 1, last=index == len(lines))
+                self.lines += used
         self._flush()
-        return "".join(f"{line}\n" for line in lines[index:]) if index < len(lines) else ""
 
     def _flush(self) -> None:
-        """Pass the pending rows on to the columns."""
+        """Pass the rows that were read line by line on to the columns."""
+        self.rows += len(self._pending)
         if self._pending:
-            places = [place for place, _ in self._pending]
-            for index, builder in self._builders.items():
-                builder.add([cells[index] for _, cells in self._pending], places)
-            self._drop_given_up()
-            self.rows += len(self._pending)
+            columns = [*zip(*(fields for _, fields in self._pending), strict=True)]
+            self._add_columns(columns, [place for place, _ in self._pending])
             self._pending = []
+
+    def _add_line(self, line: str, place: int, *, last: bool) -> None:
+        """Add the row of a line, or count it as something else."""
+        if line.startswith("#"):  # a comment, or a row of numbers, with which something is lost
+            fields = split(line.lstrip("# \t"), self.layout.delimiter)
+            if len(fields) == len(self.layout.names) and 2 * sum(map(numeric, fields)) >= len(fields):
+                self.skips.add(place, "begins with #, as a comment does")
+            else:
+                self.skips.comments += 1
+                self.skips.first_comment = self.skips.first_comment or place
+        elif "\0" in line:
+            self.skips.add(place, "holds NUL bytes")
+        elif line.strip() or self.layout.delimiter in line.replace(" ", ""):  # a line of empty cells is a row
+            self._add_row(line, place, last=last and not line.endswith('"'))
 
     def _joined(self, lines: list[str]) -> tuple[str, int]:
         """Return the first line joined with those that its open quote reaches over, and how many they are.
@@ -544,8 +549,8 @@ class _Body(Struct):
                 break
         return lines[0], 1
 
-    def _add_row(self, line: str, place: int, above: str | None) -> None:
-        """Add the row of a line, or count it; `above` is the text above the last line of a file that lacks its end."""
+    def _add_row(self, line: str, place: int, *, last: bool) -> None:
+        """Add the row of a line, or count it; the last line of a file that lacks its end may be cut."""
         delimiter, width = self.layout.delimiter, len(self.layout.names)
         fields = split(line, delimiter)
         if len(fields) != width and line.count('"') % 2 and line.count(delimiter) == width - 1:
@@ -560,33 +565,36 @@ class _Body(Struct):
             self._flush()
             self.skips.headers.append(place)
             self._start_header(self.layout._replace(names=names))
-        elif len(fields) > width:
+            return
+        if len(fields) > width:
             self.skips.add(place, f"has {len(fields)} fields where the header has {width}")
-        elif above is not None and fields and (len(fields) < width or _is_cut(fields[-1], above, delimiter)):
+            return
+        short = [MISSING_CELL] * (width - len(fields))
+        if last and (short or self._is_cut(fields[-1])):
             self.skips.add(place, CUT)
-            if len(fields) == width:  # the last line may hold what broke the run
-                self._pending.append((place, [*fields[:-1], MISSING_CELL]))
-        elif fields:
-            self.skips.short += len(fields) < width
-            self._pending.append((place, fields + [MISSING_CELL] * (width - len(fields))))
+            if short:
+                return
+            fields[-1] = MISSING_CELL  # the others of the last line may show what broke the run
+        self.skips.short += bool(short)
+        self._pending.append((place, fields + short))
 
     def _is_other_header(self, fields: list[str]) -> bool:
         """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""
         width = len(self.layout.names)
-        if not fields or (len(fields) == width and numeric(fields[0])):
+        if len(fields) == width and numeric(fields[0]):
             return False
         words = [cell.strip(BLANKS) for cell in fields]
-        known = sum(word in self._known for word in words)
+        titles = set(self.layout.names)
+        known = sum(word in titles for word in words)
         if known < max(len(words) / 2, min(width, 2)):  # a second table, by epoch below one by step
-            counters = [word for word in words if self.names.counts(word)]
-            if not counters or len(words) < 2 or not any(map(self.names.metric, words)):
+            counted = any(map(self.names.counts, words))
+            if not counted or len(words) < 2 or not any(map(self.names.metric, words)):
                 return False
-        return not any(numeric(word) for word in words if word)
+        return not any(map(numeric, filter(None, words)))
 
-
-def _is_cut(cell: str, above: str, delimiter: str) -> bool:
-    """Return whether a number breaks off: it is shorter than all above, or lost its exponent."""
-    cells = [line.rpartition(delimiter)[2].strip(BLANKS) for line in above.split("\n")[1:-1]]
-    if len(cells) < MIN_ROWS_ABOVE or not _BEGUN.fullmatch(cell):
-        return False  # what begins no number, such as `nan`, is taken as it is
-    return cell[-1:] in ("e", "E", "-", "+") or all(len(cell) < len(other) for other in cells)
+    def _is_cut(self, cell: str) -> bool:
+        """Return whether the last number of a file breaks off: it is shorter than all above, or lost its exponent."""
+        above = [line.rpartition(self.layout.delimiter)[2].strip(BLANKS) for line in self._tail.split("\n")[1:-1]]
+        if len(above) < MIN_ROWS_ABOVE or not _BEGUN.fullmatch(cell):
+            return False  # what begins no number, such as `nan`, is taken as it is
+        return cell[-1:] in ("e", "E", "-", "+") or all(len(cell) < len(other) for other in above)

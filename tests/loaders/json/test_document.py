@@ -35,7 +35,7 @@ def test_a_cut_array_gives_its_whole_objects(tmp_path: Path, end: str) -> None:
     rows = ", ".join(f'{{"step": {i}, "loss": {4 - i / 10}}}' for i in range(9))
     run = load_run(write(tmp_path, f"[{rows}{end}", "a.json"))
     assert len(run.series["loss"]) == 9
-    assert "the 9 complete objects before that were read" in " ".join(run.notes)
+    assert "the 9 complete rows before that were read" in " ".join(run.notes)
 
 
 def test_objects_in_a_row_over_several_lines(tmp_path: Path) -> None:

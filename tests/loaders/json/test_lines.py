@@ -55,9 +55,9 @@ def test_blocks_read_as_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, l
     """The quick way takes only what the slow way reads the same."""
     rows = [f'{{"step": {i}, "loss": {i}.5}}' for i in range(6)]
     source = open_source(write(tmp_path, "\n".join([*rows[:3], line, *rows[3:], ""]), "run.jsonl"))
-    quick = described(jsonl.read(source, Names()))
+    quick = described(*jsonl.read(source, Names()))
     monkeypatch.setattr(jsonl, "_block_of_objects", lambda _: [])
-    assert quick == described(jsonl.read(source, Names()))
+    assert quick == described(*jsonl.read(source, Names()))
 
 
 def test_a_long_first_line_is_no_manifest(tmp_path: Path) -> None:

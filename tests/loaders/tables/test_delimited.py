@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from stabtree.loaders.source import open_source
-from stabtree.loaders.table import Table
 from stabtree.loaders.tables import delimited
 from stabtree.metrics.names import Names
 from tests.loaders.make import write
@@ -17,14 +16,15 @@ from tests.loaders.make import write
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stabtree.loaders.table import Table
+
 NAN = float("nan")
 SAMPLE = '"He said ""4, 5"",\nand then\n7, 8, ""ok"""'
 
 
 def table(folder: Path, content: str | bytes) -> Table:
     """The table of a file."""
-    found = delimited.read(open_source(write(folder, content)), Names())
-    assert isinstance(found, Table)
+    [found] = delimited.read(open_source(write(folder, content)), Names())
     return found
 
 
