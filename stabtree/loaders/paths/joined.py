@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import chain, combinations, pairwise, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,14 +22,16 @@ from stabtree.loaders.paths.read import read_run
 from stabtree.run import Gap, Resume, Run, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Floats, Ints
     from stabtree.loaders.paths.read import Found, LoadOptions
     from stabtree.run import LogLine
 
+    Items = dict[int, "Loaded"]
     Groups = list[list[int]]
 
+T = TypeVar("T")
 MAX_COMPARED = 128  # runs of which each is compared with each other one, which takes half a second
 PROVING_ROWS = ROWS_LONG  # rows of the same values that prove two logs to be of one run
 MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is in the other log at its step
@@ -91,21 +93,27 @@ def joined(found: Sequence[Loaded], options: LoadOptions, cache: dict[str, Found
         cache: what was read, by path.
     """
     items = dict(enumerate(found))
-    for group in _ranks, _parts:
-        logs = {index: item for index, item in items.items() if len(item.files) == 1 and item.has_rows}
-        for first, *others in group(logs):
-            if others:
-                paths = tuple(logs[index].path for index in (first, *others))
-                items[first] = Loaded(paths[0], read_run(paths, options, cache), paths[0], paths)
-            for index in others:
-                del items[index]
-        if group is _ranks:
-            _merge_same(items)
+    _read_together(items, _ranks, options, cache)
+    _merge_same(items)
+    _read_together(items, _parts, options, cache)
     _add_asides(items, cache)
     return [items[index] for index in sorted(items)]
 
 
-def _ranks(logs: dict[int, Loaded]) -> Groups:
+def _read_together(
+    items: Items, group: Callable[[Items], Groups], options: LoadOptions, cache: dict[str, Found]
+) -> None:
+    """Read the logs that are ranks or parts of one run as that run, in the place of the first."""
+    logs = {index: item for index, item in items.items() if len(item.files) == 1 and item.has_rows}
+    for indexes in group(logs):
+        paths = tuple(items.pop(index).path for index in indexes)
+        one = logs[indexes[0]]
+        if len(paths) > 1:
+            one = Loaded(paths[0], read_run(paths, options, cache), paths[0], paths)
+        items[indexes[0]] = one
+
+
+def _ranks(logs: Items) -> Groups:
     """Return the keys of logs by run: the names of ranks differ in their number alone, or one is rank 0 without it."""
     groups: dict[str, list[int]] = {}
     for index, log in logs.items():
@@ -113,7 +121,7 @@ def _ranks(logs: dict[int, Loaded]) -> Groups:
     return [group for group in groups.values() if not _any_contradict([logs[index].own for index in group])]
 
 
-def _parts(logs: dict[int, Loaded]) -> Groups:
+def _parts(logs: Items) -> Groups:
     """Return the keys of logs by run, where all of them, or all of a folder, are parts that follow each other."""
     folders: dict[Path, list[int]] = {}
     for index, log in logs.items():
@@ -168,7 +176,7 @@ def _other_settings(one: Run, other: Run) -> bool:
     return any(one.setting(key) != other.setting(key) for key in keys)
 
 
-def _merge_same(items: dict[int, Loaded]) -> None:
+def _merge_same(items: Items) -> None:
     """Merge logs that hold the same values into the one of them that says most, and name mere copies."""
     logs = [index for index, item in items.items() if item.name == item.path and item.has_rows]
     kept: dict[Path, list[int]] = {}  # by folder, where there are too many to compare each with each other one
@@ -252,28 +260,27 @@ def _same_run(one: Run, other: Run) -> SameRun | None:
     apart = set[str]()
     for metric in DISTINCTIVE:
         here, there = one.get(metric), other.get(metric)
-        if here is None or there is None or not (len(here) and len(there)):
+        if not (here and there):
             continue
         match = _aligned(one, other, here, there, held_out=metric in HELD_OUT)
         if match is not None and (metric in HELD_OUT or not apart):
-            break
-        if metric in HELD_OUT or _hides(here, there):
+            match = match._replace(apart=frozenset(apart))
+            return match if _agree(one, other, match) else None
+        # Where one log alone holds a value that is not finite, it would be hidden.
+        if metric in HELD_OUT or np.isfinite(here.values).all() != np.isfinite(there.values).all():
             return None
         apart.add(metric)
-    else:
-        return None
-    match = match._replace(apart=frozenset(apart))
-    for name in (one.series.keys() & other.series.keys()) - CLOCKS - apart:  # the same wherever both logs hold one
+    return None
+
+
+def _agree(one: Run, other: Run, match: SameRun) -> bool:
+    """Whether every metric is the same wherever both logs hold it."""
+    for name in (one.series.keys() & other.series.keys()) - CLOCKS - match.apart:
         mine, theirs = one.series[name], other.series[name]
         _, at, there_at = np.intersect1d(mine.steps, match.moved(theirs.steps), return_indices=True)
         if len(at) and not alike(mine.values[at], theirs.values[there_at]):
-            return None
-    return match
-
-
-def _hides(here: Series, there: Series) -> bool:
-    """Whether one log holds a value that is not finite, and the other one does not."""
-    return bool(np.isfinite(here.values).all() != np.isfinite(there.values).all())
+            return False
+    return True
 
 
 def _aligned(one: Run, other: Run, here: Series, there: Series, *, held_out: bool) -> SameRun | None:
@@ -334,11 +341,14 @@ def rounding(values: Floats) -> Floats:
     """
     sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
     exponents = np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
+    off = np.zeros(len(values))
     with np.errstate(over="ignore"):
-        behind = next((digits for digits in DIGITS if _are_whole(sizes[sizes >= SMALL] * 10.0**digits)), None)
-        in_all = next((digits for digits in DIGITS if _are_whole(sizes * 10.0 ** (digits - exponents))), None)
-    off = np.zeros(len(values)) if behind is None else np.full(len(values), 0.51 * 10.0**-behind)
-    return off if in_all is None else np.maximum(off, 0.51 * 10.0 ** (exponents - in_all))
+        for shown, places in (sizes[sizes >= SMALL], np.zeros(len(values))), (sizes, exponents):
+            scales = places[: len(shown)]
+            digits = next((digits for digits in DIGITS if _are_whole(shown * 10.0 ** (digits - scales))), None)
+            if digits is not None:
+                off = np.maximum(off, 0.51 * 10.0 ** (places - digits))
+    return off
 
 
 def _are_whole(scaled: Floats) -> bool:
@@ -417,14 +427,15 @@ def _union(mine: Series | None, theirs: Series) -> Series:
 
 def _added(name: str, main: Run, series: dict[str, Series]) -> str:
     """Return what a log of the same values added to a run."""
-    text = f"{name} holds the same run"
-    last = max((int(one.steps[-1]) for one in series.values() if len(one)), default=0)
+    last = max((int(one.steps[-1]) for one in series.values() if one), default=0)
+    more = [metric for metric in series if metric not in main.series]
+    rows = max((len(one) - len(main.series.get(metric, ())) for metric, one in series.items()), default=0)
+    added = f"adds {rows:,} rows" if rows else "adds no value"
     if main.last_step is not None and last > main.last_step:
-        return f"{text}, and goes on from {main.unit} {main.last_step:,} to {last:,}."
-    if more := [name for name in series if name not in main.series]:
-        return f"{text}, and adds {', '.join(more)}."
-    added = max((len(one) - len(main.series[name]) for name, one in series.items()), default=0)
-    return f"{text}, and adds {added:,} rows." if added else f"{text}, and adds no value."
+        added = f"goes on from {main.unit} {main.last_step:,} to {last:,}"
+    elif more:
+        added = f"adds {', '.join(more)}"
+    return f"{name} holds the same run, and {added}."
 
 
 def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
@@ -433,19 +444,23 @@ def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
     return (*one.lines, *(line for line in other.lines if line.text not in texts))
 
 
-def _add_asides(items: dict[int, Loaded], cache: Mapping[str, Found]) -> None:
+def _add_asides(items: Items, cache: Mapping[str, Found]) -> None:
     """Add to the one run what the logs beside it say that are no runs, and leave these out."""
     runs = [index for index, item in items.items() if item.has_rows and not _is_single_row(item)]
     if len(runs) != 1:
         return
-    ends = [index for index, item in items.items() if isinstance(item.run, Run) and not item.run.series]
-    for index in [index for index in items if index != runs[0] and (len(ends) < 2 or index not in ends)]:
-        item, main = items[index], items[runs[0]]
-        if note := _aside(main, item, cache):
-            lines = _lines_of_both(main.own, item.own) if isinstance(item.run, Run) else main.own.lines
-            run = replace(main.own, lines=lines, notes=(*main.own.notes, note))
-            items[runs[0]] = replace(main, run=run)
+    several_ends = sum(map(_is_silent, items.values())) > 1
+    for index, item in list(items.items()):
+        main = items[runs[0]]
+        note = _aside(main, item, cache) if index != runs[0] and not (several_ends and _is_silent(item)) else ""
+        if note:
+            lines = main.own.lines if isinstance(item.run, StabtreeError) else _lines_of_both(main.own, item.own)
+            items[runs[0]] = replace(main, run=replace(main.own, lines=lines, notes=(*main.own.notes, note)))
             del items[index]
+
+
+def _is_silent(item: Loaded) -> bool:
+    return isinstance(item.run, Run) and not item.run.series
 
 
 def _aside(main: Loaded, item: Loaded, cache: Mapping[str, Found]) -> str:
@@ -532,8 +547,9 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
         raise StabtreeError(f"no row of {run.name} lies in it", where=f"{OPTION} {asked}", hint=hint)
     series = _cut_series(run.series, low, high)
     config = dict(run.config)
-    if "checkpoints" in config and isinstance(listed := config["checkpoints"].value, tuple):
-        config["checkpoints"] = replace(config["checkpoints"], value=tuple(step for step in listed if step <= high))
+    listed = config.get("checkpoints")
+    if listed and isinstance(listed.value, tuple):
+        config["checkpoints"] = replace(listed, value=tuple(_up_to(high, dict.fromkeys(listed.value))))
     goes_on = high < rows[-1]
     note = f"Judged: steps {low:,} to {high:,} only ({OPTION})"
     note += f"; {len(rows) - len(inside):,} of {len(rows):,} rows lie outside."
@@ -547,13 +563,17 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
         written=_cut_series(run.written, low, high),
         gaps=tuple(_cut_gaps(run.gaps, series, inside)),
         resumes=tuple(item for item in run.resumes if low < item.to_step <= high),
-        checkpoints={step: path for step, path in run.checkpoints.items() if step <= high},
-        saved={step: line for step, line in run.saved.items() if step <= high},
+        checkpoints=_up_to(high, run.checkpoints),
+        saved=_up_to(high, run.saved),
         epoch_ends={step: epoch for step, epoch in run.epoch_ends.items() if low <= step <= high},
         lines=tuple(line for line in run.lines if not (line.at_end and goes_on)),
         goes_on=bool(goes_on),
         notes=(note, *run.notes),
     )
+
+
+def _up_to(high: int, steps: Mapping[int, T]) -> dict[int, T]:
+    return {step: value for step, value in steps.items() if step <= high}
 
 
 def _cut_series(series: Mapping[str, Series], low: int, high: int) -> dict[str, Series]:

@@ -176,12 +176,11 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     """
     runs = [item for item in loaded if isinstance(item.run, Run)]
     errors = [item.run for item in loaded if isinstance(item.run, StabtreeError)]
-    if len(runs) > 1 and not folder:
-        shown = first_few([item.name for item in runs], LISTED)
-        hint = "name one of them; say --ranks where they are ranks of one run"
-        raise SeveralRunsError(f"these are {len(runs)} runs: {shown}", hint=hint)
     if len(runs) > 1:
-        names = [_below(item, folder) for item in runs]
+        names = [_below(item, folder) if folder else item.name for item in runs]
+        if not folder:
+            hint = "name one of them; say --ranks where they are ranks of one run"
+            raise SeveralRunsError(f"these are {len(runs)} runs: {first_few(names, LISTED)}", hint=hint)
         count = f"{'at least ' * (len(loaded) > MAX_RUNS)}{len(runs):,}"
         problem = f"holds {count} runs: {first_few(names, LISTED)}"
         raise SeveralRunsError(problem, where=clean(folder), hint=f"name one: --run {clean(names[0])!r}")
@@ -227,7 +226,7 @@ def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dic
         problem = f"holds more than {MAX_RUNS:,} runs: {len(waiting):,} folders or groups of logs were not read"
         error = StabtreeError(problem, where=where, hint=f"stabtree scan {where}")
         loaded.append(Loaded(f"{unit.folder} (the rest)", error, unit.folder))
-    if not loaded:
+    elif not loaded:
         names = first_few([Path(item.path).name for item in ignored], LISTED)
         problem = f"holds no file that stabtree can read, only {names}" if ignored else "holds no log"
         loaded.append(Loaded(unit.folder, NoLogError(problem, where=where, hint=NAME_METRICS), unit.folder))
@@ -384,21 +383,22 @@ class _UnitReader(Struct):
             first = glimpse(file, GLIMPSE_BYTES)
             if self.options.format:
                 return "" if by_name(self.options.format).sniff(first, self.names) else "is of another format"
-            if first.binary and not first.packed:
-                return f"is {first.binary}"
-            if _holds_rows(first.head) or self._is_of_a_format(first, whole=size <= GLIMPSE_BYTES):
+            whole = size <= GLIMPSE_BYTES
+            if self._is_of_a_format(first, whole=whole):
                 return ""
-            if size > GLIMPSE_BYTES:
-                self._looks += LOOKS_FOR_WHOLE
-                return "" if picked(open_source(file), self.names) else NO_METRICS
-            return NO_METRICS
+            if whole or (first.binary and not first.packed):
+                return f"is {first.binary}" if first.binary else NO_METRICS
+            self._looks += LOOKS_FOR_WHOLE
+            return "" if picked(open_source(file), self.names) else NO_METRICS
         except StabtreeError as error:
             return "" if by_its_name else error.problem
 
     def _is_of_a_format(self, first: Source, *, whole: bool) -> bool:
+        """Whether the first lines of a file show a log; a document of a line or two is read as JSONL by its form."""
         loader = picked(first, self.names)
-        short = whole and loader is not None and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS
-        return loader is not None and not short
+        if loader and not (whole and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS):
+            return True
+        return not first.binary and _holds_rows(first.head)
 
 
 def _holds_rows(text: str) -> bool:
@@ -413,21 +413,25 @@ def _holds_rows(text: str) -> bool:
 
 def _named_by_folder(loaded: Sequence[Loaded]) -> list[Loaded]:
     """Return runs named by their folder, where a folder holds one run alone."""
-    runs = Counter(_home(item) for item in loaded if isinstance(item.run, Run))
-    above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}  # a path to these means several runs
     paths = Counter(item.path for item in loaded if item.name == item.path)
-    named = []
+    homes, named = _homes_of_one(loaded), []
     for item in loaded:
-        home = _home(item)
-        is_whole = isinstance(item.run, Run) and item.name == item.path
-        if is_whole and runs[home] == 1 and home not in above:
-            path = str(Path("..", Path.cwd().name)) if Path(home) == Path() else home  # says more than `.`
-            named.append(replace(item, name=path, path=path))
-        elif is_whole and paths[item.path] > 1 and item.format:  # two loggers used one folder
-            named.append(replace(item, name=f"{item.path} {item.format}"))
-        else:
-            named.append(item)
+        name = path = _home(item)
+        if not isinstance(item.run, Run) or item.name != item.path:
+            name, path = item.name, item.path
+        elif name not in homes:  # two loggers may have used one folder
+            name, path = f"{item.path} {item.format * (paths[item.path] > 1)}".strip(), item.path
+        elif Path(name) == Path():
+            name = path = str(Path("..", Path.cwd().name))  # says more than `.`
+        named.append(replace(item, name=name, path=path))
     return named
+
+
+def _homes_of_one(loaded: Sequence[Loaded]) -> set[str]:
+    """Return the folders that hold one run alone, and are not above that of another run."""
+    runs = Counter(_home(item) for item in loaded if isinstance(item.run, Run))
+    above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}
+    return {home for home, count in runs.items() if count == 1} - above
 
 
 def _home(item: Loaded) -> str:

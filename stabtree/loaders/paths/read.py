@@ -388,15 +388,15 @@ class Claims(Struct):
             return None
         from stabtree.loaders.trackers import swanlab
 
-        source, settings = files[0], home / "files"
-        is_store = source.name == SWANLAB and not only
-        if is_store:
-            settings = home
+        # A database is of all runs in the folders beside it; any other file is of one, as all in its folder.
+        source, settings, begins = files[0], home / "files", ""
+        if source.name == SWANLAB and not only:
+            settings, begins = home, "run-"
         found = self._found(settings, lambda: swanlab.read(open_source(source), self.names, only))
         own = {str(source)}
         for inner, names in self.tree.listings.items():
-            below = inner != folder and Path(inner).is_relative_to(home)
-            if below and (not is_store or str(Path(inner).relative_to(home)).startswith("run-")):
+            below = Path(inner).is_relative_to(home) and str(Path(inner).relative_to(home))
+            if below and below != "." and below.startswith(begins):
                 own.update(place(inner, name) for name in names.files)
         return Claim(folder if only else str(source), found, frozenset(own))
 
