@@ -46,6 +46,13 @@ _OTHERS = (
     "special_tokens_map.json added_tokens.json vocab.json merges.txt requirements.txt"
 )
 OTHERS = frozenset((*SETTINGS, *_OTHERS.split(" ")))
+# What people and trainers call the folders that the logs of one run are spread over.
+_PLACES = (
+    "log logs out output outputs results checkpoints metrics slurm stdout csv files tb tensorboard events runs "
+    "wandb mlruns lightning_logs tb_logs csv_logs train training val valid validation eval test "
+    "dvclive plots scalars"
+)
+PLACES = frozenset(_PLACES.split(" "))
 _COPY = re.compile(r"(checkpoint|global_step)[-_]?\d+")
 MAX_TOGETHER = 64  # logs below a folder that are compared with each other, to see which are of one run
 PART = 16  # logs of a larger folder that are read together
@@ -174,12 +181,12 @@ def _is_read_anyway(target: str, roots: Sequence[str]) -> bool:
 
 
 def tree_of(unit: Unit, roots: Sequence[str], *, whole: bool = True) -> FolderTree:
-    """Return a folder with all below it; where that is too much, with the folders of its own run alone.
+    """Return a folder with all below it where its logs may be of one run; else with the folders of its own run alone.
 
     Args:
         unit: the folder.
         roots: the folders that are read, links resolved.
-        whole: whether to try all below it.
+        whole: whether all below it may be of one run.
     """
     tree = FolderTree(unit.folder)
     waiting, entries, logs = [unit.folder], 0, 0
@@ -188,7 +195,8 @@ def tree_of(unit: Unit, roots: Sequence[str], *, whole: bool = True) -> FolderTr
         listing = tree.add(folder, roots)
         entries += sum(map(len, (listing.folders, listing.linked, listing.files, listing.special)))
         logs += len(list(filter(is_log, listing.files))) * (not is_copy(Path(folder).name))
-        if whole and len(tree.listings) > 1 and (logs > MAX_TOGETHER or entries > MAX_ENTRIES):
+        too_many = len(tree.listings) > 1 and (logs > MAX_TOGETHER or entries > MAX_ENTRIES)
+        if whole and (too_many or (folder == unit.folder and not _belongs_together(folder, listing))):
             return tree_of(unit, roots, whole=False)
         own = set(listing.folders) if whole or folder != unit.folder else set(_homes(folder, listing))
         apart = [name for name in listing.folders if name not in own]
@@ -196,6 +204,20 @@ def tree_of(unit: Unit, roots: Sequence[str], *, whole: bool = True) -> FolderTr
         tree.further += [Unit(place(folder, name), linked=True) for name in listing.linked]
         waiting += [place(folder, name) for name in reversed(listing.folders) if name in own]
     return tree
+
+
+def _belongs_together(folder: str, listing: Listing) -> bool:
+    """Whether what is below a folder may be of one run: beside a log, or by the names and contents of its folders."""
+    names = listing.folders
+    if any(is_log(name) or "log" in name for name in listing.files) or any(map(is_copy, names)):
+        return True
+    if PLACES.intersection(map(str.lower, names)) or (names and all(map(RANK_NAME.search, names))):
+        return True
+    try:  # a run that is resumed writes events to a new folder
+        inner = [listed(place(folder, name)).files for name in names] if 1 < len(names) <= MAX_TOGETHER else []
+    except OSError:
+        return False
+    return bool(inner) and all(any(EVENTS in name for name in files) for files in inner)
 
 
 def _homes(folder: str, listing: Listing) -> Iterator[str]:

@@ -106,11 +106,11 @@ def _read_together(
     """Read the logs that are ranks or parts of one run as that run, in the place of the first."""
     logs = {index: item for index, item in items.items() if len(item.files) == 1 and item.has_rows}
     for indexes in group(logs):
-        paths = tuple(items.pop(index).path for index in indexes)
-        one = logs[indexes[0]]
+        paths = tuple(logs[index].path for index in indexes)
         if len(paths) > 1:
-            one = Loaded(paths[0], read_run(paths, options, cache), paths[0], paths)
-        items[indexes[0]] = one
+            items[indexes[0]] = Loaded(paths[0], read_run(paths, options, cache), paths[0], paths)
+        for index in indexes[1:]:
+            del items[index]
 
 
 def _ranks(logs: Items) -> Groups:
