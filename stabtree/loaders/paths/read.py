@@ -349,11 +349,15 @@ class Claims(Struct):
     def _wandb(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the files of W&B that hold the history of one run."""
         logs = {place(folder, name) for name in listing.files if name.endswith(".wandb")}
-        if not logs and "files" not in listing.folders:
+        home = Path(folder)
+        inside = folder == self.tree.top and home.name == "files"
+        if not (inside or logs or "files" in listing.folders):
             return None
         from stabtree.loaders.trackers import wandb as loader
 
-        if not loader.is_run(home := Path(folder)):
+        if inside and loader.is_run(home.parent):
+            home = home.parent
+        if not loader.is_run(home):
             return None
         found = self._found(home, lambda: loader.run_in(home, self._tables))
         if isinstance(found, StabtreeError):
