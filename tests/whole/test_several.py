@@ -199,7 +199,7 @@ def test_a_file_that_is_named_twice_is_one(tmp_path: Path) -> None:
 
 def test_of_many_files_none_is_passed_over_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log among data is found; beyond what is read the rest is told, and the exit code is not 0."""
-    monkeypatch.setattr("stabtree.loaders.paths.load.MAX_GLIMPSES", 300)
+    monkeypatch.setattr("stabtree.loaders.paths.load.MAX_LOOKS", 300)
     for number in range(200):
         (tmp_path / f"{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
     csv(tmp_path / "zz.csv")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from functools import lru_cache
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,6 +96,16 @@ class FolderTree(Struct):
     further: list[Unit] = field(default_factory=list)  # what is too much for that, and is read on its own
     closed: dict[str, str] = field(default_factory=dict)  # folders that nobody may look into, with the reason
 
+    def add(self, folder: str, roots: Sequence[str]) -> Listing:
+        """Look into a folder, unless it may not be looked into or the kernel makes it up."""
+        listing = Listing()
+        if folder == self.top or not made_up(Path(folder)):
+            try:
+                listing = self.listings[folder] = listed(folder, roots)
+            except OSError as error:
+                self.closed[folder] = error.strerror or type(error).__name__
+        return listing
+
 
 def ending(name: str) -> str:
     """Return the ending of a file's name without that of its packing."""
@@ -124,14 +134,7 @@ def place(folder: str, name: str) -> str:
     """Return a path, as people type it."""
     if "://" in folder:
         return f"{folder.rstrip('/')}/{name}"
-    if os.name == "posix" and name not in ("", ".") and "/" not in name:
-        return f"{_begin_of(folder)}{name}"  # a hundred thousand times, which a `Path` takes long for
-    return str(Path(folder) / name)
-
-
-@lru_cache(maxsize=64)
-def _begin_of(folder: str) -> str:
-    return str(Path(folder) / "_").removesuffix("_")
+    return os.path.join(folder, name).removeprefix(f".{os.sep}")  # noqa: PTH118 - a hundred thousand times
 
 
 def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
@@ -146,32 +149,35 @@ def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
     found = Listing()
     with os.scandir(folder or ".") as entries:
         for entry in sorted(entries, key=attrgetter("name")):
-            if entry.name.startswith(".") or entry.name in PASSED_BY:
-                continue
             link = entry.is_symlink()
-            if link:
-                target = Path(os.path.realpath(entry.path))
-                above = any(target in Path(root).parents for root in roots)
-                if above or made_up(target) or _is_read_anyway(entry.path, roots):
-                    continue
-            try:
+            if is_hidden(entry.name) or (link and _leads_nowhere_new(entry.path, roots)):
+                continue
+            names = found.special
+            with suppress(OSError):  # a link in a loop
                 if entry.is_dir():
                     names = found.linked if link else found.folders
-                else:
-                    names = found.files if entry.is_file() else found.special
-            except OSError:  # a link in a loop
-                names = found.special
+                elif entry.is_file():
+                    names = found.files
             names.append(entry.name)
     return found
 
 
-def _is_read_anyway(path: str, roots: Sequence[str]) -> bool:
-    """Return whether a link leads to what is found below the roots anyway."""
-    target = os.path.realpath(path)
-    for root in roots:
-        if target == root or target.startswith(root.rstrip(os.sep) + os.sep):
-            return not any(part.startswith(".") or part in PASSED_BY for part in Path(target[len(root) :]).parts)
-    return False
+def is_hidden(name: str) -> bool:
+    """Return whether nothing by this name is looked at."""
+    return name.startswith(".") or name in PASSED_BY
+
+
+def _leads_nowhere_new(link: str, roots: Sequence[str]) -> bool:
+    target = os.path.realpath(link)
+    above = any(Path(target) in Path(root).parents for root in roots)
+    return above or made_up(Path(target)) or _is_read_anyway(target, roots)
+
+
+def _is_read_anyway(target: str, roots: Sequence[str]) -> bool:
+    """Return whether a path without links is found below the roots anyway."""
+    path = Path(target)
+    below = [path.relative_to(root).parts for root in roots if path.is_relative_to(root)]
+    return any(not any(map(is_hidden, parts)) for parts in below)
 
 
 def tree_of(unit: Unit, roots: Sequence[str], *, whole: bool = True) -> FolderTree:
@@ -186,22 +192,17 @@ def tree_of(unit: Unit, roots: Sequence[str], *, whole: bool = True) -> FolderTr
     waiting, entries, logs = [unit.folder], 0, 0
     while waiting:
         folder = waiting.pop()
-        listing = Listing()
-        if folder == unit.folder or not made_up(Path(folder)):
-            try:
-                listing = tree.listings[folder] = listed(folder, roots)
-            except OSError as error:
-                tree.closed[folder] = error.strerror or type(error).__name__
+        listing = tree.add(folder, roots)
         entries += sum(map(len, (listing.folders, listing.linked, listing.files, listing.special)))
-        logs += 0 if is_copy(Path(folder).name) else sum(map(is_log, listing.files))
+        logs += len(list(filter(is_log, listing.files))) * (not is_copy(Path(folder).name))
         too_many = len(tree.listings) > 1 and (logs > MAX_TOGETHER or entries > MAX_ENTRIES)
         if whole and (too_many or (folder == unit.folder and not _belongs_together(folder, listing))):
             return tree_of(unit, roots, whole=False)
-        own = listing.folders if whole or folder != unit.folder else [*_homes(folder, listing)]
+        own = set(listing.folders) if whole or folder != unit.folder else set(_homes(folder, listing))
         apart = [name for name in listing.folders if name not in own]
-        tree.further += [Unit(place(folder, name), linked=unit.linked and not whole) for name in apart]
+        tree.further += [Unit(place(folder, name), linked=unit.linked) for name in apart]
         tree.further += [Unit(place(folder, name), linked=True) for name in listing.linked]
-        waiting += [place(folder, name) for name in reversed(listing.folders) if name not in apart]
+        waiting += [place(folder, name) for name in reversed(listing.folders) if name in own]
     return tree
 
 
@@ -278,19 +279,14 @@ def _real(path: str) -> str:
 
 def units_of(paths: Sequence[str]) -> list[Unit]:
     """Return what to read of paths; one that is named twice, or lies below another one, is read once."""
-    typed = list(dict.fromkeys(path if path in ("", "-") else str(Path(path)) for path in paths))
-    real = {path: _real(path) for path in typed}
-    folders = [path for path in typed if path and os.path.isdir(path)]  # noqa: PTH112 - never raises
-    found, seen = [], set()
-    for path in typed:
-        above = [real[folder] for folder in folders if folder != path and real[folder] != real[path]]
-        if real[path] in seen or any(_is_read_anyway(real[path], [root]) for root in above):
-            continue
-        seen.add(real[path])
-        if path in folders:
-            found.append(Unit(path))
-        elif path in ("", "-"):
-            found.append(Unit("", (path,), named=True))
-        else:
-            found.append(Unit(str(Path(path).parent), (Path(path).name,), named=True))
-    return found
+    folders = {path: _real(path) for path in paths if path and os.path.isdir(path)}  # noqa: PTH112 - never raises
+    units: dict[str, Unit] = {}
+    for path in paths:
+        real = _real(path)
+        if path in ("", "-"):
+            units[path] = Unit("", (path,), named=True)
+        elif not _is_read_anyway(real, [folder for folder in folders.values() if folder != real]):
+            file = Path(path)
+            unit = Unit(str(file)) if path in folders else Unit(str(file.parent), (file.name,), named=True)
+            units.setdefault(real, unit)
+    return list(units.values())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import filecmp
 import re
 from itertools import chain, combinations, pairwise, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,24 +18,27 @@ from stabtree.common.stats import are_whole, median
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.run import RANK_NAME
 from stabtree.loaders.assemble.steps import MAX_STEP
+from stabtree.loaders.paths.read import read_run
 from stabtree.run import Gap, Resume, Run, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Floats, Ints
+    from stabtree.loaders.paths.read import Found, LoadOptions
     from stabtree.run import LogLine
 
+    Items = dict[int, "Loaded"]
     Groups = list[list[int]]
-    from collections.abc import Mapping
 
-
+T = TypeVar("T")
 MAX_COMPARED = 128  # runs of which each is compared with each other one, which takes half a second
 PROVING_ROWS = ROWS_LONG  # rows of the same values that prove two logs to be of one run
 MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is in the other log at its step
 # What two runs never have in common row for row; a learning rate they may.
 DISTINCTIVE = ("loss", "reward", "eval_loss", "eval_quality", "grad_norm")
 HELD_OUT = frozenset(("eval_loss", "eval_quality"))
+MIN_COPIED = 3  # different values of a metric, where all others are the same too, that prove a log a copy
 MIN_HELD_OUT = 3  # different values on held-out data, all that two logs hold, that prove them to be of one run
 # What each logger measures, or numbers, on its own.
 CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
@@ -82,32 +84,36 @@ class Loaded(Struct, frozen=True):
         return self.files or (str(Path(self.path, "log")),)
 
 
-def joined(found: Sequence[Loaded], read: Callable[[tuple[str, ...]], Run]) -> list[Loaded]:
-    """Join the logs of one run, in the place of the first or of the one that says most; `read` reads its parts."""
-    if len(found) < 2:
-        return list(found)
+def joined(found: Sequence[Loaded], options: LoadOptions, cache: dict[str, Found]) -> list[Loaded]:
+    """Join the logs that are proved to be of one run, in the place of the first or of the one that says most.
+
+    Args:
+        found: the runs, and the logs that can't be read.
+        options: how logs are read.
+        cache: what was read, by path.
+    """
     items = dict(enumerate(found))
-    _read_together(items, _named_ranks, read)
+    _read_together(items, _ranks, options, cache)
     _merge_same(items)
-    _read_together(items, _parts, read)
-    _add_asides(items)
+    _read_together(items, _parts, options, cache)
+    _add_asides(items, cache)
     return [items[index] for index in sorted(items)]
 
 
 def _read_together(
-    items: dict[int, Loaded], group: Callable[[dict[int, Loaded]], Groups], read: Callable[[tuple[str, ...]], Run]
+    items: Items, group: Callable[[Items], Groups], options: LoadOptions, cache: dict[str, Found]
 ) -> None:
     """Read the logs that are ranks or parts of one run as that run, in the place of the first."""
     logs = {index: item for index, item in items.items() if len(item.files) == 1 and item.has_rows}
-    for first, *others in group(logs):
-        if others:
-            paths = tuple(logs[index].path for index in (first, *others))
-            items[first] = Loaded(paths[0], read(paths), paths[0], paths)
-        for index in others:
+    for indexes in group(logs):
+        paths = tuple(logs[index].path for index in indexes)
+        if len(paths) > 1:
+            items[indexes[0]] = Loaded(paths[0], read_run(paths, options, cache), paths[0], paths)
+        for index in indexes[1:]:
             del items[index]
 
 
-def _named_ranks(logs: dict[int, Loaded]) -> Groups:
+def _ranks(logs: Items) -> Groups:
     """Return the keys of logs by run: the names of ranks differ in their number alone, or one is rank 0 without it."""
     groups: dict[str, list[int]] = {}
     for index, log in logs.items():
@@ -115,7 +121,7 @@ def _named_ranks(logs: dict[int, Loaded]) -> Groups:
     return [group for group in groups.values() if not _any_contradict([logs[index].own for index in group])]
 
 
-def _parts(logs: dict[int, Loaded]) -> Groups:
+def _parts(logs: Items) -> Groups:
     """Return the keys of logs by run, where all of them, or all of a folder, are parts that follow each other."""
     folders: dict[Path, list[int]] = {}
     for index, log in logs.items():
@@ -133,7 +139,7 @@ def _are_parts(runs: Sequence[Run]) -> bool:
     axes = {source.steps_from for run in runs for source in run.sources}  # steps and epochs share none
     if len(axes) > 1 or any(last <= first for first, last in spans):
         return False
-    return all(_follows(*later, *earlier) for earlier, later in pairwise(spans)) and not _any_contradict(runs)
+    return all(_follows(later, earlier) for earlier, later in pairwise(spans)) and not _any_contradict(runs)
 
 
 def _span(run: Run) -> tuple[int, int]:
@@ -142,11 +148,12 @@ def _span(run: Run) -> tuple[int, int]:
     return min(int(s[0]) for s in steps), max(int(s[-1]) for s in steps)
 
 
-def _follows(begin: int, end: int, first: int, last: int) -> bool:
-    """Whether the part from `begin` to `end` goes on from the one before, `first` to `last`.
+def _follows(part: tuple[int, int], before: tuple[int, int]) -> bool:
+    """Whether a part goes on from the one before, each as its first and last step.
 
     A restart from a checkpoint repeats some steps, however many, and may leave a few out.
     """
+    (begin, end), (first, last) = part, before
     slack = OVERLAP * (last - first)
     return first + slack < begin <= last + slack + 1 and end > last
 
@@ -154,9 +161,9 @@ def _follows(begin: int, end: int, first: int, last: int) -> bool:
 def _any_contradict(runs: Sequence[Run]) -> bool:
     """Whether some logs can't be of one run: their configurations or their learning rates differ."""
     for one, other in combinations(runs, 2):
+        here, there = one.get("lr"), other.get("lr")
         if _other_settings(one, other):
             return True
-        here, there = one.get("lr"), other.get("lr")
         if here is not None and there is not None:
             _, mine, theirs = np.intersect1d(here.steps, there.steps, assume_unique=True, return_indices=True)
             if not np.allclose(here.values[mine], there.values[theirs], rtol=1e-6, atol=0, equal_nan=True):
@@ -169,7 +176,7 @@ def _other_settings(one: Run, other: Run) -> bool:
     return any(one.setting(key) != other.setting(key) for key in keys)
 
 
-def _merge_same(items: dict[int, Loaded]) -> None:
+def _merge_same(items: Items) -> None:
     """Merge logs that hold the same values into the one of them that says most, and name mere copies."""
     logs = [index for index, item in items.items() if item.name == item.path and item.has_rows]
     kept: dict[Path, list[int]] = {}  # by folder, where there are too many to compare each with each other one
@@ -186,8 +193,7 @@ def _merge_same(items: dict[int, Loaded]) -> None:
 
 def _detail(run: Run) -> tuple[bool, int, float, int]:
     """Return how little a log says of its run: whether it has steps, its metrics, the digits of its loss, its rows."""
-    loss = run.get("loss")
-    values = np.zeros(0) if loss is None else loss.values
+    values = run.series["loss"].values if "loss" in run.series else np.zeros(0)
     return run.by_row, -len(run.series.keys() - CLOCKS), float(rounding(values).max(initial=0.0)), -len(values)
 
 
@@ -207,26 +213,15 @@ def _whole(item: Loaded, other: Loaded) -> Loaded | None:
 
 
 def _are_copies(item: Loaded, other: Loaded) -> bool:
-    """Whether two logs hold the same: the same bytes, or the same rows of the same series under the same settings."""
+    """Whether two logs hold the same rows of the same series under the same settings."""
     one, two = item.own, other.own
     if one.series.keys() != two.series.keys() or _other_settings(one, two) or RANK_NAME.search(Path(other.path).name):
         return False
-    # A manifest may be the same beside every log.
-    if _have_same_bytes([source.path for source in one.sources], [source.path for source in two.sources]):
-        return True
     pairs = [(series, two.series[name]) for name, series in one.series.items()]
-    alike_all = all(
+    return max(_distinct(here.values) for here, _ in pairs) >= MIN_COPIED and all(
         np.array_equal(here.steps, there.steps) and np.array_equal(here.values, there.values, equal_nan=True)
         for here, there in pairs
     )
-    return alike_all and max((_distinct(here.values) for here, _ in pairs), default=0) >= PROVING_ROWS
-
-
-def _have_same_bytes(files: Sequence[str], others: Sequence[str]) -> bool:
-    try:
-        return len(files) == len(others) == 1 and filecmp.cmp(files[0], others[0], shallow=False)
-    except OSError:
-        return False
 
 
 class SameRun(NamedTuple):
@@ -265,28 +260,27 @@ def _same_run(one: Run, other: Run) -> SameRun | None:
     apart = set[str]()
     for metric in DISTINCTIVE:
         here, there = one.get(metric), other.get(metric)
-        if here is None or there is None or not (len(here) and len(there)):
+        if not (here and there):
             continue
         match = _aligned(one, other, here, there, held_out=metric in HELD_OUT)
         if match is not None and (metric in HELD_OUT or not apart):
-            break
-        if metric in HELD_OUT or _hides(here, there):
+            match = match._replace(apart=frozenset(apart))
+            return match if _agree(one, other, match) else None
+        # Where one log alone holds a value that is not finite, it would be hidden.
+        if metric in HELD_OUT or np.isfinite(here.values).all() != np.isfinite(there.values).all():
             return None
         apart.add(metric)
-    else:
-        return None
-    match = match._replace(apart=frozenset(apart))
-    for name in (one.series.keys() & other.series.keys()) - CLOCKS - apart:  # the same wherever both logs hold one
+    return None
+
+
+def _agree(one: Run, other: Run, match: SameRun) -> bool:
+    """Whether every metric is the same wherever both logs hold it."""
+    for name in (one.series.keys() & other.series.keys()) - CLOCKS - match.apart:
         mine, theirs = one.series[name], other.series[name]
         _, at, there_at = np.intersect1d(mine.steps, match.moved(theirs.steps), return_indices=True)
         if len(at) and not alike(mine.values[at], theirs.values[there_at]):
-            return None
-    return match
-
-
-def _hides(here: Series, there: Series) -> bool:
-    """Whether one log holds a value that is not finite, and the other one does not."""
-    return bool(np.isfinite(here.values).all() != np.isfinite(there.values).all())
+            return False
+    return True
 
 
 def _aligned(one: Run, other: Run, here: Series, there: Series, *, held_out: bool) -> SameRun | None:
@@ -347,11 +341,14 @@ def rounding(values: Floats) -> Floats:
     """
     sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
     exponents = np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
+    off = np.zeros(len(values))
     with np.errstate(over="ignore"):
-        behind = next((digits for digits in DIGITS if _are_whole(sizes[sizes >= SMALL] * 10.0**digits)), None)
-        in_all = next((digits for digits in DIGITS if _are_whole(sizes * 10.0 ** (digits - exponents))), None)
-    off = np.zeros(len(values)) if behind is None else np.full(len(values), 0.51 * 10.0**-behind)
-    return off if in_all is None else np.maximum(off, 0.51 * 10.0 ** (exponents - in_all))
+        for shown, places in (sizes[sizes >= SMALL], np.zeros(len(values))), (sizes, exponents):
+            scales = places[: len(shown)]
+            digits = next((digits for digits in DIGITS if _are_whole(shown * 10.0 ** (digits - scales))), None)
+            if digits is not None:
+                off = np.maximum(off, 0.51 * 10.0 ** (places - digits))
+    return off
 
 
 def _are_whole(scaled: Floats) -> bool:
@@ -370,40 +367,48 @@ def _with(main: Run, other: Run, match: SameRun, *, resumed: bool) -> Run:
         moved = replace(theirs, steps=match.moved(theirs.steps))
         if metric in match.apart or metric in other.others:
             key = metric if metric in other.others else f"{metric} ({Path(name).name})"
-            spelled = (one for one in main.others.values() if len(one) == len(moved))
-            if len(moved) > 1 and not any(alike(one.values, moved.values) for one in spelled):
+            spelled = any(len(one) == len(moved) and alike(one.values, moved.values) for one in main.others.values())
+            if len(moved) > 1 and not spelled:
                 others.setdefault(key, replace(moved, metric=key))
         elif metric not in CLOCKS or metric not in series:
             series[metric] = _union(series.get(metric), moved)
-    gaps = [*main.gaps]
-    for gap in other.gaps if not match.apart else ():
-        first, last = match.moved(np.array([gap.first_step, gap.last_step])).tolist()
-        gaps.append(replace(gap, first_step=first, last_step=last))
-    steps = {metric: one.steps for metric, one in series.items()}
-    none = np.zeros(0, dtype=np.int64)
-    open_gaps = (
-        gap
-        for gap in gaps
-        if not (np.clip(at := steps.get(gap.metric, none), gap.first_step, gap.last_step) == at).any()
-    )
-    resumes = [*main.resumes, *(other.resumes if match.is_shared else ())]
-    (first, last), (begin, end) = sorted((_span(main), _span(other)))
-    if resumed and match.is_shared and begin <= last and _follows(begin, end, first, last):
-        resumes.append(Resume(last, begin, len(match.here)))
-    axis = main.sources[0].steps_from if main.sources else ""
+    resumes, further = main.resumes, other
+    if match.is_shared:
+        resumes += other.resumes + (_resumes(main, other, match) if resumed else ())
+    else:
+        further = replace(other, checkpoints={}, saved={})
+    axis = next((source.steps_from for source in main.sources), "")
     return replace(
         main,
         series=series,
         others=others,
         config={**other.config, **main.config},
-        gaps=tuple(dict.fromkeys(open_gaps)),
+        gaps=_open_gaps(main, other, match, series),
         resumes=tuple(dict.fromkeys(resumes)),
         lines=_lines_of_both(main, other),
         sources=(*main.sources, *(replace(source, steps_from=axis) for source in other.sources)),
-        checkpoints=main.checkpoints or (other.checkpoints if match.is_shared else {}),
-        saved=main.saved or (other.saved if match.is_shared else {}),
+        checkpoints=main.checkpoints or further.checkpoints,
+        saved=main.saved or further.saved,
         notes=tuple(dict.fromkeys((*main.notes, _added(name, main, series), *other.notes))),
     )
+
+
+def _resumes(main: Run, other: Run, match: SameRun) -> tuple[Resume, ...]:
+    """Return the resume of a run of which one log goes on from the other."""
+    before, part = sorted((_span(main), _span(other)))
+    resumed = part[0] <= before[1] and _follows(part, before)
+    return (Resume(before[1], part[0], len(match.here)),) if resumed else ()
+
+
+def _open_gaps(main: Run, other: Run, match: SameRun, series: Mapping[str, Series]) -> tuple[Gap, ...]:
+    """Return the gaps of both logs that no row of the other one fills."""
+    gaps = [*main.gaps]
+    for gap in other.gaps if not match.apart else ():
+        first, last = match.moved(np.array([gap.first_step, gap.last_step])).tolist()
+        gaps.append(replace(gap, first_step=first, last_step=last))
+    steps = {metric: one.steps for metric, one in series.items()}
+    ends = {gap: np.searchsorted(steps.get(gap.metric, ()), [gap.first_step, gap.last_step + 1]) for gap in gaps}
+    return tuple(gap for gap, (begin, end) in ends.items() if begin == end)
 
 
 def _union(mine: Series | None, theirs: Series) -> Series:
@@ -422,31 +427,15 @@ def _union(mine: Series | None, theirs: Series) -> Series:
 
 def _added(name: str, main: Run, series: dict[str, Series]) -> str:
     """Return what a log of the same values added to a run."""
-    text = f"{name} holds the same run"
-    last = max((int(one.steps[-1]) for one in series.values() if len(one)), default=0)
+    last = max((int(one.steps[-1]) for one in series.values() if one), default=0)
+    more = [metric for metric in series if metric not in main.series]
+    rows = max((len(one) - len(main.series.get(metric, ())) for metric, one in series.items()), default=0)
+    added = f"adds {rows:,} rows" if rows else "adds no value"
     if main.last_step is not None and last > main.last_step:
-        return f"{text}, and goes on from {main.unit} {main.last_step:,} to {last:,}."
-    if more := [name for name in series if name not in main.series]:
-        return f"{text}, and adds {', '.join(more)}."
-    added = max((len(one) - len(main.series[name]) for name, one in series.items()), default=0)
-    return f"{text}, and adds {added:,} rows." if added else f"{text}, and adds no value."
-
-
-def without_evaluations(loaded: Sequence[Loaded], columns: Mapping[str, Sequence[Floats]]) -> list[Loaded]:
-    """Leave out logs that can't be judged and whose columns, by path, the one run beside them holds, and note so."""
-    runs = [item for item in loaded if item.has_rows]
-    if len(runs) != 1:
-        return list(loaded)
-    run, kept, notes = runs[0].own, list[Loaded](), list[str]()
-    known = [series.values for series in (*run.series.values(), *run.others.values())]
-    for item in loaded:
-        pairs = product(known, columns.get(item.path, ()) if isinstance(item.run, StabtreeError) else ())
-        if any(len(mine) == len(theirs) and _prove(mine, theirs, MIN_HELD_OUT) for mine, theirs in pairs):
-            notes.append(f"{clean(item.path)} holds values of the same run, and no training loss.")
-        else:
-            kept.append(item)
-    whole = replace(runs[0], run=replace(run, notes=(*run.notes, *notes)))
-    return [whole if item is runs[0] else item for item in kept]
+        added = f"goes on from {main.unit} {main.last_step:,} to {last:,}"
+    elif more:
+        added = f"adds {', '.join(more)}"
+    return f"{name} holds the same run, and {added}."
 
 
 def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
@@ -455,27 +444,43 @@ def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
     return (*one.lines, *(line for line in other.lines if line.text not in texts))
 
 
-def _add_asides(items: dict[int, Loaded]) -> None:
-    """Add to the one run the error lines of a log without metrics, and of printed logs of a single row beside it.
-
-    A progress bar that writes over itself leaves its last state alone, which shows nothing by itself.
-    """
-    silent = [index for index, item in items.items() if isinstance(item.run, Run) and not item.run.series]
-    single = [index for index, item in items.items() if item.has_rows and _is_single_row(item)]
-    runs = [index for index, item in items.items() if item.has_rows and index not in single]
+def _add_asides(items: Items, cache: Mapping[str, Found]) -> None:
+    """Add to the one run what the logs beside it say that are no runs, and leave these out."""
+    runs = [index for index, item in items.items() if item.has_rows and not _is_single_row(item)]
     if len(runs) != 1:
         return
-    for index in (*silent, *single) if len(silent) < 2 else single:
-        item, run = items[index], items[runs[0]].own
-        if not _are_near(items[runs[0]], item):
-            continue
-        note = f"Not judged: {clean(item.path)} holds a single row."
-        if index in silent:
-            name = clean(Path(item.path).name, 60)
-            note = f"How the run ended was read from {name}, which is beside its metrics."
-        whole = replace(run, lines=_lines_of_both(run, item.own), notes=(*run.notes, note))
-        items[runs[0]] = replace(items[runs[0]], run=whole)
-        del items[index]
+    several_ends = sum(map(_is_silent, items.values())) > 1
+    for index, item in list(items.items()):
+        main = items[runs[0]]
+        note = _aside(main, item, cache) if index != runs[0] and not (several_ends and _is_silent(item)) else ""
+        if note:
+            lines = main.own.lines if isinstance(item.run, StabtreeError) else _lines_of_both(main.own, item.own)
+            items[runs[0]] = replace(main, run=replace(main.own, lines=lines, notes=(*main.own.notes, note)))
+            del items[index]
+
+
+def _is_silent(item: Loaded) -> bool:
+    return isinstance(item.run, Run) and not item.run.series
+
+
+def _aside(main: Loaded, item: Loaded, cache: Mapping[str, Found]) -> str:
+    """Return what a log without a run of its own adds to the one run; nothing where it is not of that run.
+
+    It may hold how that ended, evaluations, or the last state of a progress bar that wrote over itself.
+    """
+    if isinstance(item.run, Run) and not _are_near(main, item):
+        return ""
+    if item.has_rows:
+        return f"Not judged: {clean(item.path)} holds a single row."
+    if isinstance(item.run, Run):
+        return f"How the run ended was read from {clean(Path(item.path).name, 60)}, which is beside its metrics."
+    tables = cache[item.path].tables if item.path in cache else ()
+    columns = [column.held for table in tables for column in table.columns.values() if column]
+    series = chain(main.own.series.values(), main.own.others.values())
+    pairs = product((one.values for one in series), columns)
+    if any(len(mine) == len(theirs) and _prove(mine, theirs, MIN_HELD_OUT) for mine, theirs in pairs):
+        return f"{clean(item.path)} holds values of the same run, and no training loss."
+    return ""
 
 
 def _is_single_row(item: Loaded) -> bool:
@@ -505,7 +510,7 @@ def stretch_of(text: str | None) -> Ends | None:
         return None
     shown, ends = repr(clean(text, 40)), re.fullmatch(r"\s*(\d{0,16})\s*:\s*(\d{0,16})\s*", text, re.ASCII)
     first, last = (int(end) if end else None for end in ends.groups()) if ends else (None, None)
-    if (first is None and last is None) or max(first or 0, last or 0) >= MAX_STEP:
+    if first is last is None or max(first or 0, last or 0) >= MAX_STEP:
         hint = f"type {OPTION} 500:800, {OPTION} 500: or {OPTION} :800"
         raise StabtreeError(f"{shown} is not of the form A:B", where=OPTION, hint=hint)
     if first is not None and last is not None and first > last:
@@ -532,50 +537,58 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
     Raises:
         StabtreeError: where it holds no row.
     """
-    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(one.steps for one in run.series.values())]))
-    ends = (int(rows[0]), int(rows[-1])) if len(rows) else (0, 0)
-    low, high = ends[0] if first is None else first, ends[1] if last is None else last
+    rows = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(one.steps for one in run.series.values())]))
+    low = int(rows.min(initial=MAX_STEP)) if first is None else first
+    high = int(rows.max(initial=0)) if last is None else last
     inside = rows[(rows >= low) & (rows <= high)]
     if not len(inside):
-        asked = f"{OPTION} {'' if first is None else first}:{'' if last is None else last}"
-        hint = f"the log has steps {ends[0]:,} to {ends[1]:,}" if len(rows) else "the log has no rows"
-        raise StabtreeError(f"no row of {run.name} lies in it", where=asked, hint=hint)
-
-    def cut_to(series: Mapping[str, Series]) -> dict[str, Series]:
-        spans = {name: slice(*np.searchsorted(one.steps, [low, high + 1]).tolist()) for name, one in series.items()}
-        return {
-            name: replace(one, steps=one.steps[spans[name]], values=one.values[spans[name]])
-            for name, one in series.items()
-            if spans[name].stop > spans[name].start
-        }
-
-    series = cut_to(run.series)
-    gaps = []
-    for gap in run.gaps:  # the part within the stretch, if the metric was logged in it before
-        within = inside[(inside >= gap.first_step) & (inside <= gap.last_step)]
-        if gap.metric in series and len(within) and series[gap.metric].steps[0] < within[0]:
-            begin, end, count = int(within[0]), int(within[-1]), min(gap.rows, len(within))
-            gaps.append(Gap(gap.metric, begin, end, count, gap.at_end or gap.last_step > inside[-1]))
+        asked = ":".join("" if end is None else str(end) for end in (first, last))
+        hint = f"the log has steps {rows[0]:,} to {rows[-1]:,}" if len(rows) else "the log has no rows"
+        raise StabtreeError(f"no row of {run.name} lies in it", where=f"{OPTION} {asked}", hint=hint)
+    series = _cut_series(run.series, low, high)
     config = dict(run.config)
-    if "checkpoints" in config and isinstance(listed := config["checkpoints"].value, tuple):
-        config["checkpoints"] = replace(config["checkpoints"], value=tuple(step for step in listed if step <= high))
-    lines = tuple(line for line in run.lines if not (line.at_end and high < ends[1]))
+    listed = config.get("checkpoints")
+    if listed and isinstance(listed.value, tuple):
+        config["checkpoints"] = replace(listed, value=tuple(_up_to(high, dict.fromkeys(listed.value))))
+    goes_on = high < rows[-1]
     note = f"Judged: steps {low:,} to {high:,} only ({OPTION})"
     note += f"; {len(rows) - len(inside):,} of {len(rows):,} rows lie outside."
-    if any(not line.at_end for line in lines):
+    if any(not line.at_end for line in run.lines):
         note += " The error lines of the log have no step and are read as they are."
     return replace(
         run,
         series=series,
         config=config,
-        ranks={rank: cut_to(own) for rank, own in run.ranks.items()},
-        written=cut_to(run.written),
-        gaps=tuple(gaps),
+        ranks={rank: _cut_series(own, low, high) for rank, own in run.ranks.items()},
+        written=_cut_series(run.written, low, high),
+        gaps=tuple(_cut_gaps(run.gaps, series, inside)),
         resumes=tuple(item for item in run.resumes if low < item.to_step <= high),
-        checkpoints={step: path for step, path in run.checkpoints.items() if step <= high},
-        saved={step: line for step, line in run.saved.items() if step <= high},
+        checkpoints=_up_to(high, run.checkpoints),
+        saved=_up_to(high, run.saved),
         epoch_ends={step: epoch for step, epoch in run.epoch_ends.items() if low <= step <= high},
-        lines=lines,
-        goes_on=high < ends[1],
+        lines=tuple(line for line in run.lines if not (line.at_end and goes_on)),
+        goes_on=bool(goes_on),
         notes=(note, *run.notes),
     )
+
+
+def _up_to(high: int, steps: Mapping[int, T]) -> dict[int, T]:
+    return {step: value for step, value in steps.items() if step <= high}
+
+
+def _cut_series(series: Mapping[str, Series], low: int, high: int) -> dict[str, Series]:
+    cut_to = {}
+    for name, one in series.items():
+        span = slice(*np.searchsorted(one.steps, [low, high + 1]).tolist())
+        if span.start < span.stop:
+            cut_to[name] = replace(one, steps=one.steps[span], values=one.values[span])
+    return cut_to
+
+
+def _cut_gaps(gaps: Sequence[Gap], series: Mapping[str, Series], inside: Ints) -> Iterator[Gap]:
+    """Yield the part of each gap within a stretch, if the metric was logged in it before."""
+    for gap in gaps:
+        within = inside[(inside >= gap.first_step) & (inside <= gap.last_step)]
+        if gap.metric in series and len(within) and series[gap.metric].steps[0] < within[0]:
+            at_end = bool(gap.at_end or gap.last_step > inside[-1])
+            yield Gap(gap.metric, int(within[0]), int(within[-1]), min(gap.rows, len(within)), at_end)

@@ -6,7 +6,6 @@ import difflib
 import os
 import re
 from collections import Counter, deque
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -35,24 +34,24 @@ from stabtree.loaders.paths.find import (
     tree_of,
     units_of,
 )
-from stabtree.loaders.paths.joined import Loaded, joined, without_evaluations
-from stabtree.loaders.paths.read import LISTED, Claims, Found, LoadOptions, read_files, read_run, run_found
+from stabtree.loaders.paths.joined import Loaded, joined
+from stabtree.loaders.paths.read import LISTED, Claims, Found, LoadOptions, read_file, read_run, run_found
 from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
 from stabtree.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from stabtree.common.lazy import Floats
     from stabtree.loaders.paths.find import FolderTree
+    from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
 __all__ = ["LOADERS", "Loaded", "Loader", "check_options", "find_runs", "load_run", "load_runs"]
 
 MAX_RUNS = 1000  # that are held in memory at once; far more than anyone starts in one folder
-GLIMPSE_BYTES = 4096  # the first lines show what nearly every log is;
-MAX_WHOLE = 100  # where they don't, and its name does not, so many files are looked at whole,
-MAX_GLIMPSES = 10_000  # and of so many files, which may be a whole data set, the first lines are looked at
+GLIMPSE_BYTES = 4096  # the first lines show what nearly every log is
+MAX_LOOKS = 10_000  # at the first lines of files, which may be a whole data set,
+LOOKS_FOR_WHOLE = 100  # where a file that is looked at whole, as its first lines show nothing, counts so many times
 NO_METRICS = "holds no metrics"
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)(?![\w.]*\w)", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]{2}")
@@ -177,32 +176,31 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     """
     runs = [item for item in loaded if isinstance(item.run, Run)]
     errors = [item.run for item in loaded if isinstance(item.run, StabtreeError)]
-    if len(runs) > 1 and not folder:
-        shown = first_few([item.name for item in runs], LISTED)
-        hint = "name one of them; say --ranks where they are ranks of one run"
-        raise SeveralRunsError(f"these are {len(runs)} runs: {shown}", hint=hint)
     if len(runs) > 1:
-        names = [_below(item, folder) for item in runs]
+        names = [_below(item, folder) if folder else item.name for item in runs]
+        if not folder:
+            hint = "name one of them; say --ranks where they are ranks of one run"
+            raise SeveralRunsError(f"these are {len(runs)} runs: {first_few(names, LISTED)}", hint=hint)
         count = f"{'at least ' * (len(loaded) > MAX_RUNS)}{len(runs):,}"
         problem = f"holds {count} runs: {first_few(names, LISTED)}"
         raise SeveralRunsError(problem, where=clean(folder), hint=f"name one: --run {clean(names[0])!r}")
     if not runs:
         raise errors[0]
-    run = runs[0].own
-    return replace(run, notes=(*run.notes, *(f"Not read: {error.where} {error.problem}." for error in errors)))
+    unread = (f"Not read: {error.where} {error.problem}." for error in errors)
+    return replace(runs[0].own, notes=(*runs[0].own.notes, *unread))
 
 
 def _find(paths: Sequence[str | Path], options: LoadOptions) -> Contents:
     """Read every run that paths hold, and put together what is proved to be one run."""
     units = units_of(list(chain.from_iterable(expanded(str(path)) for path in paths)))
-    own = replace(options, run=None) if any(not unit.files for unit in units) else options
     roots = [os.path.realpath(unit.folder) for unit in units if not unit.files]
+    every = replace(options, run=None) if roots else options
     cache: dict[str, Found] = {}  # of loose logs, to join them with others
-    found = [_read_all(unit, own, roots, cache) for unit in units]
+    found = [_read_all(unit, every, roots, cache) for unit in units]
     loaded = list(chain.from_iterable(item.loaded for item in found))
     if len(units) > 1:
-        loaded = joined(loaded, lambda paths: read_run(paths, own, cache))
-    if options.run is not None and own is not options:
+        loaded = joined(loaded, every, cache)
+    if roots and options.run is not None:
         loaded = [_only_named(loaded, options.run, str(paths[0]))]
     return Contents(tuple(loaded), tuple(chain.from_iterable(item.ignored for item in found)))
 
@@ -217,24 +215,20 @@ def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dic
     ignored: list[Ignored] = []
     while waiting and len(loaded) < MAX_RUNS:
         part = waiting.popleft()
-        if part.linked and not part.files:
-            real = os.path.realpath(part.folder)
-            if real in seen:
-                continue
-            seen.add(real)
-        found = contents(part, options, roots, cache=cache if unit.files else None)
-        loaded += found.loaded
-        ignored += found.ignored
-        waiting.extendleft(reversed(found.further))
+        target = os.path.realpath(part.folder) if part.linked else ""
+        if target not in seen:
+            found = contents(part, options, roots, cache=cache if unit.files else None)
+            loaded += found.loaded
+            ignored += found.ignored
+            waiting.extendleft(reversed(found.further))
+        seen |= {target} - {""}
     if waiting:
         problem = f"holds more than {MAX_RUNS:,} runs: {len(waiting):,} folders or groups of logs were not read"
         error = StabtreeError(problem, where=where, hint=f"stabtree scan {where}")
         loaded.append(Loaded(f"{unit.folder} (the rest)", error, unit.folder))
-    if not loaded:
-        problem = "holds no log"
-        if ignored:
-            names = first_few([Path(item.path).name for item in ignored], LISTED)
-            problem = f"holds no file that stabtree can read, only {names}"
+    elif not loaded:
+        names = first_few([Path(item.path).name for item in ignored], LISTED)
+        problem = f"holds no file that stabtree can read, only {names}" if ignored else "holds no log"
         loaded.append(Loaded(unit.folder, NoLogError(problem, where=where, hint=NAME_METRICS), unit.folder))
     return Contents(tuple(loaded), tuple(ignored))
 
@@ -265,9 +259,9 @@ def contents(
     if not unit.files:
         tree = tree_of(unit, roots)
         further = [*tree.further, *reader.add_tree(tree)]
-    loaded = joined(reader.loaded, lambda paths: read_run(paths, options, reader.cache))
+    loaded = joined(reader.loaded, options, reader.cache)
     if not unit.files:
-        loaded = _named_by_folder(without_evaluations(loaded, reader.columns_of(loaded)))
+        loaded = _named_by_folder(loaded)
     loaded = [replace(item, name=clean(item.name)) for item in loaded]
     return Contents(tuple(loaded), tuple(reader.ignored), tuple(further))
 
@@ -280,8 +274,7 @@ class _UnitReader(Struct):
     cache: dict[str, Found]  # what was read, by path
     loaded: list[Loaded] = field(default_factory=list)  # runs and logs that can't be read, in the order of the files
     ignored: list[Ignored] = field(default_factory=list)  # files that hold no metrics
-    _glimpses: int = 0
-    _wholes: int = 0
+    _looks: int = 0  # into files whose names don't say what they are
 
     def add_tree(self, tree: FolderTree) -> list[Unit]:
         """Read a tree; return those of its logs that are too many to be read with the others."""
@@ -289,11 +282,7 @@ class _UnitReader(Struct):
             self._refuse(folder, f"can't be looked into: {reason}", "check its rights")
         claims = Claims(tree, self.names, self.options.format)
         for claim in claims:
-            if isinstance(claim.found, StabtreeError):
-                self.loaded.append(Loaded(claim.path, claim.found, claim.path))
-            else:
-                alone = claim.path in claim.files and len(claim.found.runs) == 1
-                self._add(claim.path, claim.found, (claim.path,) if alone else ())
+            self._add(claim.path, claim.found, named=True, alone=claim.path in claim.files)
         further: list[Unit] = []
         for folder, listing in tree.listings.items():
             for path in map(partial(place, folder), filter(is_log, listing.special)):
@@ -309,45 +298,31 @@ class _UnitReader(Struct):
                 self.add_file(place(folder, name))
         return further
 
-    def columns_of(self, loaded: Iterable[Loaded]) -> dict[str, list[Floats]]:
-        """Return the values of the columns of logs that were read and can't be judged, by path."""
-        columns: dict[str, list[Floats]] = {}
-        for item in loaded:
-            found = self.cache.get(item.path) if isinstance(item.run, StabtreeError) else None
-            for table in found.tables if found else ():
-                columns.setdefault(item.path, []).extend(column.held for column in table.columns.values() if column)
-        return columns
-
     def _refuse(self, path: str, problem: str, hint: str, name: str = "") -> None:
         self.loaded.append(Loaded(name or path, StabtreeError(problem, where=clean(path), hint=hint), path))
 
     def add_file(self, path: str, *, named: bool = False) -> None:
         """Read a file; one that nobody named is ignored where it holds no metrics."""
         try:
-            with suppress(SeveralRunsError):
-                read_files([path], self.names, self.options.format, None, self.cache)
-            found = self.cache[path]
-            if self.options.run is None and len(found.runs) > 1:
-                self._add(path, found)
-                return
-            run = run_found(found.only(self.options.run, clean(path)), self.options, [path])
-            self.loaded.append(Loaded(path, run, path, (path,)))
-        except SeveralRunsError as error:
-            self.loaded.append(Loaded(path, error, path))
+            self._add(path, read_file(path, self.names, self.options.format, self.cache), named=named)
         except StabtreeError as error:
-            self._add_unread(path, error, named=named)
+            self._add(path, error, named=named)
 
-    def _add(self, path: str, found: Found, files: tuple[str, ...] = ()) -> None:
-        """Add each of the runs that were found."""
-        for run in found.runs:
-            name = f"{path} {run}" if len(found.runs) > 1 else path
+    def _add(self, path: str, found: Found | StabtreeError, *, named: bool, alone: bool = True) -> None:
+        """Add each of the runs that were found; `alone` says whether the path is all that they were read from."""
+        if isinstance(found, StabtreeError):
+            self._add_unread(path, found, named=named)
+            return
+        runs = found.runs if self.options.run is None else [self.options.run]
+        for run in runs:
+            name = f"{path} {run}" if len(runs) > 1 else path
             try:
                 made = run_found(found.only(run, clean(path)), self.options, [path])
-                self.loaded.append(Loaded(name, made, path, files))
+                self.loaded.append(Loaded(name, made, path, (path,) * (alone and len(runs) == 1)))
             except StabtreeError as error:
-                self.loaded.append(Loaded(name, error, path))
+                self._add_unread(path, error, named=named or len(runs) > 1, name=name)
 
-    def _add_unread(self, path: str, error: StabtreeError, *, named: bool) -> None:
+    def _add_unread(self, path: str, error: StabtreeError, *, named: bool, name: str = "") -> None:
         """Add a file that can't be read as metrics: the end of a printed log, with its error, or as ignored."""
         found = self.cache.get(path)
         last = found.tables[-1] if found and found.tables else None
@@ -355,75 +330,75 @@ class _UnitReader(Struct):
             silent = replace(last, rows=0, columns={}, skipped=(), skipped_count=0)
             end = run_found(replace(found, tables=(silent,)), self.options, [path])
             self.loaded.append(Loaded(path, end, path, (path,)))
-        elif not named and (reason := self._harmless(path, error)):
-            self.ignored.append(Ignored(path, reason))
+        elif not named and self._is_harmless(path, error):
+            self.ignored.append(Ignored(path, error.problem))
         else:
-            self.loaded.append(Loaded(path, error, path))
+            self.loaded.append(Loaded(name or path, error, path))
+
+    def _is_harmless(self, path: str, error: StabtreeError) -> bool:
+        """Whether a file that can't be read holds no metrics."""
+        if path in self.cache:
+            short = all(table.rows < MIN_ROWS for table in self.cache[path].tables)
+            return short and not isinstance(error, NoRowsError)
+        try:
+            source = glimpse(Path(path), GLIMPSE_BYTES)
+        except StabtreeError:
+            return False
+        loader = picked(source, self.names)
+        if source.binary or (loader and loader.name == "wandb"):  # settings, final values, messages
+            return not source.binary
+        certain = is_log(Path(path).name) and ending(path) not in PRINTED and any(map(str.isdigit, source.head))
+        return not (certain or isinstance(error, NoRowsError) or _holds_rows(source.head))
 
     def _logs_of(self, folder: str, names: Sequence[str]) -> list[str]:
         """Return the names of those files that are logs by their names or their contents."""
         logs, unseen = [], 0
         for name in names:
-            reason: str | None = "holds settings or final values"
-            if name not in OTHERS:
-                if not may_be_log(name):
-                    continue
-                reason = self._no_log(Path(place(folder, name)))
-            if reason:
-                self.ignored.append(Ignored(place(folder, name), reason))
-            elif reason is None:
+            path = place(folder, name)
+            if name in OTHERS:
+                self.ignored.append(Ignored(path, "holds settings or final values"))
+            elif self._looks >= MAX_LOOKS and not is_log(name) and may_be_log(name):
                 unseen += 1
-            else:
-                logs.append(name)
+            elif may_be_log(name):
+                reason = self._no_log(Path(path))
+                if reason:
+                    self.ignored.append(Ignored(path, reason))
+                else:
+                    logs.append(name)
         if unseen:
             problem = f"holds {unseen:,} more files, which were not looked at"
             self._refuse(folder, problem, "name the logs among them by a pattern", f"{folder} (the rest)")
         return logs
 
-    def _no_log(self, file: Path) -> str | None:
-        """Return why a file is no log, nothing where it is or may be one; None where there are too many to look."""
-        by_its_name, size = is_log(file.name), size_of(file)
-        if size == 0:
-            return "" if by_its_name and ending(file.name) not in PRINTED else "is empty"
+    def _no_log(self, file: Path) -> str:
+        """Return why a file is no log; nothing where it is or may be one."""
+        by_its_name = is_log(file.name)
+        size = size_of(file)
+        if size == 0 and (not by_its_name or ending(file.name) in PRINTED):
+            return "is empty"
         if by_its_name and not self.options.format:
             return ""
-        self._glimpses += 1
-        if self._glimpses > MAX_GLIMPSES:
-            return None
+        self._looks += 1
         try:
             first = glimpse(file, GLIMPSE_BYTES)
             if self.options.format:
                 return "" if by_name(self.options.format).sniff(first, self.names) else "is of another format"
-            loader, whole = picked(first, self.names), size <= GLIMPSE_BYTES
-            short = whole and loader is not None and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS
-            if (loader and not short) or (_holds_rows(first.head) and not first.binary):
+            whole = size <= GLIMPSE_BYTES
+            if self._is_of_a_format(first, whole=whole):
                 return ""
             if whole or (first.binary and not first.packed):
                 return f"is {first.binary}" if first.binary else NO_METRICS
-            self._wholes += 1
-            if self._wholes > MAX_WHOLE:
-                return None
+            self._looks += LOOKS_FOR_WHOLE
             return "" if picked(open_source(file), self.names) else NO_METRICS
         except StabtreeError as error:
             return "" if by_its_name else error.problem
 
-    def _harmless(self, path: str, error: StabtreeError) -> str:
-        """Return why a file that can't be read holds no metrics; nothing where it may hold some."""
-        read = self.cache.get(path)
-        if read is not None:
-            short = all(table.rows < MIN_ROWS for table in read.tables)
-            return error.problem if short and not isinstance(error, NoRowsError) else ""
-        try:
-            source = glimpse(Path(path), GLIMPSE_BYTES)
-        except StabtreeError:
-            return ""
-        loader = picked(source, self.names)
-        if loader and loader.name == "wandb" and not source.binary:
-            return error.problem  # settings, final values, messages
-        name = Path(path).name
-        if source.binary or (is_log(name) and ending(name) not in PRINTED and any(map(str.isdigit, source.head))):
-            return ""
-        return "" if isinstance(error, NoRowsError) or _holds_rows(source.head) else error.problem
+    def _is_of_a_format(self, first: Source, *, whole: bool) -> bool:
+        """Whether the first lines of a file show a log; a document of a line or two is read as JSONL by its form."""
+        loader = picked(first, self.names)
+        if loader and not (whole and loader.name == "jsonl" and first.head.count("\n") < MIN_ROWS):
+            return True
+        return not first.binary and _holds_rows(first.head)
 
 
 def _holds_rows(text: str) -> bool:
@@ -438,22 +413,25 @@ def _holds_rows(text: str) -> bool:
 
 def _named_by_folder(loaded: Sequence[Loaded]) -> list[Loaded]:
     """Return runs named by their folder, where a folder holds one run alone."""
-    runs = Counter(_home(item) for item in loaded if isinstance(item.run, Run))
-    above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}  # a path to these means several runs
     paths = Counter(item.path for item in loaded if item.name == item.path)
-    named = []
+    homes, named = _homes_of_one(loaded), []
     for item in loaded:
-        home = _home(item)
-        if isinstance(item.run, Run) and item.name == item.path:
-            if runs[home] == 1 and home not in above:
-                path = str(Path("..", Path.cwd().name)) if Path(home) == Path() else home  # says more than `.`
-                named.append(replace(item, name=path, path=path))
-                continue
-            if paths[item.path] > 1 and item.format:  # two loggers used one folder
-                named.append(replace(item, name=f"{item.path} {item.format}"))
-                continue
-        named.append(item)
+        name = path = _home(item)
+        if not isinstance(item.run, Run) or item.name != item.path:
+            name, path = item.name, item.path
+        elif name not in homes:  # two loggers may have used one folder
+            name, path = f"{item.path} {item.format * (paths[item.path] > 1)}".strip(), item.path
+        elif Path(name) == Path():
+            name = path = str(Path("..", Path.cwd().name))  # says more than `.`
+        named.append(replace(item, name=name, path=path))
     return named
+
+
+def _homes_of_one(loaded: Sequence[Loaded]) -> set[str]:
+    """Return the folders that hold one run alone, and are not above that of another run."""
+    runs = Counter(_home(item) for item in loaded if isinstance(item.run, Run))
+    above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}
+    return {home for home, count in runs.items() if count == 1} - above
 
 
 def _home(item: Loaded) -> str:
@@ -467,22 +445,24 @@ def _below(item: Loaded, folder: str) -> str:
     """Return what to call a run below a folder: its path from there, and its name in it."""
     inner = item.name.removeprefix(item.path).strip()
     path = os.path.relpath(item.path, folder)
-    return " ".join(filter(None, ("" if path == "." and inner else path, inner)))
+    return " ".join(filter(None, (path * (path != "." or not inner), inner)))
+
+
+def _is_called(item: Loaded, name: str) -> bool:
+    """Whether this is the name of a run in its file, of its folder, or its path as far as that is needed."""
+    inner = item.name.removeprefix(item.path).strip()
+    is_path = not inner and f"/{Path(item.path).as_posix()}".endswith(f"/{name}")
+    return is_path or name in (inner, item.name, item.own.name)
 
 
 def _only_named(loaded: Sequence[Loaded], wanted: str, folder: str) -> Loaded:
-    """Return the run of a name: that in its file, its folder, or its path as far as that is needed."""
-    runs = [item for item in loaded if isinstance(item.run, Run)]
-    names = [_below(item, folder) for item in runs]
-    named = [item for item, name in zip(runs, names, strict=True) if wanted == name]
-    for item in runs if not named else ():
-        inner = item.name.removeprefix(item.path).strip()
-        path = Path(item.path).parts
-        ends = [inner] if inner else ["/".join(path[begin:]) for begin in range(len(path))]
-        if wanted in (*ends, item.name, item.own.name):
-            named.append(item)
+    """Return the run of a name: its path and name below the folder, or else any other that it is called by."""
+    runs = {_below(item, folder): item for item in loaded if isinstance(item.run, Run)}
+    if wanted in runs:
+        return runs[wanted]
+    named = [item for item in runs.values() if _is_called(item, wanted)]
     if len(named) == 1:
         return named[0]
-    closest = difflib.get_close_matches(wanted, names, n=1) or names[:1]
+    closest = difflib.get_close_matches(wanted, runs, n=1) or list(runs)[:1]
     hint = f"name one: --run {clean(closest[0])!r}" if closest else NAME_METRICS
-    raise SeveralRunsError(f"holds {len(runs)} runs: {first_few(names, LISTED)}", where=clean(folder), hint=hint)
+    raise SeveralRunsError(f"holds {len(runs)} runs: {first_few(list(runs), LISTED)}", where=clean(folder), hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stabtree.loaders.paths.find import FolderTree, Listing
+    from stabtree.loaders.source import Source
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar, Run
@@ -109,7 +111,7 @@ class Found(Struct, frozen=True):
             StabtreeError: where there are several runs and none was named, or the named one is not there.
         """
         runs = self.runs
-        if wanted is None and len(runs) == 1:
+        if len(runs) == 1 and wanted in (None, "", runs[0]):
             return self
         if wanted in runs:
             tables = tuple(table for table in self.tables if table.run == wanted)
@@ -127,8 +129,12 @@ def _merged(tables: Sequence[Table], where: str) -> Settings:
     """Return the configuration that the tables of one run hold; the first that has a setting counts."""
     found: Settings = {}
     for table in reversed(tables):
-        found |= {key: Setting(value, where) for key, value in table.config.items()}
+        found |= _settings(table.config, where)
     return found
+
+
+def _settings(config: Mapping[str, ConfigScalar], source: str) -> Settings:
+    return {key: Setting(value, source) for key, value in config.items()}
 
 
 def read_run(paths: Sequence[str | Path], options: LoadOptions, cache: dict[str, Found]) -> Run:
@@ -137,8 +143,14 @@ def read_run(paths: Sequence[str | Path], options: LoadOptions, cache: dict[str,
     Raises:
         StabtreeError: where a file can't be read, an option is wrong, or there are several runs.
     """
-    found = read_files(deduplicated(paths), options.names(), options.format, options.run, cache)
-    return run_found(found, options, paths)
+    names, parts = options.names(), list[Found]()
+    for path in map(str, deduplicated(paths)):
+        parts.append(read_file(path, names, options.format, cache).only(options.run, clean(path)))
+    settings: Settings = {}
+    for part in reversed(parts):  # the first path that has a setting counts
+        settings |= part.settings
+    tables, notes = (part.tables for part in parts), (part.notes for part in parts)
+    return run_found(Found(parts[0].name, tuple(chain(*tables)), settings, tuple(chain(*notes))), options, paths)
 
 
 def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -> Run:
@@ -149,9 +161,8 @@ def run_found(found: Found, options: LoadOptions, paths: Sequence[str | Path]) -
         run = _without_foreign_vocabulary(run)
     if options.checkpoints is not None:
         return replace(run, checkpoints=named_checkpoints(Path(options.checkpoints)))
-    every = run.config.get("checkpoint_every")
-    given = "checkpoints" in run.config or (every and every.source == "--checkpoint-every")
-    if given or any(str(path) == "-" for path in paths):
+    given = "checkpoints" in run.config or options.checkpoint_every is not None
+    if given or "-" in map(str, paths):
         return run
     nearest = [*(source.path for source in run.sources), *map(str, paths)]
     beside = checkpoints_beside(nearest, by_epoch=run.by_epoch, last_step=run.last_step)
@@ -169,24 +180,15 @@ def _without_foreign_vocabulary(run: Run) -> Run:
     return run
 
 
-def read_files(
-    paths: Sequence[str | Path], names: Names, format_: str | None, run: str | None, cache: dict[str, Found]
-) -> Found:
-    """Read every path of one run; of a path that holds several runs, the one that is named.
+def read_file(path: str, names: Names, format_: str | None, cache: dict[str, Found]) -> Found:
+    """Return what a file holds, or a folder that is read as one; it is read once.
 
     Raises:
-        StabtreeError: where one can't be read as metrics, or holds several runs and none was named.
+        StabtreeError: where it can't be read as metrics.
     """
-    parts = []
-    for path in map(str, paths):
-        if path not in cache:
-            cache[path] = _read_file(path, names, format_)
-        parts.append(cache[path].only(run, clean(path)))
-    settings: Settings = {}
-    for part in reversed(parts):  # the first path that has a setting counts
-        settings.update(part.settings)
-    tables, notes = (part.tables for part in parts), (part.notes for part in parts)
-    return Found(parts[0].name, tuple(chain(*tables)), settings, tuple(chain(*notes)))
+    if path not in cache:
+        cache[path] = _read_file(path, names, format_)
+    return cache[path]
 
 
 def _read_file(path: str, names: Names, format_: str | None) -> Found:
@@ -194,33 +196,38 @@ def _read_file(path: str, names: Names, format_: str | None) -> Found:
         raise StabtreeError("an empty path names no log", hint=NAME_METRICS)
     source = open_source(path)
     loader = by_name(format_) if format_ else choose(source, names)
-    content = manifest.parse(source) if loader.name == "manifest" else None
-    name = "stdin"
-    if source.file:
-        name = source.file.name
-        while Path(name).suffix.lower() in PACKINGS:
-            name = Path(name).stem
-        name = clean(Path(name).stem, 80)
-        folder = clean(source.file.absolute().parent.name, 80)
-        name = folder if name.lower() in NAMELESS and folder else name
-    if content is None or not content.files:
-        found = Found.of(name, loader.read(source, names), source.name, names)
-        if content is not None:
-            own = {key: Setting(value, source.name) for key, value in content.config.items()}
-            return replace(found, settings={**found.settings, **own})
-        settings, notes = _beside(source.file) if source.file else ({}, ())
-        return replace(found, settings={**settings, **found.settings}, notes=notes)
-    settings = {key: Setting(value, source.name) for key, value in content.config.items()}
+    if loader.name == "manifest":
+        return _read_manifest(source, names)
+    found = Found.of(_name_of(source), loader.read(source, names), source.name, names)
+    settings, notes = _beside(source.file) if source.file else ({}, ())
+    return replace(found, settings={**settings, **found.settings}, notes=notes)
+
+
+def _read_manifest(source: Source, names: Names) -> Found:
+    """Read the metrics that a manifest holds or names; its settings count before theirs."""
+    content = manifest.parse(source)
+    settings = _settings(content.config, source.name)
     tables: list[Table] = []
-    for inner in map(open_source, content.files):
+    for inner in map(open_source, content.files) if content.files else (source,):
         loader = choose(inner, names)
-        if loader.name == "manifest" and manifest.parse(inner).files:
+        if content.files and loader.name == "manifest" and manifest.parse(inner).files:
             problem = "is a manifest that another manifest names"
             raise StabtreeError(problem, where=inner.path, hint="name the metrics file")
-        read = Found.of(inner.name, loader.read(inner, names), inner.name, names)
-        settings = {**read.settings, **settings}
-        tables += read.tables
-    return Found(name, tuple(tables), settings, content.notes)
+        found = Found.of(inner.name, loader.read(inner, names), inner.name, names)
+        settings = {**found.settings, **settings}
+        tables += found.tables
+    return Found(_name_of(source), tuple(tables), settings, content.notes)
+
+
+def _name_of(source: Source) -> str:
+    """Return what to call the run in a file: as the file, or as its folder where its name says nothing."""
+    if source.file is None:
+        return "stdin"
+    name = source.file.name
+    while Path(name).suffix.lower() in PACKINGS:
+        name = Path(name).stem
+    name, folder = (clean(text, 80) for text in (Path(name).stem, source.file.absolute().parent.name))
+    return folder if name.lower() in NAMELESS and folder else name
 
 
 def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
@@ -240,8 +247,11 @@ def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
         return found, (f"{name} beside the file was not used: {clean(error, 160)}.", *notes)
     if not named_here and (content.files or manifest.holds_metrics(content)):
         return found, notes
-    own = {key: Setting(value, name) for key, value in content.config.items()}
-    return {**found, **own}, (f"The configuration is from {name} beside the file.", *content.notes, *notes)
+    return {**found, **_settings(content.config, name)}, (
+        f"The configuration is from {name} beside the file.",
+        *content.notes,
+        *notes,
+    )
 
 
 # A loss that begins below this share of ln(vocabulary), but not at 0, is that of a model which was trained before.
@@ -269,7 +279,16 @@ class Claims(Struct):
 
     def __iter__(self) -> Iterator[Claim]:
         """Yield what is claimed, folder by folder; last the event files, which runs share a tree of."""
-        for claim in self._claims():
+        kinds = {
+            "manifest": self._manifest,
+            "trainer_state": self._trainer,
+            "wandb": self._wandb,
+            "mlflow": self._mlflow,
+            "swanlab": self._swanlab,
+        }
+        asked = [claim for name, claim in kinds.items() if self.format in (None, name)]
+        claims = (filter(None, (claim(*item) for claim in asked)) for item in self.tree.listings.items())
+        for claim in chain(chain.from_iterable(claims), self._series(), self._events()):
             self._files |= claim.files
             self._folders |= claim.folders
             yield claim
@@ -280,36 +299,6 @@ class Claims(Struct):
             return True
         inside = bool(self._folders) and not is_log(name)
         return inside and not self._folders.isdisjoint(map(str, (Path(folder), *Path(folder).parents)))
-
-    def _claims(self) -> Iterator[Claim]:
-        kinds = (
-            ("manifest", self._manifest),
-            ("trainer_state", self._trainer),
-            ("wandb", self._wandb),
-            ("mlflow", self._mlflow),
-            ("swanlab", self._swanlab),
-        )
-        for folder, listing in self.tree.listings.items():
-            for name, claim in kinds:
-                if self.format in (None, name) and (found := claim(folder, listing)):
-                    yield found
-        if self.format in (None, "csv") and self._may_hold_series():
-            from stabtree.loaders.trackers import folders
-
-            files = {folder: listing.files for folder, listing in self.tree.listings.items()}
-            for run in folders.runs(self.tree.top, files, self.names):
-                own = frozenset((*(str(file.path) for file in run.files), *run.others))
-                if not own & self._files:
-                    tables = self._found(run.path, partial(run.read, self.names))
-                    yield Claim(str(run.path), tables, own, frozenset((str(run.path),)))
-        if self.format in (None, EVENTS):
-            yield from self._events()
-
-    def _may_hold_series(self) -> bool:
-        """Return whether a run may have a file for each series: several, or one where a logger would put it."""
-        listings = self.tree.listings.items()
-        homes = [folder for folder, listing in listings for name in listing.files if ending(name) in SERIES]
-        return len(homes) > 1 or any(SERIES_HOMES.intersection(Path(home).parts) for home in homes)
 
     def _found(self, home: Path, read: Callable[[], tuple[Table, ...]]) -> Found | StabtreeError:
         """Return the tables of a folder with the settings beside them, or what is wrong with it."""
@@ -324,7 +313,7 @@ class Claims(Struct):
     def _file(self, path: str, files: Sequence[str]) -> Claim:
         """Claim files, of which one names all others or stands for them."""
         try:
-            return Claim(path, read_files([path], self.names, None, None, {}), frozenset(files))
+            return Claim(path, read_file(path, self.names, None, {}), frozenset(files))
         except StabtreeError as error:
             return Claim(path, error, frozenset(files))
 
@@ -333,16 +322,14 @@ class Claims(Struct):
         name = next((one for one in manifest.NAMES if one in listing.files), None)
         if name is None:
             return None
-        path = place(folder, name)
-        if name != manifest.NAMES[0]:
-            return self._file(path, [path])
-        try:
-            content = manifest.parse(open_source(path))
-        except StabtreeError as error:
-            return Claim(path, error, frozenset((path,)))
-        if not content.files and not manifest.holds_metrics(content):
-            return None
-        return self._file(path, [path, *map(str, content.files)])
+        path, files = place(folder, name), []
+        if name == manifest.NAMES[0]:
+            with suppress(StabtreeError):  # reported where it is read
+                content = manifest.parse(open_source(path))
+                files = [*map(str, content.files)]
+                if not files and not manifest.holds_metrics(content):
+                    return None
+        return self._file(path, [path, *files])
 
     def _trainer(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the states of a Hugging Face trainer: the newest of them, of which the others are copies."""
@@ -361,7 +348,8 @@ class Claims(Struct):
 
     def _wandb(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the files of W&B that hold the history of one run."""
-        home, logs = Path(folder), {place(folder, name) for name in listing.files if name.endswith(".wandb")}
+        logs = {place(folder, name) for name in listing.files if name.endswith(".wandb")}
+        home = Path(folder)
         inside = folder == self.tree.top and home.name == "files"
         if not (inside or logs or "files" in listing.folders):
             return None
@@ -371,18 +359,16 @@ class Claims(Struct):
             home = home.parent
         if not loader.is_run(home):
             return None
-
-        def tables_of(file: Path) -> tuple[Table, ...]:
-            source = open_source(file)
-            return choose(source, self.names).read(source, self.names)
-
-        found = self._found(home, lambda: loader.run_in(home, tables_of))
+        found = self._found(home, lambda: loader.run_in(home, self._tables))
         if isinstance(found, StabtreeError):
             return Claim(folder, found, frozenset(logs))
         read = {table.path for table in found.tables}
-        if read & logs:  # of several, those before it in the order of their names could not be read
-            logs = {path for path in logs if path <= max(read & logs)}
-        return Claim(folder, found, frozenset(read | logs))
+        last = max(read & logs, default=max(logs, default=""))  # those before it could not be read
+        return Claim(folder, found, frozenset(read | {path for path in logs if path <= last}))
+
+    def _tables(self, file: Path) -> tuple[Table, ...]:
+        source = open_source(file)
+        return choose(source, self.names).read(source, self.names)
 
     def _mlflow(self, folder: str, listing: Listing) -> Claim | None:
         """Claim the files of a run of MLflow: one for each metric."""
@@ -398,29 +384,46 @@ class Claims(Struct):
 
     def _swanlab(self, folder: str, listing: Listing) -> Claim | None:
         """Claim what SwanLab wrote: a database with the values of its runs, one of these runs, or an offline log."""
-        home, logs = Path(folder), [name for name in listing.files if name.endswith(f".{SWANLAB.partition('.')[2]}")]
-        one = folder == self.tree.top and "logs" in listing.folders and is_file(home.parent / SWANLAB)
-        if len(logs) != 1 and not one:
+        home, only = Path(folder), ""
+        files = [home / name for name in listing.files if name.endswith(Path(SWANLAB).suffix)]
+        if folder == self.tree.top and "logs" in listing.folders and is_file(home.parent / SWANLAB):
+            files, only = [home.parent / SWANLAB], home.name
+        if len(files) != 1:
             return None
         from stabtree.loaders.trackers import swanlab
 
-        file, only = (home / logs[0], "") if logs else (home.parent / SWANLAB, home.name)
-        whole = file.name == SWANLAB and not only
-        found = self._found(
-            home if whole else home / "files", lambda: swanlab.read(open_source(file), self.names, only)
-        )
-        own = {str(file)}
+        # A database is of all runs in the folders beside it; any other file is of one, as all in its folder.
+        source, settings, begins = files[0], home / "files", ""
+        if source.name == SWANLAB and not only:
+            settings, begins = home, "run-"
+        found = self._found(settings, lambda: swanlab.read(open_source(source), self.names, only))
+        own = {str(source)}
         for inner, names in self.tree.listings.items():
-            parts = Path(inner).relative_to(home).parts if Path(inner).is_relative_to(home) else ()
-            if parts and (parts[0].startswith("run-") or not whole):
+            below = Path(inner).is_relative_to(home) and str(Path(inner).relative_to(home))
+            if below and below != "." and below.startswith(begins):
                 own.update(place(inner, name) for name in names.files)
-        return Claim(folder if only else str(file), found, frozenset(own))
+        return Claim(folder if only else str(source), found, frozenset(own))
+
+    def _series(self) -> Iterator[Claim]:
+        """Claim the files of runs that have one for each series: several, or one where a logger would put it."""
+        files = {folder: listing.files for folder, listing in self.tree.listings.items()}
+        homes = [folder for folder, names in files.items() for name in names if ending(name) in SERIES]
+        likely = len(homes) > 1 or any(SERIES_HOMES.intersection(Path(home).parts) for home in homes)
+        if self.format not in (None, "csv") or not likely:
+            return
+        from stabtree.loaders.trackers import folders
+
+        for run in folders.runs(self.tree.top, files, self.names):
+            own = frozenset((*(str(file.path) for file in run.files), *run.others))
+            if not own & self._files:
+                found = self._found(run.path, partial(run.read, self.names))
+                yield Claim(str(run.path), found, own, frozenset((str(run.path),)))
 
     def _events(self) -> Iterator[Claim]:
         """Claim event files: those of one folder, with its `train` and `val`, are one run."""
         listings = self.tree.listings.items()
         marked = [(folder, name) for folder, listing in listings for name in listing.files if EVENTS in name]
-        if not marked:
+        if not marked or self.format not in (None, EVENTS):
             return
         from stabtree.loaders.tensorboard import loader
 

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import time
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +54,6 @@ OUTPUTS = ("out", "output", "outputs", "results")
 # A log of steps that is so many times as long as the highest number of a checkpoint has checkpoints by epoch.
 FAR = 10
 MAX_HASHED = 1 << 30  # bytes: a second's work, where reading as much takes half a minute
-BLOCK, GLANCE = 1 << 20, 1 << 12
 FORMATS = ("csv", "jsonl", "text", "trainer_state")  # those with a line for each row
 MAX_LENGTH = 100_000  # characters of a line that is searched
 
@@ -107,16 +106,17 @@ def _saved(folder: str, *, bare: bool) -> tuple[str, ...]:
     """Return the names in a folder that a trainer would give to checkpoints; mere numbers only where `bare`."""
     try:
         status = os.lstat(folder)
+        if stat.S_ISLNK(status.st_mode):
+            return ()
         # What is saved within the same tick of the clock would not show in the time of a folder.
-        quiet = time.time() - status.st_mtime > QUIET_SECONDS
-        state = status.st_mtime_ns if quiet else time.time_ns()
-        return () if stat.S_ISLNK(status.st_mode) else _names(folder, bare, state)
+        changing = time.time() - status.st_mtime <= QUIET_SECONDS
+        return _names(folder, bare, status.st_mtime_ns, time.time_ns() * changing)
     except OSError:
         return ()
 
 
 @lru_cache(maxsize=64)
-def _names(folder: str, bare: bool, _state: int) -> tuple[str, ...]:
+def _names(folder: str, bare: bool, _changed: int, _now: int) -> tuple[str, ...]:
     """List a folder once for all logs in it, of which there may be a hundred thousand."""
     names = []
     with os.scandir(folder) as entries:
@@ -182,17 +182,13 @@ def hashed(path: str) -> Input:
     try:
         if not file.is_file():
             return Input(path, reason="a folder" if file.is_dir() else "not a file")
-        digest, size = hashlib.sha256(), 0
-        with file.open("rb", buffering=0) as stream:
-            at_once = min(BLOCK, max(os.fstat(stream.fileno()).st_size, GLANCE) + 1)
-            while size <= MAX_HASHED and (block := stream.read(at_once)):
-                digest.update(block)
-                size += len(block)
+        with file.open("rb") as stream:
+            if os.fstat(stream.fileno()).st_size > MAX_HASHED:
+                return Input(path, reason=f"larger than {MAX_HASHED:,} bytes")
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            return Input(path, stream.tell(), digest)
     except (OSError, ValueError) as error:
         return Input(path, reason=f"can't be read again: {getattr(error, 'strerror', None) or error}")
-    if size > MAX_HASHED:
-        return Input(path, reason=f"larger than {MAX_HASHED:,} bytes")
-    return Input(path, size, digest.hexdigest())
 
 
 def with_places(run: Run, steps: Iterable[int]) -> Run:
@@ -212,18 +208,20 @@ def with_places(run: Run, steps: Iterable[int]) -> Run:
 def _lines_of(used: FileUse, wanted: dict[str, int]) -> dict[int, int]:
     """Return step -> line number, for the steps that are wanted by their texts."""
     source = open_source(used.path)
-    layout = find_layout(source.head) if used.format.startswith("csv") else None
-    column = layout.names.index(used.steps_from) if layout and used.steps_from in layout.names else None
-    # After its name: `"step": 12`, `step=12`, `step 12/100`.
+    # After its name: `"step": 12`, `step=12`, `step 12/100`; in a table in its column.
     name = re.escape(used.steps_from)
-    pattern = re.compile(rf"(?<!\w){name}\W{{1,4}}(\d{{1,19}})(?![\d.]{{0,20}}[1-9])", re.IGNORECASE)
+    steps_in = re.compile(rf"(?<!\w){name}\W{{1,4}}(\d{{1,19}})(?![\d.]{{0,20}}[1-9])", re.IGNORECASE).findall
+    if used.format.startswith("csv"):
+        layout = find_layout(source.head)
+        if layout is None or used.steps_from not in layout.names:
+            return {}
+        steps_in = partial(_cell, layout.delimiter, layout.names.index(used.steps_from))
     found: dict[int, int] = {}
     for number, line in enumerate(source.lines() if wanted else (), 1):
-        texts = [text for text in wanted if text in line] if len(line) <= MAX_LENGTH else []
-        if texts and used.format.startswith("csv"):
-            cells = split(line, layout.delimiter) if layout and column is not None else []
-            held = [cell.strip(' "').removesuffix(".0") for cell in cells[column : (column or 0) + 1]]
-        else:
-            held = pattern.findall(line) if texts else []
-        found.update({wanted[text]: number for text in texts if text in held})
+        if len(line) <= MAX_LENGTH and any(text in line for text in wanted):
+            found.update({wanted[text]: number for text in steps_in(line) if text in wanted})
     return found
+
+
+def _cell(delimiter: str, column: int, line: str) -> list[str]:
+    return [cell.strip(' "').removesuffix(".0") for cell in split(line, delimiter)[column : column + 1]]

@@ -17,7 +17,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked, stays_inside
 from stabtree.loaders import Loaded, load_runs
 from stabtree.loaders.folder import SETTINGS
-from stabtree.loaders.paths.find import MAX_TOGETHER, PASSED_BY, Unit, is_log, may_be_log
+from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, may_be_log
 from stabtree.loaders.paths.load import Contents, contents
 from stabtree.loaders.paths.stored import with_inputs
 from stabtree.loaders.source import open_source
@@ -70,7 +70,7 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
     direct = [name for name in files if "/" not in name]
     folders = sorted({name.partition("/")[0] for name in files} - set(direct))
     if folders and not unit.files and sum(map(is_log, files)) > MAX_TOGETHER:
-        below = [Unit(f"{unit.folder.rstrip('/')}/{name}") for name in filterfalse(_is_hidden, folders)]
+        below = [Unit(f"{unit.folder.rstrip('/')}/{name}") for name in filterfalse(is_hidden, folders)]
         if logs := tuple(filter(may_be_log, direct)):
             below.append(Unit(unit.folder, logs))
         return Contents(further=tuple(below))
@@ -164,7 +164,7 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
                 error = StabtreeError(problem, where=where, hint="copy it here, and name the copy")
                 refused.append(Loaded(where, error, where))
                 continue
-            if any(map(_is_hidden, parts)):
+            if any(map(is_hidden, parts)):
                 continue
             home.joinpath(*parts).parent.mkdir(parents=True, exist_ok=True)
             log = last in unit.files if unit.files else may_be_log(last)
@@ -181,10 +181,6 @@ def _is_name(name: str) -> bool:
     """Return whether this can be the name of one file in a folder, and leads nowhere else."""
     fits = 0 < len(name.encode("utf-8", "surrogateescape")) <= 255
     return fits and name != "." and "\0" not in name and stays_inside(name)
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name in PASSED_BY
 
 
 def _shown(address: str) -> str:
