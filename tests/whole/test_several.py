@@ -45,7 +45,8 @@ def test_a_healthy_run_beside_another_never_lowers_the_exit_code(other: str) -> 
 def test_a_folder_of_runs_is_a_table_worst_first() -> None:
     """Each run below it is judged on its own; the last lines sum up."""
     done = run("diagnose", str(PHASE19))
-    verdicts = [line.split()[0] for line in done.stdout.splitlines() if line[:2].strip() and line[1:2].isupper()]
+    table = done.stdout.partition("In full:")[0]
+    verdicts = [line.split()[0] for line in table.splitlines() if line[:2].strip() and line[1:2].isupper()]
     assert done.returncode == 1
     assert verdicts == sorted(verdicts, key=["CRITICAL", "WARNING", "NOTE", "OK"].index)
     assert "31 runs: 16 critical, 8 warning, 3 note, 4 ok (2 with notes)" in done.stdout
