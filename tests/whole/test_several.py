@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,29 @@ def test_the_table_is_aligned_and_no_name_is_broken(width: int) -> None:
     row = ["730", "The", "run", "overflowed", "in"]
     assert [word for word in rows["fp16-overflow"].split() if not set(word) & set("▁█")][1:6] == row
     assert done.stdout.count(PHASE19.name) == 2
+
+
+@pytest.mark.parametrize(
+    ("letters", "table", "shown"),
+    [
+        ("HBHHBHBB", r"4 of 8  .*\n.* · .*seed1.* and .*\n OK +4 of 8  Healthy", "seed1, the first of 4 in the largest"),
+        ("HBBH", r"2 of 4  .*\n.* · seed1 and seed2\n OK +2 of 4  Healthy", "seed1, the first of 2 in the largest"),
+        ("HB", r"1 run\n  seed1 ", "seed1, the only one that failed"),
+        ("HHHH", r"OK +4 of 4  Healthy", ""),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--output", "markdown")])
+def test_one_run_of_the_largest_group_is_shown_in_full(
+    tmp_path: Path, letters: str, table: str, shown: str, options: tuple[str, ...]
+) -> None:
+    """Equal findings are a group; healthy runs are counted apart, and none of them is shown in full."""
+    for index, letter in enumerate(letters):
+        csv(tmp_path / f"seed{index}.csv", seed=index, lr=1e-3 * (index + 1), broken=letter == "B")
+    text = run("diagnose", str(tmp_path), *options, COLUMNS="120").stdout.replace(".csv", "")
+    above, found, below = text.partition("In full: ")
+    assert bool(found) == bool(shown)
+    assert below.startswith(shown)
+    assert options or re.search(table, above)
 
 
 def test_long_paths_keep_their_ends(tmp_path: Path) -> None:
