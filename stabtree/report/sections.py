@@ -62,7 +62,7 @@ def sections(report: Report) -> list[Topic]:
     diagnosis, shown = report.diagnosis, report.shown_causes
     rest = [row for row in report.causes if row not in shown]
     advice, see = (report.finding.advice, report.finding.leaf.see) if report.finding else ((), ())
-    fixes = [Item(fix.text, below=(why,) if why else ()) for fix, why in zip(advice, because(advice), strict=True)]
+    fixes = [Item(fix.text, below=(why,) * bool(why)) for fix, why in zip(advice, because(advice), strict=True)]
     links = [Item(f"See {reference_to(diagnosis.tree, link)}") for link in see if advice]
     unjudged = report.finding is None
     answers, others = diagnosis.answer_notes, report.log_notes[len(report.unexplained) :]
@@ -123,7 +123,7 @@ def other_entry(finding: Incident) -> Item:
 
 def open_entry(item: Open) -> Item:
     """Return something that was not checked, how to log it, and what that would decide."""
-    decides = f"decides {'; '.join(item.decides)}" if item.decides else ""
+    decides = f"decides {'; '.join(item.decides)}" * bool(item.decides)
     unlocks = ", ".join(item.unlocks)
     text = f"{item.text} → {unlocks}" if item.how else f"{unlocks}: {item.text}"
     return Item(text, below=tuple(filter(None, (item.how, decides))))
@@ -145,14 +145,14 @@ def walk_entries(walk: Walk) -> Iterator[Item]:
             ids = ", ".join([question.id, *(other.question.id for other in others)])
             yield Item(f"{len(others) + 1} questions for a person ({ids}): --interactive asks them", "not asked", "dim")
         else:
-            source = " (answered by a person)" if visit.given_by == "person" else ""
+            source = " (answered by a person)" * (visit.given_by == "person")
             yield Item(question.ask + source, f"{question.id} {answer_word(visit)}", "id", below=seen(visit))
     yield Item(f"→ {walk.ends} ({walk.leaf.of} · {walk.leaf.id})", strong=walk.ends)
 
 
 def _events(report: Report) -> Iterator[Item]:
     for event, text in in_order(report.events):
-        first = "◀ first" if event.first else ""
+        first = "◀ first" * event.first
         yield Item(f"{text} {first}".rstrip(), f"{event.unit} {event.step:,}", "id", strong=first)
 
 

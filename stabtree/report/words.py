@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Fix, Happening, Incident, Visit
     from stabtree.facts.batches import Replay
     from stabtree.report.advice import Action
-    from stabtree.run import Run
+    from stabtree.run import Run, Series
 
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that needs no action
@@ -128,7 +128,7 @@ def title(diagnosis: Diagnosis, *, named: bool = True) -> str:
         return text
     names, (first, *others) = "", diagnosis.ignored
     if named:
-        names = f": {first.leaf.id}{at_step(first)}" + (f" and {len(others)} more" if others else "")
+        names = f": {first.leaf.id}{at_step(first)}" + f" and {len(others)} more" * bool(others)
     return f"{text} ({ignored_counts(diagnosis)}{names})"
 
 
@@ -143,7 +143,7 @@ def _title(diagnosis: Diagnosis) -> str:
         return "Nothing else was found"
     if finding:
         more = len(diagnosis.findings) - 1  # of a configuration: none of them is the cause of another
-        return finding_title(finding) + (f" (and {more} more)" if diagnosis.before_run and more > 0 else "")
+        return finding_title(finding) + f" (and {more} more)" * (diagnosis.before_run and more > 0)
     unanswered = [visit.question.id for visit in diagnosis.path if is_unasked(visit)]
     if unanswered:
         return f"{diagnosis.end.title}; not answered: {', '.join(unanswered)}"
@@ -299,7 +299,7 @@ def in_order(events: Sequence[Happening]) -> list[tuple[Happening, str]]:
     groups = by_group(events)
     if len(groups) < 2:
         return []
-    more = [f" and {len(group) - 1:,} more after it" if group[1:] else "" for group in groups]
+    more = (f" and {len(group) - 1:,} more after it" * bool(group[1:]) for group in groups)
     return [(group[0], group[0].sentence + text) for group, text in zip(groups, more, strict=True)]
 
 
@@ -308,7 +308,7 @@ def facts(run: Run) -> str:
     dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
     shown_rate = f"lr {figure(rate)}" if isinstance(rate, float | int) else ""
     trained = " ".join(filter(None, (str(optimizer or ""), shown_rate)))
-    ranks = f"{len(run.ranks)} ranks" if run.ranks else ""
+    ranks = f"{len(run.ranks)} ranks" * bool(run.ranks)
     known = (step_range(run), _kind(context_of(run)), str(dtype or ""), trained, ranks)
     return " · ".join(filter(None, (*known, run.name)))
 
@@ -356,7 +356,7 @@ def identity(context: Context) -> Iterator[tuple[str, str, str]]:
         known: Known[str] = getattr(context, part)
         text, algorithm = str(known.value), context.algorithm.value
         if part == "outcome":
-            text += f", {context.better} is better" if context.better else ""
+            text += f", {context.better} is better" * bool(context.better)
             if context.chance.value is not None:
                 text += f"; {context.chance.value:.4g} by chance ({context.chance.why})"
         elif part == "framework" and known.value:
@@ -399,30 +399,25 @@ MAX_RANKS = 8
 
 def plainly(run: Run, finding: Incident) -> str:
     """Return what must be known of a finding beside its leaf: whether it is over, and what followed; may be empty."""
-    text = ""
-    if finding.leaf.of == CAME_BACK:
-        text = _recovered(run, finding)
-    elif finding.leaf.of == STAYED_UP:
-        text = _stayed_up(run, finding)
-    elif finding.leaf.of == WHICH_NAN and finding.onset_step is not None:
-        terms = which_terms(run, finding.onset_step)
-        text = f"{terms[:1].upper()}{terms[1:]}." if terms else ""
-    elif finding.leaf.of == RISES:
-        text = _better_meanwhile(run, finding)
-        # What would separate its causes and was not logged.
-        names = [name for metric, name in EXPLAINS.items() if not run.has(metric)]
-        if names and not text:
-            text = f"{in_words(names)} {'are' if len(names) > 1 else 'is'} not logged."
-    followed = [f"{item.leaf.title} ({item.unit} {item.onset_step:,})" for item in finding.consequences]
-    led_to = f"What followed: {'; '.join(followed)}." if followed else ""
+    text, onset = "", finding.onset_step
+    described = {CAME_BACK: ("loss", _recovered), STAYED_UP: ("loss", _stayed_up)}
+    metric, describe = described.get(finding.leaf.of, ("eval_quality", _better_meanwhile))
+    series = run.get(metric)
+    if finding.leaf.of in (*described, RISES) and series is not None and onset is not None:
+        text = describe(series, finding, onset)
+    if finding.leaf.of == WHICH_NAN and onset is not None and (terms := which_terms(run, onset)):
+        text = f"{terms[:1].upper()}{terms[1:]}."
+    # What would separate the causes of a rise and was not logged.
+    names = [name for metric, name in EXPLAINS.items() if not run.has(metric)]
+    if finding.leaf.of == RISES and names and not text:
+        text = f"{in_words(names)} {('is', 'are')[len(names) > 1]} not logged."
+    followed = "; ".join(f"{item.leaf.title} ({item.unit} {item.onset_step:,})" for item in finding.consequences)
+    led_to = f"What followed: {followed}." * bool(followed)
     return " ".join(filter(None, (text or doubts(run, finding), led_to)))
 
 
-def _recovered(run: Run, finding: Incident) -> str:
+def _recovered(series: Series, finding: Incident, onset: int) -> str:
     """Describe how a loss ends that came back from a spike; empty where it has too few rows."""
-    series, onset = run.get("loss"), finding.onset_step
-    if series is None or onset is None:
-        return ""
     steps, values = finite(series)
     rows = max(MIN_ROWS, len(values) // LEVEL_SHARE)
     if len(values) < 2 * rows:
@@ -437,11 +432,8 @@ def _recovered(run: Run, finding: Incident) -> str:
     return f"The loss fell back from its top, but ends at {figure(last, 4)}, above {before_that}."
 
 
-def _stayed_up(run: Run, finding: Incident) -> str:
+def _stayed_up(series: Series, finding: Incident, onset: int) -> str:
     """Say how far a loss went up that stays there, and whether that is where it began."""
-    series, onset = run.get("loss"), finding.onset_step
-    if series is None or onset is None:
-        return ""
     steps, values = finite(series)
     good = onset - 1 if finding.last_good_step is None else finding.last_good_step
     before = values[: rows_upto(steps, good)][-shared.ROWS_LONG :]
@@ -456,11 +448,8 @@ def _stayed_up(run: Run, finding: Incident) -> str:
     return f"{text}, and stays there."
 
 
-def _better_meanwhile(run: Run, finding: Incident) -> str:
+def _better_meanwhile(quality: Series, _finding: Incident, onset: int) -> str:
     """Say that the quality on held-out data rose while the loss did: then the loss is no reason to stop."""
-    quality, onset = run.get("eval_quality"), finding.onset_step
-    if quality is None or onset is None:
-        return ""
     steps, values = finite(quality)
     before, after = values[: rows_upto(steps, onset)], values[rows_upto(steps, onset) :]
     if not len(before) or len(after) < MIN_ROWS:

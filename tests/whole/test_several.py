@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,8 @@ def test_a_healthy_run_beside_another_never_lowers_the_exit_code(other: str) -> 
 def test_a_folder_of_runs_is_a_table_worst_first() -> None:
     """Each run below it is judged on its own; the last lines sum up."""
     done = run("diagnose", str(PHASE19))
-    verdicts = [line.split()[0] for line in done.stdout.splitlines() if line[:2].strip() and line[1:2].isupper()]
+    table = done.stdout.partition("In full:")[0]
+    verdicts = [line.split()[0] for line in table.splitlines() if line[:2].strip() and line[1:2].isupper()]
     assert done.returncode == 1
     assert verdicts == sorted(verdicts, key=["CRITICAL", "WARNING", "NOTE", "OK"].index)
     assert "31 runs: 16 critical, 8 warning, 3 note, 4 ok (2 with notes)" in done.stdout
@@ -68,6 +70,29 @@ def test_the_table_is_aligned_and_no_name_is_broken(width: int) -> None:
     row = ["730", "The", "run", "overflowed", "in"]
     assert [word for word in rows["fp16-overflow"].split() if not set(word) & set("▁█")][1:6] == row
     assert done.stdout.count(PHASE19.name) == 2
+
+
+@pytest.mark.parametrize(
+    ("letters", "table", "shown"),
+    [
+        ("HBHHBHBB", r"4 of 8  .*\n.* · .*seed1.* and .*\n OK +4 of 8  Healthy", "seed1, the first of 4"),
+        ("HBBH", r"2 of 4  .*\n.* · seed1 and seed2\n OK +2 of 4  Healthy", "seed1, the first of 2 in the largest"),
+        ("HB", r"1 run\n  seed1 ", "seed1, the only one that failed"),
+        ("HHHH", r"OK +4 of 4  Healthy", ""),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--output", "markdown")])
+def test_one_run_of_the_largest_group_is_shown_in_full(
+    tmp_path: Path, letters: str, table: str, shown: str, options: tuple[str, ...]
+) -> None:
+    """Equal findings are a group; healthy runs are counted apart, and none of them is shown in full."""
+    for index, letter in enumerate(letters):
+        csv(tmp_path / f"seed{index}.csv", seed=index, lr=1e-3 * (index + 1), broken=letter == "B")
+    text = run("diagnose", str(tmp_path), *options, COLUMNS="120").stdout.replace(".csv", "")
+    above, found, below = text.partition("In full: ")
+    assert bool(found) == bool(shown)
+    assert below.startswith(shown)
+    assert options or re.search(table, above)
 
 
 def test_long_paths_keep_their_ends(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import sys
 from functools import partial
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -21,9 +20,9 @@ from stabtree.report.json import inert as inert_json
 from stabtree.report.json import written
 from stabtree.report.markdown import code, escape, folded, paged, table
 from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, HTML, JSON, JSONL, MARKDOWN, SCREEN, RenderOptions, output
-from stabtree.report.page import BADGES
+from stabtree.report.page import BADGES, new_page
 from stabtree.tools.fleet.record import record_of, worst_first
-from stabtree.tools.fleet.table import FEW, Summary, next_command, screen, word
+from stabtree.tools.fleet.table import RunGroup, Summary, next_command, screen, word
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ COLUMNS = (
 MAX_CELL, MAX_LINE = 4000, 400
 MAX_RUNS = 100  # a forge takes some 65,000 characters of a comment
 MAX_GROUPS = 30
+FAILED = (Severity.CRITICAL, Severity.WARNING)  # verdicts of runs that are worth a report behind the groups
 _BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the last four, wide forms, for the first
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
@@ -117,14 +117,14 @@ def headlines(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) 
 def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield a report for a pull request: of few runs a line each, of many the causes, and the worst runs folded."""
     summary = Summary(records)
-    few = len(summary.records) <= FEW
+    few = not summary.grouped
     shown = summary.records if few else summary.calling[:MAX_RUNS]
     parts = [f"### {summary.headline}", escape(summary.where)]
     if not few:
         groups = [
             [
                 word(group.badge),
-                f"{len(group.runs):,}",
+                summary.share(group),
                 *map(escape, (group.heading, group.steps, group.examples(summary.name), group.first)),
             ]
             for group in summary.groups[:MAX_GROUPS]
@@ -141,16 +141,44 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
 
 
 def several(outcomes: Sequence[Outcome], look: RenderOptions, *, name: str) -> str:
-    """Return an output of `diagnose` for several runs: worst first for people, in their own order for machines."""
+    """Return an output of `diagnose` for several runs: worst first for people, in their own order for machines.
+
+    On a screen and in Markdown the report of one run follows, which stands for the largest group.
+    """
     rows = []
     for outcome in outcomes:
         sources = [] if isinstance(outcome.found, StabtreeError) else outcome.found.run.sources
         path = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
         rows.append(record_of(outcome, path, documents=name in (JSON, JSONL)))
+    in_order = rows
     if name in (SCREEN, MARKDOWN, HTML):
         rows = worst_first(rows)
-    write = partial(screen, worst=sys.maxsize) if name == SCREEN else output(outputs.RECORDS, name)
-    return "".join(write(rows, look))
+    write = partial(screen, worst=0) if name == SCREEN else output(outputs.RECORDS, name)
+    pieces = list(write(rows, look))
+    summary = Summary(rows)
+    failed = [group for group in summary.groups if group.badge in FAILED]
+    if failed and name in (SCREEN, MARKDOWN):
+        place = {id(record): index for index, record in enumerate(in_order)}
+        largest = max(failed, key=lambda group: (len(group.runs), max(place[id(run)] for run in group.runs)))
+        chosen = largest.runs[0]
+        text = f"In full: {summary.name(chosen)}, {_why(largest, failed)}"
+        if name == SCREEN:
+            page = new_page(look)
+            page.line((text, "heading"))
+            text = page.text().rstrip()
+        report = output(outputs.RUN, name)(outcomes[place[id(chosen)]].found, look)
+        above = pieces.pop(0).rstrip("\n")
+        # The command to copy stays the last line of a screen.
+        shown = escape(text) if name == MARKDOWN else text
+        pieces = [f"{above}\n\n{shown}\n\n{report}", *(f"\n{line}" for line in pieces)]
+    return "".join(pieces)
+
+
+def _why(group: RunGroup, failed: Sequence[RunGroup]) -> str:
+    """Return why the first run of a group is shown in full."""
+    if len(group.runs) > 1:
+        return f"the first of {len(group.runs):,} in the largest group"
+    return "the latest that failed" if len(failed) > 1 else "the only one that failed"
 
 
 def one(diagnosis: Diagnosis, look: RenderOptions, *, name: str) -> str:

@@ -99,7 +99,7 @@ def _causes(summary: Summary) -> Markup:
 
 
 def _group(summary: Summary, group: RunGroup) -> Markup:
-    share = f"{counted(len(group.runs), 'run')}, from step {group.steps}".removesuffix(", from step ")
+    share = f"{summary.share(group)} runs, from step {group.steps}".removesuffix(", from step ")
     return tag(
         "li",
         badge(group.badge),

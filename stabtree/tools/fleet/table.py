@@ -97,6 +97,11 @@ class Summary:
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
 
     @property
+    def grouped(self) -> bool:
+        """Whether a line a group is what people want: of many runs, and where groups are half as many as runs."""
+        return len(self.records) > FEW or len(self.groups) * 2 <= len(self.records)
+
+    @property
     def headline(self) -> str:
         """How many runs there are of each verdict, in a line."""
         parts = [f"{self.counts[badge]:,} {word(badge)}" for badge in ORDER if self.counts[badge]]
@@ -104,6 +109,10 @@ class Summary:
         if noted:
             parts[-1] += f" ({noted:,} with notes)"
         return f"{counted(len(self.records), 'run')}{': ' * bool(parts)}{', '.join(parts)}"
+
+    def share(self, group: RunGroup) -> str:
+        """Return how many of all runs are in a group."""
+        return f"{len(group.runs):,} of {len(self.records):,}"
 
     def name(self, record: Record) -> str:
         """Return a run's name without the folder that all share."""
@@ -145,7 +154,7 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
     Args:
         records: the runs, worst first.
         look: how it is to look.
-        worst: how many of many runs are listed.
+        worst: how many of many runs are listed; 0 for none, and for groups of few runs too.
     """
     for text in _screen(records, look, worst):
         # An ellipsis stands where a word was too long for its column.
@@ -156,8 +165,8 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
     summary = Summary(records)
     page = new_page(look)
     page.line((summary.headline, "heading"), (f"  {summary.where}", "dim"))
-    if len(summary.records) > FEW:
-        _groups(page, summary)
+    if len(summary.records) > FEW or (summary.grouped and not worst):
+        _groups(page, summary, advised=worst > 0)
         shown = summary.calling[:worst]
     else:
         shown = summary.records
@@ -165,7 +174,7 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
         _listed(page, shown, summary, look)
     page.blank()
     rest = len(summary.calling) - len(shown)
-    if rest > 0:
+    if worst and rest > 0:
         more = f"--worst {len(summary.calling)}, or --output csv=runs.csv"
         page.line((f"and {rest:,} more that are not healthy: {more}", ""))
     for note in summary.notes:
@@ -175,21 +184,22 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
         yield inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
 
 
-def _groups(page: Page, summary: Summary) -> None:
+def _groups(page: Page, summary: Summary, *, advised: bool) -> None:
     """Add up to three lines a group: what was found and from which steps on, in which runs, what to do about it."""
-    digits = max(len(f"{len(group.runs):,}") for group in summary.groups)
+    counts = [summary.share(group) for group in summary.groups]
+    digits = max(map(len, counts))
     left = BADGE + digits + 2
     room = max(MIN_TITLE, page.width - left)
     page.blank()
-    for group in summary.groups[:MAX_GROUPS]:
+    for group, count in zip(summary.groups[:MAX_GROUPS], counts, strict=False):
         heading = f"{group.heading}, from step {group.steps}".removesuffix(", from step ")
-        row = [_badge(group.badge), (f"{len(group.runs):>{digits},}", "number"), (heading, "title")]
+        row = [_badge(group.badge), (count.rjust(digits), "number"), (heading, "title")]
         page.rows([row], indent=0, widths=(BADGE, digits + 2))
         if group.badge != Severity.OK:
             leaf = page.plain(f"{group.leaf} · " if group.leaf else "")
             names = _tail(page.plain(group.examples(summary.name, room - len(leaf))), room - len(leaf))
             page.lines([[(leaf, "id"), (names, "dim")]], indent=left)
-        if group.first:
+        if group.first and advised:
             sentence = page.plain(f"→ {group.first}").partition(". ")[0].removesuffix(".")
             page.lines([[(shorten(sentence, room, placeholder=" …"), "ok word")]], indent=left)
     if (rest := len(summary.groups) - MAX_GROUPS) > 0:

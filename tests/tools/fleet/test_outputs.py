@@ -133,9 +133,9 @@ def test_of_many_runs_the_causes_are_told_and_the_worst_listed() -> None:
     causes, _, rows = text.partition("  run ")
     assert len(re.findall("^ CRITICAL", causes, re.MULTILINE)) == 2
     assert re.search(
-        r"CRITICAL +20  The run overflowed in fp16, from step 730-749\n +fp16-overflow · .* more\n +→ ", causes
+        r"CRITICAL +20 of 980  The run overflowed in fp16, from step 730-749\n +fp16-overflow · .* more\n +→ ", causes
     )
-    assert re.search(r"^ OK +900  Healthy$", causes, re.MULTILINE)
+    assert re.search(r"^ OK +900 of 980  Healthy$", causes, re.MULTILINE)
     assert len(re.findall(r"seed\d+\.csv", rows.partition("\nand ")[0])) == 20
     assert "and 60 more that are not healthy: --worst 80, or --output csv=runs.csv" in text
     assert "good/" not in rows
