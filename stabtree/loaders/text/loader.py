@@ -7,6 +7,8 @@ numbers are read, `rows` joins the lines of a step, and `runs` gives each row it
 from __future__ import annotations
 
 import re
+import sys
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from stabtree.loaders.table import Table
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.parse import parse
-from stabtree.loaders.text.reader import LOST_CODES, LogReader
+from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
 from stabtree.loaders.text.shape import split
 from stabtree.metrics.names import Names, likely_loss
@@ -39,36 +41,30 @@ GUESSES = 5  # names to try before giving up on finding a loss
 _JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
 # What lines of metrics hold, and those of what comes before them seldom do.
 _TRAINED = re.compile(r"loss|LOSS|Loss|reward|Reward|[Ee]poch|[Ss]tep|iter|nll|^(?:import|from|def|class) ")
+# Colour codes that lost their escape character.
+_LOST_CODES = re.compile(r"\[\d{0,3}(?:;\d{1,3})*m")
 _MARKDOWN = re.compile(r"^(?:[^\S\n]*```|#{2,5} \w)", re.MULTILINE)
 
 
-def _scan(lines: Iterable[str], names: Names, *, kinds: bool = False, codes: bool = False) -> LogReader:
-    reader = LogReader(names, kinds=kinds, codes=codes)
-    reader.read(lines)
-    return reader
-
-
-def _lost_codes(source: Source) -> bool:
-    """Return whether a text is full of colour codes that lost their escape character."""
-    return len(LOST_CODES.findall(source.head[:CODES_WITHIN])) >= MIN_CODES
+def _printed(source: Source, lines: Iterable[str]) -> Iterable[str]:
+    """Return the lines as they were printed: out of a container's JSON, without colour codes that lost their escape."""
+    if is_wrapped(source.head):
+        lines = unwrapped(lines)
+    if len(_LOST_CODES.findall(source.head[:CODES_WITHIN])) >= MIN_CODES:
+        return (_LOST_CODES.sub("", line) for line in lines)
+    return lines
 
 
 def _head(source: Source) -> list[str]:
-    head = source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]
-    if is_wrapped(source.head):
-        return list(unwrapped(head))
-    return head
+    return list(_printed(source, source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]))
 
 
+@lru_cache(maxsize=2)
 def _scan_head(source: Source, names: Names, *, kinds: bool = False) -> LogReader:
-    return _scan(_head(source), names, kinds=kinds, codes=_lost_codes(source))
-
-
-def _printed(source: Source, lines: Lines) -> Lines | Iterable[str]:
-    """Return the lines that were printed, out of the JSON that a container's log keeps them in."""
-    if is_wrapped(source.head):
-        return unwrapped(lines)
-    return lines
+    """Return what the first lines hold, up to enough losses: what recognises a log reads it next."""
+    reader = LogReader(names, kinds=kinds, enough=ENOUGH_ROWS)
+    reader.read(_head(source))
+    return reader
 
 
 def sniff(source: Source, names: Names) -> Sure:
@@ -84,8 +80,8 @@ def sniff(source: Source, names: Names) -> Sure:
         kinds = _scan_head(source, names, kinds=True)
         reader = max(reader, kinds, key=lambda found: (found.rows.own, found.rows.count))
     if reader.rows.count == len(reader.rows.asides):
-        lines = islice(_printed(source, source.lines()), SNIFF_FURTHER)
-        reader = _scan(filter(_TRAINED.search, lines), names)
+        reader = LogReader(names, enough=ENOUGH_ROWS)
+        reader.read(filter(_TRAINED.search, islice(_printed(source, source.lines()), SNIFF_FURTHER)))
     if _JSON.match(head) and not is_wrapped(head):
         # Broken JSON that no other format reads.
         if reader.losses:
@@ -176,15 +172,23 @@ def _lacking(found: tuple[Table, ...], names: Names) -> set[str]:
     return set(names.asked.values()).difference(*(table.columns for table in found))
 
 
+def _scan(source: Source, names: Names, *, kinds: bool, enough: int = sys.maxsize) -> tuple[LogReader, Lines]:
+    """Return what the lines up to enough losses hold, and the lines with the notes on them."""
+    reader, lines = LogReader(names, kinds=kinds, enough=enough), source.lines()
+    reader.read(_printed(source, lines), lines)
+    return reader, lines
+
+
 def _read(source: Source, names: Names) -> tuple[Table, ...]:
-    # Losses that go by their kind alone count where no other is found; the first lines show which a log has.
-    kinds, codes = not _scan_head(source, names).losses, _lost_codes(source)
-    lines = source.lines()
-    reader = _scan(_printed(source, lines), names, kinds=kinds, codes=codes)
-    if kinds == bool(reader.losses):
-        lines = source.lines()
-        again = _scan(_printed(source, lines), names, kinds=not kinds, codes=codes)
-        reader = again if again.losses or not kinds else reader
+    # Losses that go by their kind alone count where no other is found.
+    own = _scan_head(source, names).losses > 0
+    if not own:
+        reader, lines = _scan(source, names, kinds=True, enough=1)
+        own = reader.losses > 0
+    if own:
+        reader, lines = _scan(source, names, kinds=False)
+        if not reader.losses:
+            reader, lines = _scan(source, names, kinds=True)
     errors = reader.errors
     notes = tuple(lines.notes)
     if errors.dropped:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from stabtree.common import endings
-from stabtree.loaders.source import Lines
 from stabtree.loaders.table import Skips
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
@@ -23,6 +23,7 @@ from stabtree.metrics.table import normalize, with_role
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from stabtree.loaders.source import Lines
     from stabtree.loaders.text.shape import Block
     from stabtree.metrics.names import Names
 
@@ -38,8 +39,6 @@ MAX_SHAPES, MAX_CHARACTERS = 20_000, 40_000_000
 MAX_WORDY = 100
 # How often the numbers of one setting are looked at.
 MAX_LOOKS = 200
-# Colour codes that lost their escape character.
-LOST_CODES = re.compile(r"\[\d{0,3}(?:;\d{1,3})*m")
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 _DIGITS = re.compile(r"[0-9]+")
 _NAMES = re.compile(r"(?<![\w./-])[^\W\d][\w./-]*+(?=[\"']?\s*+[:=])")
@@ -136,10 +135,12 @@ class Training:
         # A bar that is back at its start and shows the values of the last one has measured nothing.
         return self._drawn == before or (before[0] is not None and not position[0] and values == before[1])
 
-    def position(self, template: Template, numbers: Sequence[str], head_epoch: float | None) -> float | None:
+    def position(
+        self, template: Template, numbers: Sequence[str], position: tuple[int, int], head_epoch: float | None
+    ) -> float | None:
         """Return the step of a line that only says how far the epoch has come; None if too large."""
-        place, total = template.place(numbers)
-        epoch, done = template.epoch.value(numbers) if template.epoch else head_epoch, float(place)
+        done, total = float(position[0]), position[1]
+        epoch = template.epoch.value(numbers) if template.epoch else head_epoch
         if epoch is not None and epoch.is_integer() and total:
             if self._first_epoch is None:
                 # A line that names its epoch says how much was trained before a resume.
@@ -151,7 +152,7 @@ class Training:
 class LogReader:
     """Reads the lines of one log in order."""
 
-    def __init__(self, names: Names, *, kinds: bool = False, codes: bool = False) -> None:
+    def __init__(self, names: Names, *, kinds: bool = False, enough: int = sys.maxsize) -> None:
         self.rows = LogRows(names, kinds)
         self.skips = Skips()  # lines that look like metrics and can't be read
         self.config = PrintedSettings(names)
@@ -159,7 +160,7 @@ class LogReader:
         self.saves = Saves()
         self.unread = Unread()  # the other lines that hold numbers
         self._names = names
-        self._codes = codes
+        self._enough = enough  # so many losses end the reading
         self._anchor = grammar.anchor(names)
         self._forms: dict[str, Form] = {}  # by shape
         self._alike: dict[str, Form] = {}  # by shape, with the digits in its words masked as well
@@ -178,13 +179,13 @@ class LogReader:
         """The number of lines that hold the training loss."""
         return self._training.rows
 
-    def read(self, lines: Lines | Iterable[str]) -> None:
-        """Read all lines of a log, each by its shape."""
+    def read(self, lines: Iterable[str], source: Lines | None = None) -> None:
+        """Read all lines of a log, each by its shape; `source` shows whether its last line is whole."""
         split, forms, blocks, config = grammar.NUMBER.split, self._forms, self._blocks, self.config
         for number, line in enumerate(lines, 1):
+            if self._training.rows >= self._enough:
+                break
             text = line if len(line) <= grammar.MAX_LINE else line[: grammar.MAX_LINE]
-            if self._codes:
-                text = LOST_CODES.sub("", text)
             parts = split(text)
             shape, numbers = MASK.join(parts[::2]), parts[1::2]
             form = forms.get(shape)
@@ -196,7 +197,7 @@ class LogReader:
                     else:
                         self._progress(form, numbers)
                     continue
-            self._line(text, Masked(shape, numbers, number), cut=not form and _is_cut(lines))
+            self._line(text, Masked(shape, numbers, number), cut=not form and source is not None and not source.ended)
         for masked in self._blocks.end():
             self._feed(masked)
         for block in self.rows.blocks:
@@ -292,17 +293,18 @@ class LogReader:
         """
         around = " ".join(_NAMES.findall(alike))
         met = self._wordy.get(around, 0)
-        if met >= MAX_WORDY and (around or not may_report_error(text)):
+        block = self._blocks.may_begin(masked.shape)
+        if met >= MAX_WORDY and not block and (around or not may_report_error(text)):
             return self._prose
-        form = self._learn(masked, text)
+        form = self._learn(masked, text, block=block)
         template = form.template
-        if template.known or template.step or template.epoch or form.block or form.error:
+        if template.known or template.step or template.epoch or (around and (block or form.error)):
             self._wordy[around] = -MAX_SHAPES
         elif len(self._wordy) < MAX_SHAPES:
             self._wordy[around] = met + 1
         return form
 
-    def _learn(self, masked: Masked, text: str) -> Form:
+    def _learn(self, masked: Masked, text: str, *, block: bool) -> Form:
         """Return what the lines of a shape hold."""
         shape, numbers = masked.shape, masked.numbers
         anchored = self._anchor.search(text) or grammar.ASSIGNED.search(text) or grammar.ALONE.match(shape)
@@ -311,7 +313,7 @@ class LogReader:
             head=_head(shape),
             title=self.config.is_title(text),
             ruler=grammar.RULER.match(shape) is not None,
-            block=self._blocks.may_begin(shape),
+            block=block,
             metrics=anchored is not None,
             error=may_report_error(text),
             frame=endings.OWN_FRAME.match(text[:400]) is not None,
@@ -415,7 +417,7 @@ class LogReader:
             if form.dict_row:
                 rows.moved(place)
             elif form.trains and not template.step and template.bar != "keras":
-                step = training.position(template, numbers, head_epoch)
+                step = training.position(template, numbers, place, head_epoch)
                 if step is not None and template.epoch is None and head_epoch is None:
                     rows.note_total("step", place[1])
             if template.bar == "tqdm":
@@ -505,8 +507,3 @@ def _head(shape: str) -> int:
     if len(message) > grammar.MAX_KEY:
         return 0
     return HELD if grammar.HEAD_HELD.fullmatch(message) else TRAINED * bool(grammar.HEAD_TRAIN.fullmatch(message))
-
-
-def _is_cut(lines: Lines | Iterable[str]) -> bool:
-    """Return whether the last line that was read has no line end."""
-    return isinstance(lines, Lines) and not lines.ended

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -208,6 +209,7 @@ def to_float(text: str, power: int = 0) -> float:
     return float(text)
 
 
+@lru_cache(maxsize=4096)
 def to_count(text: str) -> int:
     """Return a number that counts; 0 where it has a fraction or is too large, as a later line of a shape may print.
 
