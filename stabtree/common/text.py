@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
+# Codes of a terminal never reach over a line end, whatever follows: no row may be lost to a stray one.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
 
 
 def clean(text: object, limit: int = 200) -> str:
@@ -21,10 +22,15 @@ def clean(text: object, limit: int = 200) -> str:
     """
     # What is cut off anyway is not worth scanning: a broken file can hold one line of many megabytes.
     head = str(text)[: 4 * limit + 1000]
-    flat = head.strip() if head.isprintable() else "".join(map(_printable, _ESCAPES.sub("", head))).strip()
+    flat = head.strip() if head.isprintable() else "".join(map(_printable, without_escapes(head))).strip()
     if len(flat) <= limit:
         return flat
     return flat[: limit - 1] + "…"
+
+
+def without_escapes(text: str) -> str:
+    """Return a text without the codes that colour it or move the cursor."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def _printable(char: str) -> str:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, masked
+from stabtree.common.text import clean, masked, without_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,8 +47,6 @@ NAME_METRICS = "name the file that the trainer wrote its metrics to"
 PRINT_METRICS = 'print(f"step {step} loss {loss:.4f} grad_norm {grad_norm:.3f} lr {lr:.2e}")'
 
 _COLOURS = "Terminal escape codes were removed."
-# They never reach over a line end, whatever follows: no row may be lost to a stray one.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
 # A byte order mark that is not at the beginning: in front of a header that a second writer appended.
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 # The share of characters that no text holds, above which a file is binary.
@@ -286,11 +284,6 @@ def binary_kind(data: bytes, text: str) -> str:
     """Return what kind of binary file begins like this; empty for text."""
     odd = "a binary file" if len(_ODD.findall(text[:4096])) > MAX_ODD * len(text[:4096]) else ""
     return next((kind for kind, magic in _BINARY.items() if data.startswith(magic)), odd)
-
-
-def without_escapes(text: str) -> str:
-    """Return a text without the codes that colour it or move the cursor."""
-    return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def open_source(path: str | Path) -> Source:

@@ -11,7 +11,7 @@ import pytest
 from stabtree.context import find
 from stabtree.frameworks import load, recognise
 from stabtree.loaders.paths import stored
-from stabtree.loaders.text import messages, settings
+from stabtree.loaders.text import messages
 from stabtree.tools.check.load import load_config
 from stabtree.tools.live import watch
 from tests.cli.command import run
@@ -38,7 +38,7 @@ CACHES = (
     recognise._prefixed,
     recognise._by_columns,
     find.known_words,
-    settings._printed,
+    messages._printed,
     messages.error_words,
     watch.last_line,
     stored._step,

@@ -21,8 +21,6 @@ MAX_LINE = 20_000
 # The longest key that a logger writes, with the words before it.
 MAX_KEY = 120
 
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)")
-
 # A number that is not part of a word, with its sign. The first character decides, so that a text is searched fast.
 NUMBER = re.compile(
     r"([-+.0-9nNiI](?<![\w.@].)(?<![A-Za-z]-.)(?:"

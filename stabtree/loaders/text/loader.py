@@ -180,15 +180,14 @@ def _scan(source: Source, names: Names, *, kinds: bool, enough: int = sys.maxsiz
 
 
 def _read(source: Source, names: Names) -> tuple[Table, ...]:
-    # Losses that go by their kind alone count where no other is found.
-    own = _scan_head(source, names).losses > 0
-    if not own:
-        reader, lines = _scan(source, names, kinds=True, enough=1)
-        own = reader.losses > 0
-    if own:
+    # Losses that go by their kind alone count where no other is found; the first lines show which a log has.
+    kinds = not _scan_head(source, names).losses
+    reader, lines = _scan(source, names, kinds=kinds, enough=1 if kinds else sys.maxsize)
+    if kinds and reader.losses:
+        kinds = False
         reader, lines = _scan(source, names, kinds=False)
-        if not reader.losses:
-            reader, lines = _scan(source, names, kinds=True)
+    if not kinds and not reader.losses:
+        reader, lines = _scan(source, names, kinds=True)
     errors = reader.errors
     notes = tuple(lines.notes)
     if errors.dropped:

@@ -12,10 +12,18 @@ from stabtree.common import endings
 from stabtree.loaders.table import Skips
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
-from stabtree.loaders.text.messages import HARMLESS, UNITS, ErrorLines, Saves, Unread, is_message, may_report_error
+from stabtree.loaders.text.messages import (
+    HARMLESS,
+    UNITS,
+    ErrorLines,
+    PrintedSettings,
+    Saves,
+    Unread,
+    is_message,
+    may_report_error,
+)
 from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.rows import LogRows
-from stabtree.loaders.text.settings import PrintedSettings
 from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, joined
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
@@ -293,18 +301,17 @@ class LogReader:
         """
         around = " ".join(_NAMES.findall(alike))
         met = self._wordy.get(around, 0)
-        block = self._blocks.may_begin(masked.shape)
-        if met >= MAX_WORDY and not block and (around or not may_report_error(text)):
+        if met >= MAX_WORDY and (around or not may_report_error(text)):
             return self._prose
-        form = self._learn(masked, text, block=block)
+        form = self._learn(masked, text)
         template = form.template
-        if template.known or template.step or template.epoch or (around and (block or form.error)):
+        if template.known or template.step or template.epoch or form.block or form.error:
             self._wordy[around] = -MAX_SHAPES
         elif len(self._wordy) < MAX_SHAPES:
             self._wordy[around] = met + 1
         return form
 
-    def _learn(self, masked: Masked, text: str, *, block: bool) -> Form:
+    def _learn(self, masked: Masked, text: str) -> Form:
         """Return what the lines of a shape hold."""
         shape, numbers = masked.shape, masked.numbers
         anchored = self._anchor.search(text) or grammar.ASSIGNED.search(text) or grammar.ALONE.match(shape)
@@ -313,7 +320,7 @@ class LogReader:
             head=_head(shape),
             title=self.config.is_title(text),
             ruler=grammar.RULER.match(shape) is not None,
-            block=block,
+            block=self._blocks.may_begin(shape),
             metrics=anchored is not None,
             error=may_report_error(text),
             frame=endings.OWN_FRAME.match(text[:400]) is not None,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field, structs
 
 from stabtree.common import endings
+from stabtree.common.text import without_escapes
 from stabtree.frameworks.load import frameworks
-from stabtree.loaders.text.grammar import ANSI
 from stabtree.loaders.text.messages import MAX_FORM, error_words
 from stabtree.metrics.names import known_names
 from stabtree.tree.shipped import shipped
@@ -226,7 +226,7 @@ class Scrub(Struct):
             return None if SECRET_KEY.fullmatch(found[0]) else self.column(found[0])
 
         # The reader removes escape codes first.
-        head = ANSI.sub("", line[: 4 * MAX_FORM])
+        head = without_escapes(line[: 4 * MAX_FORM])
         usual = self._known
         if error_words().search(head[:MAX_FORM]):
             self._known, self._in_error = _staying(self.hidden, in_error=True), True
