@@ -184,3 +184,10 @@ def test_whatever_a_format_says_has_a_rank(loader: Loader) -> None:
 def test_ranks_name_no_other_format() -> None:
     """The table of ranks and the table of loaders hold the same formats."""
     assert {name for name, _ in RANKS} == {loader.name for loader in LOADERS}
+
+
+def test_a_configuration_above_a_log_is_no_table(tmp_path: Path) -> None:
+    above = "".join(f"|- name_{index}\t{index if index % 3 else 'adam'}\n" for index in range(60))
+    rows = "".join(f"iteration {step} loss {5 - step / 10:.2f}\n" for step in range(30))
+    (tmp_path / "train.log").write_text(f"ROOT\t./data\n{above}{rows}", encoding="utf-8")
+    assert len(load_run(tmp_path / "train.log").series["loss"]) == 30

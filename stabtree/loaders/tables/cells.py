@@ -259,6 +259,23 @@ def _label_column(cells: Sequence[Cell]) -> Column:
     return Column(values, ~missing if missing.any() else None, coded=bool(named), labels=named)
 
 
+# Three digits after the comma may be thousands, unless a zero precedes it.
+_SURE_DECIMAL = re.compile(r"[+-]?(0?,\d+|\d*,(\d{1,2}|\d{4,}))(e[+-]?\d+)?", re.IGNORECASE)
+_POINT = re.compile(r"[+-]?(?!0\d)\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)  # 03.12 is a day
+
+
+def has_decimal_commas(cells: list[str], delimiter: str) -> bool:
+    """Return whether commas are decimal points: one is for sure, or a file made for that has no point."""
+    # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
+    return any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells)))
+
+
+def is_measured(cells: Iterable[str]) -> bool:
+    """Return whether the filled cells of a column are numbers, but for a few, as a header that comes again."""
+    numbers = [*map(numeric, filter(None, cells))]
+    return any(numbers) and numbers.count(False) <= max(2, len(numbers) / 5)
+
+
 def has_numbers(cells: Iterable[str], min_share: float) -> bool:
     """Return whether such a share of the filled cells, of which there are some, hold numbers."""
     filled = [cell for cell in cells if cell]

@@ -23,7 +23,16 @@ from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.source import HEAD_BYTES, Sure
 from stabtree.loaders.table import Skips, Table, check_width
-from stabtree.loaders.tables.cells import MISSING_CELL, Comma, builder_of, has_numbers, numeric, parse_numbers
+from stabtree.loaders.tables.cells import (
+    MISSING_CELL,
+    Comma,
+    builder_of,
+    has_decimal_commas,
+    has_numbers,
+    is_measured,
+    numeric,
+    parse_numbers,
+)
 from stabtree.loaders.tables.long import long_table
 from stabtree.metrics.role import describe_name
 
@@ -53,9 +62,6 @@ MAX_BLOCK = 8 << 20
 KEPT = 1 << 14  # characters kept of the text above, to tell a line that is cut from one that only lacks its end
 MIN_ROWS_ABOVE = 10
 CUT = "is cut: the file ends inside this line"
-# Three digits after the comma may be thousands, unless a zero precedes it.
-_SURE_DECIMAL = re.compile(r"[+-]?(0?,\d+|\d*,(\d{1,2}|\d{4,}))(e[+-]?\d+)?", re.IGNORECASE)
-_POINT = re.compile(r"[+-]?(?!0\d)\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)  # 03.12 is a day
 _BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")  # a number, or as much of it as was written
 _GROUP = re.compile(r"[(\[][^()\[\]]{0,200}[)\]]")  # commas in it separate no cells: tensor(0.1, device='cuda:0')
 _UNIT = re.compile(r"\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
@@ -197,27 +203,20 @@ def _spread(names: list[str], width: int) -> list[str]:
 
 def _checked(layout: Layout, below: list[list[str]]) -> Layout | None:
     """Return the layout with what the rows below its header show; None if they don't look like rows of numbers."""
-    delimiter, width = layout.delimiter, len(layout.names)
-    blank = delimiter in {" ", BLANKS_APART}
+    delimiter, width, blank = layout.delimiter, len(layout.names), layout.delimiter in {" ", BLANKS_APART}
     if not below:
         return None if blank or width < 2 else layout
     fit = [cells for cells in below if _fits(cells, width)]
     agree = len(fit) / len(below)
-    # Words separated by blanks are prose unless the rows are nothing but numbers.
-    share = 0.75 if blank else 0.01
-    plausible = sum(not any(cells) or has_numbers(cells, share) for cells in fit)
-    if plausible < 0.5 * len(below):
+    if blank:  # words separated by blanks are prose unless the rows are nothing but numbers
+        plausible = sum(not any(cells) or has_numbers(cells, 0.75) for cells in fit) >= 0.5 * len(below)
+    else:  # a printed configuration has numbers in its rows, but no column of them
+        columns = (cells for name, *cells in zip(layout.names, *fit, strict=False) if not numeric(name))
+        plausible = 2 * len(fit) >= len(below) and any(map(is_measured, columns))
+    if not plausible or ((blank or width == 1) and agree < (0.8 if layout.header_line else 0.6)):
         return None
-    if (blank or width == 1) and agree < (0.8 if layout.header_line else 0.6):
-        return None
-    comma: Comma = "decimal" if delimiter != "," and _decimal([*chain(*fit)], delimiter) else "thousands"
+    comma: Comma = "decimal" if delimiter != "," and has_decimal_commas([*chain(*fit)], delimiter) else "thousands"
     return layout._replace(comma=comma, rows=len(fit), agree=agree)
-
-
-def _decimal(cells: list[str], delimiter: str) -> bool:
-    """Return whether commas are decimal points: one is for sure, or a file made for that has no point."""
-    # A date such as 03.12.2024 has points, too, but no number has two of them and no comma.
-    return any(map(_SURE_DECIMAL.fullmatch, cells)) or (delimiter == ";" and not any(map(_POINT.fullmatch, cells)))
 
 
 def _fits(cells: list[str], width: int) -> bool:
