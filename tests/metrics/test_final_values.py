@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FILES = {
     "wandb-summary.json": ('{"train/loss": 2.5, "_step": 26, "_wandb": {"runtime": 3}}', "final values"),
+    "copied.json": ('{"train/loss": 2.5, "_step": 26, "_wandb": {"runtime": 3}}', "final values"),
     "all_results.json": ('{\n "train_loss": 2.5,\n "train_runtime": 3,\n "epoch": 1.0\n}', "final values"),
     "eval_results.json": ('{\n "eval_loss": 2.5\n}', "final values"),
     "last.csv": ("loss,accuracy\n2.5,0.3\n", "final values"),

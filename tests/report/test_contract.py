@@ -41,8 +41,8 @@ def wrong(document: Any) -> list[str]:
 
 
 def judged(run: Run) -> dict[str, Any]:
-    """A run's document, as it is read back."""
-    document: dict[str, Any] = json.loads(to_json(diagnose(run, load_trees(run))))
+    """A run's document, as it is read back by a parser that knows no NaN."""
+    document: dict[str, Any] = json.loads(to_json(diagnose(run, load_trees(run))), parse_constant=pytest.fail)
     return document
 
 

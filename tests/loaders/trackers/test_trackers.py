@@ -18,7 +18,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run, load_runs
 from tests.loaders.make import points, write
-from tests.loaders.make_binary import part, single, varint, wandb_file
+from tests.loaders.make_binary import mlflow, part, single, varint, wandb, wandb_file, write_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -323,7 +323,26 @@ def test_a_long_table_with_runs_settings_and_no_steps(tmp_path: Path) -> None:
         load_run(file, run="hen", columns={"loss": "value"})
 
 
-@pytest.mark.parametrize("make", [trackio, swanlab, swanlab_offline, comet, clearml, sacred, visualdl])
+def tensorboard(folder: Path) -> Path:
+    """An event file."""
+    return write_events(folder, ROWS)
+
+
+def wandb_offline(folder: Path) -> Path:
+    """W&B's file of a run."""
+    return write(folder, wandb([{"_step": step, **values} for step, values in ROWS]), "run-fox.wandb")
+
+
+def mlflow_database(folder: Path) -> Path:
+    """MLflow's database."""
+    finite = [(key, value, step) for step, row in ROWS for key, value in row.items() if math.isfinite(value)]
+    return write(folder, mlflow(finite), "mlflow.db")
+
+
+DAMAGED = (trackio, swanlab, swanlab_offline, comet, clearml, sacred, visualdl, tensorboard, wandb_offline)
+
+
+@pytest.mark.parametrize("make", [*DAMAGED, mlflow_database])
 def test_damaged_files_are_refused_or_read_in_part(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     """Cut anywhere, or with bytes changed, a file is read as far as it goes or refused with a reason."""
     content = (file := make(tmp_path)).read_bytes()
