@@ -42,17 +42,9 @@ def load(tmp_path: Path, content: bytes, **options: Any) -> Run:
 
 def test_scalars_of_one_step_are_one_row(tmp_path: Path) -> None:
     """Each tag is a column on its own steps; NaN and infinity are values."""
-    run = load(
-        tmp_path,
-        events(
-            [
-                (0, {"loss": 4.5, "lr": 0.5}),
-                (3, {"loss": 4.25}),
-                (300, {"loss": NAN, "lr": 0.25}),
-                (301, {"loss": -INF}),
-            ]
-        ),
-    )
+    content = [(0, {"loss": 4.5, "lr": 0.5}), (3, {"loss": 4.25}), (300, {"loss": NAN, "lr": 0.25})]
+    content.append((301, {"loss": -INF}))
+    run = load(tmp_path, events(content))
     assert points(run) == {"loss": [(0, 4.5), (3, 4.25), (300, "nan"), (301, -INF)], "lr": [(0, 0.5), (300, 0.25)]}
     assert run.sources[0].rows == 4
     assert run.sources[0].format == "tfevents"
