@@ -49,12 +49,7 @@ def test_a_log_that_can_not_be_read_stays_what_is_wrong_with_it() -> None:
     """Its error is the outcome, word for word, whatever process it came from; it does not stop the others."""
     wrong = StabtreeError("there is nothing in it", where="a.csv", hint="log something")
     found = carried(Judging().outcome(Loaded("a.csv", wrong))).found
-    assert (found.problem, found.where, found.hint, str(found)) == (
-        wrong.problem,
-        wrong.where,
-        wrong.hint,
-        str(wrong),
-    )
+    assert (found.problem, found.where, found.hint, str(found)) == (wrong.problem, wrong.where, wrong.hint, str(wrong))
 
 
 def test_a_person_is_asked_but_once() -> None:

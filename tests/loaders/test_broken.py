@@ -179,11 +179,7 @@ SOUND = {
     ).encode(),
     "d.csv.gz": gzip.compress(text().encode()),
     "manifest.json": json.dumps(
-        {
-            "run_name": "x",
-            "optimizer": {"name": "sgd"},
-            "series": {"step": list(range(60)), "loss": [1.5] * 60},
-        },
+        {"run_name": "x", "optimizer": {"name": "sgd"}, "series": {"step": list(range(60)), "loss": [1.5] * 60}},
         indent=1,
     ).encode(),
 }

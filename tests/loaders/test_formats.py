@@ -95,10 +95,7 @@ LAYOUTS: dict[str, tuple[str, bytes]] = {
     "utf-16 without mark": ("a.csv", text().encode("utf-16-le")),
     "utf-16 big endian": ("a.csv", text().encode("utf-16-be")),
     "gzip": ("a.csv", gzip.compress(text().encode())),
-    "two gzip members": (
-        "a.csv",
-        gzip.compress(text()[:300].encode()) + gzip.compress(text()[300:].encode()),
-    ),
+    "two gzip members": ("a.csv", gzip.compress(text()[:300].encode()) + gzip.compress(text()[300:].encode())),
     "bzip2": ("a.csv", bz2.compress(text().encode())),
     "xz": ("a.csv", lzma.compress(text().encode())),
     "zstd": ("a.csv", zstandard.ZstdCompressor().compress(text().encode())),
@@ -108,20 +105,14 @@ LAYOUTS: dict[str, tuple[str, bytes]] = {
         json_lines([{"eval_loss": None, **row} for row in records()]).encode(),  # a null in place of a loss is a NaN
     ),
     "jsonl, strings": ("a.jsonl", json_lines([dict(row) for row in ROWS]).encode()),
-    "jsonl, bare nan": (
-        "a.jsonl",
-        json_lines(records()).replace("NaN", "nan").replace("Infinity", "inf").encode(),
-    ),
+    "jsonl, bare nan": ("a.jsonl", json_lines(records()).replace("NaN", "nan").replace("Infinity", "inf").encode()),
     "jsonl, nested": ("a.jsonl", json_lines(list(map(nested, records()))).encode()),
     "jsonl, eval apart": ("a.jsonl", json_lines(SPLIT).encode()),
     "jsonl, gzip, utf-16": ("a.gz", gzip.compress(json_lines(records()).encode("utf-16"))),
     "manifest, columns": ("manifest.json", json.dumps({"series": columns()}, indent=1).encode()),
     "manifest, records": ("manifest.json", json.dumps({"metrics": records()}).encode()),
     "manifest, history": ("a.json", json.dumps({"dtype": "bf16", "history": records()}, indent=1).encode()),
-    "manifest.jsonl": (
-        "manifest.jsonl",
-        ('{"run_name": "a", "dtype": "bf16"}\n' + json_lines(records())).encode(),
-    ),
+    "manifest.jsonl": ("manifest.jsonl", ('{"run_name": "a", "dtype": "bf16"}\n' + json_lines(records())).encode()),
 }
 
 

@@ -35,11 +35,7 @@ def test_what_is_no_course_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "guess"),
-    [
-        ("step,badness,lr", "loss=badness"),
-        ("Wall time,Step,Value", "loss=Value"),
-    ],
+    ("head", "guess"), [("step,badness,lr", "loss=badness"), ("Wall time,Step,Value", "loss=Value")]
 )
 def test_without_a_loss_the_nearest_name_is_offered(tmp_path: Path, head: str, guess: str) -> None:
     """What can't be told by its name or its course is for the user to say."""

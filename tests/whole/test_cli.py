@@ -69,9 +69,7 @@ TABLE = "step,loss\n" + "\n".join(f"{i},{v:.4f}" for i, v in enumerate(falling(4
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["--version"], ["diagnose", "-", "--json"], ["diagnose", "no.csv"], ["explain", "§2"]],
-    ids=" ".join,
+    "arguments", [["--version"], ["diagnose", "-", "--json"], ["diagnose", "no.csv"], ["explain", "§2"]], ids=" ".join
 )
 def test_a_process_ends_as_main_says(arguments: list[str]) -> None:
     """`python -m stabtree` prints what `main` prints inside another process, and exits with the code it returns."""
