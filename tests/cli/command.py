@@ -16,6 +16,14 @@ COMMAND = [sys.executable, "-W", "error", "-m", "stabtree"]
 Done = subprocess.CompletedProcess[str]
 
 
+class Terminal(io.StringIO):
+    """A stream that a person sees."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
 def environment(**environ: str) -> dict[str, str]:
     """The environment of a command: 100 columns wide, in UTF-8 and without colour unless told otherwise."""
     plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR")}

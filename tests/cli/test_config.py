@@ -31,8 +31,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("stabtree.toml", LOOSE), ("pyproject.toml", f"[project]\nname = 'x'\n[tool.stabtree]\n{LOOSE}")],
+    ("name", "text"), [("stabtree.toml", LOOSE), ("pyproject.toml", f"[project]\nname = 'x'\n[tool.stabtree]\n{LOOSE}")]
 )
 def test_settings_of_the_working_directory_count_and_are_told(tmp_path: Path, name: str, text: str) -> None:
     """On the screen, in JSON and in the table of several runs."""

@@ -13,13 +13,11 @@ import pytest
 
 from stabtree.loaders import load_run
 from tests.cli.command import COMMAND, environment, process, run
-from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-NAN = str(FIXTURES / "phase19" / "nan-forward")
 LOG = "Epoch 1 [1/10] loss: 2.0\n"
 
 

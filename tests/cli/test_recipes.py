@@ -21,13 +21,7 @@ PAGE = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 RECIPES = ROOT / "docs" / "recipes"
 BASH = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]  # as GitHub starts it
-HOSTILE = (
-    "$(touch pwned)",
-    "' || touch pwned #",
-    "-q",
-    "two words *",
-    "\x1b[31mred",
-)
+HOSTILE = ("$(touch pwned)", "' || touch pwned #", "-q", "two words *", "\x1b[31mred")
 
 
 def parsed(text: str) -> Any:

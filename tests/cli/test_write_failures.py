@@ -213,10 +213,3 @@ def test_what_takes_a_file_s_place_keeps_its_links_and_its_rights(tmp_path: Path
     assert link.is_symlink()
     assert file.read_text(encoding="utf-8").startswith("<!")
     assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_folder_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither it nor what lies in it is touched."""
-    assert main(["diagnose", NAN, "--output", f"html={tmp_path}"]) == 2
-    assert capsys.readouterr().err.startswith("error: --output ")
-    assert list(tmp_path.iterdir()) == []

@@ -121,10 +121,7 @@ SPARSE = make_run(
 @pytest.mark.parametrize(
     ("run", "told"),
     [
-        (
-            broken_at(650),
-            "Restart from any checkpoint up to step 639 (10 steps before the last sound row)",
-        ),
+        (broken_at(650), "Restart from any checkpoint up to step 639 (10 steps before the last sound row)"),
         (broken_at(650, checkpoint_every=100), "the configuration writes one every 100 steps; if it was kept"),
         (broken_at(650, checkpoints=(600,)), "Restart from the checkpoint of step 600"),
         (

@@ -6,8 +6,6 @@ import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
 from stabtree.judging.accepted import Acceptance
@@ -51,28 +49,7 @@ def test_a_log_that_can_not_be_read_stays_what_is_wrong_with_it() -> None:
     """Its error is the outcome, word for word, whatever process it came from; it does not stop the others."""
     wrong = StabtreeError("there is nothing in it", where="a.csv", hint="log something")
     found = carried(Judging().outcome(Loaded("a.csv", wrong))).found
-    assert (found.problem, found.where, found.hint, str(found)) == (
-        wrong.problem,
-        wrong.where,
-        wrong.hint,
-        str(wrong),
-    )
-
-
-@pytest.mark.parametrize(
-    "judging",
-    [Judging(set=("Q2.1.nothing=1",)), Judging(Settings("x.toml", ignore=("nothing",))), Judging(ignore=("nothing",))],
-)
-def test_what_does_not_exist_is_an_error_of_the_user(judging: Judging) -> None:
-    """A parameter or a leaf that there is not stops the command: it is wrong for every run."""
-    with pytest.raises(StabtreeError):
-        judging.outcome(load_runs(NAN)[0])
-
-
-def test_one_tree_and_a_folder_of_them_do_not_go_together() -> None:
-    """It is said before a log is read."""
-    with pytest.raises(StabtreeError, match="don't go together"):
-        Judging(tree="phase19", trees="rules")
+    assert (found.problem, found.where, found.hint, str(found)) == (wrong.problem, wrong.where, wrong.hint, str(wrong))
 
 
 def test_a_person_is_asked_but_once() -> None:

@@ -294,8 +294,7 @@ RUNS: dict[str, Maker] = {
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
     **dict.fromkeys(
-        ("learning-ok", "schedule-ok", "eval-ok", "quality-ok", "units-ok", "gradients-ok", "convergence-ok"),
-        sound,
+        ("learning-ok", "schedule-ok", "eval-ok", "quality-ok", "units-ok", "gradients-ok", "convergence-ok"), sound
     ),
 }
 

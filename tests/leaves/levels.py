@@ -86,9 +86,7 @@ def near(bar: Bar, sound: Mapping[str, Any], build: Build, *, sparsely: bool = T
     length = len(sound["loss"])
     always = np.ones(length, dtype=bool)
     some = _last(sound, length, int(0.75 * bar.share * length))  # the end of a spread holds one more than its share
-    found: dict[str, Maker] = {
-        f"{bar.leaf}: share of rows": partial(_run, bar, sound, build, bar.bad(BEYOND), some),
-    }
+    found: dict[str, Maker] = {f"{bar.leaf}: share of rows": partial(_run, bar, sound, build, bar.bad(BEYOND), some)}
     if bar.level:
         found[f"{bar.leaf}: level"] = partial(_run, bar, sound, build, bar.bad(INSIDE), always)
     for interval, name in ((1, "stretch"), (SPARSE, "sparse stretch"))[: 1 + sparsely]:

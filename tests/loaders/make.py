@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from stabtree.run import Run
@@ -36,6 +37,11 @@ def write(folder: Path, content: str | bytes, name: str = "metrics.csv") -> Path
     file = folder / name
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
+
+
+def json_lines(rows: Iterable[object]) -> str:
+    """Rows as a logger of JSON lines writes them."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def points(run: Run) -> Mapping[str, list[tuple[int, float | str]]]:

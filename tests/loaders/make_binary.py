@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def damaged(data: bytes, changes: Iterable[tuple[int, int]], cut: int) -> bytes:
-    """The beginning of a file, with some bytes changed: (place, byte) each."""
-    changed = bytearray(data)
-    for place, byte in changes:
-        changed[place] = byte
-    return bytes(changed[:cut])
-
-
 def varint(number: int) -> bytes:
     """A varint; negative numbers as their two's complement of 64 bits."""
     number &= (1 << 64) - 1

@@ -21,7 +21,7 @@ from stabtree.loaders import LOADERS, Loader, load_run
 from stabtree.loaders.formats import RANKS
 from stabtree.loaders.source import Sure
 from tests.conftest import ROOT
-from tests.loaders.make import ROWS, points, text, write
+from tests.loaders.make import ROWS, json_lines, points, text, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,11 +50,6 @@ def nested(row: dict[str, object]) -> dict[str, object]:
     inner = ("loss", "grad_norm", "lr")
     rest = {key: value for key, value in row.items() if key not in inner}
     return {**rest, "train": {key: row[key] for key in inner if key in row}}
-
-
-def lines(rows: list[dict[str, object]]) -> str:
-    """JSON lines."""
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def quoted(rows: list[dict[str, str]]) -> str:
@@ -100,33 +95,24 @@ LAYOUTS: dict[str, tuple[str, bytes]] = {
     "utf-16 without mark": ("a.csv", text().encode("utf-16-le")),
     "utf-16 big endian": ("a.csv", text().encode("utf-16-be")),
     "gzip": ("a.csv", gzip.compress(text().encode())),
-    "two gzip members": (
-        "a.csv",
-        gzip.compress(text()[:300].encode()) + gzip.compress(text()[300:].encode()),
-    ),
+    "two gzip members": ("a.csv", gzip.compress(text()[:300].encode()) + gzip.compress(text()[300:].encode())),
     "bzip2": ("a.csv", bz2.compress(text().encode())),
     "xz": ("a.csv", lzma.compress(text().encode())),
     "zstd": ("a.csv", zstandard.ZstdCompressor().compress(text().encode())),
-    "jsonl": ("a.jsonl", lines(records()).encode()),
+    "jsonl": ("a.jsonl", json_lines(records()).encode()),
     "jsonl, nulls": (
         "a.jsonl",
-        lines([{"eval_loss": None, **row} for row in records()]).encode(),  # a null in place of a loss is a NaN
+        json_lines([{"eval_loss": None, **row} for row in records()]).encode(),  # a null in place of a loss is a NaN
     ),
-    "jsonl, strings": ("a.jsonl", lines([dict(row) for row in ROWS]).encode()),
-    "jsonl, bare nan": (
-        "a.jsonl",
-        lines(records()).replace("NaN", "nan").replace("Infinity", "inf").encode(),
-    ),
-    "jsonl, nested": ("a.jsonl", lines(list(map(nested, records()))).encode()),
-    "jsonl, eval apart": ("a.jsonl", lines(SPLIT).encode()),
-    "jsonl, gzip, utf-16": ("a.gz", gzip.compress(lines(records()).encode("utf-16"))),
+    "jsonl, strings": ("a.jsonl", json_lines([dict(row) for row in ROWS]).encode()),
+    "jsonl, bare nan": ("a.jsonl", json_lines(records()).replace("NaN", "nan").replace("Infinity", "inf").encode()),
+    "jsonl, nested": ("a.jsonl", json_lines(list(map(nested, records()))).encode()),
+    "jsonl, eval apart": ("a.jsonl", json_lines(SPLIT).encode()),
+    "jsonl, gzip, utf-16": ("a.gz", gzip.compress(json_lines(records()).encode("utf-16"))),
     "manifest, columns": ("manifest.json", json.dumps({"series": columns()}, indent=1).encode()),
     "manifest, records": ("manifest.json", json.dumps({"metrics": records()}).encode()),
     "manifest, history": ("a.json", json.dumps({"dtype": "bf16", "history": records()}, indent=1).encode()),
-    "manifest.jsonl": (
-        "manifest.jsonl",
-        ('{"run_name": "a", "dtype": "bf16"}\n' + lines(records())).encode(),
-    ),
+    "manifest.jsonl": ("manifest.jsonl", ('{"run_name": "a", "dtype": "bf16"}\n' + json_lines(records())).encode()),
 }
 
 
@@ -166,7 +152,7 @@ def test_what_is_written_is_read(
         f"{i},{loss!r},{'' if lr is None else repr(lr)}\n" for i, (loss, lr) in enumerate(cells)
     )
     rows = [{"step": i, "loss": loss} | ({} if lr is None else {"lr": lr}) for i, (loss, lr) in enumerate(cells)]
-    first, second = load_run(write(folder, csv)), load_run(write(folder, lines(list(rows)), "a.jsonl"))  # type: ignore[arg-type]
+    first, second = load_run(write(folder, csv)), load_run(write(folder, json_lines(list(rows)), "a.jsonl"))  # type: ignore[arg-type]
     assert points(first) == points(second)
     assert np.array_equal(first.series["loss"].values, np.array([loss for loss, _ in cells]), equal_nan=True)
 

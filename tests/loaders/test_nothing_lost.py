@@ -70,14 +70,6 @@ def test_more_words_for_not_finite(tmp_path: Path, text: str) -> None:
     assert not np.isfinite(run.series["loss"].values[-1])
 
 
-def test_a_nan_below_another_header_is_seen(tmp_path: Path) -> None:
-    """A restarted trainer that logs one column more writes a header of its own, which its rows are read by."""
-    text = rows("step,loss", [f"{i},{LOSS[i]}" for i in range(300)]) + rows(
-        "step,g,loss", [f"{i},1,nan" for i in range(300, 399)]
-    )
-    assert np.isnan(load_run(write(tmp_path, text)).series["loss"].values).sum() == 99
-
-
 @pytest.mark.parametrize("series", [{"loss": [2.0, [1]]}, {"loss": [2.0, 1.0], "batch_id": [[1], {"a": 2}]}])
 def test_cells_of_a_manifest_may_hold_anything(tmp_path: Path, series: dict[str, object]) -> None:
     """A list or an object in place of a number is a bad cell, not a crash."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.loaders import load_run
-from tests.loaders.make import points
+from tests.loaders.make import json_lines, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,11 +63,6 @@ def as_csv(rows: list[Row]) -> str:
     return text.getvalue()
 
 
-def as_lines(rows: list[Row]) -> str:
-    """JSON lines."""
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 def trainer_state() -> str:
     """Hugging Face: the log history between the settings, a summary last."""
     history = [{"epoch": 0.01 * place, **row} for place, row in enumerate(mixed({"lr": "learning_rate"}))]
@@ -103,14 +98,14 @@ def columns() -> str:
 WRITERS: dict[str, tuple[str, Callable[[], str]]] = {
     "csv": ("metrics.csv", lambda: as_csv(joined())),
     "tsv": ("metrics.tsv", lambda: as_csv(joined()).replace(",", "\t")),
-    "jsonl": ("metrics.jsonl", lambda: as_lines(mixed())),
+    "jsonl": ("metrics.jsonl", lambda: json_lines(mixed())),
     "json array": ("metrics.json", lambda: json.dumps(mixed(), indent=1)),
     "json objects in a row": ("metrics.json", lambda: "\n".join(json.dumps(row, indent=1) for row in mixed())),
     "json columns": ("history.json", columns),
     "trainer_state": ("trainer_state.json", trainer_state),
     "llama-factory": (
         "trainer_log.jsonl",
-        lambda: as_lines([{"total_steps": 240, **row} for row in mixed({"step": "current_steps"})]),
+        lambda: json_lines([{"total_steps": 240, **row} for row in mixed({"step": "current_steps"})]),
     ),
     "ms-swift": ("logging.jsonl", swift),
     "lightning": ("metrics.csv", lightning),
@@ -119,8 +114,8 @@ WRITERS: dict[str, tuple[str, Callable[[], str]]] = {
         "progress.csv",
         lambda: as_csv(joined({"loss": "train/loss", "lr": "train/learning_rate", "step": "time/total_timesteps"})),
     ),
-    "detectron2": ("metrics.json", lambda: as_lines(mixed({"loss": "total_loss", "step": "iteration"}))),
-    "mmengine": ("scalars.json", lambda: as_lines([{"base_lr": 1.0, **row} for row in mixed()])),
+    "detectron2": ("metrics.json", lambda: json_lines(mixed({"loss": "total_loss", "step": "iteration"}))),
+    "mmengine": ("scalars.json", lambda: json_lines([{"base_lr": 1.0, **row} for row in mixed()])),
     "wandb export": ("wandb_export.csv", wandb_export),
 }
 

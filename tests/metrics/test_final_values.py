@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FILES = {
     "wandb-summary.json": ('{"train/loss": 2.5, "_step": 26, "_wandb": {"runtime": 3}}', "final values"),
+    "copied.json": ('{"train/loss": 2.5, "_step": 26, "_wandb": {"runtime": 3}}', "final values"),
     "all_results.json": ('{\n "train_loss": 2.5,\n "train_runtime": 3,\n "epoch": 1.0\n}', "final values"),
     "eval_results.json": ('{\n "eval_loss": 2.5\n}', "final values"),
     "last.csv": ("loss,accuracy\n2.5,0.3\n", "final values"),
@@ -34,11 +35,7 @@ def test_what_is_no_course_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "guess"),
-    [
-        ("step,badness,lr", "loss=badness"),
-        ("Wall time,Step,Value", "loss=Value"),
-    ],
+    ("head", "guess"), [("step,badness,lr", "loss=badness"), ("Wall time,Step,Value", "loss=Value")]
 )
 def test_without_a_loss_the_nearest_name_is_offered(tmp_path: Path, head: str, guess: str) -> None:
     """What can't be told by its name or its course is for the user to say."""

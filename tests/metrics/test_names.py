@@ -10,9 +10,9 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
-from tests.loaders.make import points
+from tests.loaders.make import json_lines, points
 from tests.loaders.make_binary import wandb_file, wandb_records, write_events
-from tests.loaders.test_same_run import as_csv, as_lines
+from tests.loaders.test_same_run import as_csv
 from tests.loaders.trackers.test_mlflow import database
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def lightning(folder: Path) -> Path:
 def mmengine(folder: Path) -> Path:
     """The work folder of mmengine."""
     (folder / "vis_data").mkdir()
-    (folder / "vis_data" / "scalars.json").write_text(as_lines(ROWS), encoding="utf-8")
+    (folder / "vis_data" / "scalars.json").write_text(json_lines(ROWS), encoding="utf-8")
     return folder
 
 
@@ -118,7 +118,7 @@ def written(name: str, content: Callable[[], str]) -> Callable[[Path], Path]:
 
 WRITERS: dict[str, Callable[[Path], Path]] = {
     "csv": written("a.csv", lambda: as_csv(ROWS)),
-    "jsonl": written("a.jsonl", lambda: as_lines(ROWS)),
+    "jsonl": written("a.jsonl", lambda: json_lines(ROWS)),
     "json array": written("a.json", lambda: json.dumps(ROWS)),
     "json columns": written("a.json", lambda: json.dumps(lists())),
     "manifest with series": written("manifest.json", lambda: json.dumps({"series": lists()})),
@@ -167,7 +167,7 @@ LOST = {
     "text with a rate": ("a.log", "".join(f"step {i} lr 0.1 mean crit: {4 - i / 8}\n" for i in range(9)), None),
     "csv": ("a.csv", as_csv([{"step": row["step"], "q": row["trn_x"]} for row in ROWS]), None),
     "csv with blanks": ("a.csv", as_csv([{"step": row["step"], "mean q": row["trn_x"]} for row in ROWS]), None),
-    "jsonl": ("a.jsonl", as_lines([{"step": row["step"], "trn_x": row["trn_x"]} for row in ROWS]), None),
+    "jsonl": ("a.jsonl", json_lines([{"step": row["step"], "trn_x": row["trn_x"]} for row in ROWS]), None),
     "empty loss": ("a.csv", "step,loss,q\n" + "".join(f"{i},,{4 - i / 8}\n" for i in range(9)), None),
 }
 

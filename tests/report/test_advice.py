@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from stabtree.diagnosis.result import (
-    CauseState,
-    Decision,
-    Fix,
-    Incident,
-    JudgedCause,
-)
+from stabtree.diagnosis.result import CauseState, Decision, Fix, Incident, JudgedCause
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.advice import do_now

@@ -27,15 +27,7 @@ def pane(letter: str, *counts: int) -> Pane:
 
 @pytest.mark.parametrize(
     ("most", "told"),
-    [
-        (12, "aaaaa bbbbb"),
-        (11, "aaaaa bbbbb"),
-        (10, "aaa bbbbb"),
-        (8, "aaa bbb"),
-        (6, "a bbb"),
-        (4, "a b"),
-        (1, "a b"),
-    ],
+    [(12, "aaaaa bbbbb"), (11, "aaaaa bbbbb"), (10, "aaa bbbbb"), (8, "aaa bbb"), (6, "a bbb"), (4, "a b"), (1, "a b")],
 )
 def test_a_part_folds_only_where_it_must(most: int, told: str) -> None:
     """In the order given, one form at a time; what has no shorter form stays, however little room there is."""

@@ -58,10 +58,7 @@ def test_a_line_never_crosses_what_is_not_finite_or_a_gap() -> None:
     frame = Frame(0, COLUMNS - 1, COLUMNS)
     assert np.flatnonzero(
         ~drawn_strip(series, frame, gaps=[gap]).joined & np.isin(np.arange(COLUMNS), steps)
-    ).tolist() == [
-        0,
-        60,
-    ]
+    ).tolist() == [0, 60]
     assert drawn_strip(series, frame).joined[60]
 
 

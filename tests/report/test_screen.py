@@ -89,8 +89,7 @@ def made(findings: int, questions: int) -> str:
     )
     turns = tuple(
         replace(
-            found.path[n % len(found.path)],
-            question=replace(found.path[n % len(found.path)].question, id=f"Q9.{n}"),
+            found.path[n % len(found.path)], question=replace(found.path[n % len(found.path)].question, id=f"Q9.{n}")
         )
         for n in range(questions)
     )

@@ -83,11 +83,7 @@ def test_the_tests_of_the_page_pass(site: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "offers", "problem"),
     [
-        (
-            "import nothing_of_this_name",
-            OFFERS,
-            "No module named 'nothing_of_this_name'",
-        ),
+        ("import nothing_of_this_name", OFFERS, "No module named 'nothing_of_this_name'"),
         ("", OFFERS, "AttributeError"),
         ("raise SystemExit(3)", OFFERS, "can't be imported: SystemExit"),
         ("def loss_frozen(): ...", OFFERS, "is not a predicate but of type function"),

@@ -15,12 +15,8 @@ from tests.corpus.made import documents
 
 KINDS = {case: re.findall(r"leaves/\w+|^\w+", case)[-1] for case in {**corpus.cases(), **corpus.expected()}}
 # What the log of a labelled run does not tell, each with what is said instead.
-MISSES = {
-    "r0104": "a slow growth of the weights, of which the log holds loss and lr: a small spike, no alarm",
-}
-OTHER_LEAVES = {
-    "r0101": "a spike that stays up by a sliver of the range that the loss covers counts as back",
-}
+MISSES = {"r0104": "a slow growth of the weights, of which the log holds loss and lr: a small spike, no alarm"}
+OTHER_LEAVES = {"r0101": "a spike that stays up by a sliver of the range that the loss covers counts as back"}
 
 
 @pytest.mark.parametrize("kind", sorted({*KINDS.values()}))

@@ -15,7 +15,7 @@ import pytest
 
 from stabtree.cli import main
 from stabtree.cli.terminal import VIRTUAL_TERMINAL, switched
-from tests.cli.command import COMMAND, environment, run
+from tests.cli.command import COMMAND, Terminal, environment, run
 from tests.conftest import FIXTURES
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
@@ -32,14 +32,6 @@ SHOWN = [["-h"], *LISTS, ["explain", "Q2.1", "--full"], ["inspect", NAN], ["diag
 posix = pytest.mark.skipif(sys.platform == "win32", reason="closes and fills streams as a POSIX shell does")
 
 
-class Screen(io.StringIO):
-    """Standard error that is a terminal."""
-
-    def isatty(self) -> bool:
-        """It is one."""
-        return True
-
-
 @pytest.mark.parametrize("words", [*HELPS, *LISTS, ["demo"]], ids=" ".join)
 def test_nothing_is_wider_than_the_terminal(words: list[str]) -> None:
     """At 80 columns no line of a help text, a list or the screen has more."""
@@ -52,7 +44,7 @@ def test_nothing_is_wider_than_the_terminal(words: list[str]) -> None:
 def test_an_error_fits_the_terminal_that_shows_it(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal gets lines of its own width, the further ones below the words; the words are the same as elsewhere."""
     plain = run(*words).stderr
-    shown = Screen()
+    shown = Terminal()
     monkeypatch.setenv("COLUMNS", "60")
     with mock.patch.object(sys, "stderr", shown):
         assert main(words) == 2

@@ -10,14 +10,7 @@ import pytest
 
 from stabtree.cli import terminal
 from stabtree.cli.terminal import Busy
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        """It is one."""
-        return True
+from tests.cli.command import Terminal
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,10 @@ def test_objects_in_a_row_over_several_lines(tmp_path: Path) -> None:
     assert (len(run.series["loss"]), len(run.series["eval_loss"])) == (9, 9)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '[{"a":' * 50_000, '{"loss": [' + "[" * 100_000, "[{}]", "[{]"])
+STATE = '{"global_step": 1, "log_history": [' + '{"a":' * 100_000
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '[{"a":' * 50_000, '{"loss": [' + "[" * 100_000, STATE, "[{}]", "[{]"])
 def test_a_document_without_metrics_is_an_error(tmp_path: Path, text: str) -> None:
     """Brackets without end, and empty or broken ones."""
     with pytest.raises(StabtreeError):

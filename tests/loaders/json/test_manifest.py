@@ -178,15 +178,6 @@ def test_precisions() -> None:
     assert [dtype(spelling) for spelling in (32, "tf32", "fp8_e4m3")] == ["fp32", "fp32", "fp8"]
 
 
-@pytest.mark.parametrize("options", [{"dtype": "fp17"}, {"checkpoint_every": 0}, {"format": "cvs"}])
-def test_wrong_options(tmp_path: Path, options: dict[str, Any]) -> None:
-    """A wrong option is named with what it may be."""
-    with pytest.raises(StabtreeError) as caught:
-        load_run(write(tmp_path, text()), **options)
-    assert caught.value.where.startswith("--")
-    assert caught.value.hint
-
-
 @pytest.mark.parametrize("files", [[], ["notes.txt"]])
 def test_a_folder_without_metrics(tmp_path: Path, files: list[str]) -> None:
     """What is there is listed."""

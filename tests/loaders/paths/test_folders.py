@@ -32,10 +32,7 @@ def test_several_versions_are_several_runs(tmp_path: Path) -> None:
     """Each brings its own settings, and is called by its folder."""
     for number in (2, 10, 0):
         version(tmp_path / "lightning_logs", number, hparams=f"seed: {number}\n")
-    with pytest.raises(
-        StabtreeError,
-        match=r"holds 3 runs: lightning_logs/version_0, .*_10, .*_2",
-    ):
+    with pytest.raises(StabtreeError, match=r"holds 3 runs: lightning_logs/version_0, .*_10, .*_2"):
         load_run(tmp_path)
     run = load_run(tmp_path / "lightning_logs", run="version_10")
     assert (run.setting("seed"), run.config["seed"].source) == (10, "hparams.yaml")

@@ -41,7 +41,7 @@ def cells(found: Table, name: str) -> list[float | None]:
         ("step,loss\n0,2.5\n1,\n2,nan\n3,inf\n4,n/a\n", "loss", [2.5, None, NAN, float("inf"), None], ""),
         ("step;loss\n0;2,5\n1;1.234,5\n2;,5\n", "loss", [2.5, 1234.5, 0.5], ""),
         ("Datum;step;loss\n03.12.2024;0;3,007\n03.12.2024;1;2,970\n", "loss", [3.007, 2.97], ""),
-        ("step\tloss\n0\t1,234.5\n1\t7\n", "loss", [1234.5, 7.0], "thousands separators (line 2: '1,234.5')"),
+        ("step\tloss\n0\t1,234.5\n1\t12,345,678.5\n", "loss", [1234.5, 12345678.5], "separators (line 2: '1,234.5')"),
         ("step|loss\n0|2.5\n1|2.25\n", "loss", [2.5, 2.25], ""),
         ("step  loss\n0     2.5\n1  2.25\n", "loss", [2.5, 2.25], ""),
         ("step,loss,step\n0,2.5,9\n1,2.25,9\n", "step", [0, 1], "same name as one before them are not read: step"),

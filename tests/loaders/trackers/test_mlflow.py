@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from contextlib import closing
-from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
@@ -230,23 +226,3 @@ def test_a_database_from_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr("sys.stdin", Piped)
         with pytest.raises(StabtreeError, match="read from a plain file only"):
             load_run("-")
-
-
-@cache
-def whole_database(file: Path) -> bytes:
-    """A database of two runs, written once."""
-    return database(file, {"r1": LOSS, "r2": LOSS}).read_bytes()
-
-
-@given(st.lists(st.tuples(st.integers(0, 28_000), st.binary(min_size=1, max_size=20)), max_size=8))
-def test_any_damage_is_an_error_or_a_run(
-    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, bytes]]
-) -> None:
-    """Whatever bytes change, the answer is a run or a clear error."""
-    file = tmp_path_factory.getbasetemp() / "damaged.db"
-    data = bytearray(whole_database(file.with_name("whole.db")))
-    for place, content in changes:
-        data[place : place + len(content)] = content[: max(0, len(data) - place)]
-    file.write_bytes(bytes(data))
-    with contextlib.suppress(StabtreeError):
-        load_run(file, run="name-r1")

@@ -17,8 +17,8 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run, load_runs
-from tests.loaders.make import points, write
-from tests.loaders.make_binary import part, single, varint, wandb_file
+from tests.loaders.make import json_lines, points, write
+from tests.loaders.make_binary import mlflow, part, single, varint, wandb, wandb_file, write_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,11 +44,6 @@ ALL_NAN = {**EXPECTED, "grad_norm": [*EXPECTED["grad_norm"][:3], (3, "nan"), (4,
 def stored(value: float) -> float | str:
     """A number as strict JSON has it."""
     return {"nan": "NaN", "inf": "Infinity"}.get(repr(value), value)
-
-
-def lines(entries: Sequence[object]) -> str:
-    """JSON lines."""
-    return "".join(json.dumps(entry) + "\n" for entry in entries)
 
 
 def zipped(**files: str) -> bytes:
@@ -90,8 +85,8 @@ def swanlab(folder: Path, names: Sequence[str] = ("fox",)) -> Path:
                 place = folder / f"run-{id_}" / "logs" / str(number)
                 place.mkdir(parents=True)
                 entries = [{"index": step, "data": row[key]} for step, row in ROWS if key in row]
-                write(place, lines(entries[:2]), "1000.log")
-                write(place, lines(entries[2:]), "10000.log")
+                write(place, json_lines(entries[:2]), "1000.log")
+                write(place, json_lines(entries[2:]), "10000.log")
         store.execute("UPDATE tag SET name = 'eval/loss' WHERE folder = '2'")
         store.execute("INSERT INTO tag VALUES (9, 0, 'stolen', '../../../outside', 0)")
         store.commit()
@@ -121,7 +116,7 @@ def clearml(folder: Path) -> Path:
         for step, values in ROWS
         for key, value in values.items()
     ]
-    found = zipped(metrics_jsonl=lines([events[:4], events[4:]]), task_json="{}", log_jsonl="")
+    found = zipped(metrics_jsonl=json_lines([events[:4], events[4:]]), task_json="{}", log_jsonl="")
     return write(folder, found, "session.zip")
 
 
@@ -136,7 +131,7 @@ def comet(folder: Path) -> Path:
             context = "validate" if key == "eval_loss" else "train"
             payload = {"context": context, "message_id": 1, "metric": metric}
             messages.append({"payload": payload, "type": "metric_msg"})
-    return write(folder, zipped(messages_json=lines(messages), experiment_json="{}"), "fox.zip")
+    return write(folder, zipped(messages_json=json_lines(messages), experiment_json="{}"), "fox.zip")
 
 
 def sacred(folder: Path) -> Path:
@@ -176,7 +171,8 @@ def long(folder: Path) -> Path:
 def long_lines(folder: Path) -> Path:
     """The same as JSON lines, in the order of steps."""
     return write(
-        folder, lines([{"step": step, "metric": key, "value": stored(row[key])} for step, row in ROWS for key in row])
+        folder,
+        json_lines([{"step": step, "metric": key, "value": stored(row[key])} for step, row in ROWS for key in row]),
     )
 
 
@@ -323,7 +319,26 @@ def test_a_long_table_with_runs_settings_and_no_steps(tmp_path: Path) -> None:
         load_run(file, run="hen", columns={"loss": "value"})
 
 
-@pytest.mark.parametrize("make", [trackio, swanlab, swanlab_offline, comet, clearml, sacred, visualdl])
+def tensorboard(folder: Path) -> Path:
+    """An event file."""
+    return write_events(folder, ROWS)
+
+
+def wandb_offline(folder: Path) -> Path:
+    """W&B's file of a run."""
+    return write(folder, wandb([{"_step": step, **values} for step, values in ROWS]), "run-fox.wandb")
+
+
+def mlflow_database(folder: Path) -> Path:
+    """MLflow's database."""
+    finite = [(key, value, step) for step, row in ROWS for key, value in row.items() if math.isfinite(value)]
+    return write(folder, mlflow(finite), "mlflow.db")
+
+
+DAMAGED = (trackio, swanlab, swanlab_offline, comet, clearml, sacred, visualdl, tensorboard, wandb_offline)
+
+
+@pytest.mark.parametrize("make", [*DAMAGED, mlflow_database])
 def test_damaged_files_are_refused_or_read_in_part(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     """Cut anywhere, or with bytes changed, a file is read as far as it goes or refused with a reason."""
     content = (file := make(tmp_path)).read_bytes()

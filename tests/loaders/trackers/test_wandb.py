@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import struct
@@ -21,7 +20,7 @@ from stabtree.loaders.config import read_config
 from stabtree.report.model import Report
 from stabtree.run import Run
 from tests.loaders.make import points, write
-from tests.loaders.make_binary import damaged, part, varint, wandb_file, wandb_items, wandb_records
+from tests.loaders.make_binary import part, varint, wandb_file, wandb_items, wandb_records
 
 ROWS: list[dict[str, object]] = [
     {"_step": step, "_runtime": step * 1.5, "train/loss": 4 - step / 8, "train/learning_rate": 0.5} for step in range(8)
@@ -113,17 +112,6 @@ def test_a_run_without_a_history(tmp_path: Path) -> None:
     """Nothing logged is said so."""
     with pytest.raises(StabtreeError, match="without a history"):
         load_run(write(tmp_path, wandb_file(wandb_records([], CONFIG, "")), NAME))
-
-
-def test_final_values_are_no_run(tmp_path: Path) -> None:
-    """A summary is refused with the file to name instead, and so is a configuration."""
-    final = json.dumps({"_step": 7, "_runtime": 9, "train/loss": 3.1, "_wandb": {"runtime": 9}})
-    for name in ("wandb-summary.json", "copied.json"):
-        with pytest.raises(StabtreeError, match=r"only (the )?final values") as error:
-            load_run(write(tmp_path, final, name))
-        assert "name the" in error.value.hint
-    with pytest.raises(StabtreeError, match="a configuration"):
-        load_run(write(tmp_path, YAML, "config.yaml"))
 
 
 def test_a_run_folder(tmp_path: Path) -> None:
@@ -241,16 +229,6 @@ def test_a_hostile_configuration_is_a_note(tmp_path: Path) -> None:
     for content in (bomb, "[" * 100_000, "a: b: c", "- 1"):
         write(place / "files", content, "config.yaml")
         assert len(load_run(place).series["loss"]) == 8
-
-
-@given(st.lists(st.tuples(st.integers(0, len(FILE) - 1), st.integers(0, 255)), max_size=8), st.integers(0, len(FILE)))
-def test_any_damage_is_an_error_or_a_run(
-    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], cut: int
-) -> None:
-    """Whatever bytes change, the answer is a run or a clear error."""
-    file = write(tmp_path_factory.getbasetemp(), damaged(FILE, changes, cut), NAME)
-    with contextlib.suppress(StabtreeError):
-        load_run(file)
 
 
 @given(st.binary(max_size=150))

@@ -122,6 +122,7 @@ SIDES: dict[str, Sides] = {
     ),
     "schedule-ends-early": Sides({"schedule_steps": 1750}, {"schedule_steps": 1950}, {"min_lr": 0.0}),
     "schedule-ends-early unsaid": Sides({"schedule_steps": 1750}, {"schedule_steps": 1950}, {"min_lr": None}),
+    "schedule-ends-early far": Sides({"schedule_steps": 13}, {"schedule_steps": 1950}),
     "schedule-ends-early-above-zero": Sides({"schedule_steps": 1750}, {"schedule_steps": 1950}),
     "schedule-outlasts-run": Sides({"schedule_steps": 2300}, {"schedule_steps": 2050}),
     "rate-climbs": Sides({"min_lr": 2.2e-4}, {"min_lr": 1.8e-4}),

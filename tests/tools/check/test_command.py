@@ -168,6 +168,7 @@ def test_what_can_not_be_checked_is_an_error_of_two_lines(tmp_path: Path) -> Non
         (path, "--output", "svg"),
         (path, "--ignore", "no-such-leaf"),
         (path, "--set", "C999.high=3"),
+        (path, "--set", "C31.no=2"),
         (path, "--tree", "no-such-tree"),
         (path, "--output", f"json={path}"),
     ):

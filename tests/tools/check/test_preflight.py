@@ -169,12 +169,6 @@ def test_what_nobody_chose_is_a_note() -> None:
     assert "no-clipping" in leaves(checked(unsaid(planned(FP16, grad_clip=0.0), "grad_clip")))
 
 
-def test_a_schedule_that_ends_far_too_early_is_an_alarm_at_any_rate() -> None:
-    """A lowest rate above 0 excuses a last part of the run, not most of it."""
-    found = checked(planned(schedule_steps=13))
-    assert "schedule-ends-early" in leaves(found)
-
-
 @pytest.mark.parametrize(
     ("settings", "phase"),
     [
@@ -246,18 +240,6 @@ def test_a_tree_of_logs_in_the_same_folder_is_left_alone(tmp_path: Path) -> None
     trees = folder(tmp_path, TEAM.replace("when: [config]\n", ""))
     assert "T1" not in checked(planned(), Judging(trees=trees)).tree.questions
     assert "T1" in load_trees(None, trees).questions
-
-
-def test_what_is_set_and_ignored_counts() -> None:
-    """A parameter of a rule, and a finding that counts for nothing; what does not exist is an error."""
-    run = planned(grad_clip=12.0)
-    assert leaves(checked(run)) == {"clip-extreme-outside"}
-    assert checked(run, Judging(set=("C31.high=20",))).verdict == "ok"
-    ignored = checked(run, Judging(ignore=("clip-extreme-outside",)))
-    assert ([item.leaf.id for item in ignored.ignored], ignored.verdict) == (["clip-extreme-outside"], "ok")
-    for wrong in (Judging(set=("C999.high=2",)), Judging(ignore=("no-such-leaf",)), Judging(set=("C31.no=2",))):
-        with pytest.raises(StabtreeError):
-            checked(run, wrong)
 
 
 SHARED = """

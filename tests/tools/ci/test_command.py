@@ -76,16 +76,6 @@ def test_what_a_person_writes_into_the_file_is_told_and_kept(tmp_path: Path) -> 
     assert found["accepted"] == {"reason": "one odd shard <b>", "since": "2026-03-01", "source": "base.json"}
 
 
-def test_tomorrows_nan_is_new(tmp_path: Path) -> None:
-    """A log that grew is known; a NaN in the new rows fails, whatever was accepted before it."""
-    run("baseline", SPIKE, "-o", "base.json")
-    loss = 0.6
-    grown(tmp_path / SPIKE, loss)
-    assert accepted(SPIKE, "--baseline", "base.json") == ["spike-bad-batch"]
-    grown(tmp_path / SPIKE, math.nan)
-    assert run("diagnose", SPIKE, "--baseline", "base.json", "-q").returncode == 1
-
-
 def test_what_no_longer_occurs_is_told_and_dropped(tmp_path: Path) -> None:
     """On the screen, in JSON, beside the one line and the table; --update drops it, and accepts nothing new."""
     run("baseline", SPIKE, NAN, "-o", "base.json")

@@ -99,15 +99,6 @@ def test_a_folder_that_kills_its_reader_is_read_log_by_log(tmp_path: Path) -> No
     }
 
 
-def test_links_in_a_circle_end(tmp_path: Path) -> None:
-    """A folder that links lead to again and again is read once."""
-    three(tmp_path / "far")
-    (tmp_path / "far" / "again").symlink_to(tmp_path / "far", target_is_directory=True)
-    (tmp_path / "top").mkdir()
-    (tmp_path / "top" / "link").symlink_to(tmp_path / "far", target_is_directory=True)
-    assert len(scan(tmp_path / "top", engine="serial")) == 3
-
-
 def test_a_fault_of_ours_is_a_record_and_code_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug that one log brings out costs the others nothing, and is never green."""
     real = contents

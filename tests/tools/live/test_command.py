@@ -18,7 +18,7 @@ import pytest
 
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.live.command import EXEC_AT_ONCE, Hook, Stop
-from tests.cli.command import Done, failed, run
+from tests.cli.command import Done, Terminal, failed, run
 from tests.cli.test_recipes import BASH, broken, process
 from tests.conftest import FIXTURES, ROOT
 from tests.tools.live.growing import broken as broken_loss
@@ -266,14 +266,6 @@ def test_a_signal_ends_it_with_the_last_verdict(log: str, name: str) -> None:
         signal.signal(number, before)
     assert done.returncode == 1
     assert events(done)[-1]["why"] == "stopped"
-
-
-class Terminal(io.StringIO):
-    """A stream that a person sees."""
-
-    def isatty(self) -> bool:
-        """It is one."""
-        return True
 
 
 def test_a_terminal_has_a_status_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

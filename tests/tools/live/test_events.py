@@ -100,10 +100,7 @@ def course(
         ({1001: LASTS}, [(1001 + MIN_ROWS, 1, "opened", LASTS)]),
         ({1008: "", 1009: LASTS}, [(1009 + HOLD_ROWS, 1, "opened", LASTS)]),
         # A later leaf of an event renames it, a graver one makes it worse.
-        (
-            {1001: SPIKE, 1003: LASTS, 1030: SPIKE},
-            [(1001 + MIN_ROWS, 1, "opened", LASTS), (1036, 1, "renamed", SPIKE)],
-        ),
+        ({1001: SPIKE, 1003: LASTS, 1030: SPIKE}, [(1001 + MIN_ROWS, 1, "opened", LASTS), (1036, 1, "renamed", SPIKE)]),
         ({1001: SPIKE, 1030: GRAVE}, [(1004, 1, "opened", SPIKE), (1036, 1, "worse", GRAVE)]),
         # What the log no longer shows is withdrawn; what was never reported is not.
         (
@@ -272,8 +269,7 @@ def test_a_nan_is_reported_at_once_and_renamed_or_withdrawn(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("metric", "value"),
-    [("loss", math.nan), ("loss", 0.0), ("aux", math.inf), ("grad_norm", 0.0), ("loss_scale", 0.5)],
+    ("metric", "value"), [("loss", math.nan), ("loss", 0.0), ("aux", math.inf), ("grad_norm", 0.0), ("loss_scale", 0.5)]
 )
 def test_a_sign_calls_for_a_look_at_it_and_at_what_follows(metric: str, value: float) -> None:
     """NaN, inf, an exact zero and a scale below 1 call for some rows, then no more."""

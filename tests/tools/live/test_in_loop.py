@@ -16,6 +16,7 @@ import pytest
 from stabtree import Recorder, StabtreeError, TrainingStoppedError
 from stabtree.tools.live.judge import Ranks
 from tests.conftest import falling
+from tests.tools.live.growing import broken
 
 if TYPE_CHECKING:
     from stabtree.tools.live.events import News
@@ -29,13 +30,6 @@ def train(path: Path, loss: Any, **options: Any) -> Recorder:
             if rec.should_stop:
                 break
     return rec
-
-
-def broken(rows: int, at: int) -> Any:
-    """A healthy loss that is NaN from a step on."""
-    loss = falling(rows)
-    loss[at:] = math.nan
-    return loss
 
 
 def test_nan_stops_the_run_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

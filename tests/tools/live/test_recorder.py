@@ -175,14 +175,15 @@ os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def test_a_recorder_that_nobody_closed_writes_what_waits_and_needs_python_alone(tmp_path: Path) -> None:
-    """Neither numpy nor torch nor yaml is imported until something is judged or a model is looked at."""
+    """Neither it nor its monitor imports numpy, torch or yaml until something is judged or a model is looked at."""
     path = tmp_path / "run.jsonl"
     code = f"""
 rec = stabtree.Recorder({str(path)!r})
 rec.config(lr=1.0)
 rec.log(0, loss=1.0)
 rec.batch(1, [1, 2])
-print(sorted({{"numpy", "torch", "yaml", "pandas"}} & sys.modules.keys()))
+stabtree.NaNMonitor().check_loss(1.0, 0)
+print(sorted({{"numpy", "torch", "yaml", "pandas", "rich"}} & sys.modules.keys()))
 """
     assert process(code).communicate() == ("[]\n", "")
     assert [row["step"] for row in rows(path)] == [0, 1]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from faultbench.rates import Rate
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.model import Severity
@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in (ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("explanation/*.md")))
 LIMITS = (DOCS / "limits.md").read_text(encoding="utf-8")
-Z = 1.959964  # of 95%
-
-
-def wilson(right: int, of: int) -> tuple[float, float]:
-    """The interval of 95% of a share, in percent."""
-    share, added = right / of, Z * Z / of
-    middle = share + added / 2
-    half = Z * sqrt(share * (1 - share) / of + added / (4 * of))
-    return 100 * (middle - half) / (1 + added), 100 * (middle + half) / (1 + added)
 
 
 @pytest.mark.parametrize("name", ["three-values", "guarded", "one-event", "restart", "resume"])
@@ -81,7 +72,7 @@ def test_the_diagram_of_the_letter_marks_what_its_page_says() -> None:
 def test_a_share_and_its_interval_are_those_of_its_counts(row: str) -> None:
     """To the digit that is printed."""
     right, of = (int(count) for count in re.findall(r"(\d+) of (\d+)", row)[0])
-    low, high = wilson(right, of)
+    low, high = (100 * share for share in Rate(right, of).interval())
     shares = re.findall(r"= ([\d.]+)%", row)
     assert shares == ([f"{100 * right / of:.1f}"] if right else [])
     assert f"{low:.1f} to {high:.1f}%" in row or (right == 0 and f"up to {high:.1f}%" in row)
