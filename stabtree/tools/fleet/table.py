@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stabtree.tools.fleet.record import Record
 
 FEW = 40  # runs that are all listed, healthy ones too
+MIN_GROUPED = 4  # runs; a table of fewer says more
 WORST = 20  # of more runs, those that are listed
 MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
 MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
@@ -98,8 +99,9 @@ class Summary:
 
     @property
     def grouped(self) -> bool:
-        """Whether a line a group is what people want: of many runs, and where groups are half as many as runs."""
-        return len(self.records) > FEW or len(self.groups) * 2 <= len(self.records)
+        """Whether a line a group is what people want: of many runs, and where groups are half of some runs."""
+        alike = MIN_GROUPED <= len(self.records) >= 2 * len(self.groups)
+        return len(self.records) > FEW or alike
 
     @property
     def headline(self) -> str:
