@@ -251,17 +251,21 @@ class Run(Struct, frozen=True, eq=False, weakref=True):
 
         Such a log is an excerpt, or of a run that goes on from a checkpoint: it does not show how the run began.
         """
-        series = self.get("loss") or max(self.series.values(), key=len, default=None)
-        if series is None or not len(series) or self.by_row:
+        series, first = self.get("loss") or max(self.series.values(), key=len, default=None), self.first_step
+        if series is None or first is None or self.by_row:
             return None
-        first, every = int(series.steps[0]), interval(series.steps)
-        return first if first > MISSED_ROWS * every else None
+        return first if first > MISSED_ROWS * interval(series.steps) else None
 
     @property
     def planned_step(self) -> float:
         """The last step that the run was to make, in what its steps count; infinity if it is not known."""
         planned = self.setting("epochs" if self.by_epoch else "max_steps")
         return planned - 1 if isinstance(planned, int | float) else math.inf
+
+    @property
+    def first_step(self) -> int | None:
+        """The first step at which anything was logged: a loss that waits for a full buffer begins later."""
+        return min((int(s.steps[0]) for s in (*self.series.values(), *self.others.values()) if len(s)), default=None)
 
     @property
     def last_step(self) -> int | None:

@@ -205,12 +205,11 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
 
 def _steps(page: Page, run: Run) -> None:
     page.heading("Steps")
-    loss = run.get("loss")
-    if loss is not None and len(loss):
+    if run.first_step is not None:
         # What the steps were read from, and in parentheses what it means where they go back.
         origin = clean(", ".join(dict.fromkeys(source.steps_from for source in run.sources)), 60)
         meanings = "; ".join(dict.fromkeys(clean(source.restarts, 200) for source in run.sources if source.restarts))
-        span = f"{int(loss.steps[0]):,} to {run.last_step or 0:,}"
+        span = f"{run.first_step:,} to {run.last_step or 0:,}"
         whence = f", from {origin} ({meanings})" if meanings else f", from {origin}"
         _fact(page, "range", [(span, "number"), (whence, "")])
     by_interval: dict[str, dict[str, None]] = {}

@@ -171,7 +171,6 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
         run=taken(
             contract.RunPart,
             run,
-            first_step=min((int(series.steps[0]) for series in run.series.values() if len(series)), default=None),
             rows=sum(source.rows for source in run.sources),
             metrics=sorted(run.series),
             config={key: taken(contract.ConfigEntry, item) for key, item in run.config.items()},

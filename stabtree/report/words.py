@@ -315,19 +315,12 @@ def facts(run: Run) -> str:
 
 def step_range(run: Run) -> str:
     """Return the steps of a run, as `steps 0-999`; empty where it has none."""
-    first, planned, total = first_step(run), run.setting("max_steps"), ""
+    first, planned, total = run.first_step, run.setting("max_steps"), ""
     if first is None:
         return ""
     if isinstance(planned, int) and run.last_step is not None and planned > run.last_step + 1:
         total = f" of {planned:,}"
     return f"{run.unit}s {first:,}-{run.last_step:,}{total}"
-
-
-def first_step(run: Run) -> int | None:
-    """Return the first step of the loss, of all series where there is no loss; None where nothing was logged."""
-    loss = run.get("loss")
-    logged = list(run.series.values()) if loss is None else [loss]
-    return min((int(series.steps[0]) for series in logged if len(series)), default=None)
 
 
 def logged_at(run: Run, step: int) -> datetime | None:

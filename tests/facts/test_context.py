@@ -91,10 +91,12 @@ def test_a_late_first_row_shows_no_phase_by_its_loss() -> None:
 
 
 def test_a_log_that_begins_late_goes_on_with_another() -> None:
-    """The steps before it were trained, and logged elsewhere."""
+    """The steps before it were trained, and logged elsewhere; not where a reward is logged while a buffer fills."""
     run = make_run({"loss": np.linspace(2.0, 1.0, 50)}, steps=5000 + 10 * np.arange(50))
     found = context_of(run).phase
     assert (found.value, found.why) == ("continued", "the log begins at step 5,000")
+    reward = make_run({"reward": np.arange(50)}, steps=10 * np.arange(1, 51)).series
+    assert context_of(replace(run, series={**run.series, **reward})).phase.value is None
 
 
 @pytest.mark.parametrize(
