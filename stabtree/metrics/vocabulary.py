@@ -72,6 +72,8 @@ HIGHER = _words(
 ONE_SIDED = _words("prec precision recall sensitivity specificity")
 PERPLEXITY = _words("ppl perplexity perplexities")
 LOWER = PERPLEXITY | _words("wer cer ter eer fid kid lpips mape epe negative negatives positives err errors")
+ERROR_RATES = _words("wer cer ter eer")
+SQUARED = _words("square squared sq")
 WON = _words("success win won pass solve solved hit")
 
 GRADIENT = _words("grad grads gradient gradients gnorm gradnorm grdn")
@@ -116,3 +118,5 @@ BOXES = _words("box obj cls giou iou conf xy wh dfl rpn rpn_cls mask")
 DISTANCES = _words("mse mae rmse")
 # The whole loss in bits.
 BITS = _words("bpb bpc bpd")
+# Words that say which term of a loss it is, rather than of which data.
+TERMS = LOSS | MIRRORED | BOXES | AUXILIARY | POLICIES | PLAYERS | VALUES | DISTANCES

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import SOME, are_whole, blocks, is_counter, kendall_z
+from stabtree.common.stats import SOME, are_whole, blocks, is_counter, kendall_z, median
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.table import Column
 from stabtree.metrics import role as roles
@@ -21,11 +22,15 @@ from stabtree.metrics.role import Ranking, Sighting, core, describe_name, rank
 from stabtree.metrics.table import normalize, words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
+    from stabtree.common.lazy import Floats
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
     from stabtree.metrics.role import ColumnRole
+
+    # A metric, the name of its column, what it is, the column, and those that it was made of.
+    Derived = tuple[str, str, str, Column, Sequence[str]]
 
 LISTED = 4
 WHAT = {"loss": "training loss", "eval_loss": "held-out loss", "eval_quality": "measure of quality"}
@@ -36,6 +41,7 @@ ALIKE = 1e-2  # two columns whose values differ by less in every row are one los
 MAX_NORMS = 3  # more gradient norms are those of layers
 # How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
+MAX_RATE = 2  # error rates whose median is above this are percentages
 MIN_COUNTED = 3  # values that rise by themselves in fewer rows prove no counter
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
 _TAG = re.compile(r"[-_]tag[-_](.+)")
@@ -97,10 +103,14 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
 
 
 def _with_best(table: Table, names: Names) -> Names:
-    """Read a held-out loss as a quality where a column beside it holds the highest value of it so far."""
+    """Read the quality that the trainer calls the best; so a loss, where a column holds its highest value so far."""
     if not names.asked.keys().isdisjoint(("eval_quality", "eval_loss")):
         return names
     columns = {name: column for name, column in table.columns.items() if column and column.count}
+    measured = [name for name, column in columns.items() if describe_name(name).held_out and table.best in column.held]
+    for name in sorted(measured, key=names.role, reverse=True):  # a known one first
+        if describe_name(name).role is Role.QUALITY and describe_name(name).better == roles.HIGHER:
+            return names.with_column("eval_quality", name)
     best = [column.held for name, column in columns.items() if "best" in words(name) and not is_constant(column)]
     for name in [name for name in columns if best and names.role(name) == "eval_loss"]:
         highest = np.maximum.accumulate(columns[name].held)
@@ -286,29 +296,12 @@ def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
     return only, metric, f"{text}If it is no {metric}: --column {other}={only}.", ""
 
 
-def with_derived(table: Table, names: Names) -> tuple[Table, Names, frozenset[str], tuple[str, ...]]:
-    """Return a table and names with a loss that follows from other columns; the parts that it is a sum of, and notes.
-
-    That is the sum of its parts, or the logarithm of the perplexity, where nothing else is a loss. Only Ultralytics
-    logs parts that carry their weights already. What weights the terms of a physics-informed network, an
-    encoder-decoder or a pair of adversaries have is not in the log, so their sum would be a guess.
-    """
+def with_derived(table: Table, names: Names) -> tuple[Table, Names, Mapping[str, str], tuple[str, ...]]:
+    """Return a table and names with metrics that follow from other columns; these with the metric, and notes."""
     columns = {name: column for name, column in table.columns.items() if column and is_usable(column)}
     known = {names.role(name) for name in table.columns} | names.asked.keys()
-    summed, notes = list[str](), []
-    for metric, held_out in (("loss", False), ("eval_loss", True)):
-        parts = [name for name in columns if part_of(name) == metric]
-        losses = [name for name in columns if describe_name(name).loss and describe_name(name).held_out is held_out]
-        perplexity = next((name for name in columns if _is_perplexity(name, columns[name], held_out=held_out)), "")
-        if len(parts) > 1:
-            label = " + ".join(name.strip() for name in parts)
-            new, why = _sum([columns[name] for name in parts]), "sum of its parts"
-        elif perplexity and not losses and "reward" not in known:
-            label, why = f"log({perplexity.strip()})", "logarithm of the perplexity"
-            with np.errstate(divide="ignore", invalid="ignore"):
-                new = replace(columns[perplexity], values=np.log(columns[perplexity].values))
-        else:
-            continue
+    parts, notes = dict[str, str](), []
+    for metric, label, why, new, own in _derived(columns, known, table.best):
         asked = clean(label, SHOWN) in names.asked.values()
         if metric in known and not asked:
             continue
@@ -316,10 +309,68 @@ def with_derived(table: Table, names: Names) -> tuple[Table, Names, frozenset[st
         if asked:
             names = names.spelled_as_in(table.columns)
             continue
+        known.add(metric)
         names = names.with_column(metric, label)
-        summed += parts
+        parts |= {name: metric for name in own if name != label}
         notes.append(f"No column holds the {metric}: it is the {why}, {clean(label, 120)}.")
-    return table, names, frozenset(summed), tuple(notes)
+    return table, names, parts, tuple(notes)
+
+
+def _derived(columns: Mapping[str, Column], known: Set[str], best: float | None) -> Iterator[Derived]:
+    """Yield the metrics that follow from columns: a sum of parts, a mean over sets, a logarithm, a root.
+
+    Only Ultralytics logs parts that carry their weights already. What weights the terms of a physics-informed network,
+    an encoder-decoder or a pair of adversaries have is not in the log, so their sum would be a guess.
+    """
+    read = {name: describe_name(name) for name in columns}
+    for metric, held_out in (("loss", False), ("eval_loss", True)):
+        parts = [name for name in columns if part_of(name) == metric]
+        losses = [name for name, one in read.items() if one.loss and one.held_out is held_out]
+        perplexity = next((name for name in columns if _is_perplexity(name, columns[name], held_out=held_out)), "")
+        if len(parts) > 1:
+            label = " + ".join(name.strip() for name in parts)
+            yield metric, label, "sum of its parts", _sum([columns[name] for name in parts]), parts
+        elif perplexity and not losses and "reward" not in known:
+            new = _computed(columns[perplexity], np.log)
+            yield metric, f"log({perplexity.strip()})", "logarithm of the perplexity", new, [perplexity]
+    for metric, sets in _sets(read):
+        first, *others = (columns[name] for name in sets)
+        if all(np.array_equal(first.mask, other.mask) for other in others):
+            new = _computed(_sum([first, *others]), partial(np.multiply, 1 / len(sets)))
+            yield metric, f"mean({', '.join(sets)})", "mean over the held-out sets", new, sets
+        else:
+            yield metric, sets[0], f"first of {len(sets)} held-out sets with steps of their own", first, sets
+    measures = {name: one.better for name, one in read.items() if one.role is Role.QUALITY and one.held_out}
+    for name in sorted(measures, key=lambda name: best not in columns[name].held):
+        if roles.HIGHER not in measures.values() and roles.is_error_rate(name):
+            whole = 100 if median(columns[name].held) > MAX_RATE else 1
+            new = _computed(columns[name], partial(np.subtract, whole))
+            yield "eval_quality", f"{whole} - {name}", "share that is right", new, [name]
+    for name in filter(roles.is_squared_norm, columns):
+        yield "grad_norm", f"sqrt({name})", "root of its square", _computed(columns[name], np.sqrt), [name]
+
+
+def _sets(read: Mapping[str, ColumnRole]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the losses of several held-out sets, by words that no loss of training has, and their qualities."""
+    losses = [name for name, one in read.items() if one.role is Role.HELD_OUT_LOSS]
+    trained = {core(name) for name, one in read.items() if one.loss and not one.held_out}
+    sets = {core(name): name for name in losses if read[name].order == roles.PART and not read[name].kind}
+    sets = {own: name for own, name in sets.items() if own not in trained and own.isdisjoint(of.TERMS)}
+    if len(sets) < 2 or len(sets) < len(losses):
+        return
+    yield "eval_loss", [*sets.values()]
+    qualities: dict[frozenset[str], list[str]] = {}
+    for name, one in read.items():
+        if one.role is Role.QUALITY and one.held_out and one.better == roles.HIGHER:
+            own = next((own for own in sets if own < core(name)), frozenset())
+            qualities.setdefault(core(name) - own, []).append(name)
+    if several := [group for group in qualities.values() if len(group) == len(sets)]:
+        yield "eval_quality", several[0]
+
+
+def _computed(column: Column, function: Callable[[Floats], Floats]) -> Column:
+    with np.errstate(all="ignore"):  # NaN and infinity are data here
+        return replace(column, values=function(column.values))
 
 
 def _sum(parts: Sequence[Column]) -> Column:

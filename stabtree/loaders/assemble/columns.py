@@ -16,7 +16,7 @@ from stabtree.loaders.assemble.choice import Choice, choose, is_usable, with_der
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names, check_columns
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize
 from stabtree.run import ColumnUse, FileUse
@@ -126,7 +126,7 @@ class Plan(NamedTuple):
     used: Mapping[str, str]  # by role the column that carries it
     steps: str  # what the steps were read from
     choice: Choice
-    parts: frozenset[str]  # columns that were summed up to a loss
+    parts: Mapping[str, str]  # columns that a metric was computed from, with the metric
 
 
 def _use(name: str, table: Table, plan: Plan) -> ColumnUse:
@@ -135,12 +135,12 @@ def _use(name: str, table: Table, plan: Plan) -> ColumnUse:
     reading = plan.choice.readings.get(name) or describe_name(name)
     known = by_name().get(role.partition("/")[0])
     kind = reading.role  # what it is read as, unless its name is more exact
-    if name in plan.parts:
+    if name in plan.parts and part_of(name):
         kind = Role.PART
     elif known and known.role is not Role.OTHER and not (reading.loss and reading.kind):
         kind = known.role
     why = _ignored(name, role, table, plan)
-    use = ColumnUse(clean(name, SHOWN), None, why, role=kind)
+    use = ColumnUse(clean(name, SHOWN), plan.parts.get(name), why, role=kind)
     if column is None:
         return use
     held = column.held
@@ -163,7 +163,7 @@ def _ignored(name: str, role: str, table: Table, plan: Plan) -> str:
     if own in (RUN, PHASE):
         return f"names the {own}"
     if name in plan.parts:
-        return "a part of the loss"
+        return "computed from it"
     if role and not column:
         return "left out to save memory"
     if not role and not used:

@@ -22,7 +22,8 @@ def test_the_parts_of_ultralytics_are_summed_up(tmp_path: Path) -> None:
     assert run.series["loss"].values.tolist() == [6, 3]
     assert run.series["eval_loss"].values.tolist() == [15, np.inf, 3]
     assert "No column holds the loss: it is the sum of its parts" in run.notes[0]
-    assert run.sources[0].columns[1].why == "a part of the loss"
+    used = run.sources[0].columns[1]
+    assert (used.metric, used.why, used.role) == ("loss", "computed from it", "part of a loss")
 
 
 @pytest.mark.parametrize(
