@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from stabtree.run import ConfigScalar
 
+MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1  # limits that are none
 _DTYPE_SPELLINGS = {
     "fp16": "fp16 float16 half f16 16 16_mixed 16_true amp_fp16",
     "bf16": "bf16 bfloat16 bfloat b16 bf16_mixed bf16_true amp_bf16",
@@ -196,11 +197,12 @@ WRAPPERS = (
 def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], list[str]]:
     """Return the known settings among `values`, and a note for each whose value is of the wrong kind.
 
-    Unknown keys are ignored, null means not set, and of two spellings of a setting the better one counts.
+    Unknown keys are ignored, null and the largest integers mean not set, and of two spellings the better one counts.
     """
     best: dict[str, tuple[int, Any]] = {}
     for key, rank, value in _known(values):
-        if value is not None and (key not in best or rank < best[key][0]):
+        unlimited = isinstance(value, int | float) and (value == MAX_INT32 or value >= MAX_INT64)
+        if value is not None and not unlimited and (key not in best or rank < best[key][0]):
             best[key] = rank, value
     config: dict[str, ConfigScalar] = {}
     notes = []

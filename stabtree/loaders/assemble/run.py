@@ -11,13 +11,15 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, hand_on, increases
+from stabtree.common.shared import ROWS_SHORT, SHARE_MOST
+from stabtree.common.stats import median
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.course import find_gaps, history, interpret
 from stabtree.loaders.table import Column
 from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.role import Ranking
-from stabtree.run import Run, Series, Setting
+from stabtree.run import Run, Series, Setting, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from stabtree.run import Gap, Resume
 
 RANK_NAME = re.compile(r"(?:rank|worker|process|proc|gpu|device)[-_.]?(\d+)", re.IGNORECASE)
+_LOGGED_BY = {"log_interval": ("loss",), "eval_every": ("eval_loss", "eval_quality")}
 _LR_OF = re.compile(r"(?:^|/)lr-([A-Z][A-Za-z]*)")
 
 
@@ -57,10 +60,11 @@ def run_of(
     made = _assemble(rows) if rows else Assembled()
     settings = {**_told_by_names(rows), **settings}
     name = settings.pop("name", None)
+    settings, contradictions = _as_logged(settings, made.series, rows)
     series, meanings = interpret(made.series, settings)
     read = chain(*(table.notes for table in silent), *(part.notes for part in rows))
     others = {f"{name} (column)" if name in series else name: one for name, one in made.others.items()}
-    every_note = (*notes, *read, *made.notes, *meanings, *_lost(rows, made))
+    every_note = (*notes, *read, *made.notes, *meanings, *contradictions, *_lost(rows, made))
     return Run(
         name=str(name.value) if name else called,
         series=series,
@@ -98,6 +102,29 @@ def _told_by_names(rows: Sequence[MetricRows]) -> dict[str, Setting]:
         if column.metric == "lr" and (match := _LR_OF.search(column.name)):
             told.setdefault("optimizer", Setting(match[1].lower(), f"column {clean(column.name, 40)}"))
     return told
+
+
+def _as_logged(
+    settings: dict[str, Setting], series: Mapping[str, Series], rows: Sequence[MetricRows]
+) -> tuple[dict[str, Setting], list[str]]:
+    """Return the settings with the intervals of the rows where these differ, and without a checkpoint's that is none.
+
+    So it is where a trainer logs by epochs, and the intervals are its defaults; what the user typed is left alone.
+    """
+    found, notes = dict(settings), list[str]()
+    for key, metrics in _LOGGED_BY.items() if unit_of(part.source for part in rows) == "step" else ():
+        given, one = settings.get(key), next((series[metric] for metric in metrics if metric in series), None)
+        if given is None or not isinstance(given.value, int) or one is None or len(one) < ROWS_SHORT:
+            continue
+        apart = np.diff(one.steps)
+        usual, saved = int(median(apart)), settings.get("checkpoint_every", given)
+        if usual % given.value == 0 or np.count_nonzero(apart == usual) < SHARE_MOST * len(apart):
+            continue
+        found[key] = Setting(usual, f"rows of {one.metric}")
+        notes.append(f"{key} is {given.value:,} by {given.source}, but {one.metric} is logged every {usual:,} steps.")
+        if isinstance(saved.value, int) and saved.value % usual and not saved.source.startswith("--"):
+            found.pop("checkpoint_every", None)
+    return found, notes
 
 
 def replaced_rows(resume: Resume) -> str:
