@@ -17,6 +17,7 @@ LONG = 1 << 17  # values of which fewer are sorted for their median
 MEDIAN_SAMPLE = 10_000  # values of a long array that say about where its median is
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
 BLOCK_SAMPLE = 1000
+TURNS = 4  # of white noise two values in three are turning points, of a random walk half
 SOME = 1000  # values that are checked before all of them are
 NORMAL_MAD = 1.4826  # makes the median absolute deviation of a normal sample its standard deviation
 NORMAL_99 = 2.33  # a z that one normal value in a hundred exceeds
@@ -132,6 +133,14 @@ def highest_rows(values: Floats, count: int) -> Ints:
 def is_counter(values: Floats) -> bool:
     """Whether values only ever rise, as a count from the beginning on does; a flag of each row goes back to 0."""
     return bool(np.isfinite(values).all() and (np.diff(values) >= 0).all())
+
+
+def is_measured(values: Floats) -> bool:
+    """Whether fractions turn as often as only what is measured does: a schedule stands still, or goes on in its way."""
+    with np.errstate(invalid="ignore"):
+        changes = np.sign(np.diff(values))
+        turns = int(np.count_nonzero(changes[1:] * changes[:-1] < 0))
+        return len(values) > TURNS and turns > len(values) / TURNS and not are_whole(values)
 
 
 def change_noise(values: Floats) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import is_counter
+from stabtree.common.stats import is_counter, is_measured
 from stabtree.metrics.metric import Role
 
 if TYPE_CHECKING:
@@ -151,8 +151,9 @@ class Profile(Struct, frozen=True):
 
     @property
     def shows_training(self) -> bool:
-        """Whether it can show how training goes: no clock, setting or label, and nothing that never falls."""
-        if self.role in (Role.CLOCK, Role.COUNTER, Role.SETTING, Role.LABEL):
+        """Whether it can show how training goes: no clock, schedule or label, and nothing that never falls."""
+        schedule = self.role is Role.SETTING and not is_measured(self.series.values)
+        if schedule or self.role in (Role.CLOCK, Role.COUNTER, Role.LABEL):
             return False
         return not is_counter(self.series.values)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import SOME, are_whole, blocks, is_counter, kendall_z, median
+from stabtree.common.stats import SOME, are_whole, blocks, is_counter, is_measured, kendall_z, median
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.table import Column
 from stabtree.metrics import role as roles
@@ -405,6 +405,8 @@ def readings(table: Table, names: Names) -> dict[str, ColumnRole]:
             held = column.held
             if len(held) >= MIN_COUNTED and np.isfinite(held).all() and are_whole(held) and is_counter(held):
                 read[name] = read[name]._replace(role=Role.COUNTER)
+        elif read[name].role is Role.SETTING and column and is_usable(column) and is_measured(column.held):
+            read[name] = roles.UNKNOWN
     for place in (_pairs, _unconfirmed, _parts, _evaluated):
         read |= place(read, table)
     return read

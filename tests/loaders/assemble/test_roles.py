@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from stabtree.loaders import load_run
+from stabtree.profile.build import profile_of
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
@@ -106,6 +107,18 @@ def test_rewards_of_episodes_that_nobody_counts(tmp_path: Path, form: str) -> No
     assert read(tmp_path, form, {"episode_reward": RISES, "length": 3}).series["reward"].values[0] == pytest.approx(
         RISES[0], abs=1e-4
     )
+
+
+def test_a_measured_series_is_no_setting(tmp_path: Path) -> None:
+    """Whatever word its name ends in; a schedule is one."""
+    columns = {"step": AT, "loss": FALLS, "gate/mean_decay": FALLS, "ssm/alpha": FALLS, "momentum": AT / 41}
+    run = read(tmp_path, "a.csv", columns)
+    assert [str(use.role) for use in run.sources[0].columns[2:]] == ["other", "other", "setting"]
+    assert [profile_of(run.others[name]).shows_training for name in columns if name in run.others] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_the_term_that_is_not_finite_reaches_the_run(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_the_newest_checkpoint_of_a_folder_is_read(tmp_path: Path) -> None:
 
 
 def test_rows_and_the_best_metric_go_before_defaults(tmp_path: Path) -> None:
-    """Epochs without a limit are none, intervals that rows contradict are theirs, and the best metric is the outcome."""
+    """Epochs without a limit are none, rows say at which intervals they are, and the best metric is the outcome."""
     rows = [{"step": 401 * at, "loss": 3 - at / 9, "eval_accuracy": at / 9, "eval_f1": at / 8} for at in range(1, 8)]
     more = {"logging_steps": 500, "eval_steps": 500, "save_steps": 500, "num_train_epochs": 2**63 - 1}
     run = load_run(write(tmp_path, state(0, log_history=rows, best_metric=7 / 8, **more), "trainer_state.json"))
