@@ -72,6 +72,8 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
+    if table.counter and names.role(table.counter) not in AXES:  # it counts the rows, whatever its name
+        names = replace(names, step_column=table.counter)
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:

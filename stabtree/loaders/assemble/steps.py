@@ -20,11 +20,13 @@ from stabtree.loaders import counters
 from stabtree.loaders.counters import Dense
 from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import EPOCH, RANK, RUN, STEP, in_export
+from stabtree.metrics.names import AXES, EPOCH, RANK, RUN, STEP, in_export
 from stabtree.metrics.role import can_be_loss, describe_name
 from stabtree.run import ROW_NUMBER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.loaders.table import Column, Table
     from stabtree.metrics.names import Names
@@ -33,6 +35,7 @@ MAX_STEP = 2.0**53  # above this a float64 no longer holds every whole number: n
 MAX_FRACTIONAL = 0.01  # a column of steps may hold some broken cells; one with more fractions holds no steps
 STEP_DENSER = 1.1  # a count of optimizer steps that many rows lack would give these the step of a row before
 _OUTCOMES = frozenset((Role.LOSS, Role.HELD_OUT_LOSS, Role.QUALITY, Role.REWARD))
+_COUNTS = frozenset((Role.COUNTER, Role.LABEL, Role.OTHER))
 MAX_OUTCOMES = 4  # so many metrics show whether training begins anew
 
 
@@ -152,7 +155,31 @@ def settle(table: Table, names: Names) -> Table:
             return replace(table, counter=name)
         notes.append(f"Column {shown} goes up and down, as the length of an episode does: it counts no steps.")
     counter = next((name for name, column in epochs if _is_full(column)), "")
+    for name, counted in _unnamed(table, epochs, rows, names):
+        text = f"Column {clean(name, 40)} starts again in each {clean(epochs[0][0], 40)}: it is counted on as the step."
+        return _counted(replace(table, counter=name), counted, text)
     return replace(table, counter=counter, notes=(*table.notes, *notes))
+
+
+def _unnamed(
+    table: Table, epochs: Sequence[tuple[str, Column]], rows: Bools, names: Names
+) -> Iterator[tuple[str, Floats]]:
+    """Yield columns that count the rows within each epoch, whatever their names, and their values counted on."""
+    if not epochs or not _is_full(epochs[0][1]):
+        return
+    epoch = epochs[0][1].values
+    starts = np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1))
+    if not 1 < len(starts) <= table.rows / 2:  # where each row is another epoch, that counts the rows
+        return
+    for name, column in table.columns.items():
+        if column is None or column.coded or names.role(name) in AXES or whole_steps(column) is None:
+            continue
+        first, falls = column.values[starts], np.count_nonzero(np.diff(column.values) <= 0)
+        if np.ptp(first) or falls != len(starts) - 1 or describe_name(name).role not in _COUNTS:
+            continue
+        counted = counters.count_on(Dense(column.values, every(table.rows)), Dense(epoch, every(table.rows)), rows)
+        if counted is not None and increases(counted):
+            yield name, counted
 
 
 def _is_still(table: Table, values: Floats, rows: Bools, names: Names) -> bool:

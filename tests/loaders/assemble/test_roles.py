@@ -111,14 +111,11 @@ def test_rewards_of_episodes_that_nobody_counts(tmp_path: Path, form: str) -> No
 
 def test_a_measured_series_is_no_setting(tmp_path: Path) -> None:
     """Whatever word its name ends in; a schedule is one."""
-    columns = {"step": AT, "loss": FALLS, "gate/mean_decay": FALLS, "ssm/alpha": FALLS, "momentum": AT / 41}
+    noise = np.random.default_rng(2).normal(0.9, 0.01, ROWS)
+    columns = {"step": AT, "loss": FALLS, "gate/mean_decay": noise, "ssm/alpha": noise, "momentum": AT / 41}
     run = read(tmp_path, "a.csv", columns)
     assert [str(use.role) for use in run.sources[0].columns[2:]] == ["other", "other", "setting"]
-    assert [profile_of(run.others[name]).shows_training for name in columns if name in run.others] == [
-        True,
-        True,
-        False,
-    ]
+    assert [profile_of(one).shows_training for one in run.others.values()] == [True, True, False]
 
 
 def test_the_term_that_is_not_finite_reaches_the_run(tmp_path: Path) -> None:
@@ -137,6 +134,14 @@ def test_a_step_that_never_moves_counts_nothing(tmp_path: Path) -> None:
     run = read(tmp_path, "a.csv", {"step": 0, "loss": FALLS})
     assert run.series["loss"].steps.tolist() == AT.tolist()
     assert "Column step is 0 in all 40 rows: it counts no steps." in run.notes
+
+
+@pytest.mark.parametrize("name", ["batch", "minibatch", "seen"])
+def test_what_starts_again_in_each_epoch_counts_whatever_its_name(tmp_path: Path, name: str) -> None:
+    """It is counted on."""
+    run = read(tmp_path, "a.csv", {"epoch": AT // 10, name: AT % 10 * 20, "loss": FALLS})
+    assert run.series["loss"].steps.tolist() == (20 * AT).tolist()
+    assert run.sources[0].steps_from == name
 
 
 @pytest.mark.parametrize(("best", "metric"), [(np.maximum, "eval_quality"), (np.minimum, "eval_loss")])
