@@ -425,6 +425,11 @@ def core(name: str) -> frozenset[str]:
     return frozenset(words(name)) - of.FILLER - of.HELD_OUT
 
 
+def earned(name: str) -> frozenset[str]:
+    """Return the words that say which reward it is: the same of training and of its evaluation."""
+    return core(name) - of.REWARD - of.REWARD_FILLER
+
+
 def can_be_loss(reading: ColumnRole) -> bool:
     """Return whether a column can be what training minimises."""
     return reading.loss and not reading.held_out and reading.role is not Role.SETTING

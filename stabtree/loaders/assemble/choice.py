@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.stats import SOME, are_whole, blocks, is_counter, is_measured, kendall_z, median
 from stabtree.common.text import clean, first_few
+from stabtree.loaders.assemble.steps import of_role
 from stabtree.loaders.table import Column
 from stabtree.metrics import role as roles
 from stabtree.metrics import vocabulary as of
@@ -42,6 +43,7 @@ MAX_NORMS = 3  # more gradient norms are those of layers
 # How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
 MAX_RATE = 2  # error rates whose median is above this are percentages
+MIN_TESTS = 6  # evaluations by which a policy can be judged, where its training has as many rows
 MIN_COUNTED = 3  # values that rise by themselves in fewer rows prove no counter
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
 _TAG = re.compile(r"[-_]tag[-_](.+)")
@@ -164,18 +166,27 @@ def _sighting(name: str, column: Column, choice: Choice) -> Sighting:
 
 
 def _with_reward(table: Table, choice: Choice) -> Choice:
-    """Add the column that is most like a reward, if none has a known name."""
-    if "reward" in choice.names.asked or "reward" in _known(table, choice.names):
+    """Add the column that is most like a reward, if none has a known name; the same of evaluations is better."""
+    names, read = choice.names, choice.readings
+    if "reward" in names.asked:
         return choice
     rewards = _unknown(table, choice, Role.REWARD)
-    rewards = {name: column for name, column in rewards.items() if choice.readings[name].order < roles.NO_OUTCOME}
-    known_loss = any(choice.names.role(name) == "loss" for name in table.columns)
-    if not _has_course(table, choice.names) or (known_loss and all(choice.readings[name].held_out for name in rewards)):
-        return choice
-    ranked = rank([_sighting(name, column, choice) for name, column in rewards.items()]).candidates
+    rewards = {name: column for name, column in rewards.items() if read[name].order < roles.NO_OUTCOME}
+    ranked = [name for name, _ in of_role(table, "reward", names) if is_usable(table.columns[name])]
     if not ranked:
+        known_loss = any(names.role(name) == "loss" for name in table.columns)
+        if not _has_course(table, names) or (known_loss and all(read[name].held_out for name in rewards)):
+            return choice
+        ranked = [one.column for one in rank([_sighting(*item, choice) for item in rewards.items()]).candidates]
+    trained = next((column.count for name in ranked if (column := table.columns[name])), 0)
+    for name, column in rewards.items() if ranked else ():
+        enough = column.count >= max(MIN_COUNTED, min(MIN_TESTS, trained))
+        if read[name].held_out and enough and roles.earned(name) == roles.earned(ranked[0]):
+            ranked = list(dict.fromkeys([name, *ranked]))
+            break
+    if not ranked or names.role(ranked[0]) == "reward":
         return choice
-    return choice.reading_as("reward", ranked[0].column, _note("reward", [one.column for one in ranked]))
+    return choice.reading_as("reward", ranked[0], _note("reward", ranked))
 
 
 def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:

@@ -18,7 +18,7 @@ from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
-from stabtree.metrics.table import by_name, is_time, normalize
+from stabtree.metrics.table import by_name, is_time, normalize, words
 from stabtree.run import ColumnUse, FileUse
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 LISTED = 12
 # In a long table they name the series of each row.
 LABELS = frozenset(("metric", "metric_name", "key", "tag", "name", "variable", "series"))
+ITEMS = frozenset(("name", "id", "layer", "module", "block", "param", "parameter", "index", "idx"))
 MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 MAX_RANKLESS = 0.01  # a rank column with more empty cells than this does not separate ranks
 
@@ -72,6 +73,9 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
+    if named := _named_rows(table, names):
+        text = f"holds {table.rows:,} rows of one step, each of another {clean(named, 40)}, and no run's course"
+        raise StabtreeError(text, where=table.path, hint=NAME_METRICS)
     if table.counter and names.role(table.counter) not in AXES:  # it counts the rows, whatever its name
         names = replace(names, step_column=table.counter)
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
@@ -120,6 +124,19 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         saved=_saved(steps.values, table.saves),
         others=others,
     )
+
+
+def _named_rows(table: Table, names: Names) -> str:
+    """Return the column that names each row of a table of one step, as of layers; nothing where there is none."""
+    count = table.columns.get(table.counter or "")
+    if count is None or table.rows < 2 or np.ptp(count.held):
+        return ""
+    for name, column in table.columns.items():
+        if names.role(name) or ITEMS.isdisjoint(words(name)):
+            continue
+        if column is None or column.bad == table.rows or len(np.unique(column.held)) == table.rows:
+            return name
+    return ""
 
 
 class Plan(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.profile.build import profile_of
 from tests.loaders.make import write
@@ -65,6 +66,9 @@ def read(folder: Path, form: str, columns: Mapping[str, object]) -> Run:
             {"Loss_D": FALLS, "Loss_G": RISES, "D_x": 0.5, "D_G_z": 0.5}, {"loss": "Loss_G"}, id="adversaries"
         ),
         pytest.param({"episode": AT, "team_score": RISES}, {"reward": "team_score"}, id="a score of episodes"),
+        pytest.param(
+            {"train/returns_stat": RISES, "test/returns_stat": RISES}, {"reward": "test/returns_stat"}, id="evaluations"
+        ),
         pytest.param({"train_ppl": np.exp(FALLS)}, {"loss": "log(train_ppl)"}, id="perplexity"),
         pytest.param({"ppl": np.e**100, "acc": 0.0}, {"loss": "log(ppl)"}, id="perplexity at its cap"),
         pytest.param({"accuracy": RISES, "f1": RISES}, {"eval_quality": "accuracy"}, id="accuracy alone"),
@@ -142,6 +146,12 @@ def test_what_starts_again_in_each_epoch_counts_whatever_its_name(tmp_path: Path
     run = read(tmp_path, "a.csv", {"epoch": AT // 10, name: AT % 10 * 20, "loss": FALLS})
     assert run.series["loss"].steps.tolist() == (20 * AT).tolist()
     assert run.sources[0].steps_from == name
+
+
+def test_the_layers_of_one_step_are_no_run(tmp_path: Path) -> None:
+    """What to name instead is said."""
+    with pytest.raises(StabtreeError, match="40 rows of one step, each of another layer_id"):
+        read(tmp_path, "a.csv", {"layer_id": AT, "norm": RISES, "rank_loss": FALLS, "step": 200})
 
 
 @pytest.mark.parametrize(("best", "metric"), [(np.maximum, "eval_quality"), (np.minimum, "eval_loss")])
