@@ -13,10 +13,10 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import sound_rows
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.choice import Choice, choose, is_usable, with_derived
-from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, settle, steps_of, whole_steps
+from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, Names, check_columns, part_of
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize, words
 from stabtree.run import ColumnUse, FileUse
@@ -73,9 +73,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
-    if named := _named_rows(table, names):
-        text = f"holds {table.rows:,} rows of one step, each of another {clean(named, 40)}, and no run's course"
-        raise StabtreeError(text, where=table.path, hint=NAME_METRICS)
+    _check_items(table, names)
     if table.counter and names.role(table.counter) not in AXES:  # it counts the rows, whatever its name
         names = replace(names, step_column=table.counter)
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
@@ -126,17 +124,18 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     )
 
 
-def _named_rows(table: Table, names: Names) -> str:
-    """Return the column that names each row of a table of one step, as of layers; nothing where there is none."""
-    count = table.columns.get(table.counter or "")
-    if count is None or table.rows < 2 or np.ptp(count.held):
-        return ""
+def _check_items(table: Table, names: Names) -> None:
+    """Refuse a table of one step whose rows have names, as those of layers do."""
+    counts = [column for _, column in of_role(table, STEP, names) if column.count]
+    # A logger that is given no step writes 0.
+    if not counts or table.rows < 2 or any(np.ptp(column.held) or column.held[0] == 0 for column in counts):
+        return
     for name, column in table.columns.items():
         if names.role(name) or ITEMS.isdisjoint(words(name)):
             continue
         if column is None or column.bad == table.rows or len(np.unique(column.held)) == table.rows:
-            return name
-    return ""
+            text = f"holds {table.rows:,} rows of one step, each of another {clean(name, 40)}, and no run's course"
+            raise StabtreeError(text, where=table.path, hint=NAME_METRICS)
 
 
 class Plan(NamedTuple):
