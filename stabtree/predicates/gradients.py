@@ -423,12 +423,3 @@ def keeps_growing(
         return unknown(f"{metric} has no finite rows", metric)
     strength, evidence = max(grown, key=itemgetter(0))
     return measured(strength, (evidence,))
-
-
-@predicate(source="Qwen3-VL#1146")
-def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
-    """Are grad_norm and the learning rate both exactly 0 throughout?"""
-    zeros = int((grad_norm.values == 0).sum()), int((lr.values == 0).sum())
-    text = f"grad_norm is exactly 0 in {zeros[0]:,} of {len(grad_norm):,} rows, lr in {zeros[1]:,} of {len(lr):,}"
-    yes = len(grad_norm) > 1 and len(lr) > 1 and zeros == (len(grad_norm), len(lr))
-    return Answer(YES if yes else NO, (Evidence(text, "grad_norm", (), float(zeros[0]), float(len(grad_norm))),))

@@ -340,5 +340,5 @@ NOT_TOLD: dict[str, Maker] = {
     "Q3.4.activation": partial(overflowing, WITHIN),
     "Q3.2.activations": partial(collapsing, WITHIN),
     "Q2.4.batch": lambda: make_run(healthy(loss=JUMPED, batch_id=AT)),
-    "Q4.2.schedule": partial(climbs_on, 1.8e-3),
+    "Q4.2.schedule": partial(climbs_on, 0.9e-3),
 }
