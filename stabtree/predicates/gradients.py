@@ -100,7 +100,7 @@ def norm_is_scaled(run: Run, grad_norm: Series, loss_scale: Series, *, min_ratio
         return unknown("grad_norm and loss_scale share no rows", "loss_scale")
     stride = 1 + len(norm) // SAMPLE
     middle, level = median(norm[::stride]), median(scale[::stride])
-    ratio = middle / level
+    ratio = min(middle / level, LARGEST)
     text = f"grad_norm is {figure(ratio, 2)} times the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
     found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
     strength = weakest(above(ratio, min_ratio), above(min(middle, level), shared.FACTOR_HUGE))
