@@ -11,11 +11,7 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN, Answer
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
-from stabtree.diagnosis.person import (
-    answered_visit,
-    check_answers,
-    contradiction,
-)
+from stabtree.diagnosis.person import answered_visit, check_answers, contradiction
 from stabtree.diagnosis.result import Visit, check_ignored
 from stabtree.facts import facts_of
 from stabtree.predicates import predicate_named

@@ -145,11 +145,7 @@ class Checkpoints(Struct, frozen=True):
         """Return the step of the best outcome after a trouble, if it is better than what the run had before it.
 
         Single rows may be lucky: the medians of three are compared, and a difference inside their scatter is none.
-
-        Args:
-            onset_step: the first step of the trouble.
-            good: the last step before it.
-            until: the step at which the weights broke for good; None if they did not.
+        `good` is the last step before the trouble, `until` the one at which the weights broke for good.
         """
         if self.outcome is None:
             return None
@@ -178,9 +174,8 @@ class Checkpoints(Struct, frozen=True):
         if self.loss is None:
             return False
         before = self.loss.before(step).values
-        if len(before) > 1 and before[0] >= FACTOR_SMALL * before[-1] > 0:
-            return False
-        return int(np.searchsorted(self.loss.steps, step)) <= _level_rows(len(self.loss))
+        fell = len(before) > 1 and before[0] >= FACTOR_SMALL * before[-1] > 0
+        return not fell and len(before) <= _level_rows(len(self.loss))
 
     def _levels(self, step: int) -> tuple[Ints, Floats, int] | None:
         """Return the steps and values of the loss and the rows of a level; None where no row follows the step."""

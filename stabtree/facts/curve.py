@@ -149,13 +149,7 @@ class MetricFall(NamedTuple):
     gained: float  # what it had gained above its first level, in units of the same scatter
 
     def judged(self, metric: str, share: float, factor: float) -> tuple[float, Evidence]:
-        """Return how far this is beyond the limits, and the fall in words.
-
-        Args:
-            metric: the series.
-            share: how much must be lost of all that the series covered.
-            factor: how far the end must be below the best level, in units of the scatter of levels.
-        """
+        """Return how far it is beyond both limits, a share of its range and a multiple of its scatter, in words."""
         course = f"{figure(self.best)} around step {self.best_step:,}, {figure(self.end)} at the end"
         text = f"{metric} ends at its best level, {figure(self.end)}"
         if self.share > 0:
@@ -178,11 +172,10 @@ def fall_of(series: Series) -> MetricFall | None:
     best, end = float(smooth[at]), median(values[-max(min(3, len(values) // 3), rows) :])
     lost, lowest = best - end, min(end, float(smooth.min()), float(levels[0]))
     scatter = max(_scatter(np.diff(levels)), MEDIAN_ERROR * _scatter(np.diff(values)) / rows**0.5)
-    times = 0.0 if lost <= 0 else 1e300
-    if lost > 0 and scatter > 0:  # a scatter that is itself known by so many levels only
-        times = min(lost / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
-    share = lost / (best - lowest) if best > lowest else 0.0
-    gained = (best - float(levels[0])) / max(scatter, 1e-300)
+    scatter = max(scatter, 1e-300)
+    # The scatter is itself known by so many levels only.
+    times = min(max(lost, 0.0) / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
+    share, gained = lost / (best - lowest) if best > lowest else 0.0, (best - float(levels[0])) / scatter
     return MetricFall(best, int(steps[starts[at]]), end, share, times, gained)
 
 
@@ -402,12 +395,7 @@ class TurningPoint(NamedTuple):
 
 
 def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:
-    """Return where a series turned for the worse; None for fewer than three finite rows.
-
-    Args:
-        series: the series.
-        falls: whether lower is better.
-    """
+    """Return where a series turned for the worse; None for fewer than three finite rows."""
     steps, values = finite(series)
     if len(values) < 3:
         return None

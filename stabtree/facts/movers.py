@@ -485,9 +485,8 @@ def suffers(loss: Series, grad_norm: Series) -> bool:
     values = finite(loss)[1]
     if not ends or len(values) < 3:
         return False
-    before, last = values[:-1], float(values[-1])
-    highest = float(before.max())
-    return last > highest + max(highest - float(before.min()), shared.SHARE_SOME * abs(highest))
+    highest = float(values[:-1].max())
+    return bool(values[-1] > highest + max(highest - values[:-1].min(), shared.SHARE_SOME * abs(highest)))
 
 
 def _healed(bad: Bools, recovered_rows: int) -> bool:

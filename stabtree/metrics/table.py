@@ -18,7 +18,6 @@ FILE = Path(__file__).with_name("metrics.yaml")
 # The names of nested modules, joined, come nowhere near this; what is longer is text.
 MAX_NAME = 300
 NO_AXIS = ("", 0)
-# `opt/grad_norm` is no group but the whole; any name that the table knows comes before it.
 _WHOLE, LATE = frozenset(("opt", "optim", "optimizer", "optimization", "train", "training", "total", "global")), 99
 # RLlib logs what each policy learns under its name: `info/learner/default_policy/learner_stats/total_loss`.
 _RLLIB = re.compile(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=[^/]+$)")
@@ -140,7 +139,7 @@ def _grouped(column: str) -> tuple[str, int] | None:
     for cut in (*range(1, begin + 1), *range(end, len(parts))):
         for name, group in ((parts[:cut], parts[cut:]), (parts[cut:], parts[:cut])):
             if len(name) <= most and (found := _with_groups(normalize("/".join(name)))):
-                whole = _WHOLE.issuperset(words(".".join(group)))
+                whole = _WHOLE.issuperset(words(".".join(group)))  # as `opt/grad_norm`: no group, after known names
                 return (found[0], LATE) if whole else (f"{found[0]}/{'.'.join(group)}", found[1])
     return None
 

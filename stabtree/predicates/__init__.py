@@ -12,8 +12,7 @@ _NAMES = {
     ),
     "traces": (
         "rate_too_high rate_runs_out norm_sums_up data_changes clipped_throughout gradient_outlives zero_at_once "
-        "above_throughout rises_to schedule_followed lr_at_zero lr_rises_late climbs_past_plan lr_restarts "
-        "lr_leaps_before_break"
+        "above_throughout rises_to schedule_followed lr_at_zero lr_rises_late lr_restarts"
     ),
     "spikes": (
         "spike spike_recovers grad_norm_leads lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike spike_cause"
@@ -35,7 +34,7 @@ _NAMES = {
     "gradients": (
         "gradients_add_up no_gradient_of_rewards gradients_vanish norm_is_scaled gradients_underflow always_clipped "
         "nonfinite_in_fp32 never_finite_again weights_move update_size updates_small groups_apart units_die "
-        "keeps_growing grad_zero_with_lr_zero"
+        "keeps_growing"
     ),
     "overfitting": "overfits quality_falls memorised apart_at_once suddenly_easier",
     "metric": (

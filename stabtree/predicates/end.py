@@ -222,9 +222,8 @@ def loses_progress(
     text += f"; {against(ended, share, '.0%')} of the gain is lost (limit {share:.0%})" if ended > 0 else ""
     if ended >= share and times < noise_factor:
         text += ", within its scatter"
-    brief = (
-        "risen far above where it began" if lost > gained + math.log(FACTOR) else "risen back most of the way it fell"
-    )
+    far = lost > gained + math.log(FACTOR)
+    brief = "risen far above where it began" if far else "risen back most of the way it fell"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share, brief),)
     strength = weakest(beyond(ended, share), beyond(lost, noise_factor * noise), beyond(lost, math.log(factor)))
     if low >= last or strength < 0:

@@ -100,7 +100,7 @@ def norm_is_scaled(run: Run, grad_norm: Series, loss_scale: Series, *, min_ratio
         return unknown("grad_norm and loss_scale share no rows", "loss_scale")
     stride = 1 + len(norm) // SAMPLE
     middle, level = median(norm[::stride]), median(scale[::stride])
-    ratio = middle / level
+    ratio = min(middle / level, LARGEST)
     text = f"grad_norm is {figure(ratio, 2)} times the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
     found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
     strength = weakest(above(ratio, min_ratio), above(min(middle, level), shared.FACTOR_HUGE))
@@ -423,12 +423,3 @@ def keeps_growing(
         return unknown(f"{metric} has no finite rows", metric)
     strength, evidence = max(grown, key=itemgetter(0))
     return measured(strength, (evidence,))
-
-
-@predicate(source="Qwen3-VL#1146")
-def grad_zero_with_lr_zero(grad_norm: Series, lr: Series) -> Answer:
-    """Are grad_norm and the learning rate both exactly 0 throughout?"""
-    zeros = int((grad_norm.values == 0).sum()), int((lr.values == 0).sum())
-    text = f"grad_norm is exactly 0 in {zeros[0]:,} of {len(grad_norm):,} rows, lr in {zeros[1]:,} of {len(lr):,}"
-    yes = len(grad_norm) > 1 and len(lr) > 1 and zeros == (len(grad_norm), len(lr))
-    return Answer(YES if yes else NO, (Evidence(text, "grad_norm", (), float(zeros[0]), float(len(grad_norm))),))

@@ -219,13 +219,7 @@ def _untaught(run: Run, context: Context, loss: Series | None) -> Evidence | Non
 
 
 def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) -> float:
-    """Return how clearly a quality had more than a guess, and rose to that or fell from it, by more than rows scatter.
-
-    Args:
-        quality: the quality.
-        turn: its turning point.
-        floor: what a guess gets; None where lower is better.
-    """
+    """Return how clearly a quality was above a guess, and rose to that or fell from it, by more than rows scatter."""
     values = finite(quality)[1]
     scatter = NOISE_TIMES * change_noise(values)
     gained = abs(turn.level - median(values[: shared.ROWS_SHORT]))

@@ -110,14 +110,7 @@ class Predicate(Struct, frozen=True):
         return next((name for name in named if run.get(name) is None), "")
 
     def answer(self, facts: Facts, params: Mapping[str, Param], kind: str, id_: str) -> Answer:
-        """Answer for a run as `ask` does; unknown where that raises, which is recorded as a fault.
-
-        Args:
-            facts: what is found in the run.
-            params: the parameters.
-            kind: what asks, a `question` or a `cause`.
-            id_: its id.
-        """
+        """Answer a `question` or `cause` as `ask` does; unknown where that raises, which is recorded as a fault."""
 
         def failed(fault: Fault | None) -> Answer:
             return Answer(UNKNOWN, reason=fault.reason if fault else "a fact it needs failed")

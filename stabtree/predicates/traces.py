@@ -16,7 +16,6 @@ from stabtree.common.shared import ROWS_LONG, TREND_Z
 from stabtree.common.stats import median, resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, highest_row, lowest
-from stabtree.facts.spike import Spike
 from stabtree.predicates.gradients import always_clipped
 from stabtree.predicates.metric import stays_above
 from stabtree.predicates.registry import Count, Metric, predicate
@@ -24,9 +23,9 @@ from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.facts.movers import Break, Movers
+    from stabtree.facts.movers import Movers
     from stabtree.facts.progress import Rate
-    from stabtree.facts.registry import Absent, Unknown
+    from stabtree.facts.spike import Spike
     from stabtree.run import Run, Series
 
 
@@ -361,27 +360,6 @@ def lr_rises_late(
     return measured(strength, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
 
 
-@predicate(source="measured: warm-ups that never end", labels=(LIKELY, NO), min_points=8)
-def climbs_past_plan(run: Run, lr: Series, spike: Spike | Absent | Unknown, *, factor: float) -> Answer:
-    """Is the learning rate still climbing, past its warm-up and far above its configured value, where the loss breaks?
-
-    Likely where at the spike, or at the end of the log without one, it is above `factor` times the configured `lr`, no
-    row before is higher, most differ, and `warmup_steps` are over.
-    """
-    planned, warmup = run.setting("lr"), run.setting("warmup_steps")
-    if not isinstance(planned, int | float) or not isinstance(warmup, int) or planned <= 0:
-        return unknown("the configuration names no lr or no warmup_steps", "warmup_steps")
-    steps, values = finite(lr)
-    at = spike.top.step if isinstance(spike, Spike) else int(steps[-1])
-    before = values[: max(int(np.searchsorted(steps, at, side="right")), 1)]
-    times = float(np.clip(before[-1] / planned, 0, 1e300))
-    text = f"lr is {figure(before[-1])} at step {at:,}, {figure(times)}× the {figure(planned)} that is configured "
-    text += f"(limit {factor:g}×), though its warm-up of {warmup:,} steps is over"
-    climbs = float(before.max()) <= before[-1] and len(set(before.tolist())) > len(before) // 2
-    past = at > warmup and times > factor and climbs
-    return Answer(LIKELY if past else NO, (Evidence(text, "lr", (at,), times, factor),))
-
-
 @predicate(source="measured: resumed runs whose schedule began anew", min_points=8)
 def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = shared.SHARE_HALF) -> Answer:
     """Does the learning rate warm up again where the run was resumed?
@@ -425,18 +403,3 @@ def largest_leap(lr: Series, end_step: int) -> tuple[int, float, float] | None:
         return None
     row = max(rows, key=lambda item: float(rates[item] / rates[item - 1]))
     return int(steps[row]), float(rates[row - 1]), float(rates[row])
-
-
-@predicate(source="phase19 Q2.3, applied to a NaN")
-def lr_leaps_before_break(lr: Series, loss_break: Break, *, lr_factor: float) -> Answer:
-    """Does the learning rate leap by more than `lr_factor` in the last rows before the loss is NaN or infinite?"""
-    found = largest_leap(lr, loss_break.step)
-    if found is None:
-        return unknown("too few rows of lr before the break", "lr")
-    step, old, new = found
-    times = f"×{new / old:.3g} at step {step:,} ({old:.3g} → {new:.3g})"
-    if new > lr_factor * old:
-        text = f"lr leaps {times}, {loss_break.step - step:,} steps before the loss breaks"
-        return Answer(YES, (Evidence(text, "lr", (step, loss_break.step), new / old, lr_factor),))
-    text = f"lr does not leap before the break: at most {times}"
-    return Answer(NO, (Evidence(text, "lr", (step,), new / old, lr_factor),))

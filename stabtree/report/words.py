@@ -117,12 +117,7 @@ def badge(diagnosis: Diagnosis) -> str:
 
 
 def title(diagnosis: Diagnosis, *, named: bool = True) -> str:
-    """Return what was found, in a few words, and what is ignored.
-
-    Args:
-        diagnosis: the diagnosis.
-        named: whether the first ignored finding is named; else they are only counted.
-    """
+    """Return what was found, in a few words, and what is ignored: counted, and the first one named if wanted."""
     text = _title(diagnosis)
     if not diagnosis.ignored:
         return text

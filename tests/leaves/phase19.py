@@ -130,11 +130,6 @@ def late(height: float, rows: int) -> Run:
     return make_run({"loss": np.concatenate([falling(590 - rows), 1.0 + height + rest])})
 
 
-def leaping(rate: float) -> Run:
-    """A rate of 1e-3 that goes to another one some rows before the loss breaks."""
-    return dies({"grad_norm": NORM, "lr": np.where(AT >= 445, rate, 1e-3)})
-
-
 def exploding(times: float) -> Run:
     """A grad_norm that goes up so many times in the ten rows before the loss breaks."""
     norm = noisy(1.0, sigma=0.02)
@@ -303,20 +298,13 @@ def moved(times: float, lr: float = 1e-3) -> Run:
     return make_run(healthy(loss=JUMPED, **columns))
 
 
-def climbs_on(rate: float) -> Run:
-    """A loss that jumps for good where a rate of 1e-3 with 20 steps of warm-up has climbed to another one."""
-    return make_run(healthy(loss=JUMPED, lr=rate * np.clip(AT / 400, 0.001, 2.0)), lr=1e-3, warmup_steps=20)
-
-
 TOLD: dict[str, Maker] = {
     "T32": partial(moved, 8.0),
     "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, RISEN)}, lr=0.0112, optimizer="adamw"),
     "C38.cause": partial(dies, {}, precisions="fp16+bf16"),
-    "Q1.4.leap": partial(leaping, 1e-2),
     "Q4.4.lr": partial(norm_at, 1.12, "sgd"),
     "Q1.4.log0: explosion": partial(infinite, 8.8),
     "Q4.2.warmup": lambda: make_run({"loss": RISING, "lr": np.linspace(1e-5, 1e-3, ROWS)}, warmup_steps=400),
-    "Q4.2.schedule": partial(climbs_on, 2.2e-3),
     "Q1.4.fp8": partial(dies, {}, dtype="fp8"),
     "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(BEYOND)}),
     "Q1.4.embedding": partial(dies, {"grad_norm/embed": np.where(AT >= 449, np.inf, NORM)}),
@@ -332,7 +320,6 @@ NOT_TOLD: dict[str, Maker] = {
     "T32": partial(moved, 12.0),
     "T32: the rate": partial(moved, 1.0, 1.7e-3),
     "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, NORM)}, lr=2.64e-4, optimizer="adamw"),
-    "Q1.4.leap": partial(leaping, 1.4e-3),
     "Q4.4.lr": partial(norm_at, 1e-4, "adam"),
     "Q1.4.log0: explosion": partial(infinite, 11.2),
     "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(WITHIN)}),
@@ -340,5 +327,4 @@ NOT_TOLD: dict[str, Maker] = {
     "Q3.4.activation": partial(overflowing, WITHIN),
     "Q3.2.activations": partial(collapsing, WITHIN),
     "Q2.4.batch": lambda: make_run(healthy(loss=JUMPED, batch_id=AT)),
-    "Q4.2.schedule": partial(climbs_on, 1.8e-3),
 }

@@ -23,7 +23,7 @@ from stabtree.common.shared import (
 from stabtree.common.stats import blocks, kendall_z, median
 from stabtree.facts.curve import turn_of
 from stabtree.facts.registry import finite, lowest
-from stabtree.predicates.clues.rates import rate_above_usual
+from stabtree.predicates.clues.rates import rate_times_usual
 from stabtree.predicates.clues.registry import Seen, clue
 from stabtree.predicates.drift import all_skipped, beyond_resolution
 from stabtree.predicates.metric import ends_of
@@ -70,9 +70,6 @@ def eval_course(_moment: Moment, eval_loss: Series) -> Seen | None:
     )
 
 
-SAME = 0.02  # no limit: two rates that differ by less than this share are one
-
-
 @clue
 def lr_leap(moment: Moment, run: Run, lr: Series) -> Seen | None:
     """Return by how much the rate leaps from one row to the next in the last rows up to the trouble; 1 without a leap.
@@ -99,24 +96,6 @@ def rate_is_logged(_moment: Moment, run: Run) -> Seen:
     if run.has("lr"):
         return Seen("yes", "lr is logged", "", "lr")
     return Seen("no", "lr is not logged, so it may have jumped", "", "lr")
-
-
-@clue
-def to_compare(_moment: Moment, run: Run) -> Seen:
-    """Return what a person compares around a jump: the rate only where the log does not show it."""
-    logged = run.has("lr")
-    return Seen(float(logged), "", "20 samples" if logged else "20 samples and the learning rate", "lr")
-
-
-@clue
-def leapt_to_configured(moment: Moment, run: Run, lr: Series) -> Seen | None:
-    """Return whether the rate that it leaps to is the configured one: `yes` or `no`."""
-    found, known = None if moment.onset_step is None else largest_leap(lr, moment.onset_step), run.setting("lr")
-    if found is None or not isinstance(known, int | float) or known <= 0:
-        return None
-    same = abs(found[2] - known) <= SAME * known
-    text = f"the configured rate is {_rate(float(known))}"
-    return Seen("yes" if same else "no", text, _rate(float(known)), "lr", (found[0],))
 
 
 def _rate(value: float) -> str:
@@ -292,7 +271,7 @@ def known_reason(moment: Moment, run: Run, context: Context, loss: Series, lr: S
         return Seen("boxes", boxes.text)
     if zero is not None and zero.value == YES:
         return Seen("zero", zero.text)
-    rate = rate_above_usual.func(moment, run, context, lr)
+    rate = rate_times_usual.func(moment, run, context, lr)
     if rate is not None and float(rate.value) > FACTOR_LARGE:
         return Seen("rate", rate.text)
     if beyond_resolution.func(loss).verdict == LIKELY:

@@ -12,16 +12,15 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import row_of, rows_before, rows_upto
 from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import LARGEST, interval, median
-from stabtree.common.text import first_few
 from stabtree.context import model
 from stabtree.facts.registry import finite
 from stabtree.predicates.clues.registry import Seen, clue
 from stabtree.predicates.lines import own_frame
-from stabtree.predicates.nonfinite import rose, terms_at
+from stabtree.predicates.nonfinite import rose, terms_at, which_terms
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
-    from stabtree.context.model import Context, Known
+    from stabtree.context.model import Context
     from stabtree.facts.movers import Break
     from stabtree.facts.spike import Spike
     from stabtree.predicates.clues.registry import Moment
@@ -298,8 +297,7 @@ def finite_terms(_moment: Moment, run: Run, loss_break: Break) -> Seen | None:
     broken, sound = terms_at(run, loss_break.step)
     if not broken:
         return None
-    names = first_few([one.metric for one in sound], 3)
-    text = f"{names or 'no term of the loss'} is finite where {first_few([one.metric for one in broken], 3)} breaks"
+    text = which_terms(run, loss_break.step) or "no term of the loss is finite there"
     return Seen(float(len(sound)), text, f"{len(sound)}", "loss", (loss_break.step,))
 
 
@@ -351,9 +349,7 @@ def trains_on(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
     after = loss.values[rows_upto(loss.steps, first) :]
     if not broken.any() or not len(after) or not np.isfinite(after).all():
         return None
-    text = (
-        f"the training loss stays finite in the {len(after):,} rows after it ({figure(after[0])} → {figure(after[-1])})"
-    )
+    text = f"the training loss stays finite in the {len(after):,} rows after it, up to {figure(after[-1])}"
     return Seen(float(len(after)), text, f"{len(after):,} rows", "loss", (first,))
 
 
@@ -405,15 +401,6 @@ def loss_alone(_moment: Moment, loss: Series, loss_break: Break, grad_norm: Seri
     text = f"from step {loss_break.step:,} on {sound:,} of {len(norms):,} gradient norms are finite and above 0, and "
     text += f"the loss comes back in {back:,} rows"
     return Seen("yes" if alone else "no", text, "", "loss", (loss_break.step,))
-
-
-@clue
-def number_format(_moment: Moment, precision: Known[str]) -> Seen | None:
-    """Return the number format that the run is known to train in: `fp32`, `fp16`, `bf16` or `fp8`."""
-    if not precision.value:
-        return None
-    why = f" ({precision.why})" if precision.why else ""
-    return Seen(precision.value, f"the run trains in {precision.value}{why}", precision.value)
 
 
 @clue

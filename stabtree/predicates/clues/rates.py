@@ -293,15 +293,6 @@ def lower_rate(_moment: Moment, run: Run, context: Context, lr: Series | None = 
 
 
 @clue
-def higher_rate(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
-    """Return the lowest usual rate for a run whose own is below it."""
-    rate, usual = _rate(run, lr), usual_rates(run, context)
-    if rate is None or usual is None or rate >= usual.low:
-        return None
-    return _changed(run, context, rate, usual.low)
-
-
-@clue
 def rate_below_usual(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
     """Return how many times the highest rate lies below the lowest usual one, and the rate to try, tenfold at most."""
     rate, usual = peak_rate(run, lr), usual_rates(run, context)
@@ -310,17 +301,6 @@ def rate_below_usual(_moment: Moment, run: Run, context: Context, lr: Series | N
     text = f"lr is at most {figure(rate)}; {usual.of} usually takes {figure(usual.low)} to {figure(usual.high)}"
     wanted = min(max(usual.low, rate), rate * FARTHEST_FACTOR)
     return Seen(usual.low / rate, text, shown_change("lr", rate, wanted), "lr")
-
-
-@clue
-def rate_above_usual(_moment: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
-    """Return how many times the highest rate lies above the highest usual one, and the rate to take."""
-    rate, usual = peak_rate(run, lr), usual_rates(run, context)
-    if rate is None or usual is None:
-        return None
-    text = f"lr is up to {figure(rate)}; {usual.of} usually takes {figure(usual.low)} to {figure(usual.high)}"
-    wanted = min(rate / FARTHEST_FACTOR, usual.high)
-    return Seen(rate / usual.high, text, shown_change("lr", rate, wanted), "lr")
 
 
 @clue
