@@ -50,6 +50,7 @@ MAX_LOOKS = 200
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 _DIGITS = re.compile(r"[0-9]+")
 _NAMES = re.compile(r"(?<![\w./-])[^\W\d][\w./-]*+(?=[\"']?\s*+[:=])")
+_FIRST_WORD = re.compile(r"[^\W\d]\w*+")
 HELD, TRAINED = 1, 2
 ROW, HEADER = 1, 2
 NO_NORM = -2
@@ -297,15 +298,17 @@ class LogReader:
     def _learn_unless_prose(self, masked: Masked, text: str, alike: str) -> Form:
         """Return what the lines of a shape hold; nothing where words never stop changing around the same unknown names.
 
-        Each would be another shape, whose numbers say nothing that could be followed over the lines.
+        Where there are no names, the first word stands for them. Each line would be another shape, whose numbers say
+        nothing that could be followed.
         """
-        around = " ".join(_NAMES.findall(alike))
+        named = _NAMES.findall(alike)
+        around = " ".join(named or _FIRST_WORD.findall(alike[: grammar.MAX_KEY])[:1])
         met = self._wordy.get(around, 0)
-        if met >= MAX_WORDY and (around or not may_report_error(text)):
+        if met >= MAX_WORDY and (named or not may_report_error(text)):
             return self._prose
         form = self._learn(masked, text)
         template = form.template
-        if template.known or template.step or template.epoch or form.block or form.error:
+        if template.known or template.is_located or form.block or form.error:
             self._wordy[around] = -MAX_SHAPES
         elif len(self._wordy) < MAX_SHAPES:
             self._wordy[around] = met + 1
