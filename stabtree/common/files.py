@@ -47,7 +47,7 @@ class UnreadKind(Struct, frozen=True):
         count: how many there are.
         line: the 1-based number of the first of them; 0 for those of all kinds that are not listed.
         example: the first of them, made safe to print and cut.
-        harmless: whether their words show that they say nothing of the training: a time, a speed, a size of memory.
+        harmless: whether they say nothing of the training: a time, a speed, a size of memory, or source code.
     """
 
     count: int

@@ -73,7 +73,7 @@ def account(run: Run) -> tuple[AccountEntry, ...]:
         for kind in source.unread:
             fate, reason = Fate.UNEXPLAINED, "hold numbers that were not read"
             if kind.harmless:
-                fate, reason = Fate.HARMLESS, "a time, a speed or a size"
+                fate, reason = Fate.HARMLESS, "a time, a speed, a size or source code"
             found.append(AccountEntry("lines", kind.example, fate, kind.count, reason, kind.line or None, path))
     return tuple(found)
 

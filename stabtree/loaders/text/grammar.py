@@ -133,7 +133,8 @@ NAN_NORM = re.compile(r"grad norm is (?:nan|inf)", re.IGNORECASE)
 CODE = re.compile(
     r"\s*(?:(?:def|class|return|import|from|if|elif|else|for|while|with|assert|raise|try|except|self|parser)\b(?!:?\s*[\d|])"
     r"|[@#]|\"\"\"|[fbr]{0,2}[\"'](?![\w/ .-]+[\"']\s*:)"
-    r"|(?:await )?[\w.]+\(|[\w.\[\]]+(?:\s*:\s*[\w.\[\]]+)?\s+[-+*/]?=\s)"
+    r"|(?:await )?[\w.]+\(|[\w.\[\]]+(?:\s*:\s*[\w.\[\]]+)?\s+[-+*/]?=\s"
+    r"|[\w.\[\]]+(?:, [\w.\[\]]+){1,8} = [^\W\d][\w.]*\((?![-\d]))"
 )
 # A part of a model as PyTorch prints it: `(conv1): Conv2d(3, 64, kernel_size=(7, 7))`.
 MODULE = re.compile(r"\s*\([\w.-]{1,60}\):? ?(?:\d+ x )?[A-Z]\w*\(")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -154,19 +155,24 @@ class Unread(Struct):
             self.frame = number
         return number in (self.frame, self.frame + 1)
 
-    def add(self, count: int, line: int, text: str) -> None:
-        """Add so many lines like the one of a number."""
+    def add(self, count: int, line: int, text: str, *, code: bool = False) -> None:
+        """Add so many lines like the one of a number; `code` says whether they are source code."""
         text = text[:MAX_FORM]
         if grammar.NUMBER.search(text, past_prefix(text)):
-            harmless = bool(HARMLESS.search(text, past_prefix(text)))
+            harmless = code or bool(HARMLESS.search(text, past_prefix(text)))
             self._kinds.append(UnreadKind(count, line, clean(text.strip(), MAX_EXAMPLE), harmless))
 
     def kinds(self) -> tuple[UnreadKind, ...]:
-        """Return the kinds, those that may matter and are frequent first; the last counts all that are not listed."""
-        kinds = sorted(self._kinds, key=lambda kind: (kind.harmless, -kind.count, kind.line))
-        rest = sum(kind.count for kind in kinds[SHOWN:])
-        if rest:
-            return (*kinds[:SHOWN], UnreadKind(rest, 0, "", harmless=False))
+        """Return the kinds that may matter, then the harmless ones.
+
+        The most frequent ones stand first, and the last of each counts all that are not listed.
+        """
+        kinds: list[UnreadKind] = []
+        for harmless in (False, True):
+            alike = [kind for kind in self._kinds if kind.harmless == harmless]
+            alike.sort(key=lambda kind: (-kind.count, kind.line))
+            rest = sum(kind.count for kind in alike[SHOWN:])
+            kinds += alike[:SHOWN] + [UnreadKind(rest, 0, "", harmless=harmless)] * (rest > 0)
         return tuple(kinds)
 
 
@@ -216,7 +222,8 @@ _DOTTED = re.compile(r"^\s*(?:\[[^\]]*\]:?\s*)*([A-Za-z_][\w-]*) \.{3,}\s?(.*)$"
 _CALL = re.compile(r"\b(?:Namespace|\w*Arguments|\w*Args|\w*Config)\(")
 _KEYWORD = re.compile(r"\b([A-Za-z_]\w*)=('[^']{0,2000}'|\"[^\"]{0,2000}\"|<[^<>]{0,200}>|[^\s,()]+)")
 _ALONE = re.compile(r"^\s*([A-Za-z_]\w*)=([^\s,()]+),?\s*$")
-_ARGUMENT = re.compile(r"^\s*[A-Za-z_]\w*=")
+# An argument, or the brackets that end one of several lines.
+_ARGUMENT = re.compile(r"^\s*(?:[A-Za-z_]\w*=|[)\]}]+,?\s*$)")
 # `lr: 0.1`, `"lr": 0.1,`, one setting per line.
 _SINGLE = re.compile(r"^\s*(?:[-*] )?[\"']?([A-Za-z_][\w.-]*)[\"']?\s*:\s*[\"']?([^\"'{}\[\]()\s]+)[\"']?,?\s*$")
 _KNOWN = frozenset((*" ".join(f"{key} {others}" for key, (_, others) in KEYS.items()).split(), *REDUCED))
@@ -263,6 +270,7 @@ class PrintedSettings:
         self._found: list[tuple[int, str, str]] = []
         self.in_call = False
         self.below_title = False
+        self._brackets = 0  # of the call that are open
 
     def look(self, line: str, row: int, *, code: bool) -> bool:
         """Keep the settings of a line.
@@ -286,13 +294,15 @@ class PrintedSettings:
         if precision:
             self._keep(row, "dtype", precision[1] or precision[2])
             return True
-        if _begins_call(line):
-            self.in_call = line.count("(") > line.count(")")
+        if "(" in line and ("=" in line or line.rstrip().endswith("(")) and _CALL.search(line):
+            self._brackets = line.count("(") - line.count(")")
+            self.in_call = self._brackets > 0
             for key, value in _KEYWORD.findall(line):
                 self._keep(row, key, value)
         elif self.in_call:
             alone = _ALONE.match(line)
-            self.in_call = _ARGUMENT.match(line) is not None  # a dict or a list is an argument too
+            self._brackets += line.count("(") - line.count(")")
+            self.in_call = self._brackets > 0 and _ARGUMENT.match(line) is not None
             if alone:
                 self._keep(row, alone[1], alone[2])
         elif not code:
@@ -362,10 +372,6 @@ def _printed() -> tuple[re.Pattern[str], Mapping[str, list[tuple[str, str]]]]:
     return re.compile("|".join(map(re.escape, meanings))), meanings
 
 
-def _begins_call(line: str) -> bool:
-    return ("(" in line and "=" in line and _CALL.search(line) is not None) or line.rstrip().endswith("Arguments(")
-
-
 def _typed(text: str, word: str) -> Any:
     """Return the value that a setting's text stands for; None if it is not set."""
     enum = _ENUM.fullmatch(text)
@@ -374,29 +380,13 @@ def _typed(text: str, word: str) -> Any:
     if text.lower() in _NOT_SET:
         return None
     if text in ("True", "true", "False", "false"):
-        if word in (*REDUCED, "overlap_comm"):
-            return text.lower() == "true"
-        return None
-    number = _number(text)
-    if number is not None:
-        return number
-    if word in _NUMERIC:
-        return None
-    return text
-
-
-def _number(text: str) -> int | float | None:
-    try:
+        return text.lower() == "true" if word in (*REDUCED, "overlap_comm") else None
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         number = float(text)
-    except ValueError:
-        return None
-    if number.is_integer() and abs(number) < 2**53:
-        return int(number)
-    return number
+        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    return None if word in _NUMERIC else text
 
 
 def _begins(text: str, *, begun: bool) -> bool:

@@ -303,7 +303,7 @@ def _unnamed(line: _Line) -> None:
         line.name_places(range(count), [*_FASTAI, *(f"metric_{number}" for number in range(1, count))])
     elif listed := _LIST.match(line.shape):
         _name_list(line, listed[1].count(MASK) + 1)
-    elif line.out.step and len(bare) == 1 and not line.out.words:
+    elif line.out.step and len(bare) == 1 and not line.out.words and line.shape.rstrip()[-1:] != ",":
         line.name_places(bare, ["value"])
     elif _COLUMNS.match(line.shape) and numbers[0].isdigit() and not numbers[1].isdigit():
         line.name_places(range(2), ["step", "value"])
@@ -375,7 +375,8 @@ def _is_signed(line: _Line, separator: str, name: str, kind: str) -> bool:
 def _is_word(line: _Line, key: re.Match[str], name: str, place: int) -> bool:
     """Return whether a blank may separate a name from its number, which has a fraction or is not finite."""
     text, number, end = line.text, line.numbers[place], line.end(place)
-    if key["sep"].strip() or not grammar.FRACTION.search(number) or name.rsplit(maxsplit=1)[-1] in grammar.NO_NAMES:
+    named = "_" in name or grammar.FRACTION.search(number)  # an underscore stands in no sentence
+    if key["sep"].strip() or not named or name.rsplit(maxsplit=1)[-1] in grammar.NO_NAMES:
         return False
     if number[-1].isalpha() and grammar.WORD.match(text, end + 1):
         return False

@@ -50,6 +50,7 @@ MAX_LOOKS = 200
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 _DIGITS = re.compile(r"[0-9]+")
 _NAMES = re.compile(r"(?<![\w./-])[^\W\d][\w./-]*+(?=[\"']?\s*+[:=])")
+_FIRST_WORD = re.compile(r"[^\W\d]\w*+")
 HELD, TRAINED = 1, 2
 ROW, HEADER = 1, 2
 NO_NORM = -2
@@ -175,6 +176,7 @@ class LogReader:
         self._room = MAX_CHARACTERS
         self._wordy: dict[str, int] = {}  # how many shapes there are around some names
         self._prose = Form(Template(), looks=MAX_LOOKS)
+        self._source = Form(Template(), code=True)  # counts all lines of source code
         self._blocks = Blocks(names)
         self._training = Training(names.column("loss"))
         self._code = self._evaluating = False
@@ -210,9 +212,10 @@ class LogReader:
             self._feed(masked)
         for block in self.rows.blocks:
             block.flush()
-        for form in {id(form): form for form in (*self._forms.values(), *self._alike.values(), self._prose)}.values():
-            if form.unread[0]:
-                self.unread.add(*form.unread)
+        every = (*self._forms.values(), *self._alike.values(), self._prose, self._source)
+        for each in {id(each): each for each in every}.values():
+            if each.unread[0]:
+                self.unread.add(*each.unread, code=each is self._source)
 
     def _line(self, text: str, masked: Masked, *, cut: bool) -> None:
         """Read a line that is not plainly a row."""
@@ -248,6 +251,7 @@ class LogReader:
     def _note_unread(self, text: str, masked: Masked, form: Form) -> None:
         """Count a line that holds numbers and was not read."""
         if masked.numbers and not self.unread.is_quoted(text, masked.line):
+            form = self._source if form.code and self._code else form
             count, number, example = form.unread
             form.unread = count + 1, number or masked.line, example or text
 
@@ -297,15 +301,16 @@ class LogReader:
     def _learn_unless_prose(self, masked: Masked, text: str, alike: str) -> Form:
         """Return what the lines of a shape hold; nothing where words never stop changing around the same unknown names.
 
-        Each would be another shape, whose numbers say nothing that could be followed over the lines.
+        Where there are no names, the first word stands for them. The numbers say nothing that could be followed.
         """
-        around = " ".join(_NAMES.findall(alike))
+        named = _NAMES.findall(alike)
+        around = " ".join(named or _FIRST_WORD.findall(alike[: grammar.MAX_KEY])[:1])
         met = self._wordy.get(around, 0)
-        if met >= MAX_WORDY and (around or not may_report_error(text)):
+        if met >= MAX_WORDY and (named or not may_report_error(text)):
             return self._prose
         form = self._learn(masked, text)
         template = form.template
-        if template.known or template.step or template.epoch or form.block or form.error:
+        if template.known or template.is_located or form.block or form.error:
             self._wordy[around] = -MAX_SHAPES
         elif len(self._wordy) < MAX_SHAPES:
             self._wordy[around] = met + 1

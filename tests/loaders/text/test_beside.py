@@ -105,6 +105,8 @@ def test_what_is_printed_once_is_no_series(tmp_path: Path) -> None:
         "MODEL:\n  ROI_HEADS:\n    LOSS_WEIGHT: 1.0\n    SCORE_THRESH_TEST: 0.05\n",
         "[04/01 10:00:00 detectron2]: Full config:\nMODEL:\n  RETINANET:\n    FOCAL_LOSS_ALPHA: 0.25\n",
         "Arguments:\n  lr: 0.1\n  loss_weight: 0.5\n",
+        "Args(\n    reward=Reward(\n        score_penalty=-1,\n    ),\n    loss_scale_of_values=2,\n)\n",
+        "import math\nsizes = {\n  9: 6,\n  10: 4,\n}\n",
     ],
 )
 def test_a_printed_configuration_is_no_series(block: str, tmp_path: Path) -> None:
@@ -114,7 +116,7 @@ def test_a_printed_configuration_is_no_series(block: str, tmp_path: Path) -> Non
     rows = "".join(f"step {i} loss: {i}.5\n" for i in range(1, 9))
     run = load_run(write(tmp_path, f"{rows}{block}step 9 loss: 0.5\n{block}", "both.log"))
     names = {*run.series, *run.others}
-    assert not [name for name in names if name.lower().startswith(("loss_", "focal", "score"))]
+    assert not [name for name in names if name.lower().startswith(("loss_", "focal", "score", "value"))]
 
 
 def test_a_summary_after_an_error_is_no_row_after_it(tmp_path: Path) -> None:
@@ -231,9 +233,19 @@ def test_lines_of_one_kind_are_counted_together(tmp_path: Path) -> None:
 
 
 def test_the_account_stays_short() -> None:
+    """What is not listed stays harmless if it is."""
     unread = Unread()
     for number in range(1, 301):
         unread.add(1, number, f"kind {'x' * number} 1")
+        unread.add(2, number, f"time {'x' * number} 1")
     kinds = unread.kinds()
-    assert len(kinds) == SHOWN + 1
-    assert sum(kind.count for kind in kinds) == 300
+    assert len(kinds) == 2 * (SHOWN + 1)
+    assert [sum(kind.count for kind in kinds if kind.harmless == harmless) for harmless in (False, True)] == [300, 600]
+
+
+def test_source_code_is_one_kind_and_harmless(tmp_path: Path) -> None:
+    code = "import math\n" + "".join(
+        f"{name}, b_{name} = self.{name}(x, 0.5)\n{name} = f(0.5)\n" for name in "pqrstuvw"
+    )
+    run = run_of(tmp_path, code + "".join(f"step {i} loss: {i}.5\n" for i in range(1, 8)))
+    assert [(kind.count, kind.line, kind.harmless) for kind in run.sources[0].unread] == [(16, 2, True)]

@@ -15,6 +15,7 @@ LINES: dict[str, tuple[float | None, float | None, dict[str, float]]] = {
         0.5,
         {"smpl": 13000.0, "loss": 2.5, "grdn": 49.8, "ep": 40.0},
     ),
+    "inner_idx 3 pg_loss -0.5 clipfrac 0.25": (None, None, {"inner_idx": 3.0, "pg_loss": -0.5, "clipfrac": 0.25}),
     "(epoch: 1, iters: 100, time: 0.100) G_GAN: 2.5 G_L1: 10.5": (
         100,
         1,
