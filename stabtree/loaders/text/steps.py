@@ -139,8 +139,9 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
         return bar
     at = bar.values[losses]
     gaps = np.diff(at)
-    regular = len(at) > 1 and bool(bar.logged[losses].all()) and bool((gaps > 0).all())
-    if regular and at[0] and not (gaps != gaps[0]).any() and at[0] % gaps[0] == 0:
+    rises = len(at) > 1 and bool(bar.logged[losses].all()) and bool((gaps > 0).all())
+    # Where a row is missing, the others still stand at multiples of their distance.
+    if rises and at[0] and not (at % median(gaps)).any():
         return bar
     below, has = rows.dense("below")
     steps = from_bar(np.where(has, below, np.nan)[losses], rows.dense("below_of").values[losses])
@@ -148,9 +149,7 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
         values = np.zeros(rows.count)
         values[losses] = steps
         return Dense(values, losses)
-    if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
-        return bar
-    return Dense.empty(rows.count)
+    return bar if rises else Dense.empty(rows.count)
 
 
 def count_rows(

@@ -12,6 +12,7 @@ MEGATRON = (
     " number of skipped iterations:   0 | number of nan iterations:   {3} |\n"
 )
 
+UNEVEN = (2, 3, 7, 9, 14, 15, 20)
 # name -> (log, metric -> points)
 LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     "scores of episodes": (
@@ -501,5 +502,19 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             for e in range(4)
         ),
         {"loss": [(e, -e / 10) for e in range(4)], "lr": [(e, (9 - e) / 100) for e in range(4)]},
+    ),
+    "dicts below a bar at uneven places": (
+        "".join(
+            f" {n}%|# | {n}/20 [00:01<00:10, 5it/s]\n" + f"{{'loss': {n}.5, 'epoch': {n / 20}}}\n" * (n in UNEVEN)
+            for n in range(1, 21)
+        ),
+        {"loss": [(n, n + 0.5) for n in UNEVEN]},
+    ),
+    "one dict below a bar is missing": (
+        "".join(
+            f" {n}%|# | {n}/20 [00:01<00:10, 5it/s]\n" + f"{{'loss': {n}.5, 'epoch': {n / 20}}}\n" * (n != 9)
+            for n in range(1, 21)
+        ),
+        {"loss": [(n, n + 0.5) for n in range(1, 21) if n != 9]},
     ),
 }
