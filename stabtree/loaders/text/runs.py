@@ -27,6 +27,7 @@ from stabtree.loaders.text.steps import (
     restore_nan,
     runs_of,
     separate_summaries,
+    span_all,
     steps,
 )
 from stabtree.metrics.role import describe_name
@@ -154,7 +155,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     event = rows.marked(rows.events)
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
-    step_name, step = _steps(rows, losses, dense)
+    step_name, step = _steps(rows, losses, dense, epoch)
     exact = place_rounded(step, rows.dense("rounded"))
     notes += [ROUNDED] * (exact is not step)
     step_name, step, on = count_rows(step_name, exact, epoch, dense, losses)
@@ -199,9 +200,12 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
     return likely
 
 
-def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, Dense]:
+def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense], epoch: Dense) -> tuple[str, Dense]:
     """Return what the steps are called, and that of each row."""
     step = steps(rows)
+    whole = span_all(rows, epoch)
+    if whole.logged.any():
+        return BAR, whole
     if not step.logged.any():
         return BAR, bar_steps(rows, losses)
     share, percent = rows.dense("share")

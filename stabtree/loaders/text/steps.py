@@ -15,7 +15,7 @@ from stabtree.common.stats import median
 from stabtree.loaders.counters import MIN_ROWS, Counted, Dense, Level, Runs, count_on, divide, is_length, lexicographic
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.rows import SKIPPED_NAN
+from stabtree.loaders.text.rows import PLACE, SKIPPED_NAN
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
@@ -79,6 +79,19 @@ def are_samples(done: Floats, total: Floats) -> bool:
     gaps = np.diff(done)
     rises = gaps[gaps > 0]
     return len(rises) > 0 and bool((rises % BATCH == 0).all())
+
+
+def span_all(rows: LogRows, epoch: Dense) -> Dense:
+    """Return the positions of bars that span the whole training: they rise on where the epoch does, else none."""
+    done, logged = rows.dense(PLACE[0])
+    at = np.flatnonzero(logged & epoch.logged)
+    next_epoch = np.diff(epoch.values[at]) > 0
+    totals = np.unique(rows.dense(PLACE[1]).values[at])
+    counted = rows.positions >= MIN_ROWS and len(at) >= MIN_ROWS and len(totals) == 1
+    if not counted or not next_epoch.any() or (np.diff(done[at])[next_epoch] <= 0).any():
+        return Dense.empty(rows.count)
+    rows.note_total("step", int(totals[0]))
+    return Dense(done, logged)
 
 
 def from_bar(done: Floats, total: Floats) -> Floats | None:
