@@ -521,4 +521,14 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         "".join(f" 50%|# | {n}/8 [00:01<00:10, 5it/s, Epoch={1 + n // 5}/2, Loss={n}.5]\n" for n in range(1, 9)),
         {"loss": [(n, n + 0.5) for n in range(1, 9)]},
     ),
+    **{
+        f"blocks above {ruler}": (
+            "".join(
+                f"time elapsed: 0:0{n}:03\nnum of updates: {n}0\nret loss: {n}.5\naction loss: 1{n}\n{ruler}\n"
+                for n in range(1, 6)
+            ),
+            {"loss": [(10 * n, n + 0.5) for n in range(1, 6)]},
+        )
+        for ruler in ("====", "====================")
+    },
 }
