@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from stabtree.common.lazy import np
 from stabtree.loaders.counters import Dense
 from stabtree.loaders.table import MAX_CELLS, affordable
+from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.shape import Block, Slot, Template, joined, to_count
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class LogRows(Struct):
     head: OpenRow | None = None
     head_name: str = "step"
     trailing: bool = False  # whether the step stands below the rows
+    # Whether lines with a step and no loss end several losses without one; unknown before the first of either.
+    anchored: bool | None = None
     opened: dict[str, OpenRow] = field(default_factory=dict)
     last_event: tuple[str, int] = ("", -1)
     bar: tuple[int, int] | None = None
@@ -160,7 +163,11 @@ class LogRows(Struct):
         at = own_step.value(numbers) if own_step else step
         epoch = template.epoch.value(numbers) if template.epoch else None
         row = self.opened.get(rank)
-        if row is None or (at is not None and row.step is not None and at != row.step):
+        above = row or self.opened.get("")
+        if at is not None and above and above.step is None and self._anchors(above, template):
+            row = above
+            self._locate(row, at, epoch, template)
+        elif row is None or (at is not None and row.step is not None and at != row.step):
             row = self._new(rank, at, epoch, template)
         elif (
             self._joins(row, at, epoch, template, dict_row=dict_row)
@@ -193,6 +200,12 @@ class LogRows(Struct):
         now = template.place(numbers)
         return line == before + 1 or (done[1] == now[1] and done[0] < now[0])
 
+    def _anchors(self, row: OpenRow, template: Template) -> bool:
+        """Return whether a line with a step and no loss names that of the loss above it, as the first such line did."""
+        if self.anchored is None:
+            self.anchored = any(role(name, self.names).role == "loss" for name in row.names)
+        return self.anchored and not template.loss and template.names.isdisjoint(row.names)
+
     def _joins(
         self, row: OpenRow, step: float | None, epoch: float | None, template: Template, *, dict_row: bool
     ) -> bool:
@@ -212,6 +225,8 @@ class LogRows(Struct):
         """Begin a row, of the step that a line above named if it names none."""
         row = OpenRow(self.count, step, epoch)
         self.count += 1
+        if step is not None and self.anchored is None:
+            self.anchored = False
         if step is None:
             if self.head and not self.trailing:
                 row.step = self.head.step

@@ -17,6 +17,7 @@ from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.steps import (
     are_samples,
     bar_steps,
+    between,
     count_rows,
     locate_events,
     mark_sporadic,
@@ -212,6 +213,8 @@ def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense], epoch: Dense) 
     samples = percent.any() and are_samples(share[percent], rows.dense("share_of").values[percent])
     if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
         return BAR, Dense.empty(rows.count)
+    if rows.anchored:
+        step = between(step, losses)
     values, logged = step
     last = np.flatnonzero(~rows.marked(rows.asides))[-3:]
     if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():

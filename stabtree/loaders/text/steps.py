@@ -232,6 +232,23 @@ def steps(rows: LogRows) -> Dense:
     return Dense(values, logged)
 
 
+def between(step: Dense, losses: Bools) -> Dense:
+    """Return the steps of the rows that hold a loss, counted back from those below them that some lines name."""
+    at = np.flatnonzero(losses)
+    named = np.flatnonzero(step.logged[at])
+    every = np.diff(step.values[at[named]]) / np.diff(named) if len(named) > 1 else np.zeros(1)
+    usual = median(every)
+    if usual < 1 or usual % 1 or np.count_nonzero(every == usual) < MIN_SHARE * len(every) - 1:
+        return step
+    anchor = named[np.minimum(np.searchsorted(named, np.arange(len(at))), len(named) - 1)]
+    found = step.values[at[anchor]] - usual * (anchor - np.arange(len(at)))
+    if found.min() < 0:
+        return step
+    values, logged = step.values.copy(), step.logged.copy()
+    values[at], logged[at] = found, True
+    return Dense(values, logged)
+
+
 def place(
     rows: LogRows, dense: Mapping[str, Dense], step: Dense, epoch: Dense, event: Bools
 ) -> tuple[Dense, Dense, Bools, tuple[str, ...]]:

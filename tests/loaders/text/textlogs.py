@@ -531,4 +531,14 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         )
         for ruler in ("====", "====================")
     },
+    **{
+        f"a step below several losses, {line.partition(':')[0]}": (
+            "".join(
+                line.format(n) + f"[INFO] [logging.py:96:log_dist] [Rank 0] step={n}, lr=[0.{n:02d}]\n" * (not n % 5)
+                for n in range(1, 21)
+            ),
+            {"loss": [(n, n + 0.5) for n in range(1, 21)], "lr": [(n, n / 100) for n in (5, 10, 15, 20)]},
+        )
+        for line in ("Loss: {0}.5, Acc: 0.1\n", "Epoch 0, Loss: {0}.5\n")
+    },
 }
