@@ -26,7 +26,7 @@ MAX_NAMES = 20_000
 MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, such as evaluations
 AXES = ("step", "epoch", "rank")
 SHARE = ("share", "share_of")
-# How far a line says that training has come, and out of how much; no line can spell such names.
+# How far a bar says that training has come, and out of how much; no line can spell such names.
 PLACE = ("/done", "/total")
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
 
@@ -130,7 +130,7 @@ class LogRows(Struct):
             if (
                 template.position
                 and template.loss
-                and (template.percent or (not template.step and template.bar != "keras"))
+                and (template.percent or (template.bar == "tqdm" and not template.step))
             ):
                 names = SHARE if template.percent else PLACE
                 slots += [Slot(name, place, "") for name, place in zip(names, template.position, strict=True)]
