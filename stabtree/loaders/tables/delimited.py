@@ -84,6 +84,9 @@ class Layout(NamedTuple):
     agree: float = 0.0  # the share of those that have as many fields as the header
 
 
+SUMS = "spaCy adds its losses up from one evaluation to the next: they are divided by the steps between."
+
+
 def split(line: str, delimiter: str) -> list[str]:
     """Split a line into its fields. Quotes are honoured; one that is never closed ends with the line."""
     if delimiter == BLANKS_APART:
@@ -319,12 +322,28 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     described = source.describe(f"{kind_of}, decimal commas" if layout.comma == "decimal" else kind_of)
     notes = (*lines.notes, *_notes(body), *wrong)
     first, *others = [Table(source.path, described, body.rows, body.built(), config)]
+    if {"E", "#", "SCORE"} <= first.columns.keys():
+        first = _spacy(first)
     if long:
         first, *others = long.tables(source.path, source.describe("csv"))
     first = replace(
         first, skipped=tuple(body.skips.first), skipped_count=body.skips.count, notes=(*notes, *first.notes)
     )
     return (first, *others)
+
+
+def _spacy(table: Table) -> Table:
+    """Return what spaCy prints with `#` as the step, and its losses divided by the steps that they are summed over."""
+    columns = dict(table.columns)
+    columns["step"] = step = columns.pop("#")
+    if step is None:
+        return table
+    rises = np.ones(len(step.values))
+    rises[step.mask] = np.diff(step.held, prepend=-1.0)
+    for name, column in columns.items():
+        if name.startswith("LOSS ") and column:
+            columns[name] = replace(column, values=column.values / np.where(rises > 0, rises, 1.0))
+    return replace(table, columns=columns, notes=(SUMS, *table.notes))
 
 
 def _in_large_blocks(blocks: Iterable[str], min_size: int) -> Iterator[str]:

@@ -58,7 +58,6 @@ class Blocks:
         self._ruled = False
         self._below: dict[str, Masked] = {}
         self._columns: list[str] = []
-        self._heading: list[str] = []
         self._measured: list[str] = []
         self._row = Masked("", (), 0)
         self._others = 0
@@ -93,7 +92,7 @@ class Blocks:
             yield from self._in_dict(masked)
         elif self._is_row(shape):
             yield from self._redrawn(masked)
-        elif self._is_below(masked) or self._heads_columns(shape):
+        elif self._is_below(masked):
             pass
         elif grammar.RULER.match(shape):
             yield from self._close()
@@ -122,7 +121,6 @@ class Blocks:
         self._header = []
         text = joined(masked.shape, masked.numbers)
         self._columns = self._columns_of(text) or self._columns
-        self._heading = [] if MASK in masked.shape or self._columns else _GAP.split(text.strip())
         yield masked
 
     def end(self) -> Iterator[Masked]:
@@ -216,14 +214,6 @@ class Blocks:
         if any(part_of(word) or "loss" in word.lower() or role(word, self._names).role == "loss" for word in words):
             return words
         return []
-
-    def _heads_columns(self, shape: str) -> bool:
-        """Return whether a line of dashes underlines the names of columns above it, which may be of several words."""
-        rules = shape.split()
-        if len(rules) < MIN_COLUMNS or len(rules) != len(self._heading) or not set(shape) <= set("-= "):
-            return False
-        self._columns, self._heading = ["step" if name == "#" else name for name in self._heading], []
-        return True
 
     def _of_all(self, masked: Masked) -> Masked:
         """Return what a detector prints below `Class Images P R mAP@0.5` of all classes, with its names."""

@@ -99,14 +99,6 @@ ORDINALS = ("st", "nd", "rd", "th")
 DATE = re.compile(r"-\d\d?-\d|:\d\d:\d")  # the rest of a date or of a time of day
 SOURCES = (".py", ".cc", ".cpp", ".cu")  # `train.py:96` is where a line was printed
 FRACTION = re.compile(r"[.eEnN]")
-# Names of a step that may be alone on a line, above or below the lines of metrics.
-HEADER_STEPS = frozenset(
-    (
-        *("step", "global_step", "training_global_step", "train_global_step", "iteration", "iter", "batch"),
-        *("num_updates", "learning_iteration", "starting_iteration", "current_step"),
-    )
-)
-
 # The end of a bar of tqdm: what follows it on the line is another message.
 BAR_END = re.compile(r"(?<=\d)/(?:\d+|\?)\s*\[[^\]<]{0,40}<[^\]]{0,400}\]")
 # A bar of keras shows the mean of the epoch so far; one of tqdm where the run is.
@@ -209,6 +201,13 @@ _STEPS = (
     "total_t",
     "episode",
     "itr",
+)
+# Names of a step that may be alone on a line, above or below the lines of metrics.
+HEADER_STEPS = frozenset(
+    (
+        *("step", "global_step", "training_global_step", "train_global_step", "iteration", "iter"),
+        *("num_updates", "learning_iteration", "starting_iteration", "current_step", *_STEPS),
+    )
 )
 _MORE = {
     **{name: Meaning(STEP, 1000 + index) for index, name in enumerate(_STEPS)},

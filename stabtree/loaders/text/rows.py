@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from stabtree.common.lazy import np
 from stabtree.loaders.counters import Dense
 from stabtree.loaders.table import MAX_CELLS, affordable
+from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.shape import Block, Slot, Template, joined, to_count
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ MAX_NAMES = 20_000
 MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, such as evaluations
 AXES = ("step", "epoch", "rank")
 SHARE = ("share", "share_of")
+# How far a bar says that training has come, and out of how much; no line can spell such names.
+PLACE = ("/done", "/total")
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
 
 
@@ -81,6 +84,8 @@ class LogRows(Struct):
     head: OpenRow | None = None
     head_name: str = "step"
     trailing: bool = False  # whether the step stands below the rows
+    # Whether lines with a step and no loss end several losses without one; unknown before the first of either.
+    anchored: bool | None = None
     opened: dict[str, OpenRow] = field(default_factory=dict)
     last_event: tuple[str, int] = ("", -1)
     bar: tuple[int, int] | None = None
@@ -122,8 +127,13 @@ class LogRows(Struct):
         if axes:
             places = zip(AXES, (template.step, template.epoch, template.rank), strict=True)
             slots += [slot._replace(name=name, whole=-1) for name, slot in places if slot]
-            if template.percent and template.position and template.loss:
-                slots += [Slot(name, place, "") for name, place in zip(SHARE, template.position, strict=True)]
+            if (
+                template.position
+                and template.loss
+                and (template.percent or (template.bar == "tqdm" and not template.step))
+            ):
+                names = SHARE if template.percent else PLACE
+                slots += [Slot(name, place, "") for name, place in zip(names, template.position, strict=True)]
         block = Block.of(slots, template.step.name if axes and template.step else "")
         self.blocks.append(block)
         return block
@@ -153,7 +163,11 @@ class LogRows(Struct):
         at = own_step.value(numbers) if own_step else step
         epoch = template.epoch.value(numbers) if template.epoch else None
         row = self.opened.get(rank)
-        if row is None or (at is not None and row.step is not None and at != row.step):
+        above = row or self.opened.get("")
+        if at is not None and above and above.step is None and self._anchors(above, template):
+            row = above
+            self._locate(row, at, epoch, template)
+        elif row is None or (at is not None and row.step is not None and at != row.step):
             row = self._new(rank, at, epoch, template)
         elif (
             self._joins(row, at, epoch, template, dict_row=dict_row)
@@ -186,6 +200,12 @@ class LogRows(Struct):
         now = template.place(numbers)
         return line == before + 1 or (done[1] == now[1] and done[0] < now[0])
 
+    def _anchors(self, row: OpenRow, template: Template) -> bool:
+        """Return whether a line with a step and no loss names that of the loss above it, as the first such line did."""
+        if self.anchored is None:
+            self.anchored = any(role(name, self.names).role == "loss" for name in row.names)
+        return self.anchored and not template.loss and template.names.isdisjoint(row.names)
+
     def _joins(
         self, row: OpenRow, step: float | None, epoch: float | None, template: Template, *, dict_row: bool
     ) -> bool:
@@ -205,6 +225,8 @@ class LogRows(Struct):
         """Begin a row, of the step that a line above named if it names none."""
         row = OpenRow(self.count, step, epoch)
         self.count += 1
+        if step is not None and self.anchored is None:
+            self.anchored = False
         if step is None:
             if self.head and not self.trailing:
                 row.step = self.head.step

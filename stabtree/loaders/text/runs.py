@@ -17,6 +17,7 @@ from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.steps import (
     are_samples,
     bar_steps,
+    between,
     count_rows,
     locate_events,
     mark_sporadic,
@@ -27,6 +28,7 @@ from stabtree.loaders.text.steps import (
     restore_nan,
     runs_of,
     separate_summaries,
+    span_all,
     steps,
 )
 from stabtree.metrics.role import describe_name
@@ -154,7 +156,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     event = rows.marked(rows.events)
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
-    step_name, step = _steps(rows, losses, dense)
+    step_name, step = _steps(rows, losses, dense, epoch)
     exact = place_rounded(step, rows.dense("rounded"))
     notes += [ROUNDED] * (exact is not step)
     step_name, step, on = count_rows(step_name, exact, epoch, dense, losses)
@@ -199,15 +201,20 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
     return likely
 
 
-def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, Dense]:
+def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense], epoch: Dense) -> tuple[str, Dense]:
     """Return what the steps are called, and that of each row."""
     step = steps(rows)
+    whole = span_all(rows, epoch)
+    if whole.logged.any():
+        return BAR, whole
     if not step.logged.any():
         return BAR, bar_steps(rows, losses)
     share, percent = rows.dense("share")
     samples = percent.any() and are_samples(share[percent], rows.dense("share_of").values[percent])
     if samples or _few_are_named(step, [dense[name].logged for name in _losses(dense, rows)]):
         return BAR, Dense.empty(rows.count)
+    if rows.anchored:
+        step = between(step, losses)
     values, logged = step
     last = np.flatnonzero(~rows.marked(rows.asides))[-3:]
     if rows.trailing and len(last) > 2 and not logged[last[2]] and logged[last[:2]].all():

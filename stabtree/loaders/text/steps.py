@@ -15,7 +15,7 @@ from stabtree.common.stats import median
 from stabtree.loaders.counters import MIN_ROWS, Counted, Dense, Level, Runs, count_on, divide, is_length, lexicographic
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.rows import SKIPPED_NAN
+from stabtree.loaders.text.rows import PLACE, SKIPPED_NAN
 from stabtree.metrics.table import normalize
 
 if TYPE_CHECKING:
@@ -81,6 +81,19 @@ def are_samples(done: Floats, total: Floats) -> bool:
     return len(rises) > 0 and bool((rises % BATCH == 0).all())
 
 
+def span_all(rows: LogRows, epoch: Dense) -> Dense:
+    """Return the positions of bars that span the whole training: they rise on where the epoch does, else none."""
+    done, logged = rows.dense(PLACE[0])
+    at = np.flatnonzero(logged & epoch.logged)
+    next_epoch = np.diff(epoch.values[at]) > 0
+    totals = np.unique(rows.dense(PLACE[1]).values[at])
+    counted = rows.positions >= MIN_ROWS and len(at) >= MIN_ROWS and len(totals) == 1
+    if not counted or not next_epoch.any() or (np.diff(done[at])[next_epoch] <= 0).any():
+        return Dense.empty(rows.count)
+    rows.note_total("step", int(totals[0]))
+    return Dense(done, logged)
+
+
 def from_bar(done: Floats, total: Floats) -> Floats | None:
     """Return the steps of evenly spaced rows by the bar that is drawn anew below each; None if unsure.
 
@@ -139,8 +152,9 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
         return bar
     at = bar.values[losses]
     gaps = np.diff(at)
-    regular = len(at) > 1 and bool(bar.logged[losses].all()) and bool((gaps > 0).all())
-    if regular and at[0] and not (gaps != gaps[0]).any() and at[0] % gaps[0] == 0:
+    rises = len(at) > 1 and bool(bar.logged[losses].all()) and bool((gaps > 0).all())
+    # Where a row is missing, the others still stand at multiples of their distance.
+    if rises and at[0] and not (at % median(gaps)).any():
         return bar
     below, has = rows.dense("below")
     steps = from_bar(np.where(has, below, np.nan)[losses], rows.dense("below_of").values[losses])
@@ -148,9 +162,7 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
         values = np.zeros(rows.count)
         values[losses] = steps
         return Dense(values, losses)
-    if regular and np.count_nonzero(gaps != median(gaps)) <= max(1, 0.1 * len(gaps)):
-        return bar
-    return Dense.empty(rows.count)
+    return bar if rises else Dense.empty(rows.count)
 
 
 def count_rows(
@@ -217,6 +229,23 @@ def steps(rows: LogRows) -> Dense:
     if beside and (logged.any() or not rows.own):
         at = np.frombuffer(beside.rows, dtype=np.int64)
         values[at], logged[at] = np.frombuffer(beside.values, dtype=np.float64), True
+    return Dense(values, logged)
+
+
+def between(step: Dense, losses: Bools) -> Dense:
+    """Return the steps of the rows that hold a loss, counted back from those below them that some lines name."""
+    at = np.flatnonzero(losses)
+    named = np.flatnonzero(step.logged[at])
+    every = np.diff(step.values[at[named]]) / np.diff(named) if len(named) > 1 else np.zeros(1)
+    usual = median(every)
+    if usual < 1 or usual % 1 or np.count_nonzero(every == usual) < MIN_SHARE * len(every) - 1:
+        return step
+    anchor = named[np.minimum(np.searchsorted(named, np.arange(len(at))), len(named) - 1)]
+    found = step.values[at[anchor]] - usual * (anchor - np.arange(len(at)))
+    if found.min() < 0:
+        return step
+    values, logged = step.values.copy(), step.logged.copy()
+    values[at], logged[at] = found, True
     return Dense(values, logged)
 
 

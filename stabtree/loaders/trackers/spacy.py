@@ -8,13 +8,12 @@ from stabtree.loaders.json.lines import values
 from stabtree.loaders.json.rows import flatten
 from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.collected import Collected
+from stabtree.loaders.tables.delimited import SUMS
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
-
-SUMS = "spaCy adds its losses up from one evaluation to the next: they are divided by the steps between."
 
 
 def read(source: Source, names: Names) -> Table:

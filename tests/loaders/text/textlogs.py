@@ -12,6 +12,7 @@ MEGATRON = (
     " number of skipped iterations:   0 | number of nan iterations:   {3} |\n"
 )
 
+UNEVEN = (2, 3, 7, 9, 14, 15, 20)
 # name -> (log, metric -> points)
 LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     "scores of episodes": (
@@ -502,4 +503,42 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         ),
         {"loss": [(e, -e / 10) for e in range(4)], "lr": [(e, (9 - e) / 100) for e in range(4)]},
     ),
+    "dicts below a bar at uneven places": (
+        "".join(
+            f" {n}%|# | {n}/20 [00:01<00:10, 5it/s]\n" + f"{{'loss': {n}.5, 'epoch': {n / 20}}}\n" * (n in UNEVEN)
+            for n in range(1, 21)
+        ),
+        {"loss": [(n, n + 0.5) for n in UNEVEN]},
+    ),
+    "one dict below a bar is missing": (
+        "".join(
+            f" {n}%|# | {n}/20 [00:01<00:10, 5it/s]\n" + f"{{'loss': {n}.5, 'epoch': {n / 20}}}\n" * (n != 9)
+            for n in range(1, 21)
+        ),
+        {"loss": [(n, n + 0.5) for n in range(1, 21) if n != 9]},
+    ),
+    "a bar that spans all epochs": (
+        "".join(f" 50%|# | {n}/8 [00:01<00:10, 5it/s, Epoch={1 + n // 5}/2, Loss={n}.5]\n" for n in range(1, 9)),
+        {"loss": [(n, n + 0.5) for n in range(1, 9)]},
+    ),
+    **{
+        f"blocks above {ruler}": (
+            "".join(
+                f"time elapsed: 0:0{n}:03\nnum of updates: {n}0\nret loss: {n}.5\naction loss: 1{n}\n{ruler}\n"
+                for n in range(1, 6)
+            ),
+            {"loss": [(10 * n, n + 0.5) for n in range(1, 6)]},
+        )
+        for ruler in ("====", "====================")
+    },
+    **{
+        f"a step below several losses, {line.partition(':')[0]}": (
+            "".join(
+                line.format(n) + f"[INFO] [logging.py:96:log_dist] [Rank 0] step={n}, lr=[0.{n:02d}]\n" * (not n % 5)
+                for n in range(1, 21)
+            ),
+            {"loss": [(n, n + 0.5) for n in range(1, 21)], "lr": [(n, n / 100) for n in (5, 10, 15, 20)]},
+        )
+        for line in ("Loss: {0}.5, Acc: 0.1\n", "Epoch 0, Loss: {0}.5\n")
+    },
 }
