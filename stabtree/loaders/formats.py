@@ -102,6 +102,7 @@ class Loader(Struct, frozen=True):
 
 
 _DATABASE = b"SQLite format 3"
+_SPACY = rb'\{"epoch":\d+,"step":\d+,"losses":|(?s:.{0,4000}?)(?m:^E +# +LOSS )'
 LOADERS: tuple[Loader, ...] = (
     Loader("manifest", "json.manifest", "manifest.json with metrics inside or beside it"),
     Loader("trainer_state", "json.trainer_state", "trainer_state.json"),
@@ -118,7 +119,7 @@ LOADERS: tuple[Loader, ...] = (
     Loader("swanlab", "trackers.swanlab", "SwanLab databases and offline logs", begins=_DATABASE + b"|:SWL"),
     Loader("trackio", "trackers.trackio", "Trackio databases", begins=_DATABASE + rb'|\{\s*"project'),
     Loader("visualdl", "trackers.visualdl", "VisualDL records", begins=rb"[\x10-\x40]\x00{7}\n.\x12\x0dmeta_data_tag"),
-    Loader("spacy", "trackers.spacy", "spaCy's log of training", begins=rb'\{"epoch":\d+,"step":\d+,"losses":'),
+    Loader("spacy", "trackers.spacy", "spaCy's log of training", begins=_SPACY),
     Loader("text", "text.loader", "the text that a trainer prints", late=True),
 )
 

@@ -21,7 +21,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked, without_escapes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 # Long enough for the header of a log with some norm of each of ten thousand layers.
 HEAD_BYTES = 1 << 18
@@ -364,3 +364,15 @@ def _missing(file: Path, shown: str) -> StabtreeError:
     close = difflib.get_close_matches(file.name, names, n=1, cutoff=0.5)
     hint = f"did you mean {clean(file.parent / close[0])}?" if close else "check the path"
     return StabtreeError("there is no such file", where=shown, hint=hint)
+
+
+def in_large_blocks(blocks: Iterable[str], min_size: int) -> Iterator[str]:
+    """Yield blocks joined to pieces of some size."""
+    piece = ""
+    for block in blocks:
+        piece += block
+        if len(piece) >= min_size:
+            yield piece
+            piece = ""
+    if piece:
+        yield piece

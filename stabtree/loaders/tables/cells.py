@@ -211,7 +211,8 @@ class ColumnBuilder(Struct):
         text = str(cell).strip(AROUND)
         if not self.flags and text.lower() in _TRUTHS:
             raise ValueError("a word is no number")
-        if not self.grouped and self.comma == "thousands" and _THOUSANDS.fullmatch(text):
+        grouped = _THOUSANDS.fullmatch(text) and (self.comma == "thousands" or "." in text)
+        if grouped and not self.grouped:
             self.grouped = example(line, cell)
         return value
 

@@ -21,7 +21,7 @@ from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
-from stabtree.loaders.source import HEAD_BYTES, Sure
+from stabtree.loaders.source import HEAD_BYTES, Sure, in_large_blocks
 from stabtree.loaders.table import Skips, Table, check_width
 from stabtree.loaders.tables.cells import (
     MISSING_CELL,
@@ -37,15 +37,15 @@ from stabtree.loaders.tables.long import long_table
 from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Column
     from stabtree.loaders.tables.cells import ColumnBuilder
     from stabtree.loaders.tables.long import LongTable
     from stabtree.metrics.names import Names
-    from stabtree.run import ConfigScalar
 
+FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")
 BLANKS_APART = "  "  # two blanks or more, between names that hold one
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", BLANKS_APART: "blanks"}
 # Banners and configuration that trainers print before the header; beyond that a text log is likelier.
@@ -82,9 +82,6 @@ class Layout(NamedTuple):
     comma: Comma = "thousands"  # what a comma inside a number means
     rows: int = 0  # rows of data below it in the first lines
     agree: float = 0.0  # the share of those that have as many fields as the header
-
-
-SUMS = "spaCy adds its losses up from one evaluation to the next: they are divided by the steps between."
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -311,57 +308,25 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     shown = head.split("\n", LOOK_AT)[layout.header_line : -1]
     long = long_table(layout.names, names, (split(line, layout.delimiter) for line in shown))
     body, lines = _Body(source.path, layout, names, long), source.lines()
-    body.read(_in_large_blocks(lines.blocks(), min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))))
+    body.read(in_large_blocks(lines.blocks(), min(MAX_BLOCK, WIDE_ROWS * sum(map(len, layout.names)))))
     if not body.rows:
         kind = NoRowsError if any(map(names.metric, layout.names)) else StabtreeError
         problem = "is cut, and holds a header but no rows before that" if source.cut else "has a header but no rows"
         hint = "check that the run logged anything before it stopped"
         raise kind(problem, where=source.path, hint=hint)
-    config, wrong = _settings_above(body.preface)
+    printed = filter(None, (_SETTING.fullmatch(line[:KEPT]) for line in body.preface))
+    config, wrong = read_config({match[1]: match[2] for match in printed})
     kind_of = "csv" if layout.delimiter == "," else f"csv, {NAMES[layout.delimiter]} separated"
-    described = source.describe(f"{kind_of}, decimal commas" if layout.comma == "decimal" else kind_of)
+    described = source.describe(kind_of + ", decimal commas" * (layout.comma == "decimal"))
     notes = (*lines.notes, *_notes(body), *wrong)
     first, *others = [Table(source.path, described, body.rows, body.built(), config)]
-    if {"E", "#", "SCORE"} <= first.columns.keys():
-        first = _spacy(first)
     if long:
         first, *others = long.tables(source.path, source.describe("csv"))
-    first = replace(
-        first, skipped=tuple(body.skips.first), skipped_count=body.skips.count, notes=(*notes, *first.notes)
+    skips = body.skips
+    return (
+        replace(first, skipped=tuple(skips.first), skipped_count=skips.count, notes=(*notes, *first.notes)),
+        *others,
     )
-    return (first, *others)
-
-
-def _spacy(table: Table) -> Table:
-    """Return what spaCy prints with `#` as the step, and its losses divided by the steps that they are summed over."""
-    columns = dict(table.columns)
-    columns["step"] = step = columns.pop("#")
-    if step is None:
-        return table
-    rises = np.ones(len(step.values))
-    rises[step.mask] = np.diff(step.held, prepend=-1.0)
-    for name, column in columns.items():
-        if name.startswith("LOSS ") and column:
-            columns[name] = replace(column, values=column.values / np.where(rises > 0, rises, 1.0))
-    return replace(table, columns=columns, notes=(SUMS, *table.notes))
-
-
-def _in_large_blocks(blocks: Iterable[str], min_size: int) -> Iterator[str]:
-    """Yield blocks joined to pieces of some size."""
-    piece = ""
-    for block in blocks:
-        piece += block
-        if len(piece) >= min_size:
-            yield piece
-            piece = ""
-    if piece:
-        yield piece
-
-
-def _settings_above(lines: Sequence[str]) -> tuple[dict[str, ConfigScalar], list[str]]:
-    """Return the configuration that a trainer printed above its table, and notes on it."""
-    printed = filter(None, (_SETTING.fullmatch(line[:KEPT]) for line in lines))
-    return read_config({match[1]: match[2] for match in printed})
 
 
 def _notes(body: _Body) -> list[str]:
@@ -417,7 +382,10 @@ class _Body(Struct):
         check_width(len({*self.columns, *layout.names}), self.path)
         self.layout, self._builders = layout, {}
         for index, name in enumerate(layout.names):
-            builder = self.columns.setdefault(name, builder_of(name, self.names, layout.comma))
+            # A loss of three digits behind a comma is no thousand, whatever another column looks like.
+            fraction = layout.delimiter != "," and self.names.role(name) in FRACTIONS
+            comma: Comma = "decimal" if fraction else layout.comma
+            builder = self.columns.setdefault(name, builder_of(name, self.names, comma))
             if not builder.given_up:
                 builder.pad(self.rows)
                 self._builders[index] = builder

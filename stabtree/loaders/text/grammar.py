@@ -42,7 +42,8 @@ PREFIX = re.compile(
     r"|\[(?!\d+/\d+\]|[^\]]*(?:[Ss]tep|[Ii]ter|[Ee]poch|[Bb]atch))(?:[^\]=]|rank=){0,120}\](?:<std\w+>)?:?"
     r"|\(\w+ pid=[^)]{0,80}\)|\d{4}-\d\d-\d\d[ T][\d:,.]+(?: [A-Z]{3,4}(?= \|))?|\d\d:\d\d:\d\d(?= \|)"
     r"|[IWE]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\]|\d\d[/-]\d\d \d\d:\d\d:\d\d|\([\w.]+:\d+\)"
-    r"|(?:DEBUG|INFO|WARNING|root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
+    r"|(?:[\w.]++ ++- ++)?(?:DEBUG|INFO|WARNING)\b(?:\([\w.]{1,80}\)|:[\w.]{1,80}(?=:[^\s\d]))?:?"
+    r"|(?:root|mmengine|Worker \d+)\b:?|d2\.[\w.]+|(?<!\| )\d{1,5}:(?= )|[-|*•](?=\s))\s*)*"
 )
 RANK_PREFIX = re.compile(
     r"^\s*(?:\[?(?:rank|default) ?(\d{1,6})\]?:|\[\d+,(\d{1,6})\]<std\w+>:|(\d{1,5}): (?=\S))"

@@ -115,10 +115,10 @@ def parse(shape: str, numbers: Sequence[str], names: Names, *, kinds: bool = Fal
     """
     line = _Line(shape, numbers, names, kinds=kinds)
     out = line.out
+    begin = grammar.past_prefix(line.text)
     if _MLLOG in line.text:
         _mllog(line)
     else:
-        begin = grammar.past_prefix(line.text)
         _rank_prefix(line)
         _numbers(line, begin)
         _settle_counts(line)
@@ -128,6 +128,7 @@ def parse(shape: str, numbers: Sequence[str], names: Names, *, kinds: bool = Fal
             _unnamed(line)
         _finish(line)
     out.settle(kinds=kinds)
+    out.leads = out.loss is not None and not out.loss.blank and line.text.startswith(out.loss.name, begin)
     return out
 
 
@@ -215,7 +216,8 @@ def _settle_counts(line: _Line) -> None:
 
 
 _BOXED = re.compile(r"\[\0\]\s")
-_LEAD = re.compile(r"\s*[\[(#]?\s*")
+# `Train 100: loss: 0.9` counts as `100: loss: 0.9` does.
+_LEAD = re.compile(r"\s*(?:(?:train|test|val(?:id)?)[a-z]* )?[\[(#]?\s*", re.IGNORECASE)
 _AFTER_LEAD = re.compile(r"[\]):,]?\s+|[\]):]")
 _SIDES = {"learn": "train_loss", "train": "train_loss", "val": "val_loss", "valid": "val_loss", "test": "test_loss"}
 
@@ -233,7 +235,9 @@ def _lead(line: _Line, begin: int) -> None:
     line.bare = [place for place in line.bare if place != first]
     if out.rank and out.rank.place == first:
         out.rank = None
-    out.step = line.slot(first, "iteration", "step")
+    # Behind the name of a part of the data it is a batch, which begins anew in each epoch.
+    part = line.text[begin : line.starts[first]].strip().isalpha()
+    out.step = line.slot(first, "batch" if part else "iteration", "step")
     if not out.metrics and len(blank) <= 1 and len(others) > 1:
         _behind(line, others)
         blank.clear()

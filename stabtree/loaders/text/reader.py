@@ -463,7 +463,7 @@ class LogReader:
             return True
         if rows.kinds and form.trains:
             return template.words <= max(2, len(template.metrics))
-        if template.words == 0 and template.loss is not None:
+        if template.loss is not None and (template.words == 0 or template.leads):
             return True
         return template.words <= 2 and (rows.head is not None or rows.own > 0 or len(template.metrics) >= 3)
 

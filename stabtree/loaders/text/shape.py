@@ -153,6 +153,7 @@ class Template(Struct):
     percent: bool = False  # whether the position is given in percent as well
     held: bool = False  # whether it is marked as measured on held-out data
     words: int = 0  # how many belong to no number
+    leads: bool = False  # whether the loss and a sign begin the line, whatever it says behind them
     problem: str = ""  # why a line that looks like metrics can't be read
     has_side: bool = False  # whether a name says what it was measured on, as `train_loss`
     counted: bool = False  # whether a number says how far a counter goes

@@ -1,19 +1,24 @@
-"""spaCy's own log of training (`spacy.ConsoleLogger.v2`, `output_file`): JSON lines with sums of losses."""
+"""spaCy's log of training (`spacy.ConsoleLogger`): a table, or JSON lines (`output_file`), with sums of losses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from stabtree.common.lazy import np
 from stabtree.loaders.json.lines import values
 from stabtree.loaders.json.rows import flatten
 from stabtree.loaders.table import Skips
+from stabtree.loaders.tables import delimited
 from stabtree.loaders.tables.collected import Collected
-from stabtree.loaders.tables.delimited import SUMS
 
 if TYPE_CHECKING:
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Table
     from stabtree.metrics.names import Names
+
+SUMS = "spaCy adds its losses up from one evaluation to the next: they are divided by the steps between."
 
 
 def read(source: Source, names: Names) -> Table:
@@ -22,6 +27,8 @@ def read(source: Source, names: Names) -> Table:
     Raises:
         StabtreeError: if it holds none.
     """
+    if source.data[:1] != b"{":
+        return _printed(delimited.read(source, names)[0])
     found, last, skips = Collected(), -1, Skips()
     lines = source.lines()
     for row in values(lines, skips):
@@ -38,3 +45,17 @@ def read(source: Source, names: Names) -> Table:
                 found.add(name, step, value)
     notes = (*lines.notes, SUMS, *skips.notes("Lines without a step"))
     return found.table(source.path, "spacy", names, notes=notes)
+
+
+def _printed(table: Table) -> Table:
+    """Return what spaCy prints with `#` as the step, and its losses divided by the steps that they are summed over."""
+    columns = dict(table.columns)
+    columns["step"] = step = columns.pop("#", None)
+    if step is None:
+        return table
+    rises = np.ones(len(step.values))
+    rises[step.mask] = np.diff(step.held, prepend=-1.0)
+    for name, column in columns.items():
+        if name.startswith("LOSS ") and column:
+            columns[name] = replace(column, values=column.values / np.where(rises > 0, rises, 1.0))
+    return replace(table, columns=columns, notes=(SUMS, *table.notes))

@@ -109,7 +109,6 @@ def test_a_value_that_is_too_large_is_told_as_it_was_logged() -> None:
     text = json.dumps(found.to_dict()["findings"])
     assert "up to 1e150" in text
     assert "up to 1e100" not in text
-    assert any("the largest 1e+150 at step 200" in note for note in found.run.notes)
     loss[200:210] = np.geomspace(1e120, 1e150, 10)
     assert "up to 1e100 or more" in json.dumps(stabtree.diagnose({"step": STEPS, "loss": loss}).to_dict()["findings"])
 

@@ -151,11 +151,3 @@ def test_what_breaks_off_at_the_end_is_not_read(tmp_path: Path, last: str, lost:
     if lost:
         assert found.skipped[0].reason == delimited.CUT
         assert cells(found, "lr")[40:] in ([], [None])
-
-
-def test_losses_that_spacy_adds_up_are_divided(tmp_path: Path) -> None:
-    """The console of spaCy heads the step with `#`, and adds its losses up from one row to the next."""
-    rows = "".join(f"  {i}      {20 * i}          {2 * i}.00       94.00    0.94\n" for i in range(1, 6))
-    found = table(tmp_path, f"E    #       LOSS NER  ENTS_F  SCORE\n---  ------  --------  ------  ------\n{rows}")
-    assert cells(found, "step")[-5:] == [20, 40, 60, 80, 100]
-    assert cells(found, "LOSS NER")[-5:] == pytest.approx([2 / 21, 0.2, 0.3, 0.4, 0.5])

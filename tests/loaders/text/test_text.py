@@ -347,3 +347,17 @@ def test_the_values_below_a_bar_are_of_its_epoch(tmp_path: Path) -> None:
     rows = [bar + "                      train_loss: 0.{0}\n                      val_loss: 0.{0}5\n"]
     run = load_run(write(tmp_path, "".join(row.format(epoch) for row in rows for epoch in (4, 5, 6)), "train.log"))
     assert points(run, "loss") == [(4, 0.4), (5, 0.5), (6, 0.6)]
+
+
+def test_what_python_logs_of_a_part_of_the_data_counts_on_through_the_epochs(tmp_path: Path) -> None:
+    """The number behind `Train` is a batch, and what an epoch ends with is no row of its batches."""
+    content, begin = "", "2031-01-02 03:04:05,123 - my_loggers - INFO: "
+    for epoch in (1, 2, 3):
+        content += f"{begin} Epoch {epoch} begin\n"
+        content += "".join(f"{begin}Train {batch}: loss:{2 / epoch}\n" for batch in (100, 200, 300))
+        content += f"{begin}Epoch{epoch}:----loss:{900 / epoch}, test loss:{1 / epoch}\n"
+    run = run_of(tmp_path, content)
+    assert points(run, "loss") == [(step, 2 / ((step - 100) // 300 + 1)) for step in range(100, 1000, 100)]
+    assert [step for step, _ in points(run, "eval_loss")] == [300, 600, 900]
+    behind = "".join(f"train loss = {5 - i}.5\nloss: {4 - i}.25, Performance is better... saving\n" for i in range(4))
+    assert len(run_of(tmp_path, behind).series["loss"]) == 4

@@ -355,3 +355,12 @@ def test_sums_of_spacy_are_told_per_step(tmp_path: Path) -> None:
     entries = [{"epoch": 0, "step": step, "losses": {"tagger": loss}, "score": 0.5} for step, loss in rows]
     text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
     assert points(load_run(write(tmp_path, text, "log.jsonl")))["loss"] == [(0, 4.0), (20, 3.0), (40, 2.0)]
+
+
+def test_losses_that_spacy_prints_are_divided_by_the_steps_that_they_are_summed_over(tmp_path: Path) -> None:
+    rows = "".join(f"  {i}      {20 * i}          {2 * i}.00       94.00    0.94\n" for i in range(1, 6))
+    table = f"E    #       LOSS NER  ENTS_F  SCORE\n---  ------  --------  ------  ------\n{rows}"
+    (tmp_path / "train.log").write_text(f"Pipeline: ['ner']\n{table}", encoding="utf-8")
+    loss = load_run(tmp_path / "train.log").series["loss"]
+    assert loss.steps.tolist() == [20, 40, 60, 80, 100]
+    assert loss.values[1:].tolist() == pytest.approx([0.2, 0.3, 0.4, 0.5])
