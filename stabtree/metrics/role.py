@@ -435,12 +435,6 @@ def can_be_loss(reading: ColumnRole) -> bool:
     return reading.loss and not reading.held_out and reading.role is not Role.SETTING
 
 
-def is_error_rate(name: str) -> bool:
-    """Return whether a column is a share of errors of a text, a speaker or a phone, such as `eval_wer`."""
-    inner = words(name)
-    return not of.ERROR_RATES.isdisjoint(inner) or ("error", "rate") in pairwise(inner)
-
-
 def is_squared_norm(name: str) -> bool:
     """Return whether a column is the square of the norm of the whole gradient."""
     inner = frozenset(words(name))

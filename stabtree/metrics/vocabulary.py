@@ -72,7 +72,6 @@ HIGHER = _words(
 ONE_SIDED = _words("prec precision recall sensitivity specificity")
 PERPLEXITY = _words("ppl perplexity perplexities")
 LOWER = PERPLEXITY | _words("wer cer ter eer fid kid lpips mape epe negative negatives positives err errors")
-ERROR_RATES = _words("wer cer ter eer")
 SQUARED = _words("square squared sq")
 WON = _words("success win won pass solve solved hit")
 

@@ -11,7 +11,7 @@ from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import changes, rows_at_end, stretches_of
 from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
-from stabtree.common.stats import median, resolution, row_medians, span
+from stabtree.common.stats import SOME, median, resolution, row_medians, span
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
 from stabtree.predicates.registry import Count, predicate
@@ -100,33 +100,62 @@ def zero_rows(
 
 @predicate(source="stuck loggers and loaders", min_points=5)
 def loss_repeats(
-    context: Context, loss: Series, *, rows: Count, digits: float = shared.FACTOR_HUGE, plain: float = shared.SHARE_HALF
+    context: Context,
+    loss: Series,
+    *,
+    rows: Count,
+    values_most: Count,
+    digits: float = shared.FACTOR_HUGE,
+    plain: float = shared.SHARE_HALF,
 ) -> Answer:
     """Is the loss exactly the same number in many rows?
 
-    Yes where one value other than 0 fills `rows` neighbouring rows or more, or the whole log. It must have `digits`
-    steps of the numbers, as they were printed or stored, so that rounding does not make different losses equal; where
-    it is the only one it needs no more than to be `plain` or above, since no loss that is trained stays within a
-    rounding of so large a number.
+    Yes where one value other than 0 fills `rows` neighbouring rows or more, or the whole log holds at most
+    `values_most` different values, one only where it is short. Each must have `digits` steps of the numbers, as they
+    were printed or stored, so that rounding does not make different losses equal; a log of one single value needs no
+    more than to be `plain` or above, since no loss that is trained stays within a rounding of so large a number.
     """
     steps, values = finite(loss)
     same = changes(values, np.equal)
+    most = values_most if len(values) >= ROWS_LONG else 1
+    # In nearly every log a few rows show that there are more.
+    different = np.unique(values).tolist() if len(set(values[:SOME].tolist())) <= most else []
     begins, lengths = stretches_of(same[values[same] != 0])
     longest = int(np.argmax(lengths)) if len(lengths) else 0
     begin, end = (int(begins[longest]), int(begins[longest] + lengths[longest])) if len(lengths) else (1, 1)
+    if 0 < len(different) <= most and end - begin + 1 < rows:
+        return _few_values(context, loss, different, digits, plain)
     count, value = end - begin + 1, float(values[begin - 1])
-    only, span = count == len(values), (int(steps[begin - 1]), int(steps[end - 1]))
-    text = f"the longest stretch of one value is {count:,} rows of {figure(value, 6)}, from step {span[0]:,} on"
-    text = f"all {count:,} rows of the loss are {figure(value, 6)}" if only else f"{text} (limit {rows:,})"
+    text = f"the longest stretch of one value is {count:,} rows of {figure(value, 6)}, from step "
+    text += f"{int(steps[begin - 1]):,} (limit {rows:,})"
     one = f"{guess(value, context.classes.value) or figure(value, 6)} in {count:,} rows"
-    found = (Evidence(text, "loss", span, float(count), None if only else float(rows), one),)
+    span = (int(steps[begin - 1]), int(steps[end - 1]))
+    found = (Evidence(text, "loss", span, float(count), float(rows), one),)
     good = int(steps[begin - 2]) if begin > 1 else None
     strength = above(count, rows)
-    if strength >= -1 or only:  # the digits take a while in a long log
-        step = _step_of(values)
-        exact = above(abs(value), digits * step) if 0 < step < 1 or not only else -FARTHEST
-        strength = strongest(exact, above(abs(value), plain)) if only else weakest(strength, exact)
+    if strength >= -1:  # the digits take a while in a long log
+        strength = weakest(strength, above(abs(value), digits * _step_of(values)))
     return measured(strength, found, onset_step=span[0], last_good_step=good)
+
+
+def _few_values(context: Context, loss: Series, different: list[float], digits: float, plain: float) -> Answer:
+    steps, values = finite(loss)
+    listed = ", ".join(f"{figure(value, 6)}" for value in different)
+    text = f"all {len(values):,} rows of the loss hold {len(different)} different value"
+    text += f"{'s' if len(different) > 1 else ''}: {listed}"
+    single = len(different) == 1
+    one = f"{guess(different[0], context.classes.value) or figure(different[0], 6)} in {len(values):,} rows"
+    span = (int(steps[0]), int(steps[-1]))
+    step = _step_of(values)
+    smallest = min(abs(value) for value in different)
+    strength = above(smallest, digits * step) if 0 < step < 1 else -FARTHEST
+    if single:
+        strength = strongest(strength, above(smallest, plain))
+    return measured(
+        strength,
+        (Evidence(text, "loss", span, float(len(different)), None, one if single else ""),),
+        onset_step=span[0],
+    )
 
 
 def _step_of(values: Floats) -> float:

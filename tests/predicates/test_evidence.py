@@ -17,7 +17,6 @@ from tests.leaves import convergence, diagnosed, phase19
 
 if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
-    from stabtree.common.lazy import Floats
     from stabtree.diagnosis.result import Diagnosis
 
 TREES = load_trees()
@@ -99,12 +98,15 @@ def test_a_gradient_that_is_lost_for_good_is_told_once() -> None:
         assert other not in ids
 
 
-@pytest.mark.parametrize(
-    ("loss", "verdict", "rows"),
-    [(np.full(12, 0.7312), "yes", "all 12 rows"), (falling(600), "no", "one value is 1 rows")],
-)
-def test_a_loss_repeats_in_a_long_stretch_or_throughout(loss: Floats, verdict: str, rows: str) -> None:
-    """A short log of one value is enough; of one of hundreds the longest stretch is told."""
-    answer = ask_node(TREES.questions["O14.repeat"], make_run({"loss": loss}))
-    assert answer.verdict == verdict
-    assert rows in answer.evidence[0].text
+def test_few_values_are_counted_and_many_are_not() -> None:
+    """A log of three values says which they are; of one of hundreds the longest stretch is told."""
+    few = np.tile([0.7312, 0.7313, 0.7314], 100)
+    many = falling(600)
+    texts = {
+        name: ask_node(TREES.questions["O14.repeat"], make_run({"loss": loss}))
+        for name, loss in (("few", few), ("many", many))
+    }
+    assert texts["few"].verdict == "yes"
+    assert "all 300 rows of the loss hold 3 different values" in texts["few"].evidence[0].text
+    assert texts["many"].verdict == "no"
+    assert "the longest stretch of one value is 1 rows" in texts["many"].evidence[0].text

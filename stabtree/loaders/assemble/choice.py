@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import SOME, are_whole, blocks, is_counter, is_measured, kendall_z, median
+from stabtree.common.stats import SOME, are_whole, blocks, is_counter, is_measured, kendall_z
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.steps import of_role
 from stabtree.loaders.table import Column
@@ -36,13 +36,12 @@ if TYPE_CHECKING:
 LISTED = 4
 WHAT = {"loss": "training loss", "eval_loss": "held-out loss", "eval_quality": "measure of quality"}
 # By these alone some of the questions can be answered.
-ENOUGH = ("reward", "eval_loss", "eval_quality", "grad_norm", "loss_scale")
+ENOUGH = ("reward", "eval_loss", "eval_quality", "grad_norm", "loss_scale", "kl", "approx_kl", "value_loss")
 CLOCKS = frozenset(("time", "wall_time", "walltime", "timestamp", "elapsed", "time_elapsed", "total_time", "t"))
 ALIKE = 1e-2  # two columns whose values differ by less in every row are one loss under two names
 MAX_NORMS = 3  # more gradient norms are those of layers
 # How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
-MAX_RATE = 2  # error rates whose median is above this are percentages
 MIN_TESTS = 6  # evaluations by which a policy can be judged, where its training has as many rows
 MIN_COUNTED = 3  # values that rise by themselves in fewer rows prove no counter
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
@@ -312,7 +311,7 @@ def with_derived(table: Table, names: Names) -> tuple[Table, Names, Mapping[str,
     columns = {name: column for name, column in table.columns.items() if column and is_usable(column)}
     known = {names.role(name) for name in table.columns} | names.asked.keys()
     parts, notes = dict[str, str](), []
-    for metric, label, why, new, own in _derived(columns, known, table.best):
+    for metric, label, why, new, own in _derived(columns, known):
         asked = clean(label, SHOWN) in names.asked.values()
         if metric in known and not asked:
             continue
@@ -327,7 +326,7 @@ def with_derived(table: Table, names: Names) -> tuple[Table, Names, Mapping[str,
     return table, names, parts, tuple(notes)
 
 
-def _derived(columns: Mapping[str, Column], known: Set[str], best: float | None) -> Iterator[Derived]:
+def _derived(columns: Mapping[str, Column], known: Set[str]) -> Iterator[Derived]:
     """Yield the metrics that follow from columns: a sum of parts, a mean over sets, a logarithm, a root.
 
     Only Ultralytics logs parts that carry their weights already. What weights the terms of a physics-informed network,
@@ -351,12 +350,6 @@ def _derived(columns: Mapping[str, Column], known: Set[str], best: float | None)
             yield metric, f"mean({', '.join(sets)})", "mean over the held-out sets", new, sets
         else:
             yield metric, sets[0], f"first of {len(sets)} held-out sets with steps of their own", first, sets
-    measures = {name: one.better for name, one in read.items() if one.role is Role.QUALITY and one.held_out}
-    for name in sorted(measures, key=lambda name: best not in columns[name].held):
-        if roles.HIGHER not in measures.values() and roles.is_error_rate(name):
-            whole = 100 if median(columns[name].held) > MAX_RATE else 1
-            new = _computed(columns[name], partial(np.subtract, whole))
-            yield "eval_quality", f"{whole} - {name}", "share that is right", new, [name]
     for name in filter(roles.is_squared_norm, columns):
         yield "grad_norm", f"sqrt({name})", "root of its square", _computed(columns[name], np.sqrt), [name]
 
