@@ -14,7 +14,7 @@ from stabtree.common.stats import median
 from stabtree.loaders.table import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
 
@@ -215,6 +215,38 @@ class Runs(Struct, frozen=True):
     epochs: tuple[int, ...] = ()  # the rows at which the counter starts again within a run
     gone: frozenset[int] = frozenset()  # the indexes of the runs that were given up and begun anew
     meaning: str = NEVER_BACK  # what was decided, how sure it is, and what was rejected
+
+    def attempts(self, rows: int, reached: Callable[[int, int], tuple[int, str]]) -> Iterator[Attempt]:
+        """Yield the runs in a file of so many rows, but those that were given up.
+
+        `reached` says of the rows from one to another how many carry the loss, and how far their counter came.
+        """
+        count, number = len(self.starts) - len(self.gone), 0
+        notes: list[str] = []
+        for index, (begin, end) in enumerate(pairwise([*self.starts, rows])):
+            if index in self.gone:
+                size, last = reached(begin, end)
+                text = f"An attempt of {size:,} row{'s' * (size != 1)}, given up at {last} and begun anew, is not read."
+                notes.append(text)
+                continue
+            number += 1
+            if count > 1:
+                notes.insert(0, f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.")
+            yield Attempt(begin, end, str(number) * (count > 1), tuple(notes))
+            notes = []
+
+    def epochs_note(self, what: str) -> str:
+        """Return the note on steps that are counted on."""
+        return f"{what} begin again in each of {len(self.epochs) + 1} epochs: they are counted on."
+
+
+class Attempt(NamedTuple):
+    """The rows of a run, its number where there are several, and what to say of it."""
+
+    begin: int
+    end: int
+    number: str
+    notes: tuple[str, ...]
 
 
 def classify(evidence: Counted) -> Runs:

@@ -6,7 +6,7 @@ of their own, or by restarts) are handed on as tables of their own, and the user
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -18,7 +18,6 @@ from stabtree.common.passes import PART, extremes, increases, remembered
 from stabtree.common.text import clean
 from stabtree.loaders import counters
 from stabtree.loaders.counters import Dense
-from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import AXES, EPOCH, RANK, RUN, STEP, in_export
 from stabtree.metrics.role import can_be_loss, describe_name
@@ -286,25 +285,21 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     if len(runs.starts) + len(runs.epochs) > 1 or not table.restarts:
         table = replace(table, restarts="; ".join(filter(None, (table.restarts, runs.meaning))))
     if runs.epochs:  # the steps are counted on from each of the epochs
-        note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
+        note = runs.epochs_note(f"The steps in column {clean(name, 40)}")
         table = _counted(table, counters.counted_on(Dense(counted, every(table.rows)), runs), note)
     return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
 
 
 def _attempts(table: Table, axis: Floats, runs: counters.Runs, names: Names) -> tuple[Table, ...]:
     """Return a table for each run but those that were given up."""
-    tables: list[Table] = []
-    notes: list[str] = []
-    count = len(runs.starts) - len(runs.gone)
-    for index, (begin, end) in enumerate(pairwise([*runs.starts, table.rows])):
-        if index in runs.gone:
-            notes.append(given_up(end - begin, clean(table.counter or "", 40), float(axis[begin:end].max())))
-            continue
-        at, number = np.arange(table.rows), len(tables) + 1
-        part = _rows_of(table, (begin <= at) & (at < end), str(number) * (count > 1))
-        part = replace(part, notes=(*part.notes, *attempt(number, count, begin), *notes), counter=None)
-        tables.append(settle(part, names))
-        notes = []
+
+    def reached(begin: int, end: int) -> tuple[int, str]:
+        return end - begin, f"{clean(table.counter or '', 40)} {axis[begin:end].max():,.15g}"
+
+    tables, at = [], np.arange(table.rows)
+    for begin, end, number, notes in runs.attempts(table.rows, reached):
+        part = _rows_of(table, (begin <= at) & (at < end), number)
+        tables.append(settle(replace(part, notes=(*part.notes, *notes), counter=None), names))
     return tuple(tables)
 
 
