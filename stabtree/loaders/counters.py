@@ -332,14 +332,33 @@ def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> in
     return vote or rate
 
 
-def divide(rows: Ints, evidence: Counted, counter: Dense, carries: Bools) -> Runs:
-    """Return the runs of a file of n rows; m of them, int64 `rows` or bool (n,) `carries`, carry the loss.
+def runs_of(
+    main: Dense, epoch: Dense | None, losses: Bools, outcomes: Sequence[Dense], rates: Sequence[Dense], *, passes: bool
+) -> Runs:
+    """Return the runs of a file of n rows.
 
     An attempt that was given up is gone: too short to judge, and done again by a far longer one. What is not finite in
     it is evidence, so that such an attempt stays.
+
+    Args:
+        main: the steps; the epochs where no row names a step.
+        epoch: the epochs beside the steps.
+        losses: bool (n,), the rows that hold a loss.
+        outcomes: the columns of the loss first, then what else shows how far training has come.
+        rates: those of the learning rate, the best first.
+        passes: whether `main` counts epochs or episodes.
     """
+    rows = np.flatnonzero(losses & main.logged)
+    epochs = None
+    if epoch is not None and epoch.logged[rows].all() and np.isfinite(epoch.values[rows]).all():
+        epochs = epoch.values[rows]
+    axis = lexicographic(main.values[rows], epochs) if len(rows) else main.values[rows]
+    if len(rows) < MIN_ROWS or not np.isfinite(axis).all():
+        return Runs()
+    levels, gone = [Level.of(values[rows], logged[rows]) for values, logged in (*outcomes, *rates[:1])], set()
+    rate = levels.pop() if rates else None
+    evidence = Counted(axis, levels, rate, epochs, passes)
     runs = classify(evidence)
-    axis, gone = evidence.axis, set()
     later = slice(len(axis), len(axis))
     for index, (begin, end) in reversed([*enumerate(pairwise([*runs.starts, len(axis)]))]):
         after = axis[later]
@@ -352,13 +371,13 @@ def divide(rows: Ints, evidence: Counted, counter: Dense, carries: Bools) -> Run
     def first(index: int) -> int:
         """Return the first row of a run: evaluations before its first loss have no later step."""
         row = int(rows[index]) if index else 0
-        at = counter.values[row]
-        while row and not carries[row - 1] and not (counter.logged[row - 1] and counter.values[row - 1] > at):
+        at = main.values[row]
+        while row and not losses[row - 1] and not (main.logged[row - 1] and main.values[row - 1] > at):
             row -= 1
         return row
 
-    starts, epochs = tuple(map(first, runs.starts)), tuple(map(first, runs.epochs))
-    return replace(runs, starts=starts, epochs=epochs, gone=frozenset(gone))
+    starts = tuple(map(first, runs.starts))
+    return replace(runs, starts=starts, epochs=tuple(map(first, runs.epochs)), gone=frozenset(gone))
 
 
 def counted_on(counter: Dense, runs: Runs) -> Floats:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.counters import Dense, Runs, counted_on
+from stabtree.loaders.counters import Dense, Runs, counted_on, runs_of
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
@@ -27,7 +27,6 @@ from stabtree.loaders.text.steps import (
     planned,
     printed_once,
     restore_nan,
-    runs_of,
     separate_summaries,
     span_all,
     steps,
