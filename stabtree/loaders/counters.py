@@ -14,7 +14,7 @@ from stabtree.common.stats import median
 from stabtree.loaders.table import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
 
@@ -216,6 +216,38 @@ class Runs(Struct, frozen=True):
     gone: frozenset[int] = frozenset()  # the indexes of the runs that were given up and begun anew
     meaning: str = NEVER_BACK  # what was decided, how sure it is, and what was rejected
 
+    def attempts(self, rows: int, reached: Callable[[int, int], tuple[int, str]]) -> Iterator[Attempt]:
+        """Yield the runs in a file of so many rows, but those that were given up.
+
+        `reached` says of the rows from one to another how many carry the loss, and how far their counter came.
+        """
+        count, number = len(self.starts) - len(self.gone), 0
+        notes: list[str] = []
+        for index, (begin, end) in enumerate(pairwise([*self.starts, rows])):
+            if index in self.gone:
+                size, last = reached(begin, end)
+                text = f"An attempt of {size:,} row{'s' * (size != 1)}, given up at {last} and begun anew, is not read."
+                notes.append(text)
+                continue
+            number += 1
+            if count > 1:
+                notes.insert(0, f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.")
+            yield Attempt(begin, end, str(number) * (count > 1), tuple(notes))
+            notes = []
+
+    def epochs_note(self, what: str) -> str:
+        """Return the note on steps that are counted on."""
+        return f"{what} begin again in each of {len(self.epochs) + 1} epochs: they are counted on."
+
+
+class Attempt(NamedTuple):
+    """The rows of a run, its number where there are several, and what to say of it."""
+
+    begin: int
+    end: int
+    number: str
+    notes: tuple[str, ...]
+
 
 def classify(evidence: Counted) -> Runs:
     """Decide for a file what it means where its counter goes back."""
@@ -300,14 +332,33 @@ def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> in
     return vote or rate
 
 
-def divide(rows: Ints, evidence: Counted, counter: Dense, carries: Bools) -> Runs:
-    """Return the runs of a file of n rows; m of them, int64 `rows` or bool (n,) `carries`, carry the loss.
+def runs_of(
+    main: Dense, epoch: Dense | None, losses: Bools, outcomes: Sequence[Dense], rates: Sequence[Dense], *, passes: bool
+) -> Runs:
+    """Return the runs of a file of n rows.
 
     An attempt that was given up is gone: too short to judge, and done again by a far longer one. What is not finite in
     it is evidence, so that such an attempt stays.
+
+    Args:
+        main: the steps; the epochs where no row names a step.
+        epoch: the epochs beside the steps.
+        losses: bool (n,), the rows that hold a loss.
+        outcomes: the columns of the loss first, then what else shows how far training has come.
+        rates: those of the learning rate, the best first.
+        passes: whether `main` counts epochs or episodes.
     """
+    rows = np.flatnonzero(losses & main.logged)
+    epochs = None
+    if epoch is not None and epoch.logged[rows].all() and np.isfinite(epoch.values[rows]).all():
+        epochs = epoch.values[rows]
+    axis = lexicographic(main.values[rows], epochs) if len(rows) else main.values[rows]
+    if len(rows) < MIN_ROWS or not np.isfinite(axis).all():
+        return Runs()
+    levels, gone = [Level.of(values[rows], logged[rows]) for values, logged in (*outcomes, *rates[:1])], set()
+    rate = levels.pop() if rates else None
+    evidence = Counted(axis, levels, rate, epochs, passes)
     runs = classify(evidence)
-    axis, gone = evidence.axis, set()
     later = slice(len(axis), len(axis))
     for index, (begin, end) in reversed([*enumerate(pairwise([*runs.starts, len(axis)]))]):
         after = axis[later]
@@ -320,13 +371,13 @@ def divide(rows: Ints, evidence: Counted, counter: Dense, carries: Bools) -> Run
     def first(index: int) -> int:
         """Return the first row of a run: evaluations before its first loss have no later step."""
         row = int(rows[index]) if index else 0
-        at = counter.values[row]
-        while row and not carries[row - 1] and not (counter.logged[row - 1] and counter.values[row - 1] > at):
+        at = main.values[row]
+        while row and not losses[row - 1] and not (main.logged[row - 1] and main.values[row - 1] > at):
             row -= 1
         return row
 
-    starts, epochs = tuple(map(first, runs.starts)), tuple(map(first, runs.epochs))
-    return replace(runs, starts=starts, epochs=epochs, gone=frozenset(gone))
+    starts = tuple(map(first, runs.starts))
+    return replace(runs, starts=starts, epochs=tuple(map(first, runs.epochs)), gone=frozenset(gone))
 
 
 def counted_on(counter: Dense, runs: Runs) -> Floats:

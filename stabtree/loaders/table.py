@@ -106,22 +106,6 @@ def affordable(others: Sequence[str], known: int, rows: int) -> Sequence[str]:
     return others[: max(0, MAX_CELLS // max(rows, 1) - known)]
 
 
-def attempt(number: int, count: int, begin: int) -> tuple[str, ...]:
-    """Return the note of one of several attempts in a log, from row `begin` on."""
-    return (f"Attempt {number} of {count} in one log: its rows from {begin + 1:,} on.",) if count > 1 else ()
-
-
-def given_up(rows: int, counter: str, last: float) -> str:
-    """Return the note of an attempt of so many rows that was begun anew."""
-    size = f"{rows:,} row{'s' * (rows != 1)}"
-    return f"An attempt of {size}, given up at {counter} {last:,.15g} and begun anew, is not read."
-
-
-def epochs_note(what: str, count: int) -> str:
-    """Return the note where steps are counted within so many epochs."""
-    return f"{what} begin again in each of {count} epochs: they are counted on."
-
-
 class Skips(Struct):
     """Collects skipped lines while a file is read."""
 

@@ -6,7 +6,7 @@ of their own, or by restarts) are handed on as tables of their own, and the user
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -18,7 +18,6 @@ from stabtree.common.passes import PART, extremes, increases, remembered
 from stabtree.common.text import clean
 from stabtree.loaders import counters
 from stabtree.loaders.counters import Dense
-from stabtree.loaders.table import attempt, epochs_note, given_up
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import AXES, EPOCH, RANK, RUN, STEP, in_export
 from stabtree.metrics.role import can_be_loss, describe_name
@@ -112,6 +111,10 @@ def steps_of(table: Table, names: Names) -> Steps:
     return replace(steps, notes=(f"{why}: {name} is used instead.",))
 
 
+def _dense(column: Column) -> Dense:
+    return Dense(column.values, column.mask)
+
+
 def _is_full(column: Column) -> bool:
     """Whether every cell holds a finite number."""
     return column.logged is None and extremes(column).finite
@@ -142,7 +145,7 @@ def settle(table: Table, names: Names) -> Table:
             return replace(table, counter=name)
         values = steps.values.astype(np.float64)
         for epoch, of in epochs:
-            counted = counters.count_on(Dense(values, every(table.rows)), Dense(of.values, of.mask), rows)
+            counted = counters.count_on(Dense(values, every(table.rows)), _dense(of), rows)
             if counted is not None:
                 text = f"The steps in column {shown} start again in each {clean(epoch, 40)}: they are counted on."
                 meaning = f"starts again in each {clean(epoch, 40)!r} = epochs, sure"
@@ -177,7 +180,7 @@ def _unnamed(
         first, falls = column.values[starts], np.count_nonzero(np.diff(column.values) <= 0)
         if np.ptp(first) or falls != len(starts) - 1 or describe_name(name).role not in _COUNTS:
             continue
-        counted = counters.count_on(Dense(column.values, every(table.rows)), Dense(epoch, every(table.rows)), rows)
+        counted = counters.count_on(_dense(column), _dense(epochs[0][1]), rows)
         if counted is not None and increases(counted):
             yield name, counted
 
@@ -259,52 +262,44 @@ def _by_restart(table: Table, names: Names) -> tuple[Table, ...]:
     column = table.columns.get(name)
     if column is None or of_role(table, RANK, names):
         return (table,)
-    passes = names.role(name) == EPOCH
-    axis = counted = column.values
-    epochs = None if passes else next((own.values for _, own in of_role(table, EPOCH, names) if _is_full(own)), None)
+    passes, counted = names.role(name) == EPOCH, column.values
+    epochs = [] if passes else [_dense(own) for _, own in of_role(table, EPOCH, names) if _is_full(own)]
     if not passes:
         steps = from_column(name, column)
         if isinstance(steps, str):
             return (table,)
         if steps.values is not whole_steps(column):
             counted = steps.values.astype(np.float64)
-        axis = counters.lexicographic(counted, epochs)
-    if increases(axis):
+    if increases(counters.lexicographic(counted, epochs[0].values if epochs else None)):
         return (replace(table, restarts=table.restarts or counters.NEVER_BACK),)
     loss = _loss(table, names)
     carries = every(table.rows) if loss is None else loss.mask
-    rows = np.flatnonzero(carries)
     outcomes = [] if loss is None else [loss]  # which show how far training has come
     for other, own in table.columns.items():
         if own and own is not loss and not own.coded and describe_name(other).role in _OUTCOMES:
             outcomes.append(own)
-    rates = [own for _, own in of_role(table, "lr", names)[:1]]
-    levels = [counters.Level.of(own.values[rows], own.mask[rows]) for own in (*outcomes[:MAX_OUTCOMES], *rates)]
-    rate = levels.pop() if rates else None
-    evidence = counters.Counted(axis[rows], levels, rate, None if epochs is None else epochs[rows], passes)
-    runs = counters.divide(rows, evidence, Dense(axis, every(table.rows)), carries)
+    rates = [_dense(own) for _, own in of_role(table, "lr", names)]
+    shown = [_dense(own) for own in outcomes[:MAX_OUTCOMES]]
+    main = Dense(counted, every(table.rows))
+    runs = counters.runs_of(main, next(iter(epochs), None), carries, shown, rates, passes=passes)
     if len(runs.starts) + len(runs.epochs) > 1 or not table.restarts:
         table = replace(table, restarts="; ".join(filter(None, (table.restarts, runs.meaning))))
     if runs.epochs:  # the steps are counted on from each of the epochs
-        note = epochs_note(f"The steps in column {clean(name, 40)}", len(runs.epochs) + 1)
-        table = _counted(table, counters.counted_on(Dense(counted, every(table.rows)), runs), note)
-    return _attempts(table, axis, runs, names) if len(runs.starts) > 1 else (table,)
+        note = runs.epochs_note(f"The steps in column {clean(name, 40)}")
+        table = _counted(table, counters.counted_on(main, runs), note)
+    return _attempts(table, counted, runs, names) if len(runs.starts) > 1 else (table,)
 
 
 def _attempts(table: Table, axis: Floats, runs: counters.Runs, names: Names) -> tuple[Table, ...]:
     """Return a table for each run but those that were given up."""
-    tables: list[Table] = []
-    notes: list[str] = []
-    count = len(runs.starts) - len(runs.gone)
-    for index, (begin, end) in enumerate(pairwise([*runs.starts, table.rows])):
-        if index in runs.gone:
-            notes.append(given_up(end - begin, clean(table.counter or "", 40), float(axis[begin:end].max())))
-            continue
-        at, number = np.arange(table.rows), len(tables) + 1
-        part = _rows_of(table, (begin <= at) & (at < end), str(number) * (count > 1))
-        part = replace(part, notes=(*part.notes, *attempt(number, count, begin), *notes), counter=None)
-        tables.append(settle(part, names))
-        notes = []
+
+    def reached(begin: int, end: int) -> tuple[int, str]:
+        return end - begin, f"{clean(table.counter or '', 40)} {axis[begin:end].max():,.15g}"
+
+    tables, at = [], np.arange(table.rows)
+    for begin, end, number, notes in runs.attempts(table.rows, reached):
+        part = _rows_of(table, (begin <= at) & (at < end), number)
+        tables.append(settle(replace(part, notes=(*part.notes, *notes), counter=None), names))
     return tuple(tables)
 
 

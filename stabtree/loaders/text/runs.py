@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,8 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.counters import Dense, Runs, counted_on
-from stabtree.loaders.table import Table, attempt, epochs_note, given_up
+from stabtree.loaders.counters import Dense, Runs, counted_on, runs_of
+from stabtree.loaders.table import Table
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.steps import (
@@ -26,7 +27,6 @@ from stabtree.loaders.text.steps import (
     planned,
     printed_once,
     restore_nan,
-    runs_of,
     separate_summaries,
     span_all,
     steps,
@@ -79,8 +79,7 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> tuple[T
     runs = Runs() if log.several_ranks else _runs(log)
     if runs.epochs and log.step.logged.any():
         step = Dense(counted_on(log.step, runs), log.step.logged)
-        note = epochs_note("The steps", len(runs.epochs) + 1)
-        log = replace(log, step=step, planned={}, notes=(*log.notes, note))
+        log = replace(log, step=step, planned={}, notes=(*log.notes, runs.epochs_note("The steps")))
     for name in printed_once(log.rows, log.dense, runs.starts):
         del log.dense[name], log.rows.columns[name]
         reader.unread.add(1, *log.rows.printed_at[name])
@@ -98,19 +97,11 @@ def tables(source: Source, reader: LogReader, notes: tuple[str, ...]) -> tuple[T
 def _parts(source: Source, reader: LogReader, log: _Log, runs: Runs) -> list[Table]:
     """Return the table of each run but those that were given up; what such a one ended in is worth a verdict."""
     spans = [*pairwise([*runs.starts, log.rows.count])]
-    errors = reader.errors
-    gone = [span for index, span in enumerate(spans) if index in runs.gone and not errors.between(*span)]
-    parts: list[Table] = []
-    before: list[str] = []
-    for begin, end in spans:
-        if (begin, end) in gone:
-            before.append(_given_up(log, begin, end))
-            continue
-        number, count = len(parts) + 1, len(spans) - len(gone)
-        own = (*log.notes, *attempt(number, count, begin), *before)
+    gone = frozenset(index for index in runs.gone if not reader.errors.between(*spans[index]))
+    parts = []
+    for begin, end, number, notes in replace(runs, gone=gone).attempts(log.rows.count, partial(_reached, log)):
         table = _table(source, reader, log, begin, end)
-        parts.append(replace(table, notes=own, run=str(number) * (count > 1), restarts=runs.meaning))
-        before = []
+        parts.append(replace(table, notes=(*log.notes, *notes), run=number, restarts=runs.meaning))
     # What ended a run did not end the training if another run of the log follows.
     parts[:-1] = [replace(part, lines=tuple(replace(line, at_end=False) for line in part.lines)) for part in parts[:-1]]
     return parts
@@ -274,10 +265,9 @@ def _runs(log: _Log) -> Runs:
     return runs_of(log.epoch, None, log.losses, outcomes, rates, passes=True)
 
 
-def _given_up(log: _Log, begin: int, end: int) -> str:
-    """Return the note of an attempt that was begun anew."""
+def _reached(log: _Log, begin: int, end: int) -> tuple[int, str]:
+    """Return how many rows of an attempt hold a loss, and how far it came."""
     by_step = log.step.logged[begin:end].any()
     name, counter = (log.step_name, log.step) if by_step else ("epoch", log.epoch)
     held = counter.values[begin:end][counter.logged[begin:end]]
-    rows = int(np.count_nonzero(log.losses[begin:end]))
-    return given_up(rows, name, float(held.max(initial=0.0)))
+    return int(np.count_nonzero(log.losses[begin:end])), f"{name} {held.max(initial=0.0):,.15g}"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
 from stabtree.common.stats import median
-from stabtree.loaders.counters import MIN_ROWS, Counted, Dense, Level, Runs, count_on, divide, is_length, lexicographic
+from stabtree.loaders.counters import MIN_ROWS, Dense, count_on, is_length
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.rows import PLACE, SKIPPED_NAN
@@ -190,36 +190,6 @@ def count_rows(
     if continuous is None:
         return name, step, False
     return name, Dense(continuous, step.logged), True
-
-
-def runs_of(
-    main: Dense, epoch: Dense | None, losses: Bools, outcomes: Sequence[Dense], rates: Sequence[Dense], *, passes: bool
-) -> Runs:
-    """Return the runs of a log of n rows.
-
-    Args:
-        main: the steps; the epochs where no row names a step.
-        epoch: the epochs beside the steps.
-        losses: bool (n,), the rows that hold a loss.
-        outcomes: the columns of the loss.
-        rates: those of the learning rate, the best first.
-        passes: whether `main` counts epochs or episodes.
-    """
-    at = np.flatnonzero(losses & main.logged)
-    epochs = None
-    if epoch is not None and epoch.logged[at].all() and np.isfinite(epoch.values[at]).all():
-        epochs = epoch.values[at]
-    axis = lexicographic(main.values[at], epochs) if len(at) else main.values[at]
-    if len(at) < MIN_ROWS or not np.isfinite(axis).all():
-        return Runs()
-    evidence = Counted(
-        axis=axis,
-        outcomes=[Level.of(values[at], logged[at]) for values, logged in outcomes],
-        rate=next((Level.of(values[at], logged[at]) for values, logged in rates), None),
-        epochs=epochs,
-        passes=passes,
-    )
-    return divide(at, evidence, main, losses)
 
 
 def steps(rows: LogRows) -> Dense:
