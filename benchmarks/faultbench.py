@@ -53,8 +53,6 @@ LEAVES = {
     "lr-ends-early": "other.slow_learning",
     "overfitting": "other.overfit",
     "dead-units": "other.dead_relu",
-    "resume-jump": "other.resume_dup_steps",
-    "resume-gain": "other.resume_dup_steps",
     "loop-broken": "other.flat_from_start",
     "gradients-add-up": "other.zero_grad_missing",
     "updates-too-large": "other.lr_too_high",

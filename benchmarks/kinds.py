@@ -51,7 +51,6 @@ LEAVES: dict[str, set[str]] = {
     "suspicious-drop": DROP,
     "optimizer": FLAT | DIVERGENCE | {"gradients-add-up"},
     "rl": RL,
-    "resume": {"resume-jump"},
     "precision": PRECISION,
 }
 

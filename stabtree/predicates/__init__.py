@@ -17,7 +17,7 @@ _NAMES = {
     "spikes": (
         "spike spike_recovers grad_norm_leads lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike spike_cause"
     ),
-    "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes resume_seam stalled"),
+    "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes stalled"),
     "precision": (
         "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history no_scale_helps scale_drifts_down "
         "loss_zero_with_grad_nan isolated_nonfinite breaks_at_start loss_before_break falls_despite_scale"

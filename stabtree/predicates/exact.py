@@ -1,8 +1,7 @@
-"""What rows show by themselves: exact numbers, vanished noise, seams, the time that passed."""
+"""What rows show by themselves: exact numbers, vanished noise, the time that passed."""
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
@@ -11,7 +10,7 @@ from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import changes, rows_at_end, stretches_of
 from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
-from stabtree.common.stats import SOME, median, resolution, row_medians, span
+from stabtree.common.stats import SOME, median, resolution, row_medians
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.registry import finite, highest, lowest
 from stabtree.predicates.registry import Count, predicate
@@ -196,42 +195,6 @@ def noise_vanishes(run: Run, loss: Series, context: Context, *, rises_before: fl
 
 
 HOUR = 3600.0  # no limit: seconds
-
-
-@predicate(source="what users ask for: loss continuity after a resume", labels=("jump", "gain", "no"), min_points=2)
-def resume_seam(run: Run, loss: Series, *, sigma: float, range_share: float) -> Answer:
-    """Does the loss change where the run was resumed?
-
-    `jump`: it is higher than the rows before let expect: an optimizer state, a schedule or weights that were not
-    restored. `gain`: it is lower, as when data that were seen already come again. Compared is the median of up to
-    `ROWS_LONG` rows after each resume with what as many before predict: off by more than `sigma` times the scatter of
-    the rows before and by more than `range_share` of all that the loss ever moved.
-    """
-    steps, values = finite(loss)
-    bar = range_share * span(values)
-    judged: list[tuple[float, int, Answer]] = []
-    for resume in run.resumes:
-        at = int(np.searchsorted(steps, resume.to_step))
-        before, after = values[max(0, at - ROWS_LONG) : at], values[at : at + ROWS_LONG]
-        if min(len(before), len(after)) < ROWS_SHORT:
-            continue
-        # A falling loss may go on falling or level off: all between its last level and its trend drawn on is expected.
-        level, now = median(before), median(after)
-        slope, start = np.polyfit(np.arange(len(before)), before, 1)
-        ahead = float(start + slope * (len(before) + len(after) / 2))
-        change = max(now - max(level, ahead), 0.0) or min(now - min(level, ahead), 0.0)
-        noise = median(np.abs(np.diff(before))) or float(np.std(before))
-        strength = weakest(above(abs(change), sigma * noise), above(abs(change), bar))
-        text = f"after the resume at step {resume.to_step:,} the loss is {figure(now, 4)}, not {figure(level, 4)}"
-        found = (Evidence(text, "loss", (resume.to_step,), change, bar),)
-        verdict, good = "jump" if change > 0 else "gain", int(steps[at - 1])
-        answer = measured(strength, found, verdict, onset_step=resume.to_step, last_good_step=good)
-        judged.append((strength, -len(judged), answer))
-    if judged:
-        return max(judged, key=itemgetter(0, 1))[2]
-    count = len(run.resumes)
-    text = f"none of {count} resumes has {ROWS_SHORT} rows of the loss on either side"
-    return Answer(NO, (Evidence(text if count else "the steps of the log never go back", "loss"),))
 
 
 @predicate(source="measured: the pauses of healthy runs", min_points=12)

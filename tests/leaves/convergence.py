@@ -53,13 +53,6 @@ def moving(level: str, ratio: float, noise: float = 0.05, **columns: Any) -> Run
     return make_run({"loss": loss, "update_ratio": np.full(ROWS, ratio), **columns}, task="regression")
 
 
-def resumed(change: float, noise: float = 0.02) -> Run:
-    """A run that went back from step 400 to 300, its loss off its course from there on."""
-    loss = falling(ROWS, noise)
-    loss[300:] += change
-    return replace(make_run({"loss": loss}), resumes=(Resume(400, 300, 100),))
-
-
 def begins(share: float, classes: int) -> Run:
     """The first loss is so many times that of a guess among the classes."""
     loss = falling(ROWS)
@@ -261,9 +254,6 @@ RUNS: dict[str, Maker] = {
     "learns-one-batch": partial(asked, "yes"),
     **{leaf: partial(asked, "no", id_) for id_, leaf in BROKEN.items()},
     **{leaf: partial(asked, "yes", id_) for id_, leaf in SOUND.items()},
-    "resume-jump": partial(resumed, 0.31),
-    "resume-gain": partial(resumed, -0.335),
-    "resume-ok": partial(resumed, 0.0),
     "starts-above-chance": partial(begins, 1.6, 10),
     "loss-follows-padding": partial(padded, 0.2),
     "starts-near-zero": partial(begins, 0.0045, 50257),
@@ -299,7 +289,6 @@ RUNS: dict[str, Maker] = {
 }
 
 EDGE: dict[str, Maker] = {
-    "resume-jump: out of a wide scatter": partial(resumed, 0.72, 0.1),
     "lr-too-low: updates": partial(moving, "flat", 0.89e-4),
     "lr-too-low: a slow fall": partial(moving, "slow", 0.89e-4),
     "updates-too-large: flat": partial(moving, "flat", 1.12e-2),
@@ -358,9 +347,6 @@ NEAR: dict[str, Maker] = {
     "loss-without-noise: rises": partial(calmed, 1 / 5),
     "loss-out-of-scale: level": partial(unscaled, 25.0),
     "stalled: hours": partial(paused, 0.88),
-    "resume-jump: range": partial(resumed, 0.25),
-    "resume-jump: scatter": partial(resumed, 0.55, 0.1),
-    "resume-gain: range": partial(resumed, -0.265),
 }
 
 MORE: dict[str, Maker] = {
