@@ -153,12 +153,7 @@ def explain(tree: Tree, nodes: Sequence[Node], *, width: int = 100, color: bool 
 def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 100, color: bool = False) -> str:
     """Explain the first of the nodes in short and name the others; list several leaves or questions in a line each.
 
-    Args:
-        tree: their tree.
-        nodes: the nodes that were asked for.
-        named: what was typed: a node of exactly this id, the first one then, is always explained.
-        width: columns.
-        color: whether it may be coloured.
+    A node that was named by its very id, the first one then, is always explained.
     """
     first, *others = nodes
     # Several of a kind, not a question or a group with its leaves.

@@ -65,33 +65,20 @@ class CauseRow(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The questions of one walk, and where it ended.
+    """The questions of one walk, and where it ended."""
 
-    Attributes:
-        groups: its questions; neighbouring ones for a person that nobody answered are one group.
-        ends: the title of the leaf, in words that hold for the whole diagnosis.
-        leaf: the leaf.
-    """
-
-    groups: tuple[tuple[Visit, ...], ...]
-    ends: str
+    groups: tuple[tuple[Visit, ...], ...]  # neighbouring ones for a person that nobody answered are one group
+    ends: str  # the title of the leaf, in words that hold for the whole diagnosis
     leaf: Leaf
 
 
 class Open(NamedTuple):
-    """Something that was not checked.
+    """Something that was not checked."""
 
-    Attributes:
-        text: what to log, or why nothing to log would help.
-        unlocks: ids of the questions and causes that it keeps open.
-        how: how to log it; empty where logging would not help.
-        decides: what it would settle about the findings.
-    """
-
-    text: str
-    unlocks: tuple[str, ...]
-    how: str = ""
-    decides: tuple[str, ...] = ()
+    text: str  # what to log, or why nothing to log would help
+    unlocks: tuple[str, ...]  # ids of the questions and causes that it keeps open
+    how: str = ""  # how to log it; empty where logging would not help
+    decides: tuple[str, ...] = ()  # what it would settle about the findings
 
 
 class Report:

@@ -61,11 +61,7 @@ class Why(NamedTuple):
 
 
 def why(diagnosis: Diagnosis, word: str) -> Why:
-    """Return what kept a walk from a node, or that it came there.
-
-    Args:
-        diagnosis: the walk.
-        word: a question, a leaf, a node that holds several leaves, a cause (its leaves), or a section (its entry).
+    """Return what kept a walk from a node, a cause (its leaves) or a section (its entry), or that it came there.
 
     Raises:
         StabtreeError: where there is no such node.

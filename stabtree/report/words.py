@@ -205,12 +205,7 @@ def ignored_counts(diagnosis: Diagnosis) -> str:
 
 
 def accepted_notes(diagnosis: Diagnosis, *, most: int | None = None) -> list[str]:
-    """Return what is accepted and why, a line each, what that makes of the verdict, and what is out of date.
-
-    Args:
-        diagnosis: the diagnosis.
-        most: how many findings are named, where there is no room for all.
-    """
+    """Return what is accepted and why, a line each, what that makes of the verdict, and what is out of date."""
     accepted = [item for item in diagnosis.ignored if item.accepted]
     lines = [
         f"Accepted: {item.leaf.id}{at_step(item)}: {item.accepted.text}" for item in accepted[:most] if item.accepted
