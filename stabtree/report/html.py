@@ -146,5 +146,5 @@ def _entries(section: Topic) -> Markup:
         shown = Markup(text.replace(strong, tag("strong", strong), 1)) if strong else text
         head = tag("span", entry.head, class_=f"head {entry.style.replace(' ', '-')}") if entry.head else NOTHING
         rows.append(tag("li", head, tag("div", tag("p", shown), *(_paragraph(line, "quiet") for line in entry.below))))
-    headed_ = any(entry.head for entry in section.entries)
-    return tag("ol" if section.mark == NUMBER else "ul", *rows, class_="entries headed" if headed_ else "entries")
+    kind = "entries" + " headed" * any(entry.head for entry in section.entries)
+    return tag("ol" if section.mark == NUMBER else "ul", *rows, class_=kind)

@@ -35,6 +35,7 @@ from stabtree.tree.model import Severity, Take
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, Visit
+    from stabtree.report.rows import Quoted
     from stabtree.tree.model import Leaf
 
 MAX_CAUSES = 3
@@ -107,12 +108,13 @@ class Report:
         run, finding = diagnosis.run, main_finding(diagnosis)
         self.diagnosis, self.finding, self.exit_code = diagnosis, finding, exit_code
         self.verdict, self.badge, self.title = str(diagnosis.verdict), badge(diagnosis), headline(diagnosis)
+        self.quoted: Quoted | None = None
+        self.plainly, self.earlier, self._doubtful = "", "", False
         with any_floats(run):
             self.facts, self.unexplained = facts(run), unexplained(run)
-            self.quoted = quoted(run, finding) if finding else None
-            self.plainly = plainly(run, finding) if finding else ""
-            self._doubtful = bool(finding and doubts(run, finding))
-        self.earlier = earlier(diagnosis, finding) if finding else ""
+            if finding:
+                self.quoted, self.plainly = quoted(run, finding), plainly(run, finding)
+                self.earlier, self._doubtful = earlier(diagnosis, finding), bool(doubts(run, finding))
         # Notes are named only beside notes.
         notes_count = diagnosis.verdict == Severity.NOTE and not ignored_problems(diagnosis)
         least = Severity.NOTE if notes_count else Severity.WARNING
@@ -253,22 +255,20 @@ class Report:
     def _walk(self, visits: tuple[Visit, ...], end: Leaf) -> Walk:
         ends, diagnosis = end.title, self.diagnosis
         blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
-        if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
-            ends = "nothing wrong in the little that could be checked"
-        elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
-            ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
+        if end.severity is Severity.OK:
+            if diagnosis.verdict == UNKNOWN or blind:
+                ends = "nothing wrong in the little that could be checked"
+            elif diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
+                ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
         groups: list[tuple[Visit, ...]] = []
         for unasked, group in groupby(visits, key=is_unasked):
             alike = tuple(group)
-            groups += [alike] if unasked else [(visit,) for visit in alike]
+            groups += [alike] if unasked else zip(alike)
         return Walk(tuple(groups), ends, end)
 
     @cached_property
     def open(self) -> tuple[Open, ...]:
-        """What was not checked: what to log, and why nothing to log would answer the rest.
-
-        What keeps the run from a verdict and can't be logged goes first.
-        """
+        """What was not checked: first what keeps the run from a verdict and can't be logged, then what to log."""
         vital = {miss.id for miss in self.diagnosis.lacking}
         by_reason: dict[str, list[str]] = {}
         for miss in sorted(self.diagnosis.missing, key=lambda miss: miss.id not in vital):

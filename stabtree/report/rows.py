@@ -95,8 +95,7 @@ def _series(run: Run, finding: Incident) -> list[Series]:
     first = [event.metric for event in finding.departures if event.first]
     moved = [event.metric for event in finding.departures]
     names = dict.fromkeys((own[0], *first, *own[1:], *GOES_ALONG, *moved))
-    found = (run.find(name) for name in names if name and name != HASHES)
-    return distinct(series for series in found if series is not None and len(series))
+    return distinct(filter(None, (run.find(name) for name in names if name and name != HASHES)))
 
 
 def distinct(held: Iterable[Series]) -> list[Series]:

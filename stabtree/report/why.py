@@ -177,7 +177,7 @@ def _pieces(step: Step) -> list[tuple[str, str]]:
         text = first.text
         if step.turned and first.observed is not None and first.threshold is not None:
             text += f" ({against(first.observed, first.threshold)}, limit {against(first.threshold, first.observed)})"
-    return [(f"{step.question.ask} ", ""), (word, "answer"), (f": {text}" if text else "", "dim")]
+    return [(f"{step.question.ask} ", ""), (word, "answer"), (f": {text}" * bool(text), "dim")]
 
 
 def data(diagnosis: Diagnosis, found: Why) -> dict[str, Any]:
