@@ -80,8 +80,9 @@ def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> 
     report = Report(diagnosis, options.exit_code)
     parts = sections(report)
     page = report.finding.leaf.page if report.finding else ""
-    shown = report.quoted
-    quoted = table([*map(escape, shown.heads)], (map(escape, line.texts) for line in shown.lines)) if shown else ""
+    quoted = ""
+    if shown := report.quoted:
+        quoted = table([*map(escape, shown.heads)], ((*line.texts[:-1], escape(line.note)) for line in shown.lines))
     return paged(
         f"### {BADGES[report.badge].word}: {escape(report.title)}",
         escape(report.facts),

@@ -446,7 +446,7 @@ def _path_with_margin(page: Page, report: Report) -> None:
             pieces.insert(pieces.index((id_, "id")) + 3, (f" ({margin})", ""))  # behind the question and the answer
         chains.append(pieces)
     fit = (line for line in chains if sum(len(page.plain(text)) for text, _ in line) <= page.width - PATH)
-    _labelled(page, "Path", *next(fit, chains[-1]), width=PATH)
+    page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=PATH)
 
 
 def _share(observed: float | None, threshold: float | None) -> float:
