@@ -18,7 +18,7 @@ from stabtree.tree.params import fact_params, fine, known, settable
 from stabtree.tree.shipped import shipped_titles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stabtree.predicates import Predicate
     from stabtree.report.page import Line, Piece
@@ -153,12 +153,7 @@ def explain(tree: Tree, nodes: Sequence[Node], *, width: int = 100, color: bool 
 def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 100, color: bool = False) -> str:
     """Explain the first of the nodes in short and name the others; list several leaves or questions in a line each.
 
-    Args:
-        tree: their tree.
-        nodes: the nodes that were asked for.
-        named: what was typed: a node of exactly this id, the first one then, is always explained.
-        width: columns.
-        color: whether it may be coloured.
+    A node that was named by its very id, the first one then, is always explained.
     """
     first, *others = nodes
     # Several of a kind, not a question or a group with its leaves.
@@ -242,21 +237,16 @@ def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
     page.line((node.id, "id"), ("  ", ""), (title_of(node), "heading"), *more, hanging=hanging)
     page.line((origin, "dim"), indent=1)
     page.blank()
-    if isinstance(node, Question):
-        _question(page, tree, node, room)
-    elif isinstance(node, Group):
-        _group(page, tree, node, room)
-    elif isinstance(node, Entry):
-        for name in ("symptom", "cause", "probe"):
-            field(page, name, first_sentences(getattr(node, name), room.sentences))
-        _numbered(page, node.fixes[: room.fixes + 1], room.sentences)
-        field(page, "knob", node.knob)
-    elif isinstance(node, CauseOf):
-        _cause(page, tree, node, room)
-    else:
-        _leaf(page, tree, node, room)
+    FIELDS[type(node)](page, tree, node, room)
     if room.full:
         field(page, "see", *(reference_to(tree, link) for link in see))
+
+
+def _entry(page: Page, _tree: Tree, node: Entry, room: Room) -> None:
+    for name in ("symptom", "cause", "probe"):
+        field(page, name, first_sentences(getattr(node, name), room.sentences))
+    _numbered(page, node.fixes[: room.fixes + 1], room.sentences)
+    field(page, "knob", node.knob)
 
 
 def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
@@ -302,8 +292,8 @@ def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
     if len(fixes) == 1:
         _numbered(page, next(iter(fixes.values()))[: room.fixes], sentences)
     else:
-        first = [(id_, first_sentences(fix_in_words(own[0]), sentences)) for id_, own in fixes.items()]
-        field(page, "fix", *(f"{id_}: {text}" for id_, text in first[: room.fixes]))
+        first = [f"{id_}: {first_sentences(fix_in_words(own[0]), sentences)}" for id_, own in fixes.items()]
+        field(page, "fix", *first[: room.fixes])
 
 
 def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
@@ -364,6 +354,15 @@ def _cause(page: Page, tree: Tree, node: CauseOf, room: Room) -> None:
     leaves = [leaf.id for leaf in node.leaves]
     field(page, "cause of", first_few(leaves, len(leaves) if room.full else NAMED))
     field(page, "seen in", cause.example if isinstance(cause, Signature) else "")
+
+
+FIELDS: dict[type, Callable[..., None]] = {
+    Question: _question,
+    Group: _group,
+    Leaf: _leaf,
+    Entry: _entry,
+    CauseOf: _cause,
+}
 
 
 def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate) -> None:

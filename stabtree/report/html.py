@@ -32,14 +32,7 @@ FRAME = "width:100%;height:44rem;border:1px solid #8884;border-radius:6px"
 
 
 def opening(title: str, sheet: Markup, script: str = "", others: Sequence[str] = ()) -> Markup:
-    """Return a page up to what it shows, with a policy that allows nothing but its own styles and its own script.
-
-    Args:
-        title: of the page.
-        sheet: its style sheet.
-        script: the script that will stand in it; empty for none.
-        others: style sheets that will stand further down.
-    """
+    """Return a page up to what it shows, with a policy that allows nothing but its own styles and its own script."""
     styles = " ".join(map(_hash, (sheet, *others)))
     policy = f"default-src 'none'; style-src {styles}; img-src data:; base-uri 'none'; form-action 'none'"
     if script:
@@ -82,11 +75,8 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
         closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
     rows = []
     if quoted := report.quoted:
-        shown = [
-            [tag("strong", cell) if line.here else cell for cell in (f"{line.step:,}", *line.cells, line.note)]
-            for line in quoted.lines
-        ]
-        rows.append(table([quoted.unit, *quoted.metrics, ""], shown, class_="numbers quoted"))
+        shown = ([tag("strong", cell) if line.here else cell for cell in line.texts] for line in quoted.lines)
+        rows.append(table(quoted.heads, shown, class_="numbers quoted"))
     main = tag(
         "main",
         tag(
@@ -129,13 +119,7 @@ def badge(verdict: str) -> Markup:
 
 
 def charts(drawn: Figure | None, title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
-    """Return a section with a figure; nothing where there is none.
-
-    Args:
-        drawn: the figure.
-        title: its heading.
-        keys: entries of a legend above it.
-    """
+    """Return a section with a figure below the entries of its legend; nothing where there is none."""
     if drawn is None:
         return NOTHING
     return headed(title, tag("ul", *keys, class_="legend") if keys else NOTHING, Markup(svg(drawn)), name="charts")
@@ -162,5 +146,5 @@ def _entries(section: Topic) -> Markup:
         shown = Markup(text.replace(strong, tag("strong", strong), 1)) if strong else text
         head = tag("span", entry.head, class_=f"head {entry.style.replace(' ', '-')}") if entry.head else NOTHING
         rows.append(tag("li", head, tag("div", tag("p", shown), *(_paragraph(line, "quiet") for line in entry.below))))
-    headed_ = any(entry.head for entry in section.entries)
-    return tag("ol" if section.mark == NUMBER else "ul", *rows, class_="entries headed" if headed_ else "entries")
+    kind = "entries" + " headed" * any(entry.head for entry in section.entries)
+    return tag("ol" if section.mark == NUMBER else "ul", *rows, class_=kind)

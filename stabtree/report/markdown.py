@@ -52,7 +52,7 @@ def code(command: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a table; the cells are Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
@@ -82,8 +82,7 @@ def markdown(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> 
     page = report.finding.leaf.page if report.finding else ""
     quoted = ""
     if shown := report.quoted:
-        rows = [[f"{line.step:,}", *line.cells, escape(line.note)] for line in shown.lines]
-        quoted = table((shown.unit, *map(escape, shown.metrics), ""), rows)
+        quoted = table([*map(escape, shown.heads)], ((*line.texts[:-1], escape(line.note)) for line in shown.lines))
     return paged(
         f"### {BADGES[report.badge].word}: {escape(report.title)}",
         escape(report.facts),

@@ -35,6 +35,7 @@ from stabtree.tree.model import Severity, Take
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, Visit
+    from stabtree.report.rows import Quoted
     from stabtree.tree.model import Leaf
 
 MAX_CAUSES = 3
@@ -65,33 +66,20 @@ class CauseRow(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The questions of one walk, and where it ended.
+    """The questions of one walk, and where it ended."""
 
-    Attributes:
-        groups: its questions; neighbouring ones for a person that nobody answered are one group.
-        ends: the title of the leaf, in words that hold for the whole diagnosis.
-        leaf: the leaf.
-    """
-
-    groups: tuple[tuple[Visit, ...], ...]
-    ends: str
+    groups: tuple[tuple[Visit, ...], ...]  # neighbouring ones for a person that nobody answered are one group
+    ends: str  # the title of the leaf, in words that hold for the whole diagnosis
     leaf: Leaf
 
 
 class Open(NamedTuple):
-    """Something that was not checked.
+    """Something that was not checked."""
 
-    Attributes:
-        text: what to log, or why nothing to log would help.
-        unlocks: ids of the questions and causes that it keeps open.
-        how: how to log it; empty where logging would not help.
-        decides: what it would settle about the findings.
-    """
-
-    text: str
-    unlocks: tuple[str, ...]
-    how: str = ""
-    decides: tuple[str, ...] = ()
+    text: str  # what to log, or why nothing to log would help
+    unlocks: tuple[str, ...]  # ids of the questions and causes that it keeps open
+    how: str = ""  # how to log it; empty where logging would not help
+    decides: tuple[str, ...] = ()  # what it would settle about the findings
 
 
 class Report:
@@ -120,12 +108,13 @@ class Report:
         run, finding = diagnosis.run, main_finding(diagnosis)
         self.diagnosis, self.finding, self.exit_code = diagnosis, finding, exit_code
         self.verdict, self.badge, self.title = str(diagnosis.verdict), badge(diagnosis), headline(diagnosis)
+        self.quoted: Quoted | None = None
+        self.plainly, self.earlier, self._doubtful = "", "", False
         with any_floats(run):
             self.facts, self.unexplained = facts(run), unexplained(run)
-            self.quoted = quoted(run, finding) if finding else None
-            self.plainly = plainly(run, finding) if finding else ""
-            self._doubtful = bool(finding and doubts(run, finding))
-        self.earlier = earlier(diagnosis, finding) if finding else ""
+            if finding:
+                self.quoted, self.plainly = quoted(run, finding), plainly(run, finding)
+                self.earlier, self._doubtful = earlier(diagnosis, finding), bool(doubts(run, finding))
         # Notes are named only beside notes.
         notes_count = diagnosis.verdict == Severity.NOTE and not ignored_problems(diagnosis)
         least = Severity.NOTE if notes_count else Severity.WARNING
@@ -266,22 +255,20 @@ class Report:
     def _walk(self, visits: tuple[Visit, ...], end: Leaf) -> Walk:
         ends, diagnosis = end.title, self.diagnosis
         blind = any(visit.question.id in end.needs and visit.answer.verdict == UNKNOWN for visit in visits)
-        if end.severity is Severity.OK and (diagnosis.verdict == UNKNOWN or blind):
-            ends = "nothing wrong in the little that could be checked"
-        elif end.severity is Severity.OK and diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
-            ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
+        if end.severity is Severity.OK:
+            if diagnosis.verdict == UNKNOWN or blind:
+                ends = "nothing wrong in the little that could be checked"
+            elif diagnosis.findings and diagnosis.findings[0].leaf.severity.rank > 1:
+                ends = f"nothing wrong on this path; found on another one: {diagnosis.findings[0].leaf.title}"
         groups: list[tuple[Visit, ...]] = []
         for unasked, group in groupby(visits, key=is_unasked):
             alike = tuple(group)
-            groups += [alike] if unasked else [(visit,) for visit in alike]
+            groups += [alike] if unasked else zip(alike)
         return Walk(tuple(groups), ends, end)
 
     @cached_property
     def open(self) -> tuple[Open, ...]:
-        """What was not checked: what to log, and why nothing to log would answer the rest.
-
-        What keeps the run from a verdict and can't be logged goes first.
-        """
+        """What was not checked: first what keeps the run from a verdict and can't be logged, then what to log."""
         vital = {miss.id for miss in self.diagnosis.lacking}
         by_reason: dict[str, list[str]] = {}
         for miss in sorted(self.diagnosis.missing, key=lambda miss: miss.id not in vital):

@@ -53,39 +53,21 @@ WORDS: tuple[Mapping[str, str], ...] = (
 
 
 class Strip(Struct, frozen=True):
-    """One series, drawn into columns of equal width.
-
-    Attributes:
-        metric: the series.
-        lows: float64 (columns,), the lowest finite value of each column; NaN where none falls into it.
-        highs: the highest.
-        bad: bool (columns,), whether a value that is not finite falls into the column.
-        joined: bool (columns,), whether the line goes on from the last filled column before: no value that is not
-            finite and no gap is between.
-        low: the lower end of the axis, which leaves out what is far off most of the series; values beyond it are drawn
-            at the edge, and `clipped_low` is set.
-        high: the upper end, and `clipped`.
-        log: whether the axis is logarithmic.
-        clipped: the highest finite value where it is beyond the axis, else None.
-        clipped_low: the lowest one where it is beyond the axis.
-        first: whether it moved before all others.
-        moved: whether something happened in it at the onset.
-        behind: the course of other runs on the same axis, drawn behind it.
-    """
+    """One series, drawn into columns of equal width; what is far off most of it is drawn at the edge of the axis."""
 
     metric: str
-    lows: Floats
+    lows: Floats  # float64 (columns,), the lowest finite value of each column; NaN where none falls into it
     highs: Floats
-    bad: Bools
-    joined: Bools
-    low: float
+    bad: Bools  # bool (columns,), whether a value that is not finite falls into the column
+    joined: Bools  # bool (columns,), whether the line goes on from the last filled column: no such value and no gap
+    low: float  # the ends of the axis
     high: float
     log: bool
-    clipped: float | None = None
+    clipped: float | None = None  # the highest finite value where it is beyond the axis, and the lowest one
     clipped_low: float | None = None
-    first: bool = False
-    moved: bool = True
-    behind: Strip | None = None
+    first: bool = False  # whether it moved before all others
+    moved: bool = True  # whether something happened in it at the onset
+    behind: Strip | None = None  # the course of other runs on the same axis
 
 
 class Mark(Struct, frozen=True):
@@ -97,23 +79,14 @@ class Mark(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """Strips over one axis of steps.
-
-    Attributes:
-        first_step: the left end of the axis.
-        last_step: the right end, at least one more.
-        columns: into how many columns of equal width the axis is cut.
-        strips: the series, the most important first.
-        marks: what is marked, by step.
-        unit: what the axis counts: `step`, or `row`.
-    """
+    """Strips over one axis of steps, the most important first, with what is marked by step."""
 
     first_step: int
-    last_step: int
-    columns: int
+    last_step: int  # at least one more
+    columns: int  # of equal width
     strips: tuple[Strip, ...]
     marks: tuple[Mark, ...]
-    unit: str = "step"
+    unit: str = "step"  # what the axis counts: `step`, or `row`
 
 
 class Frame(Struct, frozen=True):
@@ -133,13 +106,7 @@ def column_of(steps: Ints, first: int, last: int, columns: int) -> Ints:
 
 
 def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figure | None:
-    """Return the series that a diagnosis rests on over one axis of steps; None where there is nothing to draw.
-
-    Args:
-        diagnosis: what was found.
-        finding: the finding that the report is of.
-        columns: how many points wide.
-    """
+    """Return the series that a diagnosis rests on over one axis of steps; None where there is nothing to draw."""
     chosen = chosen_series(diagnosis, finding)
     if not chosen:
         return None
@@ -199,14 +166,7 @@ def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series
 
 
 def drawn_strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:
-    """Return a series as it is drawn into the columns of a frame.
-
-    Args:
-        series: the series.
-        frame: the axis of steps.
-        gaps: where it is missing.
-        leads: whether it moved before all others.
-    """
+    """Return a series as it is drawn into the columns of a frame."""
     good = np.isfinite(series.values)
     columns, values = column_of(series.steps, frame.first, frame.last, frame.columns), series.values[good]
     low, high, log = _axis(values, series.steps, frame.onset if good.all() else None)
@@ -241,17 +201,14 @@ def drawn_strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads
 
 
 def _axis(values: Floats, steps: Ints, onset: int | None) -> tuple[float, float, bool]:
-    """Return the ends of the axis, and whether it is logarithmic.
-
-    The whole range where most of the series reach it. Where something began late in the run, its early fall does not
-    flatten that.
-    """
+    """Return the ends of the axis, and whether it is logarithmic: the whole range where most of the series reach it."""
     if not len(values):
         return 0.0, 1.0, False
     low, high = float(values.min()), float(values.max())
     if low > 0 and high / low > LOG_RATIO:
         return low, high, True
     usual, times = values, FAR
+    # The early fall does not flatten what began late in the run.
     if onset is not None and onset > steps[len(values) // EARLY]:
         usual, times = values[len(values) // EARLY :], ROOM
     inner_low, inner_high = quantiles(usual, *ROBUST)
@@ -323,31 +280,18 @@ def step_ticks(first: int, last: int, most: int) -> list[int]:
 
 
 class Pen(Struct, frozen=True):
-    """What a figure is drawn with.
+    """What a figure is drawn with."""
 
-    Attributes:
-        across: dots of a cell from left to right.
-        down: from top to bottom.
-        glyphs: the dots of a cell -> the character.
-        bad: drawn where a value is not finite.
-        line: of a marked step.
-        arrow: below the line.
-        up: a value beyond the upper end of the axis.
-        below: one beyond the lower end.
-        first: points at the strip that moved before all others.
-        cut: replaces what is left out of a long name.
-    """
-
-    across: int
+    across: int  # dots of a cell from left to right
     down: int
-    glyphs: Mapping[int, str]
-    bad: str
-    line: str
-    arrow: str
-    up: str
+    glyphs: Mapping[int, str]  # the dots of a cell -> the character
+    bad: str  # a value that is not finite
+    line: str  # of a marked step
+    arrow: str  # below the line
+    up: str  # a value beyond the upper end of the axis
     below: str
-    first: str
-    cut: str
+    first: str  # points at the strip that moved before all others
+    cut: str  # in place of the middle of a long name
 
 
 _BITS = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # counted down, then across
@@ -368,12 +312,6 @@ def strips(figure: Figure, width: int, *, ascii: bool = False, height: int = ROW
 
     A column shows the range of the values that fall into it. Styles: `title`, `axis`, `curve`; `mark` for an onset
     and for values that are not finite, `restart`, and `first` for what moved before all others.
-
-    Args:
-        figure: what to draw.
-        width: columns in all, names and numbers included.
-        ascii: draw with nothing but ASCII characters.
-        height: text rows of a strip.
     """
     pen = ASCII if ascii else BRAILLE
     room = max(MIN_NAME, min(MAX_NAME, max(len(strip.metric) for strip in figure.strips), width // 4))

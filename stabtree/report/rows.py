@@ -35,39 +35,33 @@ GOES_ALONG = ("loss", "grad_norm", "eval_loss")  # shown where there is room
 
 
 class QuotedLine(Struct, frozen=True):
-    """A row of the table.
-
-    Attributes:
-        step: its step.
-        cells: what was logged there, a text for each column; empty where nothing was.
-        note: what the row is; may be empty.
-        here: whether the trouble begins there.
-        rank: how much it is worth a line, 0 for the most.
-    """
+    """A row of the table."""
 
     step: int
-    cells: tuple[str, ...]
-    note: str = ""
-    here: bool = False
-    rank: int = 0
+    cells: tuple[str, ...]  # a text for each column; empty where nothing was logged
+    note: str = ""  # what the row is
+    here: bool = False  # whether the trouble begins there
+    rank: int = 0  # how much it is worth a line, 0 for the most
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The row of the whole table: its step, its cells and its note."""
+        return f"{self.step:,}", *self.cells, self.note
 
 
 class Quoted(Struct, frozen=True):
-    """The rows that show an incident.
+    """The rows that show an incident, by step."""
 
-    Attributes:
-        unit: what the first column counts.
-        metrics: the series, the one that shows it best first.
-        lines: the rows, by step.
-        sharp: whether they show the trouble by themselves; else it takes a plot.
-        few: whether they are most of what was logged, and a plot would show no more.
-    """
-
-    unit: str
-    metrics: tuple[str, ...]
+    unit: str  # what the first column counts
+    metrics: tuple[str, ...]  # the series that shows it best first
     lines: tuple[QuotedLine, ...]
-    sharp: bool
-    few: bool
+    sharp: bool  # whether they show the trouble by themselves; else it takes a plot
+    few: bool  # whether they are most of what was logged, and a plot would show no more
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads of the columns; none above the notes."""
+        return self.unit, *self.metrics, ""
 
 
 def quoted(run: Run, finding: Incident) -> Quoted | None:
@@ -101,8 +95,7 @@ def _series(run: Run, finding: Incident) -> list[Series]:
     first = [event.metric for event in finding.departures if event.first]
     moved = [event.metric for event in finding.departures]
     names = dict.fromkeys((own[0], *first, *own[1:], *GOES_ALONG, *moved))
-    found = (run.find(name) for name in names if name and name != HASHES)
-    return distinct(series for series in found if series is not None and len(series))
+    return distinct(filter(None, (run.find(name) for name in names if name and name != HASHES)))
 
 
 def distinct(held: Iterable[Series]) -> list[Series]:

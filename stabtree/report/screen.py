@@ -51,7 +51,6 @@ LABEL = 10  # columns of the words before a line
 STATE = 11  # and of a cause's state
 NOT_CHECKED = 13
 PATH = 6  # of a healthy run
-SETTINGS = "Settings  "
 MIN_NAME = 8  # columns of a run's name that is cut
 MAX_METRIC = 26  # columns of the name of a series above a table
 MAX_BARE = 2  # causes with evidence beside which one without any is left out
@@ -273,10 +272,11 @@ def _distinct(rows: Sequence[CauseRow]) -> list[CauseRow]:
     return list(found.values())
 
 
-def _labelled(page: Page, label: str, text: str) -> None:
-    """Add a text with a label before it, wrapped beside it."""
-    if text:
-        page.item((f"{label:<{LABEL}}", "heading"), [(text, "")], indent=0, head_width=LABEL)
+def _labelled(page: Page, label: str, *pieces: Piece | str, width: int = LABEL) -> None:
+    """Add a text, or its pieces, with a label before it, wrapped beside it; nothing where there is no text."""
+    line = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
+    if any(text for text, _ in line):
+        page.item((f"{label:<{width}}", "heading"), line, indent=0, head_width=width)
 
 
 def _path_line(page: Page, report: Report, form: int) -> None:
@@ -299,14 +299,11 @@ def _path_line(page: Page, report: Report, form: int) -> None:
             break
     else:
         pieces = fitting[0]
-    page.item((f"{'Path':<{LABEL}}", "heading"), pieces, indent=0, head_width=LABEL)
+    _labelled(page, "Path", *pieces)
 
 
 def _joined(links: Sequence[Sequence[Piece]]) -> Line:
-    pieces: Line = []
-    for index, link in enumerate(links):
-        pieces += [(LINK, "dim"), *link] if index else link
-    return pieces
+    return [piece for link in links for piece in ((LINK, "dim"), *link)][1:]
 
 
 def _link(group: Sequence[Visit], *, shorts: bool) -> list[Piece]:
@@ -331,8 +328,7 @@ def _also(page: Page, report: Report, form: int) -> None:
     title = first.leaf.title
     whole = f"{name}: {title[:1].lower()}{title[1:]}{tail}"
     fits = len(textwrap.wrap(word + page.plain(whole), page.width - LABEL)) <= form
-    pieces: Line = [(word, f"{first.leaf.severity} word"), (whole if fits else name + tail, "")]
-    page.item((f"{'Also':<{LABEL}}", "heading"), pieces, indent=0, head_width=LABEL)
+    _labelled(page, "Also", (word, f"{first.leaf.severity} word"), whole if fits else name + tail)
 
 
 def _not_checked(page: Page, report: Report, form: int) -> None:
@@ -344,7 +340,7 @@ def _not_checked(page: Page, report: Report, form: int) -> None:
         text = f"{first_few(item.unlocks, MAX_IDS)}: {item.text}"
         if item.how:
             text = f"log {item.text} → {next(iter(item.decides), first_few(item.unlocks, MAX_IDS))}"
-        page.item((f"{head:<{NOT_CHECKED}}", "heading"), [(text, "")], indent=0, head_width=NOT_CHECKED)
+        _labelled(page, head, text, width=NOT_CHECKED)
         head = ""
 
 
@@ -373,7 +369,7 @@ def _healthy(page: Page, report: Report) -> None:
     _checked(page, report)
     _path_with_margin(page, report)
     for text in diagnosis.setting_notes:
-        page.item((SETTINGS, "heading"), [(text, "")], indent=0, head_width=len(SETTINGS))
+        _labelled(page, "Settings", text)
     accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
     accepted += [note for note in diagnosis.run.notes if note.startswith(ACTED_ON[1])][:1]
     for text in filter(None, (report.misread, *diagnosis.answer_notes, *accepted)):
@@ -440,8 +436,7 @@ def _path_with_margin(page: Page, report: Report) -> None:
     shares = [(0.0, "")]
     for visit in report.diagnosis.path:
         if visit.answer.verdict == NO:
-            found = (_share(item.observed, item.threshold) for item in visit.answer.evidence)
-            shares += [(share, visit.question.id) for share in found if share is not None]
+            shares += [(_share(item.observed, item.threshold), visit.question.id) for item in visit.answer.evidence]
     share, id_ = max(shares)
     whole = f"{share:.0%} of its limit"
     chains = []
@@ -454,9 +449,9 @@ def _path_with_margin(page: Page, report: Report) -> None:
     page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=PATH)
 
 
-def _share(observed: float | None, threshold: float | None) -> float | None:
-    """Return how far towards its threshold a number came, where both are of one sign."""
+def _share(observed: float | None, threshold: float | None) -> float:
+    """Return how far towards its threshold a number came; below zero where it is past it or of another sign."""
     if observed is None or not threshold or not math.isfinite(observed) or observed * threshold < 0:
-        return None
+        return -1.0
     share = observed / threshold
-    return share if share <= 1 else None
+    return share if share <= 1 else -1.0

@@ -61,11 +61,7 @@ class Why(NamedTuple):
 
 
 def why(diagnosis: Diagnosis, word: str) -> Why:
-    """Return what kept a walk from a node, or that it came there.
-
-    Args:
-        diagnosis: the walk.
-        word: a question, a leaf, a node that holds several leaves, a cause (its leaves), or a section (its entry).
+    """Return what kept a walk from a node, a cause (its leaves) or a section (its entry), or that it came there.
 
     Raises:
         StabtreeError: where there is no such node.
@@ -181,7 +177,7 @@ def _pieces(step: Step) -> list[tuple[str, str]]:
         text = first.text
         if step.turned and first.observed is not None and first.threshold is not None:
             text += f" ({against(first.observed, first.threshold)}, limit {against(first.threshold, first.observed)})"
-    return [(f"{step.question.ask} ", ""), (word, "answer"), (f": {text}" if text else "", "dim")]
+    return [(f"{step.question.ask} ", ""), (word, "answer"), (f": {text}" * bool(text), "dim")]
 
 
 def data(diagnosis: Diagnosis, found: Why) -> dict[str, Any]:

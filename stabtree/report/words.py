@@ -205,12 +205,7 @@ def ignored_counts(diagnosis: Diagnosis) -> str:
 
 
 def accepted_notes(diagnosis: Diagnosis, *, most: int | None = None) -> list[str]:
-    """Return what is accepted and why, a line each, what that makes of the verdict, and what is out of date.
-
-    Args:
-        diagnosis: the diagnosis.
-        most: how many findings are named, where there is no room for all.
-    """
+    """Return what is accepted and why, a line each, what that makes of the verdict, and what is out of date."""
     accepted = [item for item in diagnosis.ignored if item.accepted]
     lines = [
         f"Accepted: {item.leaf.id}{at_step(item)}: {item.accepted.text}" for item in accepted[:most] if item.accepted
@@ -258,17 +253,16 @@ def seen(visit: Visit) -> tuple[str, ...]:
 
 def ticks(diagnosis: Diagnosis) -> Iterator[tuple[str, Tick]]:
     """Yield the numbered sections of the main tree, and what became of each."""
-    found = sections_found(diagnosis)
-    answered = {section.id for section in diagnosis.answered}
-    entered = {visit.question.section for visit in chain(diagnosis.path, *diagnosis.further)}
-    entered.update(item.section.id for item in diagnosis.sections if item.walked)
+    visits = chain(diagnosis.path, *diagnosis.further)
+    walked = (item.section.id for item in diagnosis.sections if item.walked)
+    ids = {  # the last of these that a section is among holds
+        Tick.OPEN: chain((visit.question.section for visit in visits), walked),
+        Tick.PASSED: (section.id for section in diagnosis.answered),
+        Tick.FOUND: sections_found(diagnosis),
+    }
+    became = {id_: tick for tick, sections in ids.items() for id_ in sections}
     for id_ in (item.section.id for item in diagnosis.sections if item.section.id.isdigit()):
-        if id_ in found:
-            yield id_, Tick.FOUND
-        elif id_ in answered:
-            yield id_, Tick.PASSED
-        else:
-            yield id_, Tick.OPEN if id_ in entered else Tick.SKIPPED
+        yield id_, became.get(id_, Tick.SKIPPED)
 
 
 def sections_found(diagnosis: Diagnosis) -> set[str]:
