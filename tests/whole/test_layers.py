@@ -32,7 +32,7 @@ INNER_ORDERS = {
     "loaders": "protobuf config|source|table|counters folder|tables|json|text tensorboard|trackers|assemble"
     "|formats|paths|__init__",
     # Styles and words, what a report says, what draws it, and the outputs.
-    "report": "outputs|page tags|advice rows contract|words|model plot json trees|explain why svg inspect|sections"
+    "report": "outputs|page|advice rows contract|words|model plot json trees|explain why svg inspect|sections"
     "|screen markdown html|__init__",
     "tools": "__init__|check|anonymize compare|fleet|ci|live calibrate cases",
 }
