@@ -12,8 +12,17 @@ from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
 from stabtree.context.find import context_of
-from stabtree.diagnosis.advice import decision, leaf_fixes, ranked_fixes, with_run_values
-from stabtree.diagnosis.causes import FixFormatter, by_strength, conditions_of, judged_causes, weights_are_sound
+from stabtree.diagnosis.causes import (
+    FixFormatter,
+    by_strength,
+    conditions_of,
+    decision,
+    judged_causes,
+    leaf_fixes,
+    ranked_fixes,
+    weights_are_sound,
+    with_run_values,
+)
 from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
 from stabtree.diagnosis.result import Incident, worst_first
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
