@@ -25,8 +25,8 @@ ORDER = f"{CORE}|cli|tools|__init__ __main__ integrations"
 INNER_ORDERS = {
     # The terminal, the options, how words become a call, where results go, the commands.
     "cli": "terminal|options|program|output|diagnose explain inspect tree|__init__",
-    # What is known and how, the columns and settings that show it, each part, the whole.
-    "context": "__init__ model|signs|find",
+    # What is known and how, with the columns and settings that show it; each part, the whole.
+    "context": "__init__ model|find",
     # What all formats share, the formats, what makes a run of tables, what looks for the files, what reads a
     # configuration that has no log yet.
     "loaders": "protobuf config|source|table|counters folder|tables|json|text tensorboard|trackers|assemble"
