@@ -22,7 +22,7 @@ from stabtree.diagnosis.timeline import first_mover
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import knobs, spelling
 from stabtree.predicates import predicate_named
-from stabtree.predicates.clues.registry import condition
+from stabtree.predicates.clues import condition
 from stabtree.predicates.settings import OUTSIDE
 from stabtree.tree.fixes import (
     BATCHES,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.restart import Restart
     from stabtree.facts.registry import Facts, Param
-    from stabtree.predicates.clues.registry import Clues, Seen
+    from stabtree.predicates.clues import Clues, Seen
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf
 

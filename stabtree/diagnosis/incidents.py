@@ -30,7 +30,7 @@ from stabtree.facts.curve import level_steps
 from stabtree.facts.progress import Rate
 from stabtree.facts.registry import finite
 from stabtree.predicates import predicate_named
-from stabtree.predicates.clues.registry import Clues, Moment
+from stabtree.predicates.clues import Clues, Moment
 from stabtree.profile.build import left_level
 from stabtree.tree.model import Severity, Take
 from stabtree.tree.params import facts_behind
