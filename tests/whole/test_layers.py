@@ -29,7 +29,7 @@ INNER_ORDERS = {
     "context": "__init__ model|find",
     # What all formats share, the formats, what makes a run of tables, what looks for the files, what reads a
     # configuration that has no log yet.
-    "loaders": "protobuf config|source|table|counters folder|tables|json|text tensorboard|trackers|assemble"
+    "loaders": "binary config|source|table|counters folder|tables|json|text tensorboard|trackers|assemble"
     "|formats|paths|__init__",
     # Styles and words, what a report says, what draws it, and the outputs.
     "report": "outputs|page|advice rows contract|words|model plot json trees|explain why svg inspect|sections"
