@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stabtree.tree.load import load_trees
-from stabtree.tree.params import asking
-from stabtree.tree.patterns import problem
+from stabtree.tree.params import asking, problem
 
 FINE = (
     "CUDA out of memory|Killed",
