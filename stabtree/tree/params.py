@@ -1,4 +1,4 @@
-"""The parameters of a tree's nodes and facts: where each is stated or set, its value in a walk, and what a pattern may be."""
+"""The parameters of nodes and facts: where each is stated or set, its value in a walk, and what a pattern may be."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def mistakes(declared: Mapping[str, Parameter], owner: str, params: Mapping[str,
         elif not fits(value, item):
             yield f"sets {key!r} to {value!r}; it must be of type {item.kind.__name__}, from {item.minimum} on"
         elif item.pattern:
-            problem = _pattern_problem(str(value))
+            problem = pattern_problem(str(value))
             if problem:
                 yield f"sets a pattern that {problem}"
 
@@ -348,8 +348,8 @@ _TOO_MANY = float(2 * MAX_WAYS)
 Chars = frozenset[str]
 
 
-def _pattern_problem(pattern: str) -> str:
-    r"""Return what is wrong with a pattern; empty if it may be tried on any line of a log, which anyone may have written.
+def pattern_problem(pattern: str) -> str:
+    r"""Return what is wrong with a pattern; empty if it may be tried on lines of a log, which anyone may have written.
 
     Python's engine goes back wherever it could have matched in another way, so that what matters is in how many ways a
     pattern can match a line. A repeat has one way where what follows can't begin with what it repeats (`\S+\s`), and

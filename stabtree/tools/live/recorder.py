@@ -181,10 +181,9 @@ class Recorder:
         """
         if not self._usable() or (at := self._rows.step(step)) is None:
             return
-        from stabtree.tools.live.recorder import batch_id
 
         try:
-            found = batch_id(batch, self._rows.pending(at, "batch_id"))
+            found = _batch_id(batch, self._rows.pending(at, "batch_id"))
         except Exception as error:  # as in `model`
             self._problems.report("batch", f"the batch could not be hashed: {described(error)}")
             return
@@ -273,7 +272,7 @@ BITS = 48
 """15 digits: a whole number of so many is read by everyone as it was written."""
 
 
-def batch_id(batch: object, before: int | None = None) -> int | None:
+def _batch_id(batch: object, before: int | None = None) -> int | None:
     """Return a number that two batches share only where they hold the same, the same in every process.
 
     Args:
