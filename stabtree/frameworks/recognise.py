@@ -14,7 +14,7 @@ from stabtree.metrics.table import normalize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.frameworks.model import Framework
+    from stabtree.frameworks.load import Framework
 
 
 def of_config(values: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ from stabtree.tools.check.tables import (
 )
 
 if TYPE_CHECKING:
-    from stabtree.frameworks.model import Rule
+    from stabtree.frameworks.load import Rule
 
 Settings = dict[str, Setting]
 
