@@ -144,7 +144,6 @@ def test_a_format_knows_of_no_other_but_for_cells_json_and_printed_lines() -> No
             assert shared <= {
                 ("loaders", "tables", "cells"),
                 ("loaders", "tables", "collected"),
-                ("loaders", "tables", "long"),
                 ("loaders", "json", "lines"),
                 ("loaders", "json", "rows"),
                 ("loaders", "text", "messages"),
