@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stabtree.tree.params import Asking, Values
 
 
-def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
+def _check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
     """Check the ids and the verdicts of given answers.
 
     Raises:
@@ -45,13 +45,13 @@ def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
             )
 
 
-def answered_visit(question: Question, word: str, against: str = "") -> Visit:
+def _answered_visit(question: Question, word: str, against: str = "") -> Visit:
     """Return the visit of a question that a person answered, by the verdict or another word for it."""
     text = against or f"{word}, as answered"
     return Visit(question, Answer(question.words.get(word, word), (Evidence(text),), reason=text), "person")
 
 
-def contradiction(question: Question, word: str, ask: Callable[[Question], Answer], tree: Tree) -> str:
+def _contradiction(question: Question, word: str, ask: Callable[[Question], Answer], tree: Tree) -> str:
     """Return how the log contradicts a person's answer, by this question or by the one it names; empty if it does not.
 
     Args:
@@ -93,7 +93,7 @@ class WalkOptions(Struct, frozen=True):
 def start(run: Run, tree: Tree, options: WalkOptions, ask: Ask | None = None) -> Walker:
     """Check the options, apply a person's answers, and return a walk that has asked nothing yet."""
     overrides, settings = apply_overrides(tree, options.overrides, literal=options.literal)
-    check_answers(tree, options.answers)
+    _check_answers(tree, options.answers)
     check_ignored(tree, sorted(options.ignore))
     nodes = {leaf.of for leaf in tree.leaves.values() if leaf.escalate}
     for id_ in sorted(options.applied - nodes):
@@ -103,7 +103,7 @@ def start(run: Run, tree: Tree, options: WalkOptions, ask: Ask | None = None) ->
     walk = Walker(run, tree, options, ask, overrides, settings, facts_of(run, settings))
     given = [(tree.questions[id_], word) for id_, word in options.answers.items()]
     for question, word in given:
-        walk.against[question.id] = contradiction(question, word, walk.by_data, tree)
+        walk.against[question.id] = _contradiction(question, word, walk.by_data, tree)
     for question, word in given:
         walk.believe(question, word)
     return walk
@@ -200,13 +200,13 @@ class Walker(Struct):
     def _visit(self, question: Question) -> Visit:
         given = self.options.answers.get(question.id)
         if given is not None:
-            return answered_visit(question, given, self.against[question.id])
+            return _answered_visit(question, given, self.against[question.id])
         answer = self.by_data(question)
         if answer.verdict == UNKNOWN and self.ask is not None and (question.person or not question.test):
             word = self.ask(question)
             if word:
                 self.believe(question, word)
-                return answered_visit(question, word)
+                return _answered_visit(question, word)
         return Visit(question, answer)
 
     def by_data(self, question: Question) -> Answer:
