@@ -24,7 +24,7 @@ from benchmarks.fit.judged import DOCUMENTED, judge, leaf_behind
 from benchmarks.fit.levels import NEAR, near_level
 from benchmarks.fit.logs import FOLDS, SIMULATED, logs_of
 from benchmarks.fit.report import by_kind, by_source, of_public, unseen_of, yaml_of
-from stabtree.tree.calibration import use
+from stabtree.tree.shipped import use_calibrations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from benchmarks.fit.judged import Judged, Seen
     from benchmarks.fit.logs import Log
     from faultbench.rates import Rate
-    from stabtree.tree.calibration import Calibrations
+    from stabtree.tree.shipped import Calibrations
 
 ROOT = Path(__file__).resolve().parents[2]
 CALIBRATION = ROOT / "trees" / "calibration.yaml"
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=CALIBRATION)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    use(DOCUMENTED)
+    use_calibrations(DOCUMENTED)
     logs = logs_of(options.shared, options.cache)
     judged = judge(logs, feel=True)
     mains = mains_of(judged)

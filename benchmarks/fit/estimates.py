@@ -16,9 +16,9 @@ from benchmarks.fit.judged import is_alarm, leaf_behind
 from benchmarks.fit.logistic import FARTHEST, WINDOW, Curve, best, losses, shared_slope
 from benchmarks.fit.logs import FAULTBENCH, SIMULATED
 from benchmarks.kinds import LEAVES, names
-from stabtree.tree.calibration import Calibrations, Fit
 from stabtree.tree.load import load_trees
 from stabtree.tree.params import resolved
+from stabtree.tree.shipped import Calibrations, Fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

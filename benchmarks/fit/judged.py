@@ -16,9 +16,9 @@ from stabtree.context.find import context_of
 from stabtree.diagnosis.walk import answering
 from stabtree.facts import FACTS
 from stabtree.predicates import predicate_named
-from stabtree.tree.calibration import Calibrations, use
 from stabtree.tree.load import load_trees
 from stabtree.tree.params import resolved
+from stabtree.tree.shipped import Calibrations, use_calibrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -108,7 +108,7 @@ def _hold(logs: Sequence[Log]) -> None:
 
 def _judged(index: int, known: Calibrations, *, feel: bool) -> Judged:
     log, overrides = _LOGS[index], {id_: one.limit for id_, one in known.questions.items() if one.limit}
-    use(known)
+    use_calibrations(known)
     verdicts, alarms, leaves, seen = ["refused"], list[Alarm](), set[str](), list[Seen]()
     slack, task = 0.0, ""
     for run in log.runs:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from benchmarks.fit.judged import Judged
     from benchmarks.fit.logs import Log
-    from stabtree.tree.calibration import Calibrations
+    from stabtree.tree.shipped import Calibrations
 
 NEAR = (0.5, 0.4, 0.3, 0.2)
 """At the slopes that are fitted the first one is reached at about half of a limit."""

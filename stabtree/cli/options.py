@@ -24,9 +24,9 @@ from stabtree.report.outputs import RUN, SCREEN, names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stabtree.judging.accepted import KnownFindings
     from stabtree.judging.judge import Judging
     from stabtree.judging.settings import Settings
+    from stabtree.judging.verdict import KnownFindings
     from stabtree.loaders import Loaded
 
 INPUT, JUDGING, OUTPUT = "Input", "Judging", "Output"

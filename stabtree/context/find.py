@@ -15,17 +15,23 @@ from stabtree.common.passes import remembered
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean
 from stabtree.context import model
-from stabtree.context.model import FROM_REWARDS, INFERRED, LOGGED, PHASES, TASKS, Context, Known
-from stabtree.context.signs import (
+from stabtree.context.model import (
     CLASSES,
+    FROM_REWARDS,
+    INFERRED,
+    LOGGED,
     NO_CLASSES,
     NUMBERS,
     OPTIMIZERS,
+    PHASES,
     PLAIN,
     SIGNS,
     SIGNS_OF_REWARDS,
+    TASKS,
     TAUGHT,
     WORDS,
+    Context,
+    Known,
     classes_of,
     columns_of,
     peak_lr_of,
@@ -42,7 +48,7 @@ from stabtree.metrics.table import normalize, words
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stabtree.context.signs import ColumnNames, Sign
+    from stabtree.context.model import ColumnNames, Sign
     from stabtree.run import FileUse, Run
 
 

@@ -12,8 +12,17 @@ from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
 from stabtree.context.find import context_of
-from stabtree.diagnosis.advice import decision, leaf_fixes, ranked_fixes, with_run_values
-from stabtree.diagnosis.causes import FixFormatter, by_strength, conditions_of, judged_causes, weights_are_sound
+from stabtree.diagnosis.causes import (
+    FixFormatter,
+    by_strength,
+    conditions_of,
+    decision,
+    judged_causes,
+    leaf_fixes,
+    ranked_fixes,
+    weights_are_sound,
+    with_run_values,
+)
 from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
 from stabtree.diagnosis.result import Incident, worst_first
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
@@ -21,7 +30,7 @@ from stabtree.facts.curve import level_steps
 from stabtree.facts.progress import Rate
 from stabtree.facts.registry import finite
 from stabtree.predicates import predicate_named
-from stabtree.predicates.clues.registry import Clues, Moment
+from stabtree.predicates.clues import Clues, Moment
 from stabtree.profile.build import left_level
 from stabtree.tree.model import Severity, Take
 from stabtree.tree.params import facts_behind

@@ -15,7 +15,7 @@ from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 from stabtree.run import CONFIG
-from stabtree.tree.calibration import calibrations
+from stabtree.tree.shipped import calibrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Walks a tree over a run, question by question."""
+"""Walks a tree over a run, question by question; a person's answers are checked, applied, and compared with the log."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stabtree.common.answer import UNKNOWN, Answer
+from stabtree.common.answer import UNKNOWN, Answer, Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
-from stabtree.diagnosis.person import answered_visit, check_answers, contradiction
 from stabtree.diagnosis.result import Visit, check_ignored
 from stabtree.facts import facts_of
 from stabtree.predicates import predicate_named
@@ -25,6 +24,53 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Tree
     from stabtree.tree.params import Asking, Values
+
+
+def _check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
+    """Check the ids and the verdicts of given answers.
+
+    Raises:
+        StabtreeError: for the first that the tree does not know.
+    """
+    for id_, word in answers.items():
+        if id_ not in tree.questions:
+            hint = f"type --answer Q1.2=fp16; ids: `stabtree tree show {tree.name}`"
+            raise StabtreeError(f"there is no question {id_!r}{near(id_, tree.questions)}", where="--answer", hint=hint)
+        known = [*tree.questions[id_].go, *tree.questions[id_].words]
+        if word not in (*known, UNKNOWN):
+            raise StabtreeError(
+                f"{word!r} is not an answer to {id_}{near(word, known)}",
+                where="--answer",
+                hint=f"answers: {', '.join(known)}",
+            )
+
+
+def _answered_visit(question: Question, word: str, against: str = "") -> Visit:
+    """Return the visit of a question that a person answered, by the verdict or another word for it."""
+    text = against or f"{word}, as answered"
+    return Visit(question, Answer(question.words.get(word, word), (Evidence(text),), reason=text), "person")
+
+
+def _contradiction(question: Question, word: str, ask: Callable[[Question], Answer], tree: Tree) -> str:
+    """Return how the log contradicts a person's answer, by this question or by the one it names; empty if it does not.
+
+    Args:
+        question: the question.
+        word: the person's answer.
+        ask: returns the log's answer to a question.
+        tree: the tree.
+    """
+    verdict, data = question.words.get(word, word), ask(question)
+    if word != UNKNOWN and data.verdict not in (UNKNOWN, verdict):
+        return f"answered {word}; the log says {data.verdict.replace('_', ' ')}: {data.evidence[0].text}"
+    id_, _, other_verdict = question.against.get(verdict, "").partition("=")
+    if not id_:
+        return ""
+    other = ask(tree.questions[id_])
+    if other.verdict != other_verdict:
+        return ""
+    return f"answered {word}; the log says otherwise: {other.evidence[0].text}"
+
 
 Ask = Callable[[Question], str | None]
 Overrides = Mapping[str, Mapping[str, "Param"]]
@@ -47,7 +93,7 @@ class WalkOptions(Struct, frozen=True):
 def start(run: Run, tree: Tree, options: WalkOptions, ask: Ask | None = None) -> Walker:
     """Check the options, apply a person's answers, and return a walk that has asked nothing yet."""
     overrides, settings = apply_overrides(tree, options.overrides, literal=options.literal)
-    check_answers(tree, options.answers)
+    _check_answers(tree, options.answers)
     check_ignored(tree, sorted(options.ignore))
     nodes = {leaf.of for leaf in tree.leaves.values() if leaf.escalate}
     for id_ in sorted(options.applied - nodes):
@@ -57,7 +103,7 @@ def start(run: Run, tree: Tree, options: WalkOptions, ask: Ask | None = None) ->
     walk = Walker(run, tree, options, ask, overrides, settings, facts_of(run, settings))
     given = [(tree.questions[id_], word) for id_, word in options.answers.items()]
     for question, word in given:
-        walk.against[question.id] = contradiction(question, word, walk.by_data, tree)
+        walk.against[question.id] = _contradiction(question, word, walk.by_data, tree)
     for question, word in given:
         walk.believe(question, word)
     return walk
@@ -154,13 +200,13 @@ class Walker(Struct):
     def _visit(self, question: Question) -> Visit:
         given = self.options.answers.get(question.id)
         if given is not None:
-            return answered_visit(question, given, self.against[question.id])
+            return _answered_visit(question, given, self.against[question.id])
         answer = self.by_data(question)
         if answer.verdict == UNKNOWN and self.ask is not None and (question.person or not question.test):
             word = self.ask(question)
             if word:
                 self.believe(question, word)
-                return answered_visit(question, word)
+                return _answered_visit(question, word)
         return Visit(question, answer)
 
     def by_data(self, question: Question) -> Answer:

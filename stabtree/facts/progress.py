@@ -258,7 +258,7 @@ def context(run: Run) -> Context:
 @fact()
 def precision(run: Run) -> Known[str]:
     """Find out in which precision the run trains."""
-    from stabtree.context.signs import precision_of
+    from stabtree.context.model import precision_of
 
     return precision_of(run)
 

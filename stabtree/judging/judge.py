@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.facts.registry import Param, Parameter
-    from stabtree.judging.accepted import KnownFindings
-    from stabtree.judging.verdict import Outcome
+    from stabtree.judging.verdict import KnownFindings, Outcome
     from stabtree.loaders import Loaded
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
@@ -85,7 +84,7 @@ class Judging(Struct, frozen=True):
         """Diagnose a run with a given tree; otherwise as `diagnosed`."""
         from stabtree.diagnosis.result import check_ignored
         from stabtree.diagnosis.walk import diagnose
-        from stabtree.judging.accepted import Accepting
+        from stabtree.judging.verdict import Accepting
 
         settings = of_tree(self.settings, tree)
         with settings.blamed("ignore"):

@@ -19,8 +19,7 @@ from msgspec.structs import astuple, replace
 from stabtree.common import toml
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
-from stabtree.judging.accepted import Acceptance, Text
-from stabtree.judging.verdict import levels_of
+from stabtree.judging.verdict import Acceptance, Text, levels_of
 from stabtree.metrics.names import named
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.frameworks.model_config import WEIGHTS_DTYPE
-from stabtree.frameworks.recognise import of_config
+from stabtree.frameworks.recognise import WEIGHTS_DTYPE, of_config
 from stabtree.metrics.table import normalize
 from stabtree.run import PRECISIONS, REDUCED
 

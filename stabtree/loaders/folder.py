@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common import yaml12
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.frameworks.model_config import of_model
+from stabtree.frameworks.recognise import of_model
 from stabtree.loaders.config import read_config
 from stabtree.run import REDUCED, Setting
 

@@ -11,11 +11,10 @@ from stabtree.predicates import predicate_named
 from stabtree.report.page import Page, clipped, counted, in_lines
 from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
 from stabtree.run import CONFIG
-from stabtree.tree.calibration import calibrations
 from stabtree.tree.fixes import insert, plain, tags
 from stabtree.tree.model import NOTHING, Cause, Entry, Group, Leaf, Question, Signature, Tree
 from stabtree.tree.params import fact_params, fine, known, settable
-from stabtree.tree.shipped import shipped_titles
+from stabtree.tree.shipped import calibrations, shipped_titles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -15,8 +15,8 @@ from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.diagnosis.account import AccountEntry, Fate, account, broken_values
-from stabtree.judging.accepted import Acceptance, KnownFindings
 from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
+from stabtree.judging.verdict import Acceptance, KnownFindings
 from stabtree.loaders.assemble.run import replaced_rows
 from stabtree.report.contract import SCHEMA
 from stabtree.report.json import fingerprint, picked

@@ -157,8 +157,7 @@ def circumstance_mistakes(key: str, words: tuple[str, ...]) -> Iterator[str]:
 
 def clue_mistakes(name: str, text: str) -> Iterator[str]:
     """Yield the mistakes in a condition on a clue."""
-    from stabtree.predicates.clues import CLUES
-    from stabtree.predicates.clues.registry import condition
+    from stabtree.predicates.clues import CLUES, condition
 
     if name not in CLUES:
         yield f"asks the clue {name!r}, which does not exist{near(name, CLUES)}"

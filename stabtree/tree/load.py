@@ -26,7 +26,6 @@ from stabtree.common.text import clean, near
 from stabtree.common.yaml12 import parse, read, typed
 from stabtree.predicates import predicate_named
 from stabtree.run import CONFIG
-from stabtree.tree.calibration import with_limits
 from stabtree.tree.compose import beside, compose, expand_checks, without
 from stabtree.tree.model import (
     LEAF,
@@ -51,7 +50,7 @@ from stabtree.tree.model import (
     TreeFile,
 )
 from stabtree.tree.params import asking, each_asking, lift_fact_params, merge_facts, resolved
-from stabtree.tree.shipped import KNOWN, MAIN, PREFLIGHT, heads, names_asking, names_defining, shipped
+from stabtree.tree.shipped import KNOWN, MAIN, PREFLIGHT, heads, names_asking, names_defining, shipped, with_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,8 +10,18 @@ import pytest
 from msgspec.structs import replace
 
 from stabtree.context.find import context_of, framework_of
-from stabtree.context.model import CONFIGURED, INFERRED, LOGGED, PARTS, TASKS, UNKNOWN, as_dict
-from stabtree.context.signs import SIGNS, SIGNS_OF_REWARDS, WORDS
+from stabtree.context.model import (
+    CONFIGURED,
+    INFERRED,
+    LOGGED,
+    PARTS,
+    SIGNS,
+    SIGNS_OF_REWARDS,
+    TASKS,
+    UNKNOWN,
+    WORDS,
+    as_dict,
+)
 from stabtree.loaders import load_run
 from stabtree.run import ColumnUse, FileUse, Setting
 from tests.conftest import make_run, series

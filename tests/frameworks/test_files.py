@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from stabtree.frameworks.model import Framework
+    from stabtree.frameworks.load import Framework
 
 
 def lacking(one: Framework) -> Iterator[str]:

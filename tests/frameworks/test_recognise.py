@@ -16,7 +16,7 @@ from stabtree.run import ColumnUse, FileUse
 from tests.conftest import make_run
 
 if TYPE_CHECKING:
-    from stabtree.frameworks.model import Framework
+    from stabtree.frameworks.load import Framework
 
 CONFIGURED = [one for one in frameworks().values() if one.config.marks]
 LOGGED = [one for one in frameworks().values() if one.log.example]

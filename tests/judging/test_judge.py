@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.result import Diagnosis
-from stabtree.judging.accepted import Acceptance
 from stabtree.judging.judge import Judging
 from stabtree.judging.settings import Settings
+from stabtree.judging.verdict import Acceptance
 from stabtree.loaders import Loaded, load_runs
 from tests.conftest import FIXTURES, make_run
 

@@ -11,10 +11,10 @@ from stabtree.metrics.table import all_metrics
 from stabtree.report import explain
 from stabtree.report.explain import CauseOf, find, fitted_texts, is_named
 from stabtree.report.trees import about_metric
-from stabtree.tree import calibration
-from stabtree.tree.calibration import Calibrations, Fit, use
+from stabtree.tree import shipped
 from stabtree.tree.load import load_defining, load_known, load_tree, load_trees
 from stabtree.tree.model import Cause, Expectation
+from stabtree.tree.shipped import Calibrations, Fit, use_calibrations
 from tests.cli.command import run
 
 if TYPE_CHECKING:
@@ -98,9 +98,10 @@ def known() -> Iterator[None]:
     """Use calibrations of one question that was fitted, and of one that was not."""
     unseen = {"right": (0.9, 0.8, 0.95)}
     fitted = Fit(2.0, limit={"dead_share": 0.4}, positives=27, repositories=14, unseen=unseen)
-    use(Calibrations(0.75, 0.3, 2.0, {"O25": fitted, "Q2.1": Fit(1.5, "spike", positives=3, repositories=2)}))
+    questions = {"O25": fitted, "Q2.1": Fit(1.5, "spike", positives=3, repositories=2)}
+    use_calibrations(Calibrations(0.75, 0.3, 2.0, questions))
     yield
-    calibration._USED.clear()
+    shipped._USED.clear()
 
 
 @pytest.mark.usefixtures("known")

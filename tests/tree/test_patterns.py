@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stabtree.tree.load import load_trees
-from stabtree.tree.params import asking
-from stabtree.tree.patterns import problem
+from stabtree.tree.params import asking, pattern_problem
 
 FINE = (
     "CUDA out of memory|Killed",
@@ -36,23 +35,23 @@ DANGEROUS = (
 @pytest.mark.parametrize("pattern", FINE)
 def test_a_pattern_with_few_ways_to_match_may_be_tried(pattern: str) -> None:
     """Repeats that end where something else begins, and those with a bound, are let pass."""
-    assert problem(pattern) == ""
+    assert pattern_problem(pattern) == ""
 
 
 @pytest.mark.parametrize("pattern", DANGEROUS)
 def test_a_pattern_that_could_take_forever_is_refused(pattern: str) -> None:
     """A repeat that can match a text in very many ways is told, with what to write in its place."""
-    assert "could take forever" in problem(pattern)
-    assert "{0,80}" in problem(pattern)
+    assert "could take forever" in pattern_problem(pattern)
+    assert "{0,80}" in pattern_problem(pattern)
 
 
 def test_a_broken_pattern_is_told() -> None:
     """What is no regular expression comes back with the reason."""
-    assert problem("(a") == "is not a regular expression: missing ), unterminated subpattern at position 0"
+    assert pattern_problem("(a") == "is not a regular expression: missing ), unterminated subpattern at position 0"
 
 
 def test_every_shipped_pattern_may_be_tried() -> None:
     """No pattern of the trees that come with stabtree is one that a user's tree could not have."""
     said = [str(node.params["pattern"]) for node in asking(load_trees()) if "pattern" in node.params]
     assert len(said) > 30
-    assert not any(map(problem, said))
+    assert not any(map(pattern_problem, said))

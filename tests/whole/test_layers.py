@@ -25,14 +25,14 @@ ORDER = f"{CORE}|cli|tools|__init__ __main__ integrations"
 INNER_ORDERS = {
     # The terminal, the options, how words become a call, where results go, the commands.
     "cli": "terminal|options|program|output|diagnose explain inspect tree|__init__",
-    # What is known and how, the columns and settings that show it, each part, the whole.
-    "context": "__init__ model|signs|find",
+    # What is known and how, with the columns and settings that show it; each part, the whole.
+    "context": "__init__ model|find",
     # What all formats share, the formats, what makes a run of tables, what looks for the files, what reads a
     # configuration that has no log yet.
-    "loaders": "protobuf config|source|table|counters folder|tables|json|text tensorboard|trackers|assemble"
+    "loaders": "binary config|source|table|counters folder|tables|json|text tensorboard|trackers|assemble"
     "|formats|paths|__init__",
     # Styles and words, what a report says, what draws it, and the outputs.
-    "report": "outputs|page tags|advice rows contract|words|model plot json trees|explain why svg inspect|sections"
+    "report": "outputs|page|advice rows contract|words|model plot json trees|explain why svg inspect|sections"
     "|screen markdown html|__init__",
     "tools": "__init__|check|anonymize compare|fleet|ci|live calibrate cases",
 }
@@ -144,7 +144,6 @@ def test_a_format_knows_of_no_other_but_for_cells_json_and_printed_lines() -> No
             assert shared <= {
                 ("loaders", "tables", "cells"),
                 ("loaders", "tables", "collected"),
-                ("loaders", "tables", "long"),
                 ("loaders", "json", "lines"),
                 ("loaders", "json", "rows"),
                 ("loaders", "text", "messages"),

@@ -16,7 +16,7 @@ from stabtree.common.text import clean
 from stabtree.loaders.json.rows import JsonRows
 from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
 from stabtree.loaders.table import Skips, Table
-from stabtree.loaders.tables.long import long_table
+from stabtree.loaders.tables.collected import long_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

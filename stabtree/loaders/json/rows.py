@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Ints
     from stabtree.loaders.source import Source
-    from stabtree.loaders.tables.long import LongTable
+    from stabtree.loaders.tables.collected import LongTable
     from stabtree.metrics.names import Names
     from stabtree.run import ConfigScalar
 

@@ -19,7 +19,7 @@ from stabtree.common.text import clean, first_few
 from stabtree.loaders.counters import MIN_ROWS
 from stabtree.loaders.folder import made_up, size_of
 from stabtree.loaders.formats import LOADERS, Loader, by_name, picked
-from stabtree.loaders.json.values import values_table
+from stabtree.loaders.json.document import values_table
 from stabtree.loaders.paths.find import (
     MAX_TOGETHER,
     OTHERS,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import SeveralRunsError, StabtreeError
 from stabtree.common.shared import SHARE_HALF
 from stabtree.common.text import clean, first_few
-from stabtree.frameworks.model_config import of_model
+from stabtree.frameworks.recognise import of_model
 from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import dtype as canonical_dtype

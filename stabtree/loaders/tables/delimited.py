@@ -33,7 +33,7 @@ from stabtree.loaders.tables.cells import (
     numeric,
     parse_numbers,
 )
-from stabtree.loaders.tables.long import long_table
+from stabtree.loaders.tables.collected import long_table
 from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.source import Source
     from stabtree.loaders.table import Column
     from stabtree.loaders.tables.cells import ColumnBuilder
-    from stabtree.loaders.tables.long import LongTable
+    from stabtree.loaders.tables.collected import LongTable
     from stabtree.metrics.names import Names
 
 FRACTIONS = ("loss", "eval_loss", "grad_norm", "lr")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from stabtree.common.lazy import np
-from stabtree.frameworks.model_config import of_model
+from stabtree.frameworks.recognise import of_model
+from stabtree.loaders.binary import BYTES, FIXED32, FIXED64, VARINT, Field, fields, messages, parts, real, text
 from stabtree.loaders.json.lines import parse_object
-from stabtree.loaders.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, fields, messages, parts, real, text
 from stabtree.loaders.source import MAX_BYTES
 from stabtree.loaders.table import Points
 

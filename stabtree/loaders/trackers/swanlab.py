@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, stays_inside
+from stabtree.loaders.binary import BYTES, FIXED64, RecordBlocks, integer, messages, parts, real, text
 from stabtree.loaders.folder import entries, settings_file
 from stabtree.loaders.json.lines import values
-from stabtree.loaders.protobuf import BYTES, FIXED64, integer, messages, parts, real, text
 from stabtree.loaders.source import Sure, chunks, open_source
 from stabtree.loaders.table import Skips
 from stabtree.loaders.tables.collected import Collected
-from stabtree.loaders.trackers.blocks import RecordBlocks
 from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
 
 if TYPE_CHECKING:

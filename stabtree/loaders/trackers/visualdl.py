@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from stabtree.loaders.protobuf import BYTES, FIXED32, integer, messages, parts, real, text
+from stabtree.loaders.binary import BYTES, FIXED32, integer, messages, parts, real, text
 from stabtree.loaders.source import chunks
 from stabtree.loaders.tables.collected import Collected
 

@@ -15,16 +15,15 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import recorded
 from stabtree.common.text import clean, without_escapes
+from stabtree.loaders.binary import BYTES, Field, RecordBlocks, fields, integer, messages, parts, text
 from stabtree.loaders.config import read_config
 from stabtree.loaders.folder import entries, is_file, settings_file
 from stabtree.loaders.json import lines as jsonl
 from stabtree.loaders.json.rows import JsonRows, flatten
-from stabtree.loaders.protobuf import BYTES, Field, fields, integer, messages, parts, text
 from stabtree.loaders.source import Sure, chunks
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.messages import ended_in_error
 from stabtree.loaders.text.reader import LogReader
-from stabtree.loaders.trackers.blocks import RecordBlocks
 from stabtree.metrics.names import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from stabtree.common.shared import (
 from stabtree.common.stats import blocks, kendall_z, median
 from stabtree.facts.curve import turn_of
 from stabtree.facts.registry import finite, lowest
+from stabtree.predicates.clues import Seen, clue
 from stabtree.predicates.clues.rates import rate_times_usual
-from stabtree.predicates.clues.registry import Seen, clue
 from stabtree.predicates.drift import all_skipped, beyond_resolution
 from stabtree.predicates.metric import ends_of
 from stabtree.predicates.overfitting import cost_of_an_error as nats_per_error
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from stabtree.context.model import Context
     from stabtree.facts.registry import Groups
     from stabtree.facts.spike import Spike
-    from stabtree.predicates.clues.registry import Moment
+    from stabtree.predicates.clues import Moment
     from stabtree.run import Run, Series
 
 

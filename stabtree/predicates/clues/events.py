@@ -14,7 +14,7 @@ from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import LARGEST, interval, median
 from stabtree.context import model
 from stabtree.facts.registry import finite
-from stabtree.predicates.clues.registry import Seen, clue
+from stabtree.predicates.clues import Seen, clue
 from stabtree.predicates.lines import own_frame
 from stabtree.predicates.nonfinite import rose, terms_at, which_terms
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stabtree.context.model import Context
     from stabtree.facts.movers import Break
     from stabtree.facts.spike import Spike
-    from stabtree.predicates.clues.registry import Moment
+    from stabtree.predicates.clues import Moment
     from stabtree.run import Run, Series
 
 

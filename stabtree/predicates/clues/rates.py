@@ -11,13 +11,13 @@ from stabtree.common.shared import FACTOR, ROWS_SHORT, SHARE_HALF
 from stabtree.context import model
 from stabtree.facts.registry import finite
 from stabtree.frameworks.load import spelling
+from stabtree.predicates.clues import Seen, clue
 from stabtree.predicates.clues.events import text_or_not
-from stabtree.predicates.clues.registry import Seen, clue
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
     from stabtree.facts.registry import Groups
-    from stabtree.predicates.clues.registry import Moment
+    from stabtree.predicates.clues import Moment
     from stabtree.run import Run, Series
 
 

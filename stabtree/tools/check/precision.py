@@ -13,7 +13,7 @@ from stabtree.run import REDUCED, ConfigScalar
 from stabtree.tools.check.tables import SCALERS
 
 if TYPE_CHECKING:
-    from stabtree.frameworks.model import Defaults
+    from stabtree.frameworks.load import Defaults
 
 Settings = Mapping[str, ConfigScalar]
 EXCLUSIVE = {"precisions": ("fp16", "bf16"), "quantizations": ("load_in_8bit", "load_in_4bit")}

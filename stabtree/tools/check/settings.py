@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from stabtree.common.text import clean, masked
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
-from stabtree.frameworks.model_config import of_model
-from stabtree.frameworks.recognise import of_config, plain_word
+from stabtree.frameworks.recognise import of_config, of_model, plain_word
 from stabtree.loaders.config import positive_of
 from stabtree.run import Setting
 from stabtree.tools.check.document import ConfigFile, KeyPath, dotted
@@ -37,7 +36,7 @@ from stabtree.tools.check.tables import (
 )
 
 if TYPE_CHECKING:
-    from stabtree.frameworks.model import Rule
+    from stabtree.frameworks.load import Rule
 
 Settings = dict[str, Setting]
 

@@ -18,8 +18,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.diagnosis.result import Accepted
-from stabtree.judging.accepted import FindingKey, KnownFinding
-from stabtree.judging.verdict import fails
+from stabtree.judging.verdict import FindingKey, KnownFinding, fails
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, to_ascii
-from stabtree.report import html, tags
+from stabtree.report import html
 from stabtree.report import markdown as md
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, new_page
@@ -324,28 +324,28 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     word, kind = WORDS[comparison.parted]
     heading = title(comparison)
     heading = f"They don't part {heading}" if comparison.parted is Parted.NO else _sentence(heading)
-    facts = [tags.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
-    sections = [tags.tag("header", tags.tag("span", word, class_=f"badge {kind}"), tags.tag("h1", heading), *facts)]
+    facts = [html.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
+    sections = [html.tag("header", html.tag("span", word, class_=f"badge {kind}"), html.tag("h1", heading), *facts)]
     for part in _parts(comparison):
         rows = [(html.badge(row[0]), *row[1:]) if part.name == "verdicts" else row for row in part.rows]
-        tables = [tags.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
+        tables = [html.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
         if rest := rows[MAX_ROWS:]:
-            tables.append(tags.folded(f"and {len(rest):,} more", tags.table(part.columns, rest, class_=part.name)))
-        note = tags.NOTHING
+            tables.append(html.folded(f"and {len(rest):,} more", html.table(part.columns, rest, class_=part.name)))
+        note = html.NOTHING
         if part.note:
-            note = tags.tag("p", part.note, class_="quiet")
+            note = html.tag("p", part.note, class_="quiet")
         sections.append(html.headed(part.head, *tables, note, name=part.name))
     if look.plots:
         sections.insert(1 + bool(comparison.partings), _charts(comparison))
-    command = tags.tag("code", next_command(comparison))
-    sections.append(tags.tag("p", tags.tag("span", closing(comparison)), command, class_=f"closing {kind}"))
-    skip = tags.tag("a", "Skip to the comparison", href="#report", class_="skip")
-    sheet = tags.Markup(html.asset("style.css") + html.asset("page.css", "stabtree.tools.compare"))
+    command = html.tag("code", next_command(comparison))
+    sections.append(html.tag("p", html.tag("span", closing(comparison)), command, class_=f"closing {kind}"))
+    skip = html.tag("a", "Skip to the comparison", href="#report", class_="skip")
+    sheet = html.Markup(html.asset("style.css") + html.asset("page.css", "stabtree.tools.compare"))
     opens = html.opening(headline(comparison), sheet, others=(style(),))
-    return f"{opens}{tags.joined([skip, tags.tag('main', *sections, id='report')])}{html.CLOSING}"
+    return f"{opens}{html.joined([skip, html.tag('main', *sections, id='report')])}{html.CLOSING}"
 
 
-def _charts(comparison: Comparison) -> tags.Markup:
+def _charts(comparison: Comparison) -> html.Markup:
     *good, bad = _short_names(comparison.names)
     behind = f"good: {good[0]}"
     if len(good) > 1:

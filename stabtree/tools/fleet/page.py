@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._version import __version__
 from stabtree.judging.verdict import ORDER
-from stabtree.report.html import CLOSING, asset, badge, opening
+from stabtree.report.html import CLOSING, NOTHING, Markup, asset, badge, opening, tag
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import counted
-from stabtree.report.tags import NOTHING, Markup, tag
 from stabtree.tools.fleet.record import levels
 from stabtree.tools.fleet.table import Summary, next_command
 from stabtree.tree.model import Severity

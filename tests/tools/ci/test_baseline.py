@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.judging.accepted import Acceptance, KnownFinding, unaccepted_findings
 from stabtree.judging.judge import Judging
 from stabtree.judging.settings import Settings
+from stabtree.judging.verdict import Acceptance, KnownFinding, unaccepted_findings
 from stabtree.loaders import load_run
 from stabtree.tools.ci.baseline import (
     MARK,

@@ -13,7 +13,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stabtree.frameworks.model_config import of_model
+from stabtree.frameworks.recognise import of_model
 from stabtree.loaders.config import known
 from stabtree.loaders.json.trainer_state import checkpoints, is_summary
 from stabtree.tools.live.callbacks.attached import AttachedRecorder, missing
