@@ -129,9 +129,9 @@ def _meant(tree: Tree, word: str) -> str:
 
     from stabtree.metrics.table import by_name
 
-    if SECTION.fullmatch(word.strip()):
-        numbers = [section.id for section in tree.sections if section.id.isdigit()]
-        return f"the sections are §{', §'.join(numbers)}; type `stabtree explain {numbers[0]}`" if numbers else ""
+    numbers = [section.id for section in tree.sections if section.id.isdigit()]
+    if numbers and SECTION.fullmatch(word.strip()):
+        return f"the sections are §{', §'.join(numbers)}; type `stabtree explain {numbers[0]}`"
     ids = [*tree.questions, *tree.leaves, *tree.entries, *tree.groups, *by_name()]
     parts = {part for id_ in ids for part in id_.lower().replace("_", "-").split("-") if len(part) >= MIN_LETTERS}
     known = {part: part for part in parts} | {id_.lower(): id_ for id_ in ids}

@@ -96,11 +96,9 @@ def chance_of(run: Run, outcome: Known[str], task: Known[str], algorithm: Known[
     is_loss = outcome.value in _LOSSES
     if is_loss and guesses_between_two(task.value, algorithm.value):
         return Known(math.log(2), INFERRED, "ln 2: a guess between two answers")
-    if not classes or task.value not in (model.LANGUAGE, model.CLASSIFICATION):
-        return Known()
-    if is_loss:
+    if is_loss and classes and task.value in (model.LANGUAGE, model.CLASSIFICATION):
         return Known(math.log(classes), INFERRED, f"ln {classes:,}")
-    if "acc" in column and task.value == model.CLASSIFICATION:
+    if "acc" in column and classes and task.value == model.CLASSIFICATION:
         return Known(1 / classes, INFERRED, f"1 of {classes:,} classes")
     return Known()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
+from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -143,7 +144,7 @@ class ColumnNames(Struct, frozen=True):
 
 def columns_of(run: Run) -> ColumnNames:
     """Return the columns of a run's files, ignored ones too."""
-    written = dict.fromkeys(use.name for source in run.sources for use in source.columns)
+    written = dict.fromkeys(use.name for use in chain.from_iterable(source.columns for source in run.sources))
     # A run that was made of values in memory has series alone.
     return _named(tuple(written or run.series)[:MAX_COLUMNS])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -139,7 +140,7 @@ def log_next(
     """
     unlocks: dict[str, list[str]] = defaultdict(list)
     settles: dict[str, list[str]] = defaultdict(list, {name: [text] for name, text in deciding.items()})
-    judged = [cause for finding in findings for cause in finding.causes]
+    judged = [*chain.from_iterable(finding.causes for finding in findings)]
     open_ = [item for item in judged if item.state in (CauseState.NOT_CHECKABLE, CauseState.POSSIBLE)]
     unchecked = [(name, item.cause) for item in open_ for name in item.missing]
     for miss in missing:

@@ -301,7 +301,7 @@ def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
     field(page, "why", first_sentences(node.why, room.sentences))
     field(page, "rule", rule if room.full else rule_in_short(rule))
     if room.full:
-        tests = dict.fromkeys(cause.test for leaf in leaves for cause in leaf.causes)
+        tests = dict.fromkeys(cause.test for cause in chain.from_iterable(leaf.causes for leaf in leaves))
         predicates = filter(None, map(predicate_named, tests))
         field(page, "reads", ", ".join(dict.fromkeys(chain.from_iterable(map(metrics_of, predicates)))))
     _titles(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room)

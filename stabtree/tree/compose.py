@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -93,7 +94,7 @@ def expand_checks(tree: str, checks: Sequence[Check]) -> tuple[list[Section], li
         checks: its checks.
     """
     sections = [Section(check.id, check.title, check.id, check.when) for check in checks if not check.section]
-    leaves = [leaf for check in checks for leaf in _leaves(check)]
+    leaves = [*chain.from_iterable(map(_leaves, checks))]
     ending = [check for check in checks if not check.then]
     if ending:
         leaves.append(

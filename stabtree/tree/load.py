@@ -352,13 +352,17 @@ def tree_of(file: TreeFile) -> Tree:
     return Tree(
         **{name: getattr(file, name) for name in plain},
         sections=(*file.sections, *sections),
-        questions={node.id: node for node in (*file.questions, *questions)},
-        leaves={leaf.id: leaf for leaf in paged},
-        groups={node.id: node for node in file.groups},
-        entries={node.id: node for node in file.entries},
-        facts={node.id: node for node in file.facts},
+        questions=_by_id((*file.questions, *questions)),
+        leaves=_by_id(paged),
+        groups=_by_id(file.groups),
+        entries=_by_id(file.entries),
+        facts=_by_id(file.facts),
         signatures=file.causes,
     )
+
+
+def _by_id(nodes: Iterable[Any]) -> dict[str, Any]:
+    return {node.id: node for node in nodes}
 
 
 def file_of(id_: str) -> str:

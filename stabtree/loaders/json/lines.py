@@ -104,8 +104,8 @@ def sniff(source: Source, _names: Names) -> Sure:
     # One broken line in the middle of a log is common; a lone cut line may be all there is.
     if objects and objects >= 0.5 * (len(lines) - 1):
         return Sure.SURELY
-    begun = lines and len(source.data) < 1 << 20 and lines[0].lstrip().startswith('{"')
-    return Sure.HARDLY if begun else Sure.NO
+    begun = "".join(lines[:1]).lstrip().startswith('{"')
+    return Sure.HARDLY if begun and len(source.data) < 1 << 20 else Sure.NO
 
 
 def first_lines(source: Source, count: int) -> list[str]:

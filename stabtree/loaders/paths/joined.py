@@ -136,7 +136,8 @@ def _parts(logs: Items) -> Groups:
 def _are_parts(runs: Sequence[Run]) -> bool:
     """Whether logs hold one stretch of steps each, as those of a run that went on in a new file do."""
     spans = sorted(map(_span, runs))
-    axes = {source.steps_from for run in runs for source in run.sources}  # steps and epochs share none
+    sources = chain.from_iterable(run.sources for run in runs)
+    axes = {source.steps_from for source in sources}  # steps and epochs share none
     if len(axes) > 1 or any(last <= first for first, last in spans):
         return False
     return all(_follows(later, earlier) for earlier, later in pairwise(spans)) and not _any_contradict(runs)

@@ -6,6 +6,7 @@ A block becomes one line, as a shape with its numbers, which reads like any othe
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.loaders.text import grammar
@@ -291,5 +292,5 @@ def _quoted(parts: Sequence[Masked]) -> list[str]:
 
 def _together(shapes: list[str], parts: Sequence[Masked]) -> Masked:
     """Return one line with the numbers of all parts."""
-    numbers = [number for part in parts for number in part.numbers]
+    numbers = [*chain.from_iterable(part.numbers for part in parts)]
     return Masked(" ".join(shapes), numbers, parts[0].line)

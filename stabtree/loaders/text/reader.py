@@ -465,12 +465,12 @@ class LogReader:
             return template.words <= max(2, len(template.metrics))
         if template.loss is not None and (template.words == 0 or template.leads):
             return True
-        return template.words <= 2 and (rows.head is not None or rows.own > 0 or len(template.metrics) >= 3)
+        return template.words <= 2 and (rows.begun or len(template.metrics) >= 3)
 
     def _aside(self, form: Form, masked: Masked) -> bool:
         """Read a line with values beside those of training; return whether it is one."""
         rows, template = self.rows, form.template
-        if not (template.step or template.epoch or rows.own or rows.head) or template.words > MAX_WORDS or form.message:
+        if not (template.step or template.epoch or rows.begun) or template.words > MAX_WORDS or form.message:
             return False
         version = len(self._training.names) * 2 + (self._training.rows > 0)
         if form.beside[0] != version:

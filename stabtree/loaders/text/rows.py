@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -102,6 +103,11 @@ class LogRows(Struct):
         found = np.zeros(self.count, dtype=np.bool_)
         found[rows.tolist()] = True
         return found
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a row, or the head of one."""
+        return self.own > 0 or self.head is not None
 
     @property
     def own(self) -> int:
@@ -386,7 +392,7 @@ class LogRows(Struct):
     @property
     def located(self) -> bool:
         """Whether any row says where the run is."""
-        axes = (slot.name for block in self.blocks for slot in block.slots)
+        axes = (slot.name for slot in chain.from_iterable(block.slots for block in self.blocks))
         return bool(
             self.step_names
             or self.headed

@@ -148,11 +148,11 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
     """Return steps from the progress bar above each row, if bar and rows were printed in their order."""
     bar = rows.dense("bar")
     few = np.count_nonzero(losses) < MIN_ROWS <= rows.count
-    if few and bar.logged.all() and (np.diff(bar.values) >= 0).all():
+    if few and (bar.logged[1:] & bar.logged[:1] & (np.diff(bar.values) >= 0)).all():
         return bar
     at = bar.values[losses]
     gaps = np.diff(at)
-    rises = len(at) > 1 and bool(bar.logged[losses].all()) and bool((gaps > 0).all())
+    rises = len(at) > 1 and bool(bar.logged[losses].all() & (gaps > 0).all())
     # Where a row is missing, the others still stand at multiples of their distance.
     if rises and at[0] and not (at % median(gaps)).any():
         return bar

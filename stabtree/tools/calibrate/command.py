@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -141,7 +142,7 @@ def _summary(found: Calibration) -> str:
         return f"{runs}, and none alarms: nothing to set."
     if not found.to_set:
         return f"{runs}: {now}, and no limit is to be set for it."
-    still = len({name for names in found.left.values() for name in names})
+    still = len(set(chain.from_iterable(found.left.values())))
     return f"{runs}: {now}, {still or 'none':} with what is set below."
 
 

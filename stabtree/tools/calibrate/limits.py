@@ -141,7 +141,7 @@ def _limits(walks: dict[str, Diagnosis]) -> list[Limit]:
         extreme = [name for name in strengths if name in runs] or [max(strengths, key=strengths.__getitem__)]
         limits = [limit for name in extreme if (limit := _limit(id_, name, walks[name], strengths[name]))]
         if limits:
-            leaves = dict.fromkeys(leaf for names in runs.values() for leaf in names)
+            leaves = dict.fromkeys(chain.from_iterable(runs.values()))
             most = max(limits, key=_move)
             moved.append(most._replace(runs=len(strengths), alarms=tuple(runs), leaves=tuple(leaves)))
     return moved

@@ -136,9 +136,7 @@ def _row(comparison: Comparison, item: Parting) -> tuple[str, ...]:
     name = clean(item.metric, LONGEST_NAME)
     how = {"not finite": "NaN or inf", "stops": "no longer logged"}.get(item.how, "")
     if item.good is None or item.bad is None:
-        missing = "NaN or inf"
-        if how:
-            missing = ""
+        missing = "NaN or inf" * (not how)
         good, bad = (missing if value is None else short(value) for value in (item.good, item.bad))
         return at, name, good, bad, how
     digits = 3
