@@ -14,7 +14,6 @@ from docs.site.markup import code, finding, listed, part, prose, shipped, text, 
 from docs.site.nodes import answers, fixes, looked_for, rule
 from stabtree.common.answer import UNKNOWN
 from stabtree.report.svg import style
-from stabtree.run import CONFIG
 from stabtree.tree.fixes import plain
 from stabtree.tree.load import load_tree
 from stabtree.tree.model import EVENTS, Severity, Take
@@ -195,8 +194,6 @@ def _sources(leaf: Leaf) -> str:
     sources = dict.fromkeys(filter(None, (leaf.source, *(question.source for question in leading(leaf)[:1]))))
     lines = [f"The rule is from {', '.join(map(prose, sources))}."] if sources else []
     lines += map(md.reference, dict.fromkeys(leaf.see))
-    if CONFIG not in next(part.when for part in shipped().parts if part.name == section_of(leaf).tree):
-        lines.append(f"Why a run of yours was not told this: {code(f'stabtree explain {leaf.id} --why RUN')}.")
     return listed(lines)
 
 

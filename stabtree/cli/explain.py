@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stabtree.cli.options import JudgeOptions, Only, ReadOptions, effective_settings, judging_by, reading
+from stabtree.cli.options import JudgeOptions, Only
 from stabtree.cli.terminal import emit, screen
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
@@ -34,23 +34,12 @@ def explain(
         bool,
         typer.Option("--full", help="Show everything: all causes, what speaks for each, all fixes and parameters."),
     ] = False,
-    why: Annotated[
-        str | None, typer.Option("--why", metavar="RUN", help="Show why the walk of this run did not reach the node.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="With --why: print it for machines.")] = False,
 ) -> None:
     """Explain a node on one screen: the question, its rule, where each answer leads, and the fix."""
     from stabtree.metrics.table import by_name
     from stabtree.report import explain as nodes
     from stabtree.tree.load import load_defining, load_known, load_tree
 
-    if json and not why:
-        raise StabtreeError("goes with --why RUN", where="--json", hint="type: stabtree explain NODE --why RUN --json")
-    if why and not node:
-        raise StabtreeError("goes with a node", where="--why", hint=f"type: stabtree explain NODE --why {why}")
-    if why and node:
-        emit(_why(why, node, judge, json=json))
-        return
     tree = load_tree(judge.tree) if judge.tree else None
     if tree is None and node and not all_ and node not in by_name():
         tree = load_defining(node)  # its own trees are enough for a node; questions of all trees read a metric
@@ -64,25 +53,6 @@ def explain(
             "which node?", where="explain", hint="type `stabtree explain Q2.1`, or --all for every node"
         )
     emit(_explained(chosen, node, full=full))
-
-
-def _why(path: str, node: str, judge: JudgeOptions, *, json: bool) -> str:
-    """Return what kept the walk of a run from a node."""
-    from stabtree.loaders import load_run
-    from stabtree.report.json import written
-    from stabtree.report.why import data, why
-    from stabtree.report.why import screen as on_screen
-    from stabtree.tree.load import load_tree, load_trees
-
-    settings = effective_settings(ReadOptions(), judge).settings
-    judging = judging_by(settings, judge)
-    tree, trees, *_ = judging.rules
-    # A node of a tree that this run does not need can be asked about too.
-    chosen = load_tree(tree) if tree else load_trees(None, trees)
-    diagnosis = judging.judged(load_run(path, **reading(ReadOptions(), settings)), chosen)
-    found = why(diagnosis, node)
-    width, color = screen()
-    return written(data(diagnosis, found)) if json else on_screen(diagnosis, found, width=width, color=color)
 
 
 def _explained(tree: Tree, word: str, *, full: bool) -> str:

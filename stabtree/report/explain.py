@@ -165,7 +165,7 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
         home = tree.section(question.section).tree if question else ""
         # What a tree that waits for a configuration alone asks is asked of that.
         alone = CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when)
-        asked = " · stabtree check CONFIG" if alone else f" · stabtree explain {first.id} --why RUN"
+        asked = " · stabtree check CONFIG" * alone
     for room in ROOMS:
         page = Page(width=width, color=color)
         _add(page, tree, first, room)

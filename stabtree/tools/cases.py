@@ -82,26 +82,18 @@ def _tried(tree: Tree, case: Case, folder: Path) -> Tried:
 
 
 def _why(found: Diagnosis, result: Tried) -> list[tuple[str, str]]:
-    """Return what a failed test shows: the leaves, the walk to the worst, and the question that turned away."""
-    from stabtree.report.why import why
+    """Return what a failed test shows: the leaves, the walk to the worst, and what keeps a run from being ok."""
     from stabtree.report.words import answer_word
 
-    told = why(found, result.case.reaches)
     lines = [("reached", ", ".join(result.reached) or "no leaf: the run was not judged")]
     ends = {walk[-1].target: walk for walk in reversed((found.path, *found.further)) if walk}
     walk = ends.get(result.reached[0], found.path) if result.reached else found.path
     lines.append(("path", " › ".join(f"{visit.question.id} {answer_word(visit)}" for visit in walk)))
-    visit, wanted = (told.turn.visit, told.turn.wanted) if told.turn else (None, ())
     if result.reached and found.tree.leaves[result.case.reaches].severity is Severity.OK:
         # What keeps a run from an ok leaf is the worst finding, whichever section it is of.
-        visit = next((item for item in reversed(walk) if item.answer.verdict not in (NO, UNKNOWN)), visit)
-        wanted = tuple(word for word, to in visit.question.go.items() if to != visit.target) if visit else ()
-    if visit:
-        seen = visit.answer.evidence[0].text if visit.answer.evidence else visit.answer.reason
-        words = " or ".join(word.replace("_", " ") for word in wanted) or "anything else"
-        lines.append(("turn", f"{visit.question.id} says {answer_word(visit)}, not {words}: {seen}"))
-    elif told.reason:
-        lines.append(("why", told.reason))
+        visit = next((item for item in reversed(walk) if item.answer.verdict not in (NO, UNKNOWN)), None)
+        if visit and visit.answer.evidence:
+            lines.append(("turn", f"{visit.question.id} says {answer_word(visit)}: {visit.answer.evidence[0].text}"))
     return lines
 
 
