@@ -144,6 +144,7 @@ def test_a_format_knows_of_no_other_but_for_cells_json_and_printed_lines() -> No
             assert shared <= {
                 ("loaders", "tables", "cells"),
                 ("loaders", "tables", "collected"),
+                ("loaders", "tables", "delimited"),
                 ("loaders", "json", "lines"),
                 ("loaders", "json", "rows"),
                 ("loaders", "text", "messages"),
