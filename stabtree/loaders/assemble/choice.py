@@ -185,7 +185,9 @@ def _with_reward(table: Table, choice: Choice) -> Choice:
             break
     if not ranked or names.role(ranked[0]) == "reward":
         return choice
-    return choice.reading_as("reward", ranked[0], _note("reward", ranked))
+    # That a policy is judged by its evaluations is no guess between columns.
+    note = _note("reward", ranked)
+    return choice.reading_as("reward", ranked[0], note * (not read[ranked[0]].held_out))
 
 
 def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:

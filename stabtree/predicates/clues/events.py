@@ -349,7 +349,9 @@ def trains_on(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
     after = loss.values[rows_upto(loss.steps, first) :]
     if not broken.any() or not len(after) or not np.isfinite(after).all():
         return None
-    text = f"the training loss stays finite in the {len(after):,} rows after it, up to {figure(after[-1])}"
+    text = (
+        f"the training loss stays finite in the {len(after):,} rows after it ({figure(after[0])} → {figure(after[-1])})"
+    )
     return Seen(float(len(after)), text, f"{len(after):,} rows", "loss", (first,))
 
 
