@@ -152,7 +152,7 @@ def test_what_is_written_is_read(
         f"{i},{loss!r},{'' if lr is None else repr(lr)}\n" for i, (loss, lr) in enumerate(cells)
     )
     rows = [{"step": i, "loss": loss} | ({} if lr is None else {"lr": lr}) for i, (loss, lr) in enumerate(cells)]
-    first, second = load_run(write(folder, csv)), load_run(write(folder, json_lines(list(rows)), "a.jsonl"))  # type: ignore[arg-type]
+    first, second = load_run(write(folder, csv)), load_run(write(folder, json_lines(list(rows)), "a.jsonl"))
     assert points(first) == points(second)
     assert np.array_equal(first.series["loss"].values, np.array([loss for loss, _ in cells]), equal_nan=True)
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
+from stabtree.common.shared import SHARE_HALF
 from stabtree.common.stats import SOME, are_whole, blocks, is_counter, is_measured, kendall_z
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.steps import of_role
@@ -42,7 +43,6 @@ ALIKE = 1e-2  # two columns whose values differ by less in every row are one los
 MAX_NORMS = 3  # more gradient norms are those of layers
 # How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
-MIN_TESTS = 6  # evaluations by which a policy can be judged, where its training has as many rows
 MIN_COUNTED = 3  # values that rise by themselves in fewer rows prove no counter
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
 _TAG = re.compile(r"[-_]tag[-_](.+)")
@@ -179,7 +179,7 @@ def _with_reward(table: Table, choice: Choice) -> Choice:
         ranked = [one.column for one in rank([_sighting(*item, choice) for item in rewards.items()]).candidates]
     trained = next((column.count for name in ranked if (column := table.columns[name])), 0)
     for name, column in rewards.items() if ranked else ():
-        enough = column.count >= max(MIN_COUNTED, min(MIN_TESTS, trained))
+        enough = column.count >= max(MIN_COUNTED, SHARE_HALF * trained)
         if read[name].held_out and enough and roles.earned(name) == roles.earned(ranked[0]):
             ranked = list(dict.fromkeys([name, *ranked]))
             break

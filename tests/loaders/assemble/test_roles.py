@@ -70,7 +70,7 @@ def read(folder: Path, form: str, columns: Mapping[str, object]) -> Run:
             {"train/returns_stat": RISES, "test/returns_stat": RISES}, {"reward": "test/returns_stat"}, id="evaluations"
         ),
         pytest.param({"train_ppl": np.exp(FALLS)}, {"loss": "log(train_ppl)"}, id="perplexity"),
-        pytest.param({"ppl": np.e**100, "acc": 0.0}, {"loss": "log(ppl)"}, id="perplexity at its cap"),
+        pytest.param({"ppl": np.exp(100.0), "acc": 0.0}, {"loss": "log(ppl)"}, id="perplexity at its cap"),
         pytest.param({"accuracy": RISES, "f1": RISES}, {"eval_quality": "accuracy"}, id="accuracy alone"),
         pytest.param({"success_rate": RISES}, {"eval_quality": "success_rate"}, id="a success rate alone"),
         pytest.param({"mean_dice": 0.0}, {"eval_quality": "mean_dice"}, id="Dice alone"),
