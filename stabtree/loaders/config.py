@@ -200,7 +200,7 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
     """
     best: dict[str, tuple[int, Any]] = {}
     for key, rank, value in _known(values):
-        unlimited = isinstance(value, int | float) and (value == MAX_INT32 or value >= MAX_INT64)
+        unlimited = isinstance(value, int | float) and (value == MAX_INT32 or MAX_INT64 <= value < math.inf)
         if value is not None and not unlimited and (key not in best or rank < best[key][0]):
             best[key] = rank, value
     config: dict[str, ConfigScalar] = {}

@@ -155,7 +155,7 @@ def test_settings_in_their_spellings(content: dict[str, Any], config: dict[str, 
 
 
 WRONG: dict[str, list[object]] = {
-    "checkpoint_every": [0, 2.5, "often", True],
+    "checkpoint_every": [0, 2.5, "often", True, 1e400],
     "checkpoints": [100, ["a"]],
     "dtype": ["int7", ["fp16"]],
     "name": [{"a": 1}, "\x1b[2J"],
