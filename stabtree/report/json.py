@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stabtree.common.errors import StabtreeError
-    from stabtree.diagnosis.result import Diagnosis, Incident, Visit
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.run import Run
     from stabtree.tree.model import Tree
 
@@ -204,11 +204,6 @@ def error(problem: StabtreeError) -> dict[str, Any]:
     """Return an error that the user can fix, as plain values."""
     texts = [masked(text) for text in (problem.problem, problem.where, problem.hint)]
     return _as_dict(contract.Failure(1, contract.ErrorPart(*texts)))
-
-
-def visit_dict(visit: Visit) -> dict[str, Any]:
-    """Return a question of a walk and its answer as plain values."""
-    return _as_dict(taken(contract.VisitPart, visit))
 
 
 def finding_dict(finding: Incident, run: Run) -> dict[str, Any]:

@@ -43,7 +43,7 @@ ALIKE = 1e-2  # two columns whose values differ by less in every row are one los
 MAX_NORMS = 3  # more gradient norms are those of layers
 # How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
 TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
-MIN_COUNTED = 3  # values that rise by themselves in fewer rows prove no counter
+MIN_COUNTED = 3  # fewer values that rise prove no counter, and fewer evaluations judge no policy
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
 _TAG = re.compile(r"[-_]tag[-_](.+)")
 

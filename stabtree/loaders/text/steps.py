@@ -148,7 +148,7 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
     """Return steps from the progress bar above each row, if bar and rows were printed in their order."""
     bar = rows.dense("bar")
     few = np.count_nonzero(losses) < MIN_ROWS <= rows.count
-    if few and (bar.logged[1:] & bar.logged[:1] & (np.diff(bar.values) >= 0)).all():
+    if few and bar.logged.all() and (np.diff(bar.values) >= 0).all():
         return bar
     at = bar.values[losses]
     gaps = np.diff(at)
