@@ -1,0 +1,214 @@
+"""Where a series left its course upwards for good: a change point, with its interval."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common.lazy import np
+from stabtree.common.stats import blocks, change_noise, median, medians_of_three
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
+
+MAX_POINTS = 240  # no limit: a change is placed within half a per cent of the rows, closer with each look
+MIN_POINTS = 5
+CLIPPED = 5.0  # no limit: scatters between neighbours; a row that is farther off is a spike
+INTERVAL = 8.0  # no limit: about 2.8 standard deviations of one fitted parameter, squared
+LOOKS = 5  # no limit: how often the rows around a change are looked at more closely
+RISEN = 3.0  # no limit: errors of a mean: levels that end lower hold no rise
+EARLIER = 12.0  # no limit: of the score: an earlier change explains the rows so much better than none
+ENDS = 12  # no limit: how many means a stretch is divided into
+STRAIGHT_RISE = 0.2  # no limit: of a whole rise: its beginning, which is nearly straight
+PLAIN_RISE = 12.0  # no limit: scatters: a rise that can be placed
+
+
+class Change(NamedTuple):
+    """Where a series left its course.
+
+    Attributes:
+        last_good_step: the last step that was surely still on its course.
+        first_bad_step: the first step off its course, by the best fit.
+        last_step: the last step at which it can have left.
+        at_once: whether it left within one row.
+    """
+
+    last_good_step: int
+    first_bad_step: int
+    last_step: int
+    at_once: bool
+
+
+class _Fit(NamedTuple):
+    score: float  # BIC, lower is better
+    place: int  # the first point off the course
+    first: int  # the first and the last place that fit nearly as well
+    last: int
+    at_once: bool
+
+
+def change_point(steps: Ints, values: Floats) -> Change | None:
+    """Return where a series left its course upwards up to its end; None where no rise divides the rows.
+
+    A course is a level or a fall, what follows a straight or a bent rise or another level: the fit that explains the
+    rows best with the fewest parameters divides them. A long rise bends, so the rows around its beginning are looked
+    at again, each time more closely. Checked on made curves of known onset in the tests, with `ruptures` as reference.
+
+    Args:
+        steps: int64 (n,).
+        values: float64 (n,), finite; the rise is to be theirs, up to the last one.
+    """
+    begin, end, found = 0, len(values), None
+    for _ in range(LOOKS):
+        part = values[begin:end]
+        if len(part) < MIN_POINTS:
+            break
+        levels, starts = blocks(part, min(len(part), MAX_POINTS))
+        levels = _unspiked(levels)
+        fit = _fit(levels)
+        if fit is None:
+            break
+        fit = _earliest(levels, fit)
+        size, offset = len(part) // len(levels), begin + int(starts[0])
+        row = offset + fit.place * size
+        found = fit, offset, size
+        if fit.at_once:
+            break
+        before, after = _nearly_straight(levels, fit.place)
+        closer = max(begin, row - before * size), min(end, row + after * size)
+        if closer[1] - closer[0] > 0.8 * (end - begin):
+            break
+        begin, end = closer
+    if found is None:
+        return None
+    fit, offset, size = found
+    first = offset + fit.place * size
+    if fit.at_once and size > 1:
+        first = _row_of_jump(values, max(0, first - size), min(len(values), first + 2 * size))
+    good = first - 1 if fit.at_once else min(first, offset + fit.first * size) - 1
+    last = max(first, min(len(values) - 1, offset + fit.last * size))
+    return Change(int(steps[max(good, 0)]), int(steps[first]), int(steps[last]), fit.at_once)
+
+
+def _earliest(levels: Floats, fit: _Fit) -> _Fit:
+    """Return the first of several changes upwards, each found among the levels before the one after it."""
+    while _rises(before := levels[: fit.place]):
+        earlier = _fit(before)
+        if earlier is None or earlier.place >= fit.place or earlier.score > _plain(before) - EARLIER:
+            break
+        fit = earlier
+    return fit
+
+
+def _rises(levels: Floats) -> bool:
+    """Return whether levels end above their lowest one by more than they scatter."""
+    size = max(3, len(levels) // ENDS)
+    if len(levels) < 2 * size:
+        return False
+    sums = np.cumsum(np.append(0.0, levels))
+    means = (sums[size:] - sums[:-size]) / size
+    # The lowest of many means is lower than their level by so many errors.
+    errors = RISEN + math.sqrt(2 * math.log(len(levels) / size))
+    return bool(means[-1] - means.min() > errors * change_noise(levels) / math.sqrt(size))
+
+
+def _plain(values: Floats) -> float:
+    """Return the score of the best course without a rise."""
+    scores = []
+    for base, extra in _courses(len(values)):
+        along = base @ values
+        if not extra or along[1] >= 0:
+            rest = values - along @ base
+            scores.append(_score(float(rest @ rest), values, 1 + extra))
+    return min(scores)
+
+
+def _score(squares: float, values: Floats, parameters: int) -> float:
+    """Return the Bayesian information criterion of a fit that leaves so many squares."""
+    count, floor = len(values), max(1e-12 * float(values @ values), 1e-300)
+    return count * math.log(max(squares, floor) / count) + parameters * math.log(count)
+
+
+def _nearly_straight(levels: Floats, place: int) -> tuple[int, int]:
+    """Return how many points before a change and from it on are nearly on straight lines."""
+    smooth = medians_of_three(levels)
+    noise = PLAIN_RISE * change_noise(levels[: max(place, MIN_POINTS)])
+    level = median(levels[max(0, place - MIN_POINTS) : max(place, 1)])
+    rise = max(float(smooth[-1]) - level, 0.0)
+    above = np.flatnonzero(smooth[place:] > level + max(min(STRAIGHT_RISE * rise, (noise * rise) ** 0.5), noise))
+    after = max(int(above[0]) if len(above) else len(levels) - place, 2 * MIN_POINTS)
+    above = np.flatnonzero(smooth[:place] > level + noise)
+    return max(min(place - int(above[-1]) if len(above) else place, 2 * after), 2 * MIN_POINTS), after
+
+
+def _unspiked(levels: Floats) -> Floats:
+    """Return levels with single ones that stand far off both neighbours brought back to them; the last one stays."""
+    smooth = medians_of_three(levels)
+    off = np.abs(levels - smooth) > CLIPPED * change_noise(levels)
+    off[-1] = False
+    return np.where(off, smooth, levels)
+
+
+def _fit(values: Floats) -> _Fit | None:
+    """Return the best division of levels, (m,), into a course and a rise; None where nothing rises."""
+    count = len(values)
+    found = []
+    for base, extra in _courses(count):
+        along_base = base @ values
+        rest = values - along_base @ base
+        whole, floor = float(rest @ rest), max(1e-12 * float(values @ values), 1e-300)
+        for kind, shape, squares in _shapes(count):
+            shared = shape @ base.T
+            own = squares - (shared * shared).sum(axis=1)
+            along = shape @ rest
+            slope = np.divide(along, own, out=np.zeros(count), where=own > 1e-6 * squares)
+            usable = slope > 0
+            if extra:  # a course that rises by itself leaves nothing to be found
+                usable &= along_base[1] - slope * shared[:, 1] >= 0
+            left = np.where(usable, np.maximum(whole - slope * along, floor), math.inf)
+            place = int(left.argmin())
+            best = float(left[place])
+            if not best < math.inf:
+                continue
+            parameters = 3 + extra + (kind not in (0, STEP))
+            score = _score(best, values, parameters)
+            near = np.flatnonzero(left <= best * (1 + INTERVAL / max(count - parameters, 1)))
+            found.append(_Fit(score, place + (kind != STEP), int(near[0]), int(near[-1]), kind == STEP))
+    return min(found, default=None)
+
+
+DECAYS = (0.02, 0.04, 0.08, 0.16, 0.32)  # no limit: of all rows: how fast a fall flattens out
+STEP = 3  # the place of a jump among the shapes
+BENDS = (1.0, 1.5, 2.0)  # no limit: powers of the rows since a change
+
+
+@lru_cache(maxsize=8)
+def _courses(count: int) -> tuple[tuple[Floats, int], ...]:
+    """Return orthonormal bases of what comes before a rise, each with how many parameters more than a level it has."""
+    x, level = np.arange(count, dtype=np.float64), np.ones(count)
+    falls = [(-x, 1), *((np.exp(-x / (share * count)), 2) for share in DECAYS)]
+    level /= count**0.5
+    found = [(level[None], 0)]
+    for fall, extra in falls:
+        away = fall - (fall @ level) * level
+        found.append((np.stack([level, away / np.linalg.norm(away)]), extra))
+    return tuple(found)
+
+
+@lru_cache(maxsize=8)
+def _shapes(count: int) -> tuple[tuple[int, Floats, Floats], ...]:
+    """Return shapes of a rise, (count, count), each row of which rises from another place on, and their squares."""
+    x = np.arange(count, dtype=np.float64)
+    since = np.maximum(x[None] - x[:, None], 0.0) / count
+    shapes = (*(since**power for power in BENDS), (x[None] >= x[:, None]).astype(np.float64))
+    return tuple((kind, shape, (shape * shape).sum(axis=1)) for kind, shape in enumerate(shapes))
+
+
+def _row_of_jump(values: Floats, first: int, last: int) -> int:
+    """Return the row that divides rows `first` to `last` best into two levels."""
+    part = values[first:last]
+    sums = np.cumsum(part)[:-1]
+    before = np.arange(1, len(part))
+    gain = (sums / before - (sums[-1] + part[-1] - sums) / (len(part) - before)) ** 2 * before * (len(part) - before)
+    return first + 1 + int(gain.argmax()) if len(gain) else first
