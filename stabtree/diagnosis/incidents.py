@@ -31,7 +31,7 @@ from stabtree.facts.progress import Rate
 from stabtree.facts.registry import finite
 from stabtree.predicates import predicate_named
 from stabtree.predicates.clues import Clues, Moment
-from stabtree.profile.build import left_level
+from stabtree.profile.change import left_course
 from stabtree.tree.model import Severity, Take
 from stabtree.tree.params import facts_behind
 
@@ -214,9 +214,7 @@ def _left(rises: Sequence[Incident], sure: Iterable[Incident], facts: Facts) -> 
     if loss is None or not len(loss):
         return _own(first)
     steps, values = finite(loss)
-    found = left_level(steps, values, min(exact, default=int(steps[-1])))
-    if found is None:
-        return _own(first)
+    found = left_course(steps, values, by_step=min(exact, default=None))
     if not exact:
         goods = (found.last_good_step, first.last_good_step, first.onset_step)
         return first.onset_step, min(good for good in goods if good is not None)

@@ -24,7 +24,7 @@ from stabtree.common.stats import (
 )
 from stabtree.common.strength import FARTHEST, TINY, above, strongest, weakest
 from stabtree.facts.registry import Absent, Count, Unknown, fact, finite
-from stabtree.profile.build import Onset, lasts_from
+from stabtree.profile.change import Change, left_course
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -223,7 +223,8 @@ class RiseLimits(NamedTuple):
 class Rise(NamedTuple):
     """A rise of the loss that lasts to its end."""
 
-    low_step: int  # where the loss was lowest, its level there `low` and at the end `end`
+    low_step: int  # the last step on its course, its level there `low` and at the end `end`
+    first_bad_step: int  # the first step off its course
     low: float
     end: float
     last_step: int  # the last step of the loss
@@ -271,10 +272,12 @@ def rise(
     spared = _by_nature(context, loss, found, reward) or _as_before(loss, found, earlier_share)
     if spared:
         return spared
+    left = left_course(*finite(loss), best_step=found.low_step)
+    found = found._replace(low_step=left.last_good_step)
     text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
     seen = (found.low_step, int(finite(loss)[0][-1]))
     evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found))
-    return Rise(found.low_step, found.low, found.end, last, found, limits, evidence, strength)
+    return Rise(found.low_step, left.first_bad_step, found.low, found.end, last, found, limits, evidence, strength)
 
 
 def _by_nature(context: Context, loss: Series, found: Course, reward: Series | None) -> Absent | None:
@@ -354,7 +357,7 @@ def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absen
     text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; all of them are needed"
     evidence = Evidence(text, "loss", (start, last), share, 1.0)
     if len(inside) > 1 and share == 1.0:
-        return Rise(start, float(inside[0]), float(inside[-1]), last, None, limits, evidence, 0.0)
+        return Rise(start, start, float(inside[0]), float(inside[-1]), last, None, limits, evidence, 0.0)
     return Absent((evidence,))
 
 
@@ -414,18 +417,13 @@ def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:
     return TurningPoint(int(steps[at]), sign * float(values[at]), sign * level, sign * last, after, worse, bound)
 
 
-def leaves(series: Series, turn: TurningPoint, *, falls: bool = True) -> Onset:
-    """Return when a series left its best level: between two rows where it did so at once, else at its turn.
-
-    At once: all rows up to the one from which on nearly all are worse than halfway were still on that level.
-    """
+def leaves(series: Series, turn: TurningPoint, *, falls: bool = True) -> Change:
+    """Return when a series left its best level: at its best row where nothing shows that it was later."""
     steps, values = finite(series)
-    worse = values - turn.level if falls else turn.level - values
-    after = int(np.searchsorted(steps, turn.step))
-    row = lasts_from(worse > shared.SHARE_HALF * turn.worse)
-    if row is None or row <= after or worse[after:row].max() > (1 - shared.SHARE_MOST) * turn.worse:
-        return Onset(turn.step, turn.step)
-    return Onset(int(steps[row - 1]), int(steps[row]))
+    found = left_course(steps, values if falls else -values, best_step=turn.step)
+    if found.first_bad_step > turn.step and rows_before(steps, found.first_bad_step) < len(steps) - 1:
+        return found._replace(last_good_step=max(found.last_good_step, turn.step))
+    return Change(turn.step, turn.step, turn.step, at_once=False)
 
 
 def _worse(levels: Floats, level: float, noise: float) -> tuple[float, float]:

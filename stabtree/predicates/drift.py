@@ -62,8 +62,8 @@ def loss_rising(rise: Rise) -> Answer:
     1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one that is far higher
     counts without. Looked at is the whole run, and with higher limits its last 2, 4, 8, ... times `window_steps`.
     """
-    low_step = rise.low_step
-    return Answer(YES, (rise.evidence,), onset_step=low_step, last_good_step=low_step, strength=rise.strength)
+    onset, good = rise.first_bad_step, rise.low_step
+    return Answer(YES, (rise.evidence,), onset_step=onset, last_good_step=good, strength=rise.strength)
 
 
 def _ratio(begin: float, end: float) -> float:

@@ -35,7 +35,8 @@ from stabtree.metrics.table import words
 from stabtree.metrics.vocabulary import AGAINST
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.predicates.start import NATS
-from stabtree.profile.build import lasts_from, risen_by_factors
+from stabtree.profile.build import lasts_from
+from stabtree.profile.change import left_course
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -228,11 +229,8 @@ def loses_progress(
     strength = weakest(beyond(ended, share), beyond(lost, noise_factor * noise), beyond(lost, math.log(factor)))
     if low >= last or strength < 0:
         return Answer(NO, found, strength=-FARTHEST if low >= last else strength)
-    half = float(course[low]) + lost / 2
-    up = low + 2 + int(np.flatnonzero(course[low:last] < half)[-1])
-    past = int(np.flatnonzero(values[: starts[up]] < np.exp(half))[-1]) + 1
-    onset = risen_by_factors(steps, values, best, end, int(steps[past]))
-    return Answer(YES, found, onset_step=onset, last_good_step=int(steps[starts[low]]), strength=strength)
+    left = left_course(steps, np.log(values), best_step=int(steps[starts[low]]))
+    return Answer(YES, found, onset_step=left.first_bad_step, last_good_step=left.last_good_step, strength=strength)
 
 
 class Gain(NamedTuple):

@@ -28,7 +28,7 @@ from stabtree.facts.curve import fall_of
 from stabtree.facts.registry import finite
 from stabtree.metrics.role import VALUE, describe_name
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, Metric, predicate
-from stabtree.profile.build import left_best, risen_by_factors
+from stabtree.profile.change import left_course
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -323,9 +323,9 @@ def outgrows(
     brief = f"its loss went from {figure(begin)} to {figure(level)}"
     found = Evidence(text, series.metric, (since, until), min(times, 1e300), limit, brief=brief)
     past = calm + int(np.argmax(values[calm:] > factor * begin))
-    onset = risen_by_factors(at, values, begin, level, int(at[past]))
+    left = left_course(at, values, by_step=int(at[past]))
     strength = above(math.log10(max(times, 1.0)), math.log10(limit))
-    return measured(strength, (found,), onset_step=onset, last_good_step=since)
+    return measured(strength, (found,), onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
 def value_loss_of(run: Run, context: Context) -> Series | None:
@@ -484,7 +484,7 @@ def falls_back(
     if context.phase.value in (None, FROM_SCRATCH):
         lost = above(found.best - found.end, share * abs(found.best))
         strength = weakest(strength, strongest(above(found.gained, factor), lost))
-    left = left_best(at, -values, found.best_step, -found.best, -found.end)
+    left = left_course(at, -values, best_step=found.best_step)
     return measured(strength, (evidence,), onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 

@@ -9,8 +9,8 @@ from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, 
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, row_of, rows_before, rows_upto
-from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_MOST
-from stabtree.common.stats import interval, stretches
+from stabtree.common.shared import ROWS_LONG, ROWS_SHORT, SHARE_MOST
+from stabtree.common.stats import interval, median, stretches
 from stabtree.common.strength import FARTHEST, above, whether
 from stabtree.common.text import first_few, in_words
 from stabtree.facts.batches import broken_ranks
@@ -21,6 +21,7 @@ from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import words
 from stabtree.predicates.registry import Count, Groups, predicate
 from stabtree.predicates.traces import gradient_outlives
+from stabtree.profile.change import change_point
 from stabtree.run import PRECISIONS, WIDE
 
 if TYPE_CHECKING:
@@ -259,12 +260,10 @@ def nan_origin(
         hidden = _averaged(conditions, loss) and ((loss.steps >= since) & (loss.steps < broke.step)).sum() <= 1
         if first and not hidden:
             return first
-    for series, brief in ((grad_norm, "The gradient blew up before the loss"), (loss, "The loss blew up before it")):
-        found = _exploded(series, brief, broke, exploding_factor) if series is not None else None
-        if found:
-            return found
-    if climbed := rose(loss, broke, rise_share):
-        return climbed
+    climbed = rose(loss, broke, rise_share)
+    exploded = _exploded(grad_norm, broke, exploding_factor) if grad_norm is not None else None
+    if climbed or exploded:
+        return min((item for item in (climbed, exploded) if item), key=lambda item: item.onset_step or 0)
     if grad_norm is not None:
         alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
         evals = (
@@ -297,8 +296,8 @@ def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
     return Answer("backward", found, onset_step=at, last_good_step=int(steps[row - 1]) if row else None)
 
 
-def _exploded(series: Series, brief: str, broke: Break, factor: float) -> Answer | None:
-    """Answer `backward` where a series was far above its usual state right before the break."""
+def _exploded(series: Series, broke: Break, factor: float) -> Answer | None:
+    """Answer `backward` where the gradient was far above its usual state right before the break."""
     name = series.metric
     found = broke.rise_before(series)
     if found is None or found[0] <= factor:
@@ -309,28 +308,27 @@ def _exploded(series: Series, brief: str, broke: Break, factor: float) -> Answer
     row = min(int(below[-1]) + 1 if len(below) else 0, len(steps) - 1)
     at = int(steps[row])
     text = f"{name} was {figure(ratio)}× its usual value when the loss broke, above {factor:g}× from step {at:,} on"
-    evidence = (Evidence(text, name, (at, broke.step), ratio, factor, brief),)
+    evidence = (Evidence(text, name, (at, broke.step), ratio, factor, "The gradient blew up before the loss"),)
     good = int(steps[row - 1]) if row else broke.good_step
     return Answer("backward", evidence, onset_step=at, last_good_step=good, strength=above(ratio, factor))
 
 
 def rose(loss: Series, broke: Break, share: float = RISE_SHARE) -> Answer | None:
-    """Answer `backward` where the loss had left its lowest value for good, as it never had before.
-
-    Its last value is above the lowest by `share` of that, and by twice all that it ever climbed on the way there.
-    """
+    """Answer `backward` where the loss had left its course upwards before it broke, by `share` of its level at least."""
     steps, values = finite(loss)
-    values = values[: rows_before(steps, broke.step)]
-    low = int(np.argmin(values)) if len(values) else 0
-    if len(values) < 3 or low == len(values) - 1 or values[low] <= 0:
+    rows = rows_before(steps, broke.step)
+    left = change_point(steps[:rows], values[:rows])
+    if left is None:
         return None
-    climbed, rise = values[: low + 1] - np.minimum.accumulate(values[: low + 1]), float(values[-1] - values[low])
-    if rise < max(share * values[low], NOISE_TIMES * climbed.max()) or values[low + 1 :].min() < values[low] + rise / 2:
+    turn = rows_upto(steps, left.last_good_step)
+    level, end = median(values[max(0, turn - ROWS_LONG) : max(turn, 1)]), median(values[max(turn, rows - 3) : rows])
+    if end - level < share * abs(level):
         return None
-    at, good = int(steps[low + 1]), int(steps[low])
-    text = f"the loss had risen from {figure(values[low], 4)} at step {good:,} to {figure(values[-1], 4)} when it broke"
-    found = (Evidence(text, "loss", (at, broke.step), rise / values[low], share, "The loss rose before it"),)
-    return Answer("backward", found, onset_step=at, last_good_step=good, strength=above(rise, share * values[low]))
+    at, good = left.first_bad_step, left.last_good_step
+    text = f"the loss had risen from {figure(level, 4)} at step {good:,} to {figure(values[rows - 1], 4)} when it broke"
+    times = (end - level) / abs(level) if level else share
+    found = (Evidence(text, "loss", (at, broke.step), min(times, 1e300), share, "The loss rose before it"),)
+    return Answer("backward", found, onset_step=at, last_good_step=good, strength=above(times, share))
 
 
 def _ordinary(grad_norm: Series | None, loss: Series, broke: Break, factor: float, sparse_steps: int) -> Answer:

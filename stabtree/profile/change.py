@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_before, rows_upto
+from stabtree.common.shared import ROWS_LONG
 from stabtree.common.stats import blocks, change_noise, median, medians_of_three
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class _Fit(NamedTuple):
 
 
 def change_point(steps: Ints, values: Floats) -> Change | None:
-    """Return where a series left its course upwards up to its end; None where no rise divides the rows.
+    """Return where a series left its course upwards up to its end; None where no rise explains the rows better.
 
     A course is a level or a fall, what follows a straight or a bent rise or another level: the fit that explains the
     rows best with the fewest parameters divides them. A long rise bends, so the rows around its beginning are looked
@@ -59,7 +61,8 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
         steps: int64 (n,).
         values: float64 (n,), finite; the rise is to be theirs, up to the last one.
     """
-    begin, end, found = 0, len(values), None
+    begin, end = 0, len(values)
+    found: tuple[_Fit, int, int] | None = None
     for _ in range(LOOKS):
         part = values[begin:end]
         if len(part) < MIN_POINTS:
@@ -67,7 +70,7 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
         levels, starts = blocks(part, min(len(part), MAX_POINTS))
         levels = _unspiked(levels)
         fit = _fit(levels)
-        if fit is None:
+        if fit is None or (found is None and fit.score > _plain(levels) - EARLIER):
             break
         fit = _earliest(levels, fit)
         size, offset = len(part) // len(levels), begin + int(starts[0])
@@ -89,6 +92,27 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
     good = first - 1 if fit.at_once else min(first, offset + fit.first * size) - 1
     last = max(first, min(len(values) - 1, offset + fit.last * size))
     return Change(int(steps[max(good, 0)]), int(steps[first]), int(steps[last]), fit.at_once)
+
+
+def left_course(steps: Ints, values: Floats, *, by_step: int | None = None, best_step: int | None = None) -> Change:
+    """Return where a series left its course upwards, up to a step by which it had; at that step where nothing shows it.
+
+    Args:
+        steps: int64 (n,), at least one.
+        values: float64 (n,), finite.
+        by_step: a step at which it is off its course; the last one when not given.
+        best_step: a step at which it was at its lowest: the change is looked for among as many rows before as after it.
+    """
+    end = len(steps) if by_step is None else max(1, rows_upto(steps, by_step))
+    begin = 0
+    if best_step is not None:
+        best = rows_before(steps, best_step)
+        begin = max(0, best - max(end - best, ROWS_LONG))
+    found = change_point(steps[begin:end], values[begin:end])
+    if found is None:
+        first = int(steps[end - 1])
+        return Change(int(steps[max(end - 2, 0)]), first, first, at_once=True)
+    return found
 
 
 def _earliest(levels: Floats, fit: _Fit) -> _Fit:
