@@ -106,6 +106,9 @@ class JudgeOptions(Struct, frozen=True):
             "not 3, for a run that can't be judged; not-partial: exit 0, not 3, if every check that could run passed.",
         ),
     ] = ()
+    expect_complete: Annotated[
+        bool, _judge("--expect-complete", "Exit 3 for a log that stops before its planned end, and nothing says why.")
+    ] = False
     literal: Annotated[bool, _judge("--literal", "Apply the bare thresholds, without the guards against noise.")] = (
         False
     )
@@ -189,19 +192,26 @@ class EffectiveSettings(Struct, frozen=True):
         settings: those of the project that the command line does not override.
         levels: from which a run fails: those of `--fail-on`, else the project's.
         accept_partial: whether a run passes if every check that could run passed.
+        expect_complete: whether a run whose end is not known is not judged.
     """
 
     settings: Settings
     levels: frozenset[str]
     accept_partial: bool
+    expect_complete: bool = False
 
     def exit_code(self, judged: Iterable[Any]) -> int:
         """Return the exit code for runs that were judged: whatever has a `verdict`, and is `partial` or not."""
+        from stabtree.common.answer import UNKNOWN
         from stabtree.judging.verdict import exit_code
         from stabtree.tree.model import Severity
 
-        verdicts = (Severity.OK if self.accept_partial and item.partial else item.verdict for item in judged)
-        return exit_code(verdicts, self.levels)
+        def verdict(item: Any) -> str:
+            if self.expect_complete and item.unended and item.verdict in (Severity.OK, Severity.NOTE):
+                return UNKNOWN
+            return Severity.OK if self.accept_partial and item.partial else item.verdict
+
+        return exit_code(map(verdict, judged), self.levels)
 
 
 def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) -> EffectiveSettings:  # noqa: B008
@@ -218,7 +228,8 @@ def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) 
     overridden = ("column", "step_column", "checkpoint_every", "tree", "trees", "fail_on", "set", "baseline")
     settings = project.without({key: typed[key] for key in overridden})
     words = judge.fail_on or settings.fail_on
-    return EffectiveSettings(settings, levels_of(words), project.accept_partial or accepts_partial(words))
+    partial = project.accept_partial or accepts_partial(words)
+    return EffectiveSettings(settings, levels_of(words), partial, judge.expect_complete)
 
 
 def judging_by(settings: Settings, judge: JudgeOptions, known: KnownFindings | None = None) -> Judging:

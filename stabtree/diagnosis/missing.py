@@ -16,7 +16,7 @@ from stabtree.context.find import context_of
 from stabtree.context.model import CTC, LANGUAGE
 from stabtree.diagnosis.result import STRONG, CauseState, LogNext, Missing, Visit, Walked, WalkedTree, asking
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
-from stabtree.facts.progress import FEW_ROWS, Learned
+from stabtree.facts.progress import FEW_ROWS, MIN_ROWS, Learned
 from stabtree.facts.registry import finite
 from stabtree.metrics.table import by_name
 from stabtree.predicates import predicate_named
@@ -343,12 +343,12 @@ def earned(walk: Walker, ends: Sequence[End], near: Sequence[Near]) -> End:
 
 
 def too_few(walk: Walker, path: tuple[Visit, ...], end: Leaf) -> tuple[Missing, ...]:
-    """Return why a run of a few rows can't be called healthy; nothing of one that has enough, or a finding."""
+    """Return why nothing can be said of a run of a row or two; nothing of one that has more, or a finding."""
     unproven = end.unproven or any(leaf.unproven == end.id for leaf in walk.tree.leaves.values())
     shown = walk.facts.get("progress") if unproven and not walk.options.literal else None
-    if not isinstance(shown, Learned) or not 0 < shown.rows < FEW_ROWS:
+    if not isinstance(shown, Learned) or not 0 < shown.rows < MIN_ROWS:
         return ()
-    reason = f"{shown.metric} has {shown.rows} finite rows, at least {FEW_ROWS} are needed to tell"
+    reason = f"{shown.metric} has {shown.rows} finite rows, at least {MIN_ROWS} are needed to tell"
     entry = walk.tree.section(path[-1].question.section).entry
     return (Missing(entry, reason, (), ""),)
 

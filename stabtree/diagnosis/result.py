@@ -223,14 +223,14 @@ class Diagnosis(Struct, frozen=True):
     @property
     def partial(self) -> bool:
         """Whether the run was not judged as a whole, and nothing is wrong in the sections that were."""
-        if self.verdict != UNKNOWN or self.misread or self.faults or self.unended:
+        if self.verdict != UNKNOWN or self.misread or self.faults:
             return False
         return bool(self.answered)
 
     @property
     def unended(self) -> Incident | None:
         """The finding that leaves open how the run ended; None where nothing does."""
-        return next((finding for finding in self.findings if finding.leaf.unjudged), None)
+        return next((finding for finding in self.findings if finding.leaf.unended), None)
 
 
 def _rendered(module: str, name: str) -> Any:

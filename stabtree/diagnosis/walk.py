@@ -219,7 +219,6 @@ def _verdict(walk: Walker, end: Leaf, findings: list[Incident], *, open_: bool) 
         worst = findings[0].severity
     elif end.id in walk.options.ignore:
         worst = Severity.OK
-    unended = any(item.leaf.unjudged for item in findings)
-    if not worst.is_alarm and (open_ or unended):
+    if not worst.is_alarm and open_:
         return UNKNOWN
     return worst

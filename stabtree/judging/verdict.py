@@ -50,6 +50,11 @@ class Outcome(NamedTuple):
         """Whether every check that could run passed."""
         return not isinstance(self.found, StabtreeError) and self.found.partial
 
+    @property
+    def unended(self) -> bool:
+        """Whether the log stops before its planned end, and nothing says why."""
+        return not isinstance(self.found, StabtreeError) and self.found.unended is not None
+
 
 def worst(outcomes: Sequence[Outcome]) -> str:
     """Return the worst verdict of several runs."""

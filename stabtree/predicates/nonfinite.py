@@ -314,7 +314,7 @@ def _exploded(series: Series, broke: Break, factor: float) -> Answer | None:
 
 
 def rose(loss: Series, broke: Break, share: float = RISE_SHARE) -> Answer | None:
-    """Answer `backward` where the loss had left its course upwards before it broke, by `share` of its level at least."""
+    """Answer `backward` where the loss had left its course upwards before it broke, by `share` of its level or more."""
     steps, values = finite(loss)
     rows = rows_before(steps, broke.step)
     left = change_point(steps[:rows], values[:rows])

@@ -27,6 +27,7 @@ from stabtree.report.words import (
     is_unasked,
     main_finding,
     monitor_sentences,
+    other_half,
     plainly,
     ticks,
     unchecked,
@@ -94,6 +95,7 @@ class Report:
         facts: the run in a line: steps, precision, optimizer, rate, file.
         quoted: the rows that show it; None where none do.
         plainly: whether the trouble is over, or what to doubt about the finding; may be empty.
+        other_half: how the run ended or what state the model was in, whichever the title leaves out, after its word.
         earlier: what came before the finding and may have started it; may be empty.
         also: further findings, worst first; mere notes only where nothing worse was found.
         notes: how many notes are not among them.
@@ -108,6 +110,7 @@ class Report:
         run, finding = diagnosis.run, main_finding(diagnosis)
         self.diagnosis, self.finding, self.exit_code = diagnosis, finding, exit_code
         self.verdict, self.badge, self.title = str(diagnosis.verdict), badge(diagnosis), headline(diagnosis)
+        self.other_half = other_half(diagnosis)
         self.quoted: Quoted | None = None
         self.plainly, self.earlier, self._doubtful = "", "", False
         with any_floats(run):

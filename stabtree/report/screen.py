@@ -177,6 +177,9 @@ def _head(page: Page, report: Report) -> None:
     if report.node and gap > 1:
         pieces += [(" " * gap, ""), (report.node, "id")]
     page.item((badge, report.badge), pieces, indent=0, head_width=indent)
+    label, text = report.other_half
+    if text:
+        page.line((label, "dim"), (clipped(page.plain(text), page.width - indent - len(label)), ""), indent=indent)
     page.line((_facts(page, report.facts, page.width - indent), "dim"), indent=indent)
     if report.earlier:
         page.line((report.earlier, ""), indent=indent)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from stabtree.report.advice import Action
     from stabtree.run import Run, Series
 
+ENOUGH_ROWS = 20  # with fewer a run is not called healthy
+ENDING = "end"  # the kind of event of a finding that says how a run ended
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that needs no action
 MAX_ACCEPTED = 3  # accepted findings that a screen names
@@ -61,11 +63,9 @@ def main_finding(diagnosis: Diagnosis) -> Incident | None:
     """Return the finding that the verdict rests on; None where the run could not be judged.
 
     A note beside an ignored problem does not count: "The loss has settled" does not describe a loss that went NaN.
-    A run of which all was judged but its end has one: that the end is not known.
     """
     if diagnosis.verdict == UNKNOWN:
-        open_ = diagnosis.lacking or diagnosis.misread or diagnosis.faults
-        return None if open_ else diagnosis.unended
+        return None
     if diagnosis.verdict == Severity.NOTE and ignored_problems(diagnosis):
         return None
     return next(iter(diagnosis.findings), None)
@@ -107,7 +107,9 @@ def earlier(diagnosis: Diagnosis, finding: Incident) -> str:
 def headline(diagnosis: Diagnosis) -> str:
     """Return what was found and from which step on, as every output says it."""
     if all_clear(diagnosis) and not ignored_problems(diagnosis):
-        return f"Healthy ({counted(len(diagnosis.findings), 'note')})"
+        notes = [item for item in diagnosis.findings if not item.leaf.unended]
+        text = so_far(diagnosis) or "Healthy"
+        return f"{text} ({counted(len(notes), 'note')})" if notes else text
     return step_prefix(main_finding(diagnosis)) + title(diagnosis)
 
 
@@ -144,7 +146,52 @@ def _title(diagnosis: Diagnosis) -> str:
         return f"{diagnosis.end.title}; not answered: {', '.join(unanswered)}"
     if diagnosis.before_run:
         return f"{diagnosis.end.title} in {counted(diagnosis.judged, 'rule')}"
-    return diagnosis.end.title
+    return so_far(diagnosis) if diagnosis.end.severity is Severity.OK and so_far(diagnosis) else diagnosis.end.title
+
+
+def so_far(diagnosis: Diagnosis) -> str:
+    """Say that no fault shows yet in a log that is short, or stops before its planned end; empty of any other."""
+    run, unended = diagnosis.run, diagnosis.unended
+    if unended is not None:
+        return f"No fault so far, {step_reached(run)}"
+    names = ("loss", "eval_loss", context_of(run).outcome.value or "")
+    rows = max((len(finite(series)[1]) for name in names if (series := run.find(name)) is not None), default=0)
+    if not 0 < rows < ENOUGH_ROWS or diagnosis.before_run or (run.last_step or 0) >= run.planned_step:
+        return ""
+    return f"No fault so far, {counted(rows, 'row')}"
+
+
+def step_reached(run: Run) -> str:
+    """Return the last step, and of how many where that is known: `step 148 of 300`."""
+    reached = f"{run.unit} {run.last_step or 0:,}"
+    return f"{reached} of {run.planned_step + 1:,.0f}" if math.isfinite(run.planned_step) else reached
+
+
+def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
+    """Return what the headline leaves out, after a word for it: how the run ended, or what state the model was in."""
+    main = main_finding(diagnosis)
+    apart = main is not None and ENDING in main.leaf.events
+    others = [item for item in diagnosis.findings if (ENDING in item.leaf.events) is not apart and item is not main]
+    if apart:
+        state = next((item for item in others if item.is_alarm), None)
+        return "State: ", step_prefix(state) + finding_title(state) if state else _progress(diagnosis.run)
+    if others and not (others[0].leaf.unended and main is None):
+        return "Ended: ", finding_title(others[0])
+    if not diagnosis.before_run and (diagnosis.run.last_step or -1) >= diagnosis.run.planned_step:
+        return "Ended: ", f"all {diagnosis.run.planned_step + 1:,.0f} planned {diagnosis.run.unit}s are done"
+    return "", ""
+
+
+def _progress(run: Run) -> str:
+    """Say how the outcome moved up to the end; empty where it has too few rows to tell."""
+    name = context_of(run).outcome.value or "loss"
+    series = run.find(name)
+    if series is None or len(finite(series)[1]) < 2:
+        return ""
+    values = finite(series)[1]
+    return (
+        f"no other fault; {name} went from {figure(values[0])} to {figure(values[-1])} in {counted(len(values), 'row')}"
+    )
 
 
 def _too_little(diagnosis: Diagnosis) -> str:
@@ -189,7 +236,8 @@ def all_clear(diagnosis: Diagnosis) -> bool:
     # What fits the run of a note's advice says so; of a note without advice, its first fix.
     advice = [item.fixes or tuple(map(untagged, item.leaf.fixes[:1])) for item in diagnosis.reached]
     mere = all(item.leaf.severity is Severity.NOTE for item in diagnosis.reached)
-    return mere and all(any(text.startswith(NOTHING) for text in texts) for texts in advice)
+    idle = (any(text.startswith(NOTHING) for text in texts) for texts in advice)
+    return mere and all(item.leaf.unended or done for item, done in zip(diagnosis.reached, idle, strict=True))
 
 
 def ignored_problems(diagnosis: Diagnosis) -> list[Incident]:

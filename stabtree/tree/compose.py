@@ -81,7 +81,7 @@ def ok_leaf(tree: str) -> str:
 
 _ASKED = ("id", "ask", "short", "test", "params", "advanced", "like", "person", "see", "source")
 _ENDED = (
-    *("title", "severity", "headline", "causes", "fixes", "decide", "restart", "take", "events", "lasting", "unjudged"),
+    *("title", "severity", "headline", "causes", "fixes", "decide", "restart", "take", "events", "lasting", "unended"),
     *("see", "source"),
 )
 
@@ -133,7 +133,7 @@ def _leaves(check: Check) -> Iterator[Leaf]:
     yield leaf
     for verdict, severity in check.severities.items():
         milder = replace(
-            leaf, id=f"{check.leaf}-{verdict}", severity=severity, headline="", restart=False, unjudged=False
+            leaf, id=f"{check.leaf}-{verdict}", severity=severity, headline="", restart=False, unended=False
         )
         if verdict == SURVIVED:  # what the run survived ended nothing
             title, why = f"{leaf.title}, and the run survived it", f"{NOT_ENDED} {leaf.why}"

@@ -346,7 +346,7 @@ class Leaf(Node, frozen=True):
         take: which checkpoint that is.
         events: the kinds of event that it describes, words of `EVENTS`: findings of one event are merged.
         lasting: whether it goes on to the end of the log: two lasting leaves of one kind are the same event.
-        unjudged: whether the log leaves open how the run ended: without an alarm it is not judged then.
+        unended: whether the log leaves open how the run ended: without an alarm it is not judged then.
         escalate: the leaf to end at instead once the fixes of `of` were applied and failed.
         near: the leaf to end the path at instead where something came near to its limit.
         unproven: the leaf to end the path at instead where nothing shows that the run made progress.
@@ -369,7 +369,7 @@ class Leaf(Node, frozen=True):
     take: Take = Take.BEFORE
     events: tuple[str, ...] = ()
     lasting: bool = False
-    unjudged: bool = False
+    unended: bool = False
     escalate: str = ""
     near: str = ""
     unproven: str = ""
@@ -417,7 +417,7 @@ class Check(Node, frozen=True):
     take: Take = Take.BEFORE
     events: tuple[str, ...] = ()
     lasting: bool = False
-    unjudged: bool = False
+    unended: bool = False
     see: tuple[str, ...] = ()
     section: str = ""
     then: str = ""

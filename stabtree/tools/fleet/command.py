@@ -66,7 +66,7 @@ The exit codes are those of diagnose.
 def scan(
     paths: Folders,
     read: Annotated[ReadOptions, Only(*COLUMNS, "steps", "checkpoint_every")],
-    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on", "literal", "answer", "baseline")],
+    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on", "expect_complete", "literal", "answer", "baseline")],
     out: Annotated[OutputOptions, Only("json", "quiet", output=output_option(RECORDS))],
     work: WorkOptions,
 ) -> None:

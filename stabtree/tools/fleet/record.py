@@ -41,6 +41,7 @@ class Record(Struct, frozen=True):
         run: its name within the path; empty where the path holds one.
         verdict: a severity, `unknown`, or `unread` for a log that can't be read.
         badge: the verdict that is shown, `ok` where what was found are notes that call for nothing.
+        unended: whether the log stops before its planned end, and nothing says why.
         partial: whether what could be judged of a run that was not judged as a whole is in order.
         leaf: the main finding; empty where there is none.
         section: the section that it was found in.
@@ -67,6 +68,7 @@ class Record(Struct, frozen=True):
     verdict: str = UNREAD
     badge: str = UNREAD
     partial: bool = False
+    unended: bool = False
     leaf: str = ""
     section: str = ""
     title: str = ""
@@ -133,6 +135,7 @@ def record_of(
         verdict=str(found.verdict),
         badge=told,
         partial=found.partial,
+        unended=found.unended is not None,
         title=headline(found) if told == Severity.OK else title(found),
         unit=found.run.unit,
         rows=sum(source.rows for source in found.run.sources),
