@@ -79,7 +79,10 @@ def overfits(
     if better and verdict == YES:
         verdict = BETTER
         evidence.append(better)
-    return measured(strength, tuple(evidence), verdict, onset_step=turn.step, last_good_step=turn.step)
+    left = leaves(eval_loss, turn)
+    return measured(
+        strength, tuple(evidence), verdict, onset_step=left.first_bad_step, last_good_step=left.last_good_step
+    )
 
 
 def _share(bound: float, level: float) -> float:

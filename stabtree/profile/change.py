@@ -18,8 +18,10 @@ MAX_POINTS = 240  # no limit: a change is placed within half a per cent of the r
 MIN_POINTS = 5
 CLIPPED = 5.0  # no limit: scatters between neighbours; a row that is farther off is a spike
 INTERVAL = 8.0  # no limit: about 2.8 standard deviations of one fitted parameter, squared
+COARSE = 40  # no limit: levels that show whether a rise came back
 LOOKS = 5  # no limit: how often the rows around a change are looked at more closely
 RISEN = 3.0  # no limit: errors of a mean: levels that end lower hold no rise
+SOME_RISE = 0.15  # no limit: of the whole: a smaller rise before a jump does not belong to it
 EARLIER = 12.0  # no limit: of the score: an earlier change explains the rows so much better than none
 ENDS = 12  # no limit: how many means a stretch is divided into
 STRAIGHT_RISE = 0.2  # no limit: of a whole rise: its beginning, which is nearly straight
@@ -61,7 +63,7 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
         steps: int64 (n,).
         values: float64 (n,), finite; the rise is to be theirs, up to the last one.
     """
-    begin, end = 0, len(values)
+    begin, end = _last_course(values), len(values)
     found: tuple[_Fit, int, int] | None = None
     for _ in range(LOOKS):
         part = values[begin:end]
@@ -94,6 +96,29 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
     return Change(int(steps[max(good, 0)]), int(steps[first]), int(steps[last]), fit.at_once)
 
 
+def _at_once(values: Floats) -> bool:
+    """Return whether the rows right before the last one are still near their lowest."""
+    if len(values) < MIN_POINTS:
+        return True
+    low = float(medians_of_three(values[:-1]).min())
+    return median(values[-4:-1]) <= low + (float(values[-1]) - low) / 4
+
+
+def _last_course(values: Floats) -> int:
+    """Return the first row after the last rise that the series came back from."""
+    size = max(1, len(values) // COARSE)
+    if len(values) < MIN_POINTS * size:
+        return 0
+    levels, starts = blocks(values, len(values) // size)
+    smooth = medians_of_three(levels)
+    lowest, rise = float(smooth.min()), float(smooth[-1] - smooth.min())
+    if rise < PLAIN_RISE * change_noise(levels):
+        return 0
+    low = int(np.flatnonzero(smooth <= lowest + rise / 4)[-1])
+    high = np.flatnonzero(smooth[:low] > lowest + rise / 2)
+    return int(starts[int(high[-1]) + 1]) if len(high) else 0
+
+
 def left_course(steps: Ints, values: Floats, *, by_step: int | None = None, best_step: int | None = None) -> Change:
     """Return where a series left its course upwards, up to a step by which it had; at that step where nothing shows it.
 
@@ -108,7 +133,7 @@ def left_course(steps: Ints, values: Floats, *, by_step: int | None = None, best
     if best_step is not None:
         best = rows_before(steps, best_step)
         begin = max(0, best - max(end - best, ROWS_LONG))
-    found = change_point(steps[begin:end], values[begin:end])
+    found = None if _at_once(values[begin:end]) else change_point(steps[begin:end], values[begin:end])
     if found is None:
         first = int(steps[end - 1])
         return Change(int(steps[max(end - 2, 0)]), first, first, at_once=True)
@@ -117,7 +142,7 @@ def left_course(steps: Ints, values: Floats, *, by_step: int | None = None, best
 
 def _earliest(levels: Floats, fit: _Fit) -> _Fit:
     """Return the first of several changes upwards, each found among the levels before the one after it."""
-    while _rises(before := levels[: fit.place]):
+    while _rises(before := levels[: fit.place], levels[fit.place :] if fit.at_once else before):
         earlier = _fit(before)
         if earlier is None or earlier.place >= fit.place or earlier.score > _plain(before) - EARLIER:
             break
@@ -125,8 +150,8 @@ def _earliest(levels: Floats, fit: _Fit) -> _Fit:
     return fit
 
 
-def _rises(levels: Floats) -> bool:
-    """Return whether levels end above their lowest one by more than they scatter."""
+def _rises(levels: Floats, later: Floats) -> bool:
+    """Return whether levels end above their lowest by more than they scatter, and by a part of what follows a jump."""
     size = max(3, len(levels) // ENDS)
     if len(levels) < 2 * size:
         return False
@@ -134,7 +159,8 @@ def _rises(levels: Floats) -> bool:
     means = (sums[size:] - sums[:-size]) / size
     # The lowest of many means is lower than their level by so many errors.
     errors = RISEN + math.sqrt(2 * math.log(len(levels) / size))
-    return bool(means[-1] - means.min() > errors * change_noise(levels) / math.sqrt(size))
+    rise, low = float(means[-1] - means.min()), float(means.min())
+    return rise > max(errors * change_noise(levels) / math.sqrt(size), SOME_RISE * (median(later[-3:]) - low))
 
 
 def _plain(values: Floats) -> float:
