@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
+from stabtree.common.shared import SHARE_HALF, SHARE_SOME
 from stabtree.context.find import context_of
 from stabtree.diagnosis.causes import (
     FixFormatter,
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
 
 HARMED = ("grad_norm", "update_ratio", "weight_norm")  # where these moved first, the weights were no longer sound
+
+
+LASTING = frozenset(("flat", "rise", "zero"))  # states that a model is in from some row on
 
 
 Beginning = tuple[int | None, int | None]
@@ -335,14 +339,27 @@ def incidents_of(found: Iterable[Incident], facts: Facts) -> list[Incident]:
     """
     known: Checkpoints = facts.sure("checkpoints")
     merged = [replace(item, open=_is_open(item, known)) for item in merge_events(found, facts)]
-    merged = [_before_all_harm(item, merged, known) for item in merged]
+    merged = [_before_all_harm(replace(item, share=_share(item, facts.run)), merged, known) for item in merged]
     outcome = context_of(facts.run).outcome.value
-    # Of equally bad ones first what is open at the end, and of these what the run is for.
+    # Of equally bad ones first what is open at the end, of these what the run is for, then what covers most of it.
     ordered = sorted(
         worst_first(merged),
-        key=lambda item: (-item.leaf.severity.rank, not item.open, item.metric != outcome or not item.is_alarm),
+        key=lambda item: (
+            -item.leaf.severity.rank,
+            not item.open,
+            item.metric != outcome or not item.is_alarm,
+            -round(item.share, 1),
+        ),
     )
     return [described(item, facts) for item in _causes_first(ordered)]
+
+
+def _share(item: Incident, run: Run) -> float:
+    """Return which share of the run an incident covers that lasts to its end; 0 of one that is over or has no onset."""
+    first, last = run.first_step, run.last_step
+    if not item.open or item.onset_step is None or first is None or last is None or last <= first:
+        return 0.0
+    return min(max((last - item.onset_step) / (last - first), 0.0), 1.0)
 
 
 def described(item: Incident, facts: Facts) -> Incident:
@@ -362,12 +379,18 @@ def _causes_first(ordered: Sequence[Incident]) -> list[Incident]:
     if not ordered:
         return []
     first, *others = ordered
-    earlier = [item for item in others if _explains(item, first)]
+    earlier = [item for item in others if _explains(item, first) or _covers(item, first)]
     if not earlier:
         return list(ordered)
     cause = min(earlier, key=lambda item: (_group(item.metric) in MEASURES, item.onset_step or 0))
     follows = tuple(item for item in ordered if item is not cause and _explains(cause, item))
     return [replace(cause, consequences=follows), *(item for item in ordered if item is not cause)]
+
+
+def _covers(item: Incident, late: Incident) -> bool:
+    """Return whether the loss was flat or too high for most of a run of which something graver covers only the end."""
+    state = item.is_alarm and item.leaf.lasting and not LASTING.isdisjoint(item.leaf.events)
+    return state and item.share >= SHARE_HALF and late.share < SHARE_SOME and "end" not in late.leaf.events
 
 
 def _explains(cause: Incident, other: Incident) -> bool:

@@ -52,6 +52,7 @@ class Incident(Struct, frozen=True):
         departures: what moved around the onset, by step.
         rows: the rows that show it.
         open: whether it lasts to the end of the log.
+        share: which share of the run it covers, if it lasts to its end.
         storm: whether the loss went NaN.
         by_levels: whether its onset is that of a level and not of a row.
         turns: whether its onset is the best row before it, which is sound itself.
@@ -76,6 +77,7 @@ class Incident(Struct, frozen=True):
     departures: Sequence[Happening] = ()
     rows: tuple[QuotedRow, ...] = ()
     open: bool = True
+    share: float = 0.0
     storm: bool = False
     by_levels: bool = False
     turns: bool = False

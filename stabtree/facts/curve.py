@@ -273,6 +273,8 @@ def rise(
     if spared:
         return spared
     left = left_course(*finite(loss), best_step=found.low_step)
+    if left.at_once and left.first_bad_step == last:
+        return Absent((_level(at[0], limits, last),), -TINY)  # no row divides the loss into a course and a rise
     found = found._replace(low_step=left.last_good_step)
     text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
     seen = (found.low_step, int(finite(loss)[0][-1]))
@@ -409,8 +411,12 @@ def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:
     smooth = levels if len(levels) < shared.LEVELS // 2 else medians_of_three(levels)  # the lowest of many may be luck
     # The scatter of a level by second differences, which no trend affects.
     # Of equal ones the last: the series was still as good there.
-    best, noise = len(smooth) - 1 - int(np.argmin(smooth[::-1])), NORMAL_MAD * median(np.abs(np.diff(levels, 2))) / 6**0.5
-    begin, end = int(starts[max(best - 1, 0)]), int(starts[min(best + 1, len(starts) - 1)]) + size
+    best, noise = (
+        len(smooth) - 1 - int(np.argmin(smooth[::-1])),
+        NORMAL_MAD * median(np.abs(np.diff(levels, 2))) / 6**0.5,
+    )
+    begin = int(starts[max(best - 1, 0)])
+    end = min(int(starts[min(best + 1, len(starts) - 1)]) + size, len(values))
     at = end - 1 - int(np.argmin(values[begin:end][::-1]))
     level = float(smooth[best])
     worse, bound = _worse(levels[best:], level, noise)

@@ -6,12 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, Answer, Evidence
 from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, changes, rows_before
-from stabtree.common.shared import SHARE_SOME, TREND_Z
+from stabtree.common.shared import FACTOR_LARGE, SHARE_SOME, TREND_Z
 from stabtree.common.stats import MEDIAN_ERROR, median
 from stabtree.facts.registry import Unknown, fact, finite, highest, lowest
 from stabtree.metrics.metric import Role
@@ -97,7 +99,16 @@ def _by_rows(metric: str, values: Floats, sign: int) -> Learned:
     return Learned(metric, shown, brief, brief)
 
 
-def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
+class Gain(NamedTuple):
+    """How far a series got better, from the level at its beginning to that at its end, and to its best."""
+
+    begin: float
+    gain: float
+    at_best: float
+    shown: bool  # whether that is more than its scatter, and more than half of the best
+
+
+def _gain(profile: Profile, sign: int) -> Gain:
     # A fast run gains most in a row or two: there the first row is the beginning, and no level.
     begin, first = profile.first, float(finite(profile.series)[1][0])
     if sign * (begin - first) > 2 * TREND_Z * profile.level_noise:
@@ -106,7 +117,15 @@ def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
     # More than chance, by the error of the difference of two medians, or by the trend.
     error = MEDIAN_ERROR * profile.level_noise * math.sqrt(2 / _level_rows(profile))
     sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z
-    shown = gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2
+    return Gain(begin, gain, at_best, gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2)
+
+
+def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
+    begin, gain, at_best, shown = _gain(profile, sign)
+    steps, values = finite(profile.series)
+    if not shown and 0 < values.min() * FACTOR_LARGE < values.max():
+        # What moves over decades scatters in proportion to its size.
+        shown = _gain(profile_of(replace(profile.series, steps=steps, values=np.log(values))), sign).shown
     way = "rises" if sign * gain > 0 else "falls"
     end = f"{figure(profile.last, 4)} over its last {_level_rows(profile)} rows"
     brief = f"{metric} {figure(begin, 4)} at the beginning, {end}"

@@ -9,7 +9,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_share, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes
+from stabtree.common.passes import extremes, rows_upto
 from stabtree.common.stats import LARGEST, NEARLY_ZERO, NORMAL_99, median
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.context import model
@@ -30,6 +30,7 @@ from stabtree.frameworks.load import framework
 from stabtree.predicates.drift import Fall, done_share, early_rows, fall_of, first_level
 from stabtree.predicates.registry import predicate
 from stabtree.profile import profile_of
+from stabtree.profile.change import change_point
 from stabtree.run import Series
 
 if TYPE_CHECKING:
@@ -312,7 +313,23 @@ def _answer(loss: Series, falls: list[Fall], strength: float, found: tuple[Evide
         if max(fall.burst, *(one.at_least for one in falls)) <= 0 and strength < -1:
             return unknown(f"{found[0].text}: too little to call it falling, too much to call it flat")
         return Answer(YES, found, strength=strength, near=verdict)
+    if verdict == "flat" and (climb := _climbs(loss)):
+        return Answer(YES, (*found, climb), strength=-FARTHEST)
     return Answer(verdict, found, onset_step=int(finite(loss)[0][0]), strength=strength)
+
+
+def _climbs(loss: Series) -> Evidence | None:
+    """Return evidence that the loss left its level upwards later on, which ends what was flat; None where it did not."""
+    steps, values = finite(loss)
+    left = change_point(steps, values)
+    if left is None:
+        return None
+    row = rows_upto(steps, left.last_good_step)
+    level, end = median(values[:row]), median(values[row:])
+    if end - level < shared.SHARE_SOME * abs(level):
+        return None
+    text = f"the loss left its level at step {left.first_bad_step:,}, from {figure(level, 4)} to {figure(end, 4)} since"
+    return Evidence(text, "loss", (left.first_bad_step, int(steps[-1])), end, level)
 
 
 def _evidence(loss: Series, falls: list[Fall], context: Context, limit: float) -> Evidence:
