@@ -319,7 +319,7 @@ def _answer(loss: Series, falls: list[Fall], strength: float, found: tuple[Evide
 
 
 def _climbs(loss: Series) -> Evidence | None:
-    """Return evidence that the loss left its level upwards later on, which ends what was flat; None where it did not."""
+    """Return evidence that the loss left its level upwards later on, which ends what was flat; None if it did not."""
     steps, values = finite(loss)
     left = change_point(steps, values)
     if left is None:
