@@ -410,14 +410,11 @@ def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:
     levels, starts = blocks(values, len(values) // size)
     smooth = levels if len(levels) < shared.LEVELS // 2 else medians_of_three(levels)  # the lowest of many may be luck
     # The scatter of a level by second differences, which no trend affects.
-    # Of equal ones the last: the series was still as good there.
-    best, noise = (
-        len(smooth) - 1 - int(np.argmin(smooth[::-1])),
-        NORMAL_MAD * median(np.abs(np.diff(levels, 2))) / 6**0.5,
-    )
-    begin = int(starts[max(best - 1, 0)])
-    end = min(int(starts[min(best + 1, len(starts) - 1)]) + size, len(values))
-    at = end - 1 - int(np.argmin(values[begin:end][::-1]))
+    best, noise = int(np.argmin(smooth)), NORMAL_MAD * median(np.abs(np.diff(levels, 2))) / 6**0.5
+    begin, end = int(starts[max(best - 1, 0)]), int(starts[min(best + 1, len(starts) - 1)]) + size
+    at = begin + int(np.argmin(values[begin:end]))
+    after = np.flatnonzero(values[at:] != values[at])  # of equal rows in a row the last: it was still as good there
+    at = at + int(after[0]) - 1 if len(after) else len(values) - 1
     level = float(smooth[best])
     worse, bound = _worse(levels[best:], level, noise)
     last, after = float(values[-1]), len(levels) - 1 - max(at - int(starts[0]), 0) // size

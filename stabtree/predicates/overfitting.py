@@ -79,10 +79,10 @@ def overfits(
     if better and verdict == YES:
         verdict = BETTER
         evidence.append(better)
-    left = leaves(eval_loss, turn)
-    return measured(
-        strength, tuple(evidence), verdict, onset_step=left.first_bad_step, last_good_step=left.last_good_step
-    )
+    onset, good = turn.step, turn.step
+    if gained <= NOISE_TIMES * change_noise(finite(eval_loss)[1]):  # after a level its lowest row may be any
+        onset, good = leaves(eval_loss, turn)[1::-1]
+    return measured(strength, tuple(evidence), verdict, onset_step=onset, last_good_step=good)
 
 
 def _share(bound: float, level: float) -> float:
