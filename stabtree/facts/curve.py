@@ -413,8 +413,8 @@ def turn_of(series: Series, *, falls: bool = True) -> TurningPoint | None:
     best, noise = int(np.argmin(smooth)), NORMAL_MAD * median(np.abs(np.diff(levels, 2))) / 6**0.5
     begin, end = int(starts[max(best - 1, 0)]), int(starts[min(best + 1, len(starts) - 1)]) + size
     at = begin + int(np.argmin(values[begin:end]))
-    after = np.flatnonzero(values[at:] != values[at])  # of equal rows in a row the last: it was still as good there
-    at = at + int(after[0]) - 1 if len(after) else len(values) - 1
+    apart = np.flatnonzero(values[at:] != values[at])  # of equal rows in a row the last: it was still as good there
+    at = at + int(apart[0]) - 1 if len(apart) else len(values) - 1
     level = float(smooth[best])
     worse, bound = _worse(levels[best:], level, noise)
     last, after = float(values[-1]), len(levels) - 1 - max(at - int(starts[0]), 0) // size
