@@ -339,7 +339,8 @@ def incidents_of(found: Iterable[Incident], facts: Facts) -> list[Incident]:
     """
     known: Checkpoints = facts.sure("checkpoints")
     merged = [replace(item, open=_is_open(item, known)) for item in merge_events(found, facts)]
-    merged = [_before_all_harm(replace(item, share=_share(item, facts.run)), merged, known) for item in merged]
+    merged = [replace(item, share=_share(item, facts.run)) for item in merged]
+    merged = [_before_all_harm(item, merged, known) for item in merged]
     outcome = context_of(facts.run).outcome.value
     # Of equally bad ones first what is open at the end, of these what the run is for, then what covers most of it.
     ordered = sorted(

@@ -91,7 +91,7 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
     first = offset + fit.place * size
     if fit.at_once and size > 1:
         first = _row_of_jump(values, max(0, first - size), min(len(values), first + 2 * size))
-    good = first - 1 if fit.at_once else min(first, offset + fit.first * size) - 1
+    good = first - 1 if fit.at_once else min(first - 1, offset + fit.first * size)
     last = max(first, min(len(values) - 1, offset + fit.last * size))
     return Change(int(steps[max(good, 0)]), int(steps[first]), int(steps[last]), fit.at_once)
 

@@ -177,8 +177,6 @@ def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
         return "State: ", step_prefix(state) + finding_title(state) if state else _progress(diagnosis.run)
     if others and not (others[0].leaf.unended and main is None):
         return "Ended: ", finding_title(others[0])
-    if not diagnosis.before_run and (diagnosis.run.last_step or -1) >= diagnosis.run.planned_step:
-        return "Ended: ", f"all {diagnosis.run.planned_step + 1:,.0f} planned {diagnosis.run.unit}s are done"
     return "", ""
 
 
@@ -357,6 +355,8 @@ def step_range(run: Run) -> str:
         return ""
     if isinstance(planned, int) and run.last_step is not None and planned > run.last_step + 1:
         total = f" of {planned:,}"
+    elif isinstance(planned, int) and run.last_step is not None:
+        total = ", all done"
     return f"{run.unit}s {first:,}-{run.last_step:,}{total}"
 
 

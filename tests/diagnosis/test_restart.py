@@ -94,10 +94,10 @@ def test_the_checkpoint_lies_before_the_first_repeat_and_before_the_jump() -> No
 
 
 def test_no_checkpoint_is_advised_from_inside_earlier_trouble() -> None:
-    """A run that jumped at 300 and died at 550 restarts from before 300, whatever its headline."""
+    """A run that jumped at 300 and died at 550 diverged at 300, and restarts from before that."""
     values = np.where(AT < 300, 2.0, 50.0) + 0.02 * np.sin(AT * 1.7)
     found = diagnose(make_run({"loss": nan_from(550, values)}, checkpoint_every=100), TREE)
-    assert found.findings[0].leaf.id == "nan-unlocated"
+    assert (found.findings[0].leaf.id, found.findings[0].onset_step) == ("nan-backward", 300)
     assert found.findings[0].restart is not None
     assert found.findings[0].restart.checkpoint_step == 200
 
@@ -247,13 +247,13 @@ def test_the_best_reward_of_an_untrained_policy_is_nothing_to_go_back_to() -> No
 
 
 def test_a_rise_is_restarted_from_no_later_than_its_onset() -> None:
-    """The lowest level is where the rise is dated from, and no checkpoint from after that is advised."""
+    """A rise is dated by the row at which it begins, and no checkpoint from after that is advised."""
     at = np.arange(1200)
     values = 1 + 2 * np.exp(-at / 50) + np.clip((at - 600) / 500, 0, 1) + 0.02 * np.sin(at * 1.7)
     found = diagnose(make_run({"loss": values}, checkpoints=(100, 500, 550, 900))).findings[0]
-    assert (found.leaf.id, found.onset_step) == ("slow-rise", 510)
+    assert (found.leaf.id, found.onset_step) == ("slow-rise", 600)
     assert found.restart is not None
-    assert found.restart.checkpoint_step == 500
+    assert found.restart.checkpoint_step == 550
     none_older = diagnose(make_run({"loss": values}, checkpoints=(750, 900))).findings[0].restart
     assert none_older is not None
     assert none_older.checkpoint_step is None

@@ -77,4 +77,4 @@ def test_a_rise_that_is_over_is_no_rise_to_the_end() -> None:
     assert found.finding is not None
     assert found.finding.leaf.id == "slow-rise"
     assert "and stays there" in found.title
-    assert "eval_quality got better meanwhile (0.675 → 0.79)" in found.meaning
+    assert "eval_quality got better meanwhile (0.7217 → 0.79)" in found.meaning

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stabtree.diagnosis.restart import FROM_THE_START
-from stabtree.diagnosis.result import Diagnosis, Incident
 from stabtree.facts.registry import finite
 from stabtree.tree.model import Take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stabtree.diagnosis.result import Diagnosis, Incident
 
 EARLY = 0.05  # of a run: what begins there begins with it
 
@@ -33,9 +37,16 @@ def contradictions(diagnosis: Diagnosis) -> Iterator[str]:
         first = min((other.onset_step for other in open_alarms if other.onset_step is not None), default=None)
         if step is not None and first is not None and step > first and item.is_alarm and not restart.nothing:
             yield f"{name}: restarts from {step}, and trouble begins at {first}"
-        if restart.nothing == FROM_THE_START and onset is not None and run.last_step:
-            if onset - (run.first_step or 0) > EARLY * (run.last_step - (run.first_step or 0)) and _rows(diagnosis, onset) > 20:
-                yield f"{name}: nothing to go back to, and sound up to {onset}"
+        if (
+            restart.nothing == FROM_THE_START
+            and onset is not None
+            and run.last_step
+            and (
+                onset - (run.first_step or 0) > EARLY * (run.last_step - (run.first_step or 0))
+                and _rows(diagnosis, onset) > 20
+            )
+        ):
+            yield f"{name}: nothing to go back to, and sound up to {onset}"
 
 
 def _best_after(diagnosis: Diagnosis, item: Incident) -> int | None:
