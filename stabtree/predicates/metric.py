@@ -322,8 +322,7 @@ def outgrows(
     text += f"{as_factor(level / begin)} (limit {as_factor(limit * scale**2)}); {meanwhile}"
     brief = f"its loss went from {figure(begin)} to {figure(level)}"
     found = Evidence(text, series.metric, (since, until), min(times, 1e300), limit, brief=brief)
-    past = calm + int(np.argmax(values[calm:] > factor * begin))
-    left = left_course(at, values, by_step=int(at[past]))
+    left = left_course(at, values, by_step=until)
     strength = above(math.log10(max(times, 1.0)), math.log10(limit))
     return measured(strength, (found,), onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 

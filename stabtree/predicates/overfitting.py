@@ -22,6 +22,7 @@ from stabtree.metrics.vocabulary import TRAIN
 from stabtree.predicates.registry import predicate
 from stabtree.predicates.start import guess
 from stabtree.profile import profile_of
+from stabtree.profile.build import lasts_from
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
@@ -293,7 +294,10 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
     found = Evidence(text, "eval_loss", (turn.step, int(eval_loss.steps[-1])), turn.last, apart * profile.last)
     level = turn.level + max(turn.worse, 0.0)
     strength = weakest(above(level, apart * profile.last), above(turn.level, shared.SHARE_HALF * first))
-    return measured(strength, (found,), onset_step=turn.step, last_good_step=turn.step)
+    steps, values = finite(loss)
+    since = lasts_from(values * apart <= level)
+    onset = turn.step if since is None else int(steps[since])
+    return measured(strength, (found,), onset_step=onset, last_good_step=min(turn.step, onset))
 
 
 FEW_WRONG = 0.001  # no limit: a printed accuracy does not show fewer wrong answers

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Diagnosis, Incident
 
+ROWS = 20
 EARLY = 0.05  # of a run: what begins there begins with it
 
 
@@ -37,15 +38,7 @@ def contradictions(diagnosis: Diagnosis) -> Iterator[str]:
         first = min((other.onset_step for other in open_alarms if other.onset_step is not None), default=None)
         if step is not None and first is not None and step > first and item.is_alarm and not restart.nothing:
             yield f"{name}: restarts from {step}, and trouble begins at {first}"
-        if (
-            restart.nothing == FROM_THE_START
-            and onset is not None
-            and run.last_step
-            and (
-                onset - (run.first_step or 0) > EARLY * (run.last_step - (run.first_step or 0))
-                and _rows(diagnosis, onset) > 20
-            )
-        ):
+        if restart.nothing == FROM_THE_START and onset is not None and _sound(diagnosis, onset):
             yield f"{name}: nothing to go back to, and sound up to {onset}"
 
 
@@ -61,6 +54,8 @@ def _best_after(diagnosis: Diagnosis, item: Incident) -> int | None:
     return best if best > onset else None
 
 
-def _rows(diagnosis: Diagnosis, onset: int) -> int:
+def _sound(diagnosis: Diagnosis, onset: int) -> bool:
+    """Return whether many rows of the loss, and a part of the run, come before an onset."""
     loss = diagnosis.run.find("loss")
-    return 0 if loss is None else int((loss.steps < onset).sum())
+    before = 0 if loss is None else int((loss.steps < onset).sum())
+    return loss is not None and before > max(ROWS, EARLY * len(loss))
