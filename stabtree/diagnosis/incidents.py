@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 HARMED = ("grad_norm", "update_ratio", "weight_norm")  # where these moved first, the weights were no longer sound
 
 
-LASTING = frozenset(("flat", "rise", "zero"))  # states that a model is in from some row on
+LASTING = frozenset(("flat", "rise", "zero"))  # no limit: states that a model is in from some row on
 
 
 Beginning = tuple[int | None, int | None]

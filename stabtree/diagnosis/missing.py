@@ -343,12 +343,13 @@ def earned(walk: Walker, ends: Sequence[End], near: Sequence[Near]) -> End:
 
 
 def too_few(walk: Walker, path: tuple[Visit, ...], end: Leaf) -> tuple[Missing, ...]:
-    """Return why nothing can be said of a run of a row or two; nothing of one that has more, or a finding."""
+    """Return why a run of a few rows that don't get better can't be judged; nothing of a finding or more rows."""
     unproven = end.unproven or any(leaf.unproven == end.id for leaf in walk.tree.leaves.values())
     shown = walk.facts.get("progress") if unproven and not walk.options.literal else None
-    if not isinstance(shown, Learned) or not 0 < shown.rows < MIN_ROWS:
+    least = MIN_ROWS if isinstance(shown, Learned) and shown.shown else FEW_ROWS
+    if not isinstance(shown, Learned) or not 0 < shown.rows < least:
         return ()
-    reason = f"{shown.metric} has {shown.rows} finite rows, at least {MIN_ROWS} are needed to tell"
+    reason = f"{shown.metric} has {shown.rows} finite rows, at least {least} are needed to tell"
     entry = walk.tree.section(path[-1].question.section).entry
     return (Missing(entry, reason, (), ""),)
 

@@ -223,8 +223,8 @@ class RiseLimits(NamedTuple):
 class Rise(NamedTuple):
     """A rise of the loss that lasts to its end."""
 
-    low_step: int  # the last step on its course, its level there `low` and at the end `end`
-    first_bad_step: int  # the first step off its course
+    low_step: int  # where the loss was lowest, its level there `low` and at the end `end`
+    left: Change  # when it left its course
     low: float
     end: float
     last_step: int  # the last step of the loss
@@ -275,11 +275,11 @@ def rise(
     left = left_course(*finite(loss), best_step=found.low_step)
     if left.at_once and left.first_bad_step == last:
         return Absent((_level(at[0], limits, last),), -TINY)  # no row divides the loss into a course and a rise
-    found = found._replace(low_step=left.last_good_step)
+    low_step, found = found.low_step, found._replace(low_step=left.last_good_step)
     text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
     seen = (found.low_step, int(finite(loss)[0][-1]))
     evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found))
-    return Rise(found.low_step, left.first_bad_step, found.low, found.end, last, found, limits, evidence, strength)
+    return Rise(low_step, left, found.low, found.end, last, found, limits, evidence, strength)
 
 
 def _by_nature(context: Context, loss: Series, found: Course, reward: Series | None) -> Absent | None:
@@ -359,7 +359,17 @@ def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absen
     text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; all of them are needed"
     evidence = Evidence(text, "loss", (start, last), share, 1.0)
     if len(inside) > 1 and share == 1.0:
-        return Rise(start, start, float(inside[0]), float(inside[-1]), last, None, limits, evidence, 0.0)
+        return Rise(
+            start,
+            Change(start, start, start, at_once=False),
+            float(inside[0]),
+            float(inside[-1]),
+            last,
+            None,
+            limits,
+            evidence,
+            0.0,
+        )
     return Absent((evidence,))
 
 

@@ -62,7 +62,7 @@ def loss_rising(rise: Rise) -> Answer:
     1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one that is far higher
     counts without. Looked at is the whole run, and with higher limits its last 2, 4, 8, ... times `window_steps`.
     """
-    onset, good = rise.first_bad_step, rise.low_step
+    good, onset, *_ = rise.left
     return Answer(YES, (rise.evidence,), onset_step=onset, last_good_step=good, strength=rise.strength)
 
 

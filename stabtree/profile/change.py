@@ -97,11 +97,11 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
 
 
 def _at_once(values: Floats) -> bool:
-    """Return whether the rows right before the last one are still near their lowest."""
+    """Return whether the rows right before the last one are less than half as far above their lowest."""
     if len(values) < MIN_POINTS:
         return True
     low = float(medians_of_three(values[:-1]).min())
-    return median(values[-4:-1]) <= low + (float(values[-1]) - low) / 4
+    return median(values[-4:-1]) <= low + (float(values[-1]) - low) / 2
 
 
 def _last_course(values: Floats) -> int:
@@ -133,7 +133,8 @@ def left_course(steps: Ints, values: Floats, *, by_step: int | None = None, best
     if best_step is not None:
         best = rows_before(steps, best_step)
         begin = max(0, best - max(end - best, ROWS_LONG))
-    found = None if _at_once(values[begin:end]) else change_point(steps[begin:end], values[begin:end])
+    at_once = by_step is not None and _at_once(values[begin:end])
+    found = None if at_once else change_point(steps[begin:end], values[begin:end])
     if found is None:
         first = int(steps[end - 1])
         return Change(int(steps[max(end - 2, 0)]), first, first, at_once=True)

@@ -337,6 +337,7 @@ class DiagnosisPart(JsonPart):
     tree: Annotated[str, "The name of the tree that the path is of."]
     rules: Annotated[RulesPart, "By what it was judged."]
     verdict: Annotated[Verdict, "The worst severity; unknown where what must be judged was not."]
+    head: Annotated[list[str], "What was found; then how the run ended or what state the model was in, if known."]
     misread: Annotated[str, "Why what was read of the log does not represent the run; empty where it does."]
     trees: Annotated[list[TreePart], "The trees that were put together."]
     path: Annotated[list[VisitPart], "The source document's own walk, up to its first leaf."]

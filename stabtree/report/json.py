@@ -28,7 +28,7 @@ from stabtree.context.model import as_dict
 from stabtree.diagnosis.account import account, unexplained
 from stabtree.report import contract
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.words import logged_at
+from stabtree.report.words import headline, logged_at, other_half
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,6 +177,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             inputs=run.inputs or [Input(source.path, reason="not asked for") for source in run.sources],
         ),
         context=as_dict(context_of(run)),
+        head=[text for text in (headline(diagnosis), "".join(other_half(diagnosis))) if text],
         tree=diagnosis.tree.name,
         rules=taken(  # by which the same can be asked again
             contract.RulesPart,

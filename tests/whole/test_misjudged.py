@@ -60,11 +60,15 @@ def test_a_stuck_loader_is_told_to_fix_its_sampler(tmp_path: Path, repeats: int)
     assert "sampler" in found["fixes"][0]
 
 
-@pytest.mark.parametrize("values", [(2.0, 1.9, 1.8), (2.0, 9.0, 40.0), (2.0, 1.9, 1.8, 1.7, 1.6)])
-def test_a_few_rows_are_not_judged(tmp_path: Path, values: tuple[float, ...]) -> None:
-    """So few rows prove no health."""
+@pytest.mark.parametrize(
+    ("values", "verdict", "code"),
+    [((2.0, 1.9), "unknown", 3), ((2.0, 9.0, 40.0), "unknown", 3), ((2.0, 1.9, 1.8, 1.7, 1.6), "ok", 0)],
+)
+def test_a_few_rows_show_no_fault_at_most(tmp_path: Path, values: tuple[float, ...], verdict: str, code: int) -> None:
+    """So few rows prove no health: there is no fault so far where they fall, else they are not judged."""
     result = diagnosed(tmp_path, loss=np.array(values))
-    assert (result["verdict"], result["code"]) == ("unknown", 3)
+    assert (result["verdict"], result["code"]) == (verdict, code)
+    assert result["head"][0].startswith("No fault so far, 5 rows") is (verdict == "ok")
 
 
 def test_a_feature_loss_that_rises_calls_for_a_lower_rate(tmp_path: Path) -> None:
