@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
 
 MAX_POINTS = 240  # no limit: a change is placed within half a per cent of the rows, closer with each look
-MIN_POINTS = 5
+MIN_POINTS = 5  # no limit: a course and a rise have two parameters each
 CLIPPED = 5.0  # no limit: scatters between neighbours; a row that is farther off is a spike
 INTERVAL = 8.0  # no limit: about 2.8 standard deviations of one fitted parameter, squared
 COARSE = 40  # no limit: levels that show whether a rise came back
