@@ -106,10 +106,6 @@ def test_a_good_tree_loads() -> None:
             "sigm: 3.0}",
             "question Q1 sets 'sigm', which loss_spikes does not have; did you mean 'sigma'?",
         ),
-            "sigma: 3.0}",
-            "sigm: 3.0}",
-            "question Q1 sets 'sigm', which loss_spikes does not have; did you mean 'sigma'?",
-        ),
         (
             "{sigma:g}σ",
             "{segma:g}σ",
