@@ -22,8 +22,8 @@ import stabtree
 from benchmarks.kinds import names
 from benchmarks.wild import judge
 from faultbench.scoring import ALARMS
-from stabtree.facts.curve import FEWEST
 from stabtree.loaders import load_runs
+from stabtree.measures.curve import FEWEST
 
 if TYPE_CHECKING:
     from stabtree.run import Run

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.diagnosis.walk import diagnose
     from stabtree.loaders import load_run, load_runs
-    from stabtree.predicates.registry import predicate
+    from stabtree.measures.registry import measure
     from stabtree.run import Run, Series
     from stabtree.tools.ci.stable import assert_stable
     from stabtree.tools.compare.compare import Comparison, compare
@@ -55,7 +55,7 @@ __all__ = [
     "load_runs",
     "load_tree",
     "load_trees",
-    "predicate",
+    "measure",
     "scan",
     "unknown",
 ]
@@ -68,7 +68,7 @@ _HOMES = {
     "Evidence": "stabtree.common.answer",
     "inapplicable": "stabtree.common.answer",
     "unknown": "stabtree.common.answer",
-    "predicate": "stabtree.predicates.registry",
+    "measure": "stabtree.measures.registry",
     "Comparison": "stabtree.tools.compare.compare",
     "Diagnosis": "stabtree.diagnosis.result",
     "Incident": "stabtree.diagnosis.result",

@@ -1,4 +1,4 @@
-"""A run as the predicates see it: series on their own steps, the config, and what loading changed.
+"""A run as the measures see it: series on their own steps, the config, and what loading changed.
 
 Everything is frozen and the arrays are read-only: nothing downstream can alter what was read.
 """

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from stabtree import facts
+from stabtree import measures
 from stabtree.common.errors import FAULTS
-from stabtree.predicates import PREDICATES
+from stabtree.measures import MEASURES
 from stabtree.run import Gap, Run, Series, Setting
 from stabtree.tree.load import load_tree, load_trees, stated_for
 from stabtree.tree.params import fact_params, resolved
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from stabtree.common.answer import Answer
-    from stabtree.facts.registry import Facts
+    from stabtree.measures.registry import Measured
     from stabtree.tree.params import Asking
 
 # The same examples in every run, and no clock that could fail one: what is red is red for everybody.
@@ -105,16 +105,16 @@ def falling(rows: int, noise: float = 0.05, seed: int = 0) -> NDArray[np.float64
     return np.asarray(1 + 3 * np.exp(-5 * at / rows) + np.random.default_rng(seed).normal(0, noise, rows))
 
 
-def facts_of(run: Run) -> Facts:
+def measures_of(run: Run) -> Measured:
     """The facts of a run, with the parameters that the shipped trees state."""
-    return facts.facts_of(run, fact_params(load_tree("phase19")))
+    return measures.measures_of(run, fact_params(load_tree("phase19")))
 
 
 def ask(name: str, run: Run, **params: Any) -> Answer:
-    """A predicate's answer with the parameters of the first shipped node that asks it, but the given ones."""
-    return PREDICATES[name].ask(facts_of(run), {**stated_for(name), **params})
+    """A measure's answer with the parameters of the first shipped node that asks it, but the given ones."""
+    return MEASURES[name].ask(measures_of(run), {**stated_for(name), **params})
 
 
 def ask_node(node: Asking, run: Run) -> Answer:
     """The answer to a node of the shipped trees."""
-    return PREDICATES[node.test].ask(facts_of(run), resolved(load_trees(), node))
+    return MEASURES[node.test].ask(measures_of(run), resolved(load_trees(), node))

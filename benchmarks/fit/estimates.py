@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from benchmarks.fit.judged import Judged, Seen
     from benchmarks.fit.logs import Log
     from stabtree.common.lazy import Floats
-    from stabtree.facts.registry import Param
+    from stabtree.measures.registry import Param
 
 ENOUGH = 8
 """Failures that a question must name, and repositories that they must be from, for a limit of its own."""

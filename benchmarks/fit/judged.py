@@ -14,8 +14,7 @@ from benchmarks.fit.logs import WORKERS
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.context.find import context_of
 from stabtree.diagnosis.walk import answering
-from stabtree.facts import FACTS
-from stabtree.predicates import predicate_named
+from stabtree.measures import MEASURES, measure_named
 from stabtree.tree.load import load_trees
 from stabtree.tree.params import resolved
 from stabtree.tree.shipped import Calibrations, use_calibrations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from benchmarks.fit.logs import Log
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.facts.registry import Param
+    from stabtree.measures.registry import Param
     from stabtree.run import Run
     from stabtree.tree.model import Question
 
@@ -128,7 +127,7 @@ def _judged(index: int, known: Calibrations, *, feel: bool) -> Judged:
 
 def _diagnosed(run: Run, overrides: Mapping[str, Mapping[str, Param]]) -> Diagnosis:
     tree = load_trees(run)
-    known = {id_: values for id_, values in overrides.items() if id_ in tree.questions or id_ in FACTS}
+    known = {id_: values for id_, values in overrides.items() if id_ in tree.questions or id_ in MEASURES}
     return stabtree.diagnose(run, tree, overrides=known)
 
 
@@ -147,12 +146,12 @@ def _seen(found: Diagnosis, *, feel: bool) -> Iterator[Seen]:
 
 def _felt(found: Diagnosis, question: Question, strength: float) -> Iterator[tuple[str, float]]:
     """Yield the question's own numbers that its answer feels, and by how much."""
-    predicate, values = predicate_named(question.test), resolved(found.tree, question)
-    if predicate is None:
+    measure, values = measure_named(question.test), resolved(found.tree, question)
+    if measure is None:
         return
     ask = answering(found)
     for name, value in values.items():
-        if predicate.params[name].kind is float and isinstance(value, float | int) and value > 0:
+        if measure.params[name].kind is float and isinstance(value, float | int) and value > 0:
             moved = ask(question, {question.id: {name: value * NUDGE}}).strength
             if moved is not None and moved != strength:
                 yield name, (moved - strength) / math.log2(NUDGE)

@@ -1,4 +1,4 @@
-"""What one looks up by name: the metrics, the predicates, and how often each question was right on labelled runs."""
+"""What one looks up by name: the metrics, the measures, and how often each question was right on labelled runs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docs.site.markup import METRIC, PREDICATE, code, page, part, prose, shipped, table, text, to
+from docs.site.markup import MEASURE, METRIC, code, page, part, prose, shipped, table, text, to
 from faultbench.rates import Rate
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.text import docstring
 from stabtree.common.yaml12 import parse
+from stabtree.measures import MEASURES, all_questions
 from stabtree.metrics.table import all_metrics, by_name
 from stabtree.metrics.table import table as metric_table
-from stabtree.predicates import PREDICATES
 from stabtree.report.trees import metrics_of, shown_value
 from stabtree.tree.model import Question
 from stabtree.tree.params import asking, facts_behind, resolved, settable
@@ -24,8 +24,8 @@ from stabtree.tree.params import asking, facts_behind, resolved, settable
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stabtree.measures.registry import Measure
     from stabtree.metrics.metric import Metric
-    from stabtree.predicates import Predicate
     from stabtree.tree.params import Asking
 
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
@@ -38,10 +38,10 @@ METRICS = (
     "`Train/Loss` and `train_loss` are one name. Of several columns the one whose name comes first here is read. "
     "`--column METRIC=NAME` names another one, and `stabtree inspect` shows what was read as what."
 )
-PREDICATE_ABOUT = (
-    "A predicate is a question that data can answer: one Python function, which a node of a tree asks by name with "
-    "numbers of its own. It answers with evidence, or `unknown` where the log can't tell. `stabtree tree predicates "
-    "NAME` shows all that can be set of one, and [Write a predicate](../how-to/write-a-predicate.md) how to add one."
+MEASURE_ABOUT = (
+    "A measure is a question that data can answer: one Python function, which a node of a tree asks by name with "
+    "numbers of its own. It answers with evidence, or `unknown` where the log can't tell. `stabtree tree measures "
+    "NAME` shows all that can be set of one, and [Write a measure](../how-to/write-a-measure.md) how to add one."
 )
 RATES = (
     "Every question that a walk came to was counted on runs of which it is known whether they failed, and how. A false "
@@ -55,18 +55,18 @@ RATES = (
 
 def pages() -> dict[str, str]:
     """Return the content of each page by its path."""
-    return {"reference/metrics.md": _metrics(), "reference/predicates.md": _predicates()}
+    return {"reference/metrics.md": _metrics(), "reference/measures.md": _measures()}
 
 
 @cache
 def figures() -> dict[str, Any]:
-    """Return how often questions and predicates were right on labelled runs, as recorded."""
-    counts: dict[str, Any] = json.loads((FIGURES / "predicates.json").read_text(encoding="utf-8"))
+    """Return how often questions and measures were right on labelled runs, as recorded."""
+    counts: dict[str, Any] = json.loads((FIGURES / "measures.json").read_text(encoding="utf-8"))
     return counts
 
 
 def measured(kind: str, name: str) -> str:
-    """Return how often a question or a predicate was right; an empty string if too few runs were asked."""
+    """Return how often a question or a measure was right; an empty string if too few runs were asked."""
     counts = figures()[kind].get(name)
     if not counts:
         return ""
@@ -87,9 +87,9 @@ def _share(count: int, total: int) -> str:
 
 def reads(node: Asking) -> dict[str, bool]:
     """Return the metrics that a node reads, by its test or by name, and whether it can't answer without."""
-    if node.test not in PREDICATES:
+    if node.test not in MEASURES:
         return {}
-    metrics = {name.removesuffix("/<group>"): needed for name, needed in metrics_of(PREDICATES[node.test]).items()}
+    metrics = {name.removesuffix("/<group>"): needed for name, needed in metrics_of(MEASURES[node.test]).items()}
     values = resolved(shipped(), node)
     for key in NAMING:
         name = str(values.get(key) or "")
@@ -137,17 +137,17 @@ def _ids(nodes: Iterable[Asking]) -> str:
     return ", ".join(dict.fromkeys(to(node.id) for node in nodes))
 
 
-def _predicates() -> str:
+def _measures() -> str:
     askers: dict[str, list[Asking]] = defaultdict(list)
     for node in asking(shipped()):
         askers[node.test].append(node)
-    rooms: dict[str, list[Predicate]] = defaultdict(list)
-    for item in PREDICATES.values():
+    rooms: dict[str, list[Measure]] = defaultdict(list)
+    for item in all_questions().values():
         rooms[item.func.__module__].append(item)
     subjects = []
     for room, items in sorted(rooms.items()):
         about = (sys.modules[room].__doc__ or "").strip().partition("\n\n")[0]
-        blocks = (_predicate(item, askers[item.name]) for item in items)
+        blocks = (_measure(item, askers[item.name]) for item in items)
         subjects.append(part(text(room.rpartition(".")[2].replace("_", " ").capitalize()), prose(about), *blocks))
     samples = (
         (name, str(item["healthy"]), str(item["failed"]), item["what"]) for name, item in figures()["samples"].items()
@@ -156,10 +156,10 @@ def _predicates() -> str:
     rates = part(
         "How often they are right", RATES, table(("runs", "healthy", "failed", "what they are"), samples), how, at=LABEL
     )
-    return page("Predicates", PREDICATE_ABOUT, *subjects, rates)
+    return page("Measures", MEASURE_ABOUT, *subjects, rates)
 
 
-def _predicate(item: Predicate, askers: list[Asking]) -> str:
+def _measure(item: Measure, askers: list[Asking]) -> str:
     params = [
         f"{code(f'{fact}.{name}' if fact else name)}"
         + ("" if value.default is None else f" = {code(shown_value(value.default))}")
@@ -173,9 +173,9 @@ def _predicate(item: Predicate, askers: list[Asking]) -> str:
         f"Answers {_names(item.verdicts)}. " + (f"Reads {', '.join(metrics)}." if metrics else ""),
         f"Rests on the facts {facts}." if facts else "",
         f"To set: {', '.join(params)}." if params else "",
-        measured("predicates", item.name),
+        measured("measures", item.name),
         f"Asked by {_ids(askers)}." if askers else "No shipped tree asks it; it is there for trees of your own.",
         f"Source: {prose(item.source)}.",
         level=3,
-        at=f"{PREDICATE}-{item.name}",
+        at=f"{MEASURE}-{item.name}",
     )

@@ -1,7 +1,7 @@
 """Markdown made of the texts of trees and code: escaped, with links, in tables, sections and pages.
 
 Whatever can be linked to has a label, which is the same on every page: a node's is its id, `metric-loss` and
-`predicate-spike` are those of a metric and a predicate.
+`measure-spike` are those of a metric and a measure.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from stabtree.measures import all_questions
 from stabtree.metrics.table import by_name
-from stabtree.predicates import PREDICATES
 from stabtree.report.markdown import table as plain_table
 from stabtree.tree.load import load_known
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stabtree.tree.model import Leaf, Severity, Tree
 
-METRIC, PREDICATE = "metric", "predicate"
+METRIC, MEASURE = "metric", "measure"
 SITE = re.compile(r"^https?://[^/]+/[^/]+/")
 ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|$~^@!:-])")
 # An address, a stretch of code, the id of a node in parentheses, an option.
@@ -42,7 +42,7 @@ def labels() -> frozenset[str]:
     tree = shipped()
     nodes = [*tree.questions, *tree.groups, *tree.entries, *(item.id for item in tree.signatures)]
     leaves = [leaf.id for leaf in tree.leaves.values() if leaf.page]
-    others = [*(f"{METRIC}-{name}" for name in by_name()), *(f"{PREDICATE}-{name}" for name in PREDICATES)]
+    others = [*(f"{METRIC}-{name}" for name in by_name()), *(f"{MEASURE}-{name}" for name in all_questions())]
     return frozenset(label.lower() for label in (*nodes, *leaves, *others))
 
 
@@ -50,9 +50,9 @@ def to(name: str, words: str = "", kind: str = "") -> str:
     """Return a link to where something is described, in words or under its name; without a link where it is nowhere.
 
     Args:
-        name: the id of a node, or the name of a metric (`grad_norm/blocks` too) or a predicate.
+        name: the id of a node, or the name of a metric (`grad_norm/blocks` too) or a measure.
         words: what to show instead of the name.
-        kind: `METRIC` or `PREDICATE`; empty for a node.
+        kind: `METRIC` or `MEASURE`; empty for a node.
     """
     label = (f"{kind}-{name.partition('/')[0]}" if kind else name).lower()
     leaf, shown = shipped().leaves.get(name), text(words) if words else code(name)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from docs.site import markup as md
 from docs.site.lookup import measured, reads
-from docs.site.markup import METRIC, PREDICATE, code, finding, listed, part, prose, shipped, table, text, to
+from docs.site.markup import MEASURE, METRIC, code, finding, listed, part, prose, shipped, table, text, to
 from stabtree.common.answer import UNKNOWN
-from stabtree.predicates import PREDICATES
+from stabtree.measures import MEASURES
 from stabtree.report.explain import rule_of
 from stabtree.report.trees import UNITS, outline, shown_value
 from stabtree.run import CONFIG
@@ -100,11 +100,11 @@ def rule(question: Question) -> str:
     if not question.test:
         return "No log can tell: a person is asked."
     usual, letter = rule_of(shipped(), question), rule_of(shipped(), question, literal=True)
-    test = PREDICATES[question.test]
+    test = MEASURES[question.test]
     lines = [
         f"> {prose(usual)}" if usual else "",
         f"By the document's letter (`--literal`): {prose(letter.removesuffix('.'))}." if letter != usual else "",
-        f"Tested by {to(test.name, kind=PREDICATE)}: {prose(test.question)}",
+        f"Tested by {to(test.name, kind=MEASURE)}: {prose(test.question)}",
     ]
     return "\n\n".join(filter(None, lines))
 
@@ -141,13 +141,13 @@ def _reads(node: Question) -> Iterator[str]:
 
 def settings(node: Asking) -> str:
     """Return a table of all that can be set of a node; what only fine-tunes a guard is folded."""
-    if node.test not in PREDICATES:
+    if node.test not in MEASURES:
         return ""
     tree = shipped()
     usual, letter = known(tree, node), known(tree, node, literal=True)
     guards = fine(tree, node) | {key for facts in tree.facts.values() for key in facts.advanced}
     rows: tuple[list[Sequence[str]], list[Sequence[str]]] = ([], [])
-    for name, (fact, parameter) in settable(PREDICATES[node.test]).items():
+    for name, (fact, parameter) in settable(MEASURES[node.test]).items():
         value, literal = (values.get(name, parameter.default) for values in (usual, letter))
         shown, by_letter = (code(shown_value(item)) if item not in (None, "") else "none" for item in (value, literal))
         unit = UNITS.get(name.rpartition("_")[2], "")
@@ -197,8 +197,8 @@ def _signature(node: Signature) -> str:
 
 def looked_for(cause: Cause) -> str:
     """Return what looks for a cause in a log, and of which runs it is told."""
-    test = PREDICATES.get(cause.test)
-    asked = f"Looked for by {to(test.name, kind=PREDICATE)}: {prose(test.question)}" if test else "No log can test it."
+    test = MEASURES.get(cause.test)
+    asked = f"Looked for by {to(test.name, kind=MEASURE)}: {prose(test.question)}" if test else "No log can test it."
     moves = f"Likely where {to(cause.moves, kind=METRIC)} left its course before all others." if cause.moves else ""
     holds = " and ".join(f"{text(key)} is {' or '.join(map(code, words))}" for key, words in cause.holds.items())
     return " ".join(filter(None, (asked, moves, f"Told only where {holds}." if holds else "")))

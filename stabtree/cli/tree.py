@@ -1,4 +1,4 @@
-"""`stabtree tree`: list, show, check and test trees; the schema of their files, and the predicates they ask."""
+"""`stabtree tree`: list, show, check and test trees; the schema of their files, and the measures they ask."""
 
 from __future__ import annotations
 
@@ -59,39 +59,39 @@ def schema() -> None:
     """Print the JSON Schema of tree files, for an editor to check them."""
     import json
 
-    from stabtree.predicates import predicate_names
+    from stabtree.measures import measure_names
     from stabtree.tree.load import schema as tree_schema
 
-    emit(json.dumps(tree_schema(predicate_names()), indent=1, ensure_ascii=False))
+    emit(json.dumps(tree_schema(measure_names()), indent=1, ensure_ascii=False))
 
 
 @tree_app.command(cls=PlainCommand)
-def predicates(
+def measures(
     name: Annotated[
         str, typer.Argument(metavar="[NAME]", help="Show this one, with the metrics it reads and its parameters.")
     ] = "",
 ) -> None:
-    """List the predicates that a tree can ask, with their verdicts, or show one with its parameters."""
+    """List the measures that a tree can ask, with their verdicts, or show one with its parameters."""
     from stabtree.common.text import near
-    from stabtree.predicates import predicate_named, predicate_names
-    from stabtree.report.trees import predicate_list, predicate_page
+    from stabtree.measures import measure_named, measure_names
+    from stabtree.report.trees import measure_list, measure_page
 
     width, color = screen()
-    names = predicate_names()
+    names = measure_names()
     if not name:
-        known = [item for item in map(predicate_named, names) if item]
-        emit(predicate_list(known, width=width, color=color))
+        known = [item for item in map(measure_named, names) if item]
+        emit(measure_list(known, width=width, color=color))
         return
-    found = predicate_named(name)
+    found = measure_named(name)
     if found is None:
-        hint = near(name, names).removeprefix("; ") or "type `stabtree tree predicates` for all of them"
-        raise StabtreeError("no such predicate", where=clean(name, 100), hint=hint)
-    emit(predicate_page(found, width=width, color=color))
+        hint = near(name, names).removeprefix("; ") or "type `stabtree tree measures` for all of them"
+        raise StabtreeError("no such measure", where=clean(name, 100), hint=hint)
+    emit(measure_page(found, width=width, color=color))
 
 
 @tree_app.command(cls=PlainCommand)
 def check(name: Name) -> None:
-    """Check a tree file completely: keys, edges, cycles, predicates and parameters."""
+    """Check a tree file completely: keys, edges, cycles, measures and parameters."""
     from stabtree.tree.load import load_tree
     from stabtree.tree.model import NOTHING
 

@@ -1,4 +1,4 @@
-"""The answer of a predicate: a verdict and the numbers behind it."""
+"""The answer of a measure: a verdict and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Answer(Struct, frozen=True):
     """The answer to one question.
 
     Attributes:
-        verdict: `yes`, `no`, `unknown`, or a label that the predicate declares (`fp16`, ...).
+        verdict: `yes`, `no`, `unknown`, or a label that the measure declares (`fp16`, ...).
         evidence: never empty unless the verdict is unknown.
         reason: why it is unknown.
         missing: the metrics and settings that would have answered it; those that the run has are not advised.

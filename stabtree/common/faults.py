@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class FactFailedError(Exception):
+class MeasureFailedError(Exception):
     """A fact was needed that failed before; the fault is recorded already."""
 
 
@@ -71,7 +71,7 @@ class FaultRecord:
         """
         try:
             return work()
-        except FactFailedError:
+        except MeasureFailedError:
             return otherwise(None)
         except Exception as error:  # whatever it is, the other questions still count
             fault = Fault(kind, id_, f"{type(error).__name__}: {clean(error, 200)}", package)

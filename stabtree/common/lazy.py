@@ -1,6 +1,6 @@
 """What is made at its first use: numpy, and values that few readers want.
 
-`--help` and `explain` read predicate signatures, which needs the predicate modules but no array;
+`--help` and `explain` read measure signatures, which needs the measure modules but no array;
 importing numpy there would double their start-up time.
 """
 

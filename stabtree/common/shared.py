@@ -1,6 +1,6 @@
 """The limits that many questions share: one number for one idea.
 
-A keyword parameter of a predicate takes its default from here wherever no real run needs another one, and a tree then
+A keyword parameter of a measure takes its default from here wherever no real run needs another one, and a tree then
 states nothing. A number that a document gives, or that was fitted, stands in the trees.
 """
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 from stabtree.common.answer import NO
 from stabtree.common.lazy import np
 from stabtree.common.text import first_few
+from stabtree.measures.nonfinite import ASKED, broken_as
 from stabtree.metrics.metric import Role
-from stabtree.predicates.nonfinite import ASKED, broken_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

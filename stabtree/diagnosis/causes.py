@@ -19,11 +19,11 @@ from stabtree.diagnosis.missing import lacking
 from stabtree.diagnosis.restart import LEARNED_NOTHING, UNTRAINED
 from stabtree.diagnosis.result import SILENT, STRONG, WEAK, CauseState, Decision, Fix, JudgedCause
 from stabtree.diagnosis.timeline import first_mover
-from stabtree.facts.registry import finite
 from stabtree.frameworks.load import knobs, spelling
-from stabtree.predicates import predicate_named
-from stabtree.predicates.clues import condition
-from stabtree.predicates.settings import OUTSIDE
+from stabtree.measures import measure_named
+from stabtree.measures.clues import condition
+from stabtree.measures.registry import finite
+from stabtree.measures.settings import OUTSIDE
 from stabtree.tree.fixes import (
     BATCHES,
     CHECKPOINT,
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stabtree.diagnosis.restart import Restart
-    from stabtree.facts.registry import Facts, Param
-    from stabtree.predicates.clues import Clues, Seen
+    from stabtree.measures.clues import Clues, Seen
+    from stabtree.measures.registry import Measured, Param
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf
 
@@ -106,13 +106,13 @@ def _lowered(cause: Cause) -> str:
     return next((item.knob for item in found if item.operator == "/"), "")
 
 
-def conditions_of(facts: Facts) -> Conditions:
+def conditions_of(facts: Measured) -> Conditions:
     """Return what kind of run it is; nothing is known where that could not be found out."""
     found = facts.get("conditions")
     return found if isinstance(found, Conditions) else Conditions({})
 
 
-def _how_usual(cause: Cause, facts: Facts) -> float:
+def _how_usual(cause: Cause, facts: Measured) -> float:
     """Return the weight of a cause before the log is looked at."""
     context = facts.get("context") if cause.usual else None
     if not isinstance(context, Context):
@@ -215,14 +215,14 @@ def _evidence(seen: Seen) -> Evidence:
     return Evidence(seen.text, seen.metric, seen.steps, seen.value if isinstance(seen.value, float) else None)
 
 
-def _tested(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
-    predicate = predicate_named(cause.test)
+def _tested(cause: Cause, facts: Measured, params: Params) -> JudgedCause:
+    measure = measure_named(cause.test)
     open_ = conditions_of(facts).unknown(cause.holds)
     odds = UNKNOWN_KIND if open_ else 1.0
     lacks = f"not known: {open_}" if open_ else ""
-    if predicate is None:
+    if measure is None:
         return JudgedCause(cause, CauseState.POSSIBLE, reason=lacks, odds=odds)
-    answer = predicate.answer(facts, params(cause), "cause", cause.id)
+    answer = measure.answer(facts, params(cause), "cause", cause.id)
     state = _STATES.get(answer.verdict, CauseState.CONFIRMED)
     if answer.verdict == NO and answer.contrary:
         state = CauseState.RULED_OUT
@@ -234,7 +234,7 @@ def _tested(cause: Cause, facts: Facts, params: Params) -> JudgedCause:
     return JudgedCause(cause, state, answer.evidence, answer.reason or lacks, missing, odds)
 
 
-def _weighed_by_movers(causes: Sequence[JudgedCause], facts: Facts, onset_step: int | None) -> list[JudgedCause]:
+def _weighed_by_movers(causes: Sequence[JudgedCause], facts: Measured, onset_step: int | None) -> list[JudgedCause]:
     """Promote the causes of the series that moved first; demote those of series that moved after the onset.
 
     A cause without a test is kept only if it explains the first mover; of those that do, the tested ones alone where a

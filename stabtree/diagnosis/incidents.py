@@ -27,11 +27,11 @@ from stabtree.diagnosis.causes import (
 from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
 from stabtree.diagnosis.result import Incident, worst_first
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
-from stabtree.facts.curve import level_steps
-from stabtree.facts.progress import Rate
-from stabtree.facts.registry import finite
-from stabtree.predicates import predicate_named
-from stabtree.predicates.clues import Clues, Moment
+from stabtree.measures import measure_named
+from stabtree.measures.clues import Clues, Moment
+from stabtree.measures.curve import level_steps
+from stabtree.measures.progress import Rate
+from stabtree.measures.registry import finite
 from stabtree.profile.change import left_course
 from stabtree.tree.model import Severity, Take
 from stabtree.tree.params import facts_behind
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.causes import Params
     from stabtree.diagnosis.restart import Restart
     from stabtree.diagnosis.result import Fix, JudgedCause, Visit
-    from stabtree.facts.checkpoints import Checkpoints
-    from stabtree.facts.registry import Facts
+    from stabtree.measures.checkpoints import Checkpoints
+    from stabtree.measures.registry import Measured
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
 
@@ -59,7 +59,7 @@ Beginning = tuple[int | None, int | None]
 """When an event began: its onset step, and the last good step."""
 
 
-def merge_events(found: Iterable[Incident], facts: Facts) -> list[Incident]:
+def merge_events(found: Iterable[Incident], facts: Measured) -> list[Incident]:
     """Merge what was found of the same event; return one incident for each event, worst first.
 
     Two are of one event if their leaves share a kind of it, and both last to the end of the log, or both begin
@@ -80,7 +80,7 @@ def merge_events(found: Iterable[Incident], facts: Facts) -> list[Incident]:
     return [_merge(group, facts) for group in groups]
 
 
-def _is_one_event(one: Incident, other: Incident, facts: Facts) -> bool:
+def _is_one_event(one: Incident, other: Incident, facts: Measured) -> bool:
     if not set(one.leaf.events) & set(other.leaf.events):
         return False
     if one.leaf.lasting and other.leaf.lasting:
@@ -90,7 +90,7 @@ def _is_one_event(one: Incident, other: Incident, facts: Facts) -> bool:
     return not (one.by_levels or other.by_levels) and _begin_together(one, other, facts)
 
 
-def _holds_peak(item: Incident, facts: Facts) -> bool:
+def _holds_peak(item: Incident, facts: Measured) -> bool:
     """Return whether the highest row of the loss is what was found, or is part of a rise that no earlier row shows."""
     loss, onset = facts.run.get("loss"), item.onset_step
     if loss is None or onset is None:
@@ -102,7 +102,7 @@ def _holds_peak(item: Incident, facts: Facts) -> bool:
     return any(evidence.metric == "loss" and peak in evidence.steps[1:2] for evidence in item.evidence)
 
 
-def _begin_together(one: Incident, other: Incident, facts: Facts) -> bool:
+def _begin_together(one: Incident, other: Incident, facts: Measured) -> bool:
     """Return whether two onsets are within one level of the loss, or no row of a series that shows them is between."""
     if one.onset_step is None or other.onset_step is None:
         return False
@@ -117,7 +117,7 @@ def _begin_together(one: Incident, other: Incident, facts: Facts) -> bool:
     return False
 
 
-def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
+def _merge(group: Sequence[Incident], facts: Measured) -> Incident:
     """Merge what was found of one event: the leaf of the first, the interval of all, and the evidence of all."""
     head, *others = group
     onset, good = begins = _beginning(group, facts)
@@ -151,7 +151,7 @@ def _merge(group: Sequence[Incident], facts: Facts) -> Incident:
 
 def _advised(
     item: Incident,
-    facts: Facts,
+    facts: Measured,
     formatter: FixFormatter,
     causes: tuple[JudgedCause, ...],
     start: int | None,
@@ -168,7 +168,7 @@ def _advised(
     )
 
 
-def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
+def _beginning(group: Sequence[Incident], facts: Measured) -> Beginning:
     """Return when an event began: when the loss left its level where it rose for good, or what else was found first.
 
     A rise is sure to be there by the first row that is known to be bad, or by its end; how far it goes back is seen in
@@ -191,7 +191,7 @@ def _beginning(group: Sequence[Incident], facts: Facts) -> Beginning:
     return first[0], min(good for begins in dated if (good := begins[1]) is not None and begins not in coarse)
 
 
-def _spans(item: Incident, event: Beginning, facts: Facts) -> bool:
+def _spans(item: Incident, event: Beginning, facts: Measured) -> bool:
     """Return whether an event began between two rows of the series of an incident, which then say no more of it."""
     good, onset, series = item.last_good_step, item.onset_step, facts.run.get(item.metric)
     if good is None or onset is None or event[0] is None or series is None or _own(item) == event:
@@ -209,7 +209,7 @@ def _rises(item: Incident) -> bool:
     return "rise" in item.leaf.events and item.leaf.restart and item.leaf.take in (Take.BEFORE, Take.LOW)
 
 
-def _left(rises: Sequence[Incident], sure: Iterable[Incident], facts: Facts) -> Beginning:
+def _left(rises: Sequence[Incident], sure: Iterable[Incident], facts: Measured) -> Beginning:
     """Return when the loss left its level: at its turn where it only rises slowly."""
     first = min(rises, key=lambda item: item.onset_step or 0)
     in_loss = [item for item in sure if item.metric == "loss" and not item.by_levels]
@@ -230,7 +230,7 @@ def _group(metric: str) -> str:
     return metric.partition("/")[0]
 
 
-def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
+def restart_of(facts: Measured, found: Incident, take: Take) -> Restart | None:
     """Return where to restart; None where nothing is to be gone back for, or where that can't be found out."""
     onset = found.onset_step
     if onset is None:
@@ -247,9 +247,9 @@ def restart_of(facts: Facts, found: Incident, take: Take) -> Restart | None:
     return facts.faults.attempt("part", f"restart of {found.leaf.id}", advice, lambda _fault: None)
 
 
-def formatter_of(facts: Facts, found: Incident) -> FixFormatter:
+def formatter_of(facts: Measured, found: Incident) -> FixFormatter:
     """Return what fills in the fixes of an incident, with the clues of that moment."""
-    from stabtree.predicates.clues import CLUES
+    from stabtree.measures.clues import CLUES
 
     clues = Clues(facts, Moment(found.onset_step, found.last_good_step, found.metric, found.unit), CLUES)
     rate = facts.get("rate")
@@ -272,7 +272,7 @@ OF_POLICIES = frozenset(("policy", "reference", "value", "length", "reward"))
 MEASURES = frozenset(("kl", "approx_kl", "clip_ratio"))
 
 
-def build_incident(facts: Facts, params: Params, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
+def build_incident(facts: Measured, params: Params, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
     """Return what a walk found: since when, by which cause, what to do, where to restart.
 
     Args:
@@ -301,8 +301,8 @@ def _dated(run: Run, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
     if dated:
         first, last = dated[0], dated[-1]
         onset, good = last.answer.onset_step, last.answer.last_good_step
-        predicate = predicate_named(last.question.test)  # a level of the loss is no row
-        by_levels, reasons = predicate is not None and "levels" in facts_behind(predicate), first.answer.evidence
+        measure = measure_named(last.question.test)  # a level of the loss is no row
+        by_levels, reasons = measure is not None and "levels" in facts_behind(measure), first.answer.evidence
     elif "end" in leaf.events and run.series:
         onset = good = run.last_step
     return Incident(
@@ -330,7 +330,7 @@ def _row_before(run: Run, evidence: Sequence[Evidence], onset: int | None, good:
     return int(before[-1]) if len(before) else None
 
 
-def incidents_of(found: Iterable[Incident], facts: Facts) -> list[Incident]:
+def incidents_of(found: Iterable[Incident], facts: Measured) -> list[Incident]:
     """Return one incident for each event of a run, the one that its verdict rests on first.
 
     Args:
@@ -363,7 +363,7 @@ def _share(item: Incident, run: Run) -> float:
     return min(max((last - item.onset_step) / (last - first), 0.0), 1.0)
 
 
-def described(item: Incident, facts: Facts) -> Incident:
+def described(item: Incident, facts: Measured) -> Incident:
     """Return an incident with what moved around its onset, and the rows that show it."""
     return replace(item, departures=timeline(facts, item), rows=quoted_rows(facts.run, item))
 

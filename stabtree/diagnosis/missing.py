@@ -16,10 +16,10 @@ from stabtree.context.find import context_of
 from stabtree.context.model import CTC, LANGUAGE
 from stabtree.diagnosis.result import STRONG, CauseState, LogNext, Missing, Visit, Walked, WalkedTree, asking
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
-from stabtree.facts.progress import FEW_ROWS, MIN_ROWS, Learned
-from stabtree.facts.registry import finite
+from stabtree.measures import measure_named
+from stabtree.measures.progress import FEW_ROWS, MIN_ROWS, Learned
+from stabtree.measures.registry import finite
 from stabtree.metrics.table import by_name
-from stabtree.predicates import predicate_named
 from stabtree.run import CONFIG, PLANNED, UNSCALED
 from stabtree.tree.load import load_preflight
 from stabtree.tree.model import Part, Severity
@@ -109,8 +109,8 @@ def deciding_settings(path: Iterable[Visit], leaf_after: Callable[[Question, str
     """
     found = {}
     for visit in path:
-        predicate = predicate_named(visit.question.test)
-        if visit.answer.verdict != UNKNOWN or not predicate or predicate.sets not in visit.answer.missing:
+        measure = measure_named(visit.question.test)
+        if visit.answer.verdict != UNKNOWN or not measure or measure.sets not in visit.answer.missing:
             continue
         verdicts: dict[str, list[str]] = defaultdict(list)
         for verdict in visit.question.go:
@@ -120,7 +120,7 @@ def deciding_settings(path: Iterable[Visit], leaf_after: Callable[[Question, str
             verdicts[leaf.title if leaf else ""].append(verdict)
         if len(verdicts) > 1:
             *first, last = (f'"{title}" ({", ".join(words)})' for title, words in verdicts.items())
-            found[predicate.sets] = f"between {', '.join(first)} and {last}"
+            found[measure.sets] = f"between {', '.join(first)} and {last}"
     return found
 
 

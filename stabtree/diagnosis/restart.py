@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stabtree.facts.checkpoints import CheckpointSource
+from stabtree.measures.checkpoints import CheckpointSource
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from stabtree.facts.checkpoints import Checkpoints
+    from stabtree.measures.checkpoints import Checkpoints
 
 FROM_THE_START = "the trouble is there from the first rows"
 HEALED_BY_OUTCOME = frozenset(("loss", "eval_loss", "grad_norm"))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Answer, Evidence
     from stabtree.common.faults import Fault
     from stabtree.diagnosis.restart import Restart
-    from stabtree.facts.batches import Replay
-    from stabtree.facts.registry import Param
+    from stabtree.measures.batches import Replay
+    from stabtree.measures.registry import Param
     from stabtree.run import Run
     from stabtree.tree.model import Cause, Leaf, Question, Section, Severity, Tree
 

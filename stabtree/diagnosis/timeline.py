@@ -15,7 +15,7 @@ from stabtree.common.passes import row_of
 from stabtree.common.stats import median
 from stabtree.common.text import counting
 from stabtree.diagnosis.result import STRONG, Happening, QuotedRow
-from stabtree.facts.movers import LOST
+from stabtree.measures.movers import LOST
 from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
     from stabtree.diagnosis.result import Incident
-    from stabtree.facts.movers import Move, Movers
-    from stabtree.facts.registry import Facts
+    from stabtree.measures.movers import Move, Movers
+    from stabtree.measures.registry import Measured
     from stabtree.run import Run, Series
 
 RATE = "lr"  # a schedule moves it, none of the other series
@@ -37,7 +37,7 @@ BY_STEP = attrgetter("step")
 FOLLOWS = frozenset({"loss_scale", "update_ratio"})  # what the gradient, the rate and the weights make of these
 
 
-def precursors(facts: Facts, onset_step: int | None) -> Sequence[Evidence]:
+def precursors(facts: Measured, onset_step: int | None) -> Sequence[Evidence]:
     """Return what had left its normal course before a step and had not come back, each with its lead."""
     if onset_step is None:
         return ()
@@ -50,7 +50,7 @@ def precursors(facts: Facts, onset_step: int | None) -> Sequence[Evidence]:
     return Later(lambda: facts.faults.attempt("fact", "movers", made, lambda _fault: ()))
 
 
-def timeline(facts: Facts, finding: Incident) -> Later[Happening]:
+def timeline(facts: Measured, finding: Incident) -> Later[Happening]:
     """Return the onset of a finding, what moved before and right after it, and what shows its causes, by step."""
 
     def made() -> tuple[Happening, ...]:

@@ -24,9 +24,9 @@ from stabtree.diagnosis.missing import (
 )
 from stabtree.diagnosis.result import Diagnosis, Incident, near_facts, worst_first
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
-from stabtree.facts.batches import Replay
-from stabtree.facts.progress import Reading
-from stabtree.facts.registry import any_floats
+from stabtree.measures.batches import Replay
+from stabtree.measures.progress import Reading
+from stabtree.measures.registry import any_floats
 from stabtree.run import CONFIG, Run
 from stabtree.tree.model import Severity
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Visit
     from stabtree.diagnosis.walker import Ask, Overrides
-    from stabtree.facts.registry import Facts
+    from stabtree.measures.registry import Measured
     from stabtree.tree.model import Leaf, Question, Tree
 
 
@@ -179,7 +179,7 @@ def _diagnosis(walk: Walker) -> Diagnosis:
     return with_faults(diagnosis, facts.faults)
 
 
-def _merged(found: Sequence[Incident], facts: Facts) -> list[Incident]:
+def _merged(found: Sequence[Incident], facts: Measured) -> list[Incident]:
     """Return one incident for each event, worst first; each leaf's own where they can't be merged."""
     if not found:
         return []

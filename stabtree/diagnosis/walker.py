@@ -12,15 +12,14 @@ from stabtree.common.answer import UNKNOWN, Answer, Evidence
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import near
 from stabtree.diagnosis.result import Visit, check_ignored
-from stabtree.facts import facts_of
-from stabtree.predicates import predicate_named
+from stabtree.measures import measure_named, measures_of
 from stabtree.run import Setting
 from stabtree.tree.model import Question
 from stabtree.tree.params import apply_overrides, find_node, plain_params, resolved
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Walked
-    from stabtree.facts.registry import Facts, Param
+    from stabtree.measures.registry import Measured, Param
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Tree
     from stabtree.tree.params import Asking, Values
@@ -100,7 +99,7 @@ def start(run: Run, tree: Tree, options: WalkOptions, ask: Ask | None = None) ->
         known = ", ".join(sorted(nodes)) or "none in this tree"
         problem = f"{id_!r} is not a node with fixes to escalate{near(id_, nodes)}"
         raise StabtreeError(problem, where="--applied", hint=f"nodes: {known}")
-    walk = Walker(run, tree, options, ask, overrides, settings, facts_of(run, settings))
+    walk = Walker(run, tree, options, ask, overrides, settings, measures_of(run, settings))
     given = [(tree.questions[id_], word) for id_, word in options.answers.items()]
     for question, word in given:
         walk.against[question.id] = _contradiction(question, word, walk.by_data, tree)
@@ -118,7 +117,7 @@ class Walker(Struct):
     ask: Ask | None
     overrides: Overrides  # of the nodes' own parameters
     settings: Values  # the parameters of all facts
-    facts: Facts
+    facts: Measured
     seen: dict[str, Visit] = field(default_factory=dict)  # by question
     against: dict[str, str] = field(default_factory=dict)  # how the log contradicts a person's answer, by question
     unused: list[str] = field(default_factory=list)  # answers that decided nothing
@@ -126,11 +125,11 @@ class Walker(Struct):
 
     def believe(self, question: Question, word: str) -> None:
         """Apply the setting that a person's answer is, if it is one: everything is found anew with it."""
-        predicate = predicate_named(question.test)
-        if predicate is not None and predicate.sets and word != UNKNOWN:
+        measure = measure_named(question.test)
+        if measure is not None and measure.sets and word != UNKNOWN:
             given = Setting(word, f"answered to {question.id}")
-            self.run = replace(self.run, config={**self.run.config, predicate.sets: given})
-            self.facts = facts_of(self.run, self.settings, self.facts.faults)
+            self.run = replace(self.run, config={**self.run.config, measure.sets: given})
+            self.facts = measures_of(self.run, self.settings, self.facts.faults)
             self.known = {}
 
     def walk_path(self) -> tuple[tuple[Visit, ...], Leaf]:
@@ -211,11 +210,11 @@ class Walker(Struct):
 
     def by_data(self, question: Question) -> Answer:
         """Return the log's answer to a question."""
-        predicate = predicate_named(question.test)
-        if predicate is None:
+        measure = measure_named(question.test)
+        if measure is None:
             return Answer(UNKNOWN, reason=FOR_A_PERSON)
         if question.id not in self.known:
-            self.known[question.id] = predicate.answer(self.facts, self.params(question), "question", question.id)
+            self.known[question.id] = measure.answer(self.facts, self.params(question), "question", question.id)
         return self.known[question.id]
 
     def params(self, node: Asking) -> dict[str, Param]:

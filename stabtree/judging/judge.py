@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.facts.registry import Param, Parameter
     from stabtree.judging.verdict import KnownFindings, Outcome
     from stabtree.loaders import Loaded
+    from stabtree.measures.registry import Param, Parameter
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
 

@@ -37,7 +37,7 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     """A known series, as `metrics.yaml` describes it.
 
     Attributes:
-        name: the canonical name; a predicate's positional parameter of this name asks for it.
+        name: the canonical name; a measure's positional parameter of this name asks for it.
         meaning: what the series holds, with its unit.
         aliases: names seen in real logs, best first; the canonical name comes before them unless it is
             listed among them.

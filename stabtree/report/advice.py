@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stabtree.common.figures import figure
 from stabtree.common.text import clean
 from stabtree.diagnosis.result import SILENT
-from stabtree.facts.checkpoints import CheckpointSource
+from stabtree.measures.checkpoints import CheckpointSource
 from stabtree.report.page import counted, uncut
 from stabtree.tree.model import Take
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.text import docstring, first_few, in_words
-from stabtree.predicates import predicate_named
+from stabtree.measures import measure_named
 from stabtree.report.page import Page, clipped, counted, in_lines
 from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
 from stabtree.run import CONFIG
@@ -19,7 +19,7 @@ from stabtree.tree.shipped import calibrations, shipped_titles
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stabtree.predicates import Predicate
+    from stabtree.measures.registry import Measure
     from stabtree.report.page import Line, Piece
     from stabtree.tree.params import Asking
 
@@ -249,16 +249,16 @@ def _entry(page: Page, _tree: Tree, node: Entry, room: Room) -> None:
 
 
 def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
-    rule, predicate = rule_of(tree, node), predicate_named(node.test)
+    rule, measure = rule_of(tree, node), measure_named(node.test)
     field(page, "why", first_sentences(node.why, room.sentences))
     field(page, "rule", rule if room.full else rule_in_short(rule))
-    if room.full and predicate:
-        reads = read_by(predicate)
-        if any(need.kind == "Run" for need in predicate.needs):
+    if room.full and measure:
+        reads = read_by(measure)
+        if any(need.kind == "Run" for need in measure.needs):
             reads.append("the run's config, gaps, ranks, lines and rerun")
-        field(page, "test", f"{predicate.name}: {predicate.question}")
+        field(page, "test", f"{measure.name}: {measure.question}")
         field(page, "reads", ", ".join(reads))
-        _params(page, tree, node, predicate)
+        _params(page, tree, node, measure)
     if room.full or not node.test:
         field(page, "by hand", first_sentences(node.person, room.sentences))
     if room.full:
@@ -267,7 +267,7 @@ def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
     for verdict, target in node.go.items():
         ends.setdefault(target, []).append(verdict)
     ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
-    if room.full and predicate and "unknown" not in node.go:
+    if room.full and measure and "unknown" not in node.go:
         ways.append("unknown → noted as not checked, then as for no")
     _titles(page, "answers", ways, room)
     _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], room)
@@ -302,8 +302,8 @@ def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
     field(page, "rule", rule if room.full else rule_in_short(rule))
     if room.full:
         tests = dict.fromkeys(cause.test for cause in chain.from_iterable(leaf.causes for leaf in leaves))
-        predicates = filter(None, map(predicate_named, tests))
-        field(page, "reads", ", ".join(dict.fromkeys(chain.from_iterable(map(metrics_of, predicates)))))
+        measures = filter(None, map(measure_named, tests))
+        field(page, "reads", ", ".join(dict.fromkeys(chain.from_iterable(map(metrics_of, measures)))))
     _titles(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room)
     _leaf_fixes(page, leaves, room)
 
@@ -341,15 +341,15 @@ def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
 
 
 def _cause(page: Page, tree: Tree, node: CauseOf, room: Room) -> None:
-    cause, predicate = node.cause, predicate_named(node.cause.test)
+    cause, measure = node.cause, measure_named(node.cause.test)
     field(page, "tested by", tested_by(cause))
     if room.full:
         field(page, "evidence", *evidence_of(cause))
     else:
         field(page, "ask", cause.ask)
     _numbered(page, cause.fixes[: room.fixes], FULL.sentences)
-    if room.full and predicate:
-        _params(page, tree, cause, predicate)
+    if room.full and measure:
+        _params(page, tree, cause, measure)
     leaves = [leaf.id for leaf in node.leaves]
     field(page, "cause of", first_few(leaves, len(leaves) if room.full else NAMED))
     field(page, "seen in", cause.example if isinstance(cause, Signature) else "")
@@ -364,10 +364,10 @@ FIELDS: dict[type, Callable[..., None]] = {
 }
 
 
-def _params(page: Page, tree: Tree, node: Asking, predicate: Predicate) -> None:
+def _params(page: Page, tree: Tree, node: Asking, measure: Measure) -> None:
     """Add what can be set, with the name to set it by: a parameter of a fact by the fact's; what the limit rests on."""
     # The question that led to a cause shows what the facts take.
-    homes = {name: home for name, (home, _) in settable(predicate).items() if isinstance(node, Question) or not home}
+    homes = {name: home for name, (home, _) in settable(measure).items() if isinstance(node, Question) or not home}
     usual, literal = known(tree, node), known(tree, node, literal=True)
     guards = set(fine(tree, node)).union(*(fact.advanced for fact in tree.facts.values()))
     keys = {name: f"{home or node.id}.{name}" for name, home in homes.items()}
@@ -423,7 +423,7 @@ def rule_in_short(rule: str) -> str:
 
 def clue_in_words(name: str) -> str:
     """Return what a clue looks at, from the first line of its docstring."""
-    from stabtree.predicates.clues import CLUES
+    from stabtree.measures.clues import CLUES
 
     item = CLUES.get(name)
     text = docstring(item.func).partition("\n")[0].rstrip(".") if item else ""
@@ -445,9 +445,9 @@ def condition_in_words(text: str) -> str:
 
 def tested_by(cause: Cause) -> str:
     """Return what looks for a cause in a log."""
-    predicate = predicate_named(cause.test)
-    if predicate:
-        return predicate.question
+    measure = measure_named(cause.test)
+    if measure:
+        return measure.question
     clues = dict.fromkeys(map(clue_in_words, (*(item.clue for item in cause.expects), *cause.refuted_by)))
     return "; ".join(list(clues)[:FEW]) or "nothing: no log shows it"
 

@@ -11,7 +11,7 @@ from stabtree.common.text import in_words
 from stabtree.diagnosis.account import unexplained
 from stabtree.diagnosis.missing import RERUN
 from stabtree.diagnosis.result import SILENT, CauseState
-from stabtree.facts.registry import any_floats
+from stabtree.measures.registry import any_floats
 from stabtree.report.advice import MAX_TO_DO, Action, changes_of, do_now, repeats
 from stabtree.report.page import BADGES, Tick
 from stabtree.report.rows import quoted

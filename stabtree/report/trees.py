@@ -1,4 +1,4 @@
-"""What `tree` prints, and `explain` of a metric: outlines, thresholds, predicates, what a metric is."""
+"""What `tree` prints, and `explain` of a metric: outlines, thresholds, measures, what a metric is."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import docstring, first_few
-from stabtree.facts import FACTS
+from stabtree.measures import MEASURES, measure_named
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import AXES, Names
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import by_name
-from stabtree.predicates import predicate_named
 from stabtree.report.page import Page, styled
 from stabtree.tree.load import stated_for
 from stabtree.tree.params import known, settable
@@ -19,8 +18,7 @@ from stabtree.tree.params import known, settable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stabtree.facts.registry import Fact
-    from stabtree.predicates import Predicate
+    from stabtree.measures.registry import Measure
     from stabtree.report.page import Line
     from stabtree.tree.model import Section, Tree
 
@@ -134,20 +132,20 @@ def listing(trees: list[Tree], *, width: int = 100, color: bool = False) -> str:
     return page.text()
 
 
-def predicate_list(predicates: Sequence[Predicate], *, width: int = 100, color: bool = False) -> str:
-    """Return all predicates in a line or two each: name, question, verdicts."""
+def measure_list(measures: Sequence[Measure], *, width: int = 100, color: bool = False) -> str:
+    """Return all measures in a line or two each: name, question, verdicts."""
     page = Page(width=width, color=color)
-    column = max(len(item.name) for item in predicates) + 2
-    for item in sorted(predicates, key=lambda each: each.name):
+    column = max(len(item.name) for item in measures) + 2
+    for item in sorted(measures, key=lambda each: each.name):
         page.item((item.name, "id"), [(item.question, "")], indent=0, head_width=column)
         page.line(("answers ", "dim"), (", ".join(item.verdicts), "answer"), indent=column)
     page.blank()
-    page.line(("stabtree tree predicates NAME", "id"), ("  one of them, with what it reads and what can be set", "dim"))
+    page.line(("stabtree tree measures NAME", "id"), ("  one of them, with what it reads and what can be set", "dim"))
     return page.text()
 
 
-def predicate_page(item: Predicate, *, width: int = 100, color: bool = False) -> str:
-    """Return one predicate, whole: what it asks, reads, may answer and lets a tree set."""
+def measure_page(item: Measure, *, width: int = 100, color: bool = False) -> str:
+    """Return one measure, whole: what it asks, reads, may answer and lets a tree set."""
     page = Page(width=width, color=color)
     page.line((item.name, "id"), ("  ", ""), (item.question, "heading"), hanging=len(item.name) + 2)
     page.blank()
@@ -175,24 +173,26 @@ def predicate_page(item: Predicate, *, width: int = 100, color: bool = False) ->
     return page.text()
 
 
-def metrics_of(asks: Predicate | Fact) -> dict[str, bool]:
-    """Return the metrics that a predicate or a fact reads, its facts included, and whether it can't answer without."""
+def metrics_of(asks: Measure) -> dict[str, bool]:
+    """Return the metrics that a measure reads, itself or by another, and whether it can't answer without."""
     found: dict[str, bool] = {}
-    for need in sorted(asks.needs, key=lambda need: need.kind == "Fact"):
+    for need in sorted(asks.needs, key=lambda need: need.kind == "Measure"):
         names: dict[str, bool] = {}
         if need.kind in ("Series", "Groups"):
             names = {need.name + "/<group>" * (need.kind == "Groups"): need.required}
-        elif need.kind == "Fact":
-            # A fact that is taken as unknown is no reason not to answer.
-            names = {name: firm and "Unknown" not in need.takes for name, firm in metrics_of(FACTS[need.name]).items()}
+        elif need.kind == "Measure":
+            # A value that is taken as unknown is no reason not to answer.
+            names = {
+                name: firm and "Unknown" not in need.takes for name, firm in metrics_of(MEASURES[need.name]).items()
+            }
         for name, firm in names.items():
             found[name] = found.get(name, False) or firm
     return found
 
 
-def read_by(predicate: Predicate) -> list[str]:
-    """Return the metrics that a predicate reads, in words."""
-    return [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(predicate).items()]
+def read_by(measure: Measure) -> list[str]:
+    """Return the metrics that a measure reads, in words."""
+    return [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(measure).items()]
 
 
 def shown_value(value: object) -> str:
@@ -256,10 +256,10 @@ def about_metric(tree: Tree, name: str, *, named: str = "", width: int = 100, co
     if len(metric.aliases) > ALIASES:
         names += f"; --column {metric.name}=NAME adds one"
     readers = []
-    for node in tree.questions.values():  # by its predicate and the facts behind it, or by name
-        predicate = predicate_named(node.test)
-        reads = [found.removesuffix("/<group>") for found in metrics_of(predicate)] if predicate else []
-        if predicate and name in (*reads, node.params.get("metric")):
+    for node in tree.questions.values():  # by its measure and the facts behind it, or by name
+        measure = measure_named(node.test)
+        reads = [found.removesuffix("/<group>") for found in metrics_of(measure)] if measure else []
+        if measure and name in (*reads, node.params.get("metric")):
             readers.append(node.id)
     field(page, "log", metric.log)
     field(page, "groups", f"{metric.name}/<group>, a series each" if metric.grouped else "")

@@ -15,10 +15,10 @@ from stabtree.common.passes import row_of, rows_before, rows_upto
 from stabtree.common.stats import median
 from stabtree.common.text import clean, counting, first_few, in_words
 from stabtree.context.find import context_of
-from stabtree.facts.registry import finite
 from stabtree.frameworks.load import framework
+from stabtree.measures.nonfinite import which_terms
+from stabtree.measures.registry import finite
 from stabtree.metrics.table import all_metrics
-from stabtree.predicates.nonfinite import which_terms
 from stabtree.report.page import Tick, clipped, counted
 from stabtree.run import UNSCALED
 from stabtree.tree.fixes import untagged
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from stabtree.context.model import Context, Known
     from stabtree.diagnosis.result import Diagnosis, Fix, Happening, Incident, Visit
-    from stabtree.facts.batches import Replay
+    from stabtree.measures.batches import Replay
     from stabtree.report.advice import Action
     from stabtree.run import Run, Series
 

@@ -1,4 +1,4 @@
-"""Checks what must hold between the nodes of a tree, and between a tree and the predicates."""
+"""Checks what must hold between the nodes of a tree, and between a tree and the measures."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.text import near, stays_inside
 from stabtree.context.find import USUAL, kinds_of_run
-from stabtree.facts import FACTS
+from stabtree.measures import MEASURES, all_values, measure_named, measure_names
 from stabtree.metrics.table import by_name
-from stabtree.predicates import predicate_named, predicate_names
 from stabtree.run import OTHERS
 from stabtree.tree import fixes
 from stabtree.tree.model import BRIEF, EVENTS, FactParams, Leaf, Question, Tree
@@ -29,7 +28,7 @@ from stabtree.tree.params import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stabtree.predicates import Predicate
+    from stabtree.measures.registry import Measure
     from stabtree.tree.model import Case, Cause
 
 Mistake = tuple[str, str, str]
@@ -102,7 +101,7 @@ def _metrics(when: Iterable[str]) -> Iterator[str]:
 
 def _question(tree: Tree, question: Question) -> Iterator[tuple[str, str]]:
     """Yield the mistakes in a question, each with the key that it belongs to."""
-    if question.id in FACTS:
+    if question.id in MEASURES:
         yield "id", "has the name of a fact"
     if question.section not in {section.id for section in tree.sections}:
         yield "section", f"is in section {question.section!r}, which does not exist"
@@ -111,10 +110,10 @@ def _question(tree: Tree, question: Question) -> Iterator[tuple[str, str]]:
     yield from _at("against", _against(tree, question))
     yield from _at("go", _edges(question, {**tree.questions, **tree.leaves}))
     yield from _test(tree, question)
-    predicate = predicate_named(question.test)
-    if predicate is not None:
-        yield from _at("go", _verdicts(question, predicate))
-        yield from _at("rule", rule_problems(question, predicate))
+    measure = measure_named(question.test)
+    if measure is not None:
+        yield from _at("go", _verdicts(question, measure))
+        yield from _at("rule", rule_problems(question, measure))
 
 
 def _edges(question: Question, nodes: Mapping[str, object]) -> Iterator[str]:
@@ -140,43 +139,43 @@ def _against(tree: Tree, question: Question) -> Iterator[str]:
             yield f"names {opposite!r} under against, but {id_} has no edge for that{hint}"
 
 
-def _verdicts(question: Question, predicate: Predicate) -> Iterator[str]:
-    for verdict in predicate.verdicts:
+def _verdicts(question: Question, measure: Measure) -> Iterator[str]:
+    for verdict in measure.verdicts:
         if verdict not in question.go and verdict != UNKNOWN:
-            yield f"has no edge for {verdict!r}, which {predicate.name} may answer"
+            yield f"has no edge for {verdict!r}, which {measure.name} may answer"
     for verdict in question.go:
-        if verdict not in predicate.verdicts:
-            hint = near(verdict, predicate.verdicts)
-            yield f"has an edge for {verdict!r}, which {predicate.name} never answers{hint}"
+        if verdict not in measure.verdicts:
+            hint = near(verdict, measure.verdicts)
+            yield f"has an edge for {verdict!r}, which {measure.name} never answers{hint}"
 
 
 def _test(tree: Tree, node: Asking) -> Iterator[tuple[str, str]]:
     """Yield the mistakes in what a node asks, and with which parameters, each with its key."""
-    predicate = predicate_named(node.test)
+    measure = measure_named(node.test)
     if problem := like_problem(tree, node):
         yield "like", problem
     elif not node.test:
         keys = [key for key in ("params", "advanced", "literal", "like") if getattr(node, key, None)]
         if keys:
             yield keys[0], f"has {keys[0]} but no test"
-    elif predicate is None:
-        yield "test", f"asks the predicate {node.test!r}, which does not exist{near(node.test, predicate_names())}"
+    elif measure is None:
+        yield "test", f"asks the measure {node.test!r}, which does not exist{near(node.test, measure_names())}"
     else:
-        yield from _at("params", _params(tree, node, predicate))
+        yield from _at("params", _params(tree, node, measure))
     yield from _at("advanced", _stated_twice(node))
 
 
-def _params(tree: Tree, node: Asking, predicate: Predicate) -> Iterator[str]:
+def _params(tree: Tree, node: Asking, measure: Measure) -> Iterator[str]:
     literal = node.literal if isinstance(node, Question) else {}
-    names = {key: item for key, (_, item) in settable(predicate).items()}
-    wrong = list(mistakes(names, predicate.name, {**node.params, **node.advanced, **literal}))
+    names = {key: item for key, (_, item) in settable(measure).items()}
+    wrong = list(mistakes(names, measure.name, {**node.params, **node.advanced, **literal}))
     yield from wrong
-    for key in predicate.params.keys() - resolved(tree, node).keys():
-        yield f"lacks the parameter {key!r} of {predicate.name}"
+    for key in measure.params.keys() - resolved(tree, node).keys():
+        yield f"lacks the parameter {key!r} of {measure.name}"
     if wrong:
         return
-    for name in facts_behind(predicate):
-        if name not in tree.facts and any(item.default is None for item in FACTS[name].params.values()):
+    for name in facts_behind(measure):
+        if name not in tree.facts and any(item.default is None for item in MEASURES[name].params.values()):
             yield f"asks for the fact {name}, of which nothing is stated under 'facts'"
 
 
@@ -217,9 +216,9 @@ def _weighing(cause: Cause) -> Iterator[str]:
 
 
 def _fact(stated: FactParams) -> Iterator[str]:
-    fact = FACTS.get(stated.id)
-    if fact is None:
-        yield f"there is no fact {stated.id!r}{near(stated.id, FACTS)}"
+    fact = MEASURES.get(stated.id)
+    if fact is None or fact.verdicts:
+        yield f"there is no fact {stated.id!r}{near(stated.id, all_values())}"
         return
     for text in _stated_twice(stated):
         yield f"fact {stated.id} {text}"

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-from stabtree.predicates import predicate_named
-from stabtree.predicates.lines import SURVIVED
+from stabtree.measures import measure_named
+from stabtree.measures.lines import SURVIVED
 from stabtree.tree.model import NOTHING, Leaf, Part, Question, Section, Severity, Tree
 from stabtree.tree.params import fact_params, merge_facts
 
@@ -113,8 +113,8 @@ def expand_checks(tree: str, checks: Sequence[Check]) -> tuple[list[Section], li
 
 
 def _question(tree: str, check: Check) -> Question:
-    predicate = predicate_named(check.test)
-    verdicts = predicate.verdicts if predicate else (YES, NO)
+    measure = measure_named(check.test)
+    verdicts = measure.verdicts if measure else (YES, NO)
     go = {verdict: check.leaf for verdict in verdicts if verdict not in (NO, UNKNOWN)}
     go |= {verdict: f"{check.leaf}-{verdict}" for verdict in check.severities}
     go[NO if NO in verdicts else UNKNOWN] = check.then or ok_leaf(tree)
@@ -123,7 +123,7 @@ def _question(tree: str, check: Check) -> Question:
         section=check.section or check.id,
         go=go,
         why=check.why or check.means,
-        rule=check.rule or (predicate.rule if predicate else ""),
+        rule=check.rule or (measure.rule if measure else ""),
     )
 
 

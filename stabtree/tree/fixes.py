@@ -123,7 +123,7 @@ def _problem(item: Placeholder, text: str) -> str:
 
 def _tag_mistakes(fix: str) -> Iterator[str]:
     """Yield what is wrong with what a fix needs."""
-    from stabtree.predicates.clues import CLUES
+    from stabtree.measures.clues import CLUES
 
     for name in clues_of(fix):
         if name not in CLUES:
@@ -157,7 +157,7 @@ def circumstance_mistakes(key: str, words: tuple[str, ...]) -> Iterator[str]:
 
 def clue_mistakes(name: str, text: str) -> Iterator[str]:
     """Yield the mistakes in a condition on a clue."""
-    from stabtree.predicates.clues import CLUES, condition
+    from stabtree.measures.clues import CLUES, condition
 
     if name not in CLUES:
         yield f"asks the clue {name!r}, which does not exist{near(name, CLUES)}"

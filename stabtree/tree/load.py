@@ -3,9 +3,9 @@
 A file holds `name`, `title`, `sections` (id, title, entry), `questions` and `leaves`, or the short form of all three,
 `checks`; besides `entries`, and `causes` for leaves of other trees. Their keys are the attributes of the classes in
 `stabtree.tree.model`. Further rules: every edge leads to a question or a leaf, no walk goes round in a circle, every
-node can be reached, every verdict of a predicate has an edge (without one for `unknown` the walk takes `no`), every
+node can be reached, every verdict of a measure has an edge (without one for `unknown` the walk takes `no`), every
 parameter exists, has its type and a value, every leaf has a fix and a source. A user's tree need not state every
-number: what it leaves out is what the shipped trees state of the same fact or predicate.
+number: what it leaves out is what the shipped trees state of the same fact or measure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 from stabtree.common.yaml12 import parse, read, typed
-from stabtree.predicates import predicate_named
+from stabtree.measures import measure_named
 from stabtree.run import CONFIG
 from stabtree.tree.compose import beside, compose, expand_checks, without
 from stabtree.tree.model import (
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.yaml12 import Document
     from stabtree.common.yaml12 import Path as Path_
-    from stabtree.facts.registry import Param
+    from stabtree.measures.registry import Param
     from stabtree.run import Run
     from stabtree.tree.check import Mistake
 
@@ -374,7 +374,7 @@ def schema(tests: Iterable[str]) -> dict[str, Any]:
     """Return the JSON Schema of tree files, for editors; what relates nodes is checked by `stabtree tree check` alone.
 
     Args:
-        tests: the names of predicates that a `test` may have.
+        tests: the names of measures that a `test` may have.
     """
     made = msgspec.json.schema(TreeFile)
     kinds = made["$defs"]
@@ -404,11 +404,11 @@ def _with_all_params(tree: Tree) -> Tree:
     """Return the tree with every parameter that a node leaves out as the shipped trees state it."""
 
     def full(node: Node) -> Node:
-        predicate = predicate_named(node.test)
-        if predicate is None:
+        measure = measure_named(node.test)
+        if measure is None:
             return node
         try:
-            lacking = predicate.params.keys() - resolved(tree, node).keys()
+            lacking = measure.params.keys() - resolved(tree, node).keys()
         except (KeyError, RecursionError):  # it is like what can't be asked, which the check reports
             return node
         stated = {key: value for key, value in stated_for(node.test).items() if key in lacking} if lacking else {}
@@ -419,7 +419,7 @@ def _with_all_params(tree: Tree) -> Tree:
 
 @cache
 def stated_for(test: str) -> Mapping[str, Param]:
-    """Return what the shipped trees state for a predicate: the parameters of the first node that asks it."""
+    """Return what the shipped trees state for a measure: the parameters of the first node that asks it."""
     for name in names_asking(test):
         tree = load_tree(name)
         node = next((node for node in asking(tree) if node.test == test), None)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-Param = int | float | bool | str  # as in `facts.registry`, which need not be imported to know what a severity is
+Param = int | float | bool | str  # as in `measures.registry`, which need not be imported to know what a severity is
 SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
 SHORT_CAUSE = 32  # a cause beside its fix, in a line of 80
 SHORT_FIX = 26
@@ -294,11 +294,11 @@ class Question(Node, frozen=True):
         short: the question in few characters, for a path that is shown in lines.
         why: why it matters.
         rule: the exact rule, with parameters in braces.
-        test: name of the predicate; empty for a question to a person.
-        params: what the tree sets of the predicate's parameters.
+        test: name of the measure; empty for a question to a person.
+        params: what the tree sets of the measure's parameters.
         advanced: those that only fine-tune a guard; `explain --full` shows them.
         literal: what `--literal` sets besides.
-        like: id of a question or a cause whose parameters, and its facts', this one takes over where its predicate has
+        like: id of a question or a cause whose parameters, and its facts', this one takes over where its measure has
             the same.
         go: verdict -> id of the next question or leaf.
         person: how a person finds the answer where the data can't.

@@ -13,44 +13,42 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np, per_object
 from stabtree.common.text import near
-from stabtree.facts import FACTS
-from stabtree.predicates import predicate_named
-from stabtree.predicates.lines import LINE
+from stabtree.measures import MEASURES, all_values, measure_named
+from stabtree.measures.lines import LINE
 from stabtree.tree.model import Cause, FactParams, Question, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stabtree.facts.registry import Fact, Param, Parameter
-    from stabtree.predicates import Predicate
+    from stabtree.measures.registry import Measure, Param, Parameter
     from stabtree.tree.model import Group
 
 Values = dict[str, dict[str, "Param"]]
 Node = TypeVar("Node", bound=Question | Cause)
 Asking = Question | Cause
-"""A node that may ask a predicate."""
+"""A node that may ask a measure."""
 
 LARGEST = 10**12  # of a parameter: beyond any number of steps, and harmless to compute with
 FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
 
 
-def facts_behind(asked: Predicate | Fact) -> tuple[str, ...]:
-    """Return the facts that a predicate or a fact asks for, and those that they ask for, nearest first."""
+def facts_behind(asked: Measure) -> tuple[str, ...]:
+    """Return the values that a measure asks for, and those that they ask for, nearest first."""
     found: dict[str, None] = {}
-    waiting = [need.name for need in asked.needs if need.kind == "Fact"]
+    waiting = [need.name for need in asked.needs if need.kind == "Measure"]
     while waiting:
         name = waiting.pop(0)
         if name not in found:
             found[name] = None
-            waiting += [need.name for need in FACTS[name].needs if need.kind == "Fact"]
+            waiting += [need.name for need in MEASURES[name].needs if need.kind == "Measure"]
     return tuple(found)
 
 
-def settable(predicate: Predicate) -> dict[str, tuple[str, Parameter]]:
-    """Return the parameters of a node: name -> the fact that has it (empty: the predicate), and its declaration."""
-    found: dict[str, tuple[str, Parameter]] = {key: ("", item) for key, item in predicate.params.items()}
-    for name in facts_behind(predicate):
-        for key, item in FACTS[name].params.items():
+def settable(measure: Measure) -> dict[str, tuple[str, Parameter]]:
+    """Return the parameters of a node: name -> the fact that has it (empty: the measure), and its declaration."""
+    found: dict[str, tuple[str, Parameter]] = {key: ("", item) for key, item in measure.params.items()}
+    for name in facts_behind(measure):
+        for key, item in MEASURES[name].params.items():
             found.setdefault(key, (name, item))
     return found
 
@@ -74,7 +72,7 @@ def plain_params(_tree: Tree) -> tuple[Values, Values]:
 def resolved(
     tree: Tree, node: Asking, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
 ) -> dict[str, Param]:
-    """Return the parameters of a node's own predicate: those of the node that it is like, overridden by its own.
+    """Return the parameters of a node's own measure: those of the node that it is like, overridden by its own.
 
     Args:
         tree: the tree.
@@ -82,29 +80,29 @@ def resolved(
         literal: whether to add what `--literal` sets.
         facts: the parameters of the facts in this walk; by default those of the tree.
     """
-    predicate = predicate_named(node.test)
-    if predicate is None:
+    measure = measure_named(node.test)
+    if measure is None:
         return {}
-    found = {key: item.default for key, item in predicate.params.items() if item.default is not None}
+    found = {key: item.default for key, item in measure.params.items() if item.default is not None}
     if node.like:
         found.update(known(tree, find_node(tree, node.like), literal=literal, facts=facts))
     found.update({**node.params, **node.advanced})
     if literal and isinstance(node, Question):
         found.update(node.literal)
-    return {key: found[key] for key in predicate.params if key in found}
+    return {key: found[key] for key in measure.params if key in found}
 
 
 def known(
     tree: Tree, node: Asking, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
 ) -> dict[str, Param]:
     """Return all parameters that a node's answer depends on: its own and those of the facts behind it."""
-    predicate = predicate_named(node.test)
-    if predicate is None:
+    measure = measure_named(node.test)
+    if measure is None:
         return {}
     stated = fact_params(tree, literal=literal) if facts is None else facts
     found: dict[str, Param] = {}
-    for name in reversed(facts_behind(predicate)):
-        found.update({key: item.default for key, item in FACTS[name].params.items() if item.default is not None})
+    for name in reversed(facts_behind(measure)):
+        found.update({key: item.default for key, item in MEASURES[name].params.items() if item.default is not None})
         found.update(stated.get(name, {}))
     return {**found, **resolved(tree, node, literal=literal, facts=facts)}
 
@@ -135,7 +133,7 @@ def fits(value: object, parameter: Parameter) -> bool:
 
 
 def asking(tree: Tree) -> Iterator[Asking]:
-    """Yield all nodes that may ask a predicate: questions, causes of leaves, signatures."""
+    """Yield all nodes that may ask a measure: questions, causes of leaves, signatures."""
     yield from tree.questions.values()
     for leaf in tree.leaves.values():
         yield from leaf.causes
@@ -143,7 +141,7 @@ def asking(tree: Tree) -> Iterator[Asking]:
 
 
 def each_asking(tree: Tree, change: Callable[[Any], Any]) -> Tree:
-    """Return a tree with each node that may ask a predicate changed."""
+    """Return a tree with each node that may ask a measure changed."""
     return replace(
         tree,
         questions={id_: change(node) for id_, node in tree.questions.items()},
@@ -181,9 +179,9 @@ def like_problem(tree: Tree, node: Asking) -> str:
     return ""
 
 
-def rule_problems(question: Question, predicate: Predicate) -> Iterator[str]:
+def rule_problems(question: Question, measure: Measure) -> Iterator[str]:
     """Yield what is wrong with the parameters that a question's rule and quick reference name."""
-    names = settable(predicate)
+    names = settable(measure)
     quick = (question.quick.threshold, question.quick.letter) if question.quick else ()
     for text in (question.rule, *quick):
         try:
@@ -195,7 +193,7 @@ def rule_problems(question: Question, predicate: Predicate) -> Iterator[str]:
             if name is None:
                 continue
             if name not in names:
-                yield f"names {{{name}}} in its rule, which {predicate.name} does not have{near(name, names)}"
+                yield f"names {{{name}}} in its rule, which {measure.name} does not have{near(name, names)}"
             elif form not in FORMATS or conversion:
                 yield f"formats {{{name}}} as {form!r}; leave it out or use one of {', '.join(filter(None, FORMATS))}"
 
@@ -251,18 +249,18 @@ def declared(tree: Tree, id_: str) -> dict[str, tuple[str, Parameter]]:
     nodes = {node.id: node for node in asking(tree) if node.test} | dict(tree.questions)
     if id_ in nodes:
         return _settable(nodes[id_])
-    if id_ in FACTS:
-        return {key: (id_, item) for key, item in FACTS[id_].params.items()}
+    if id_ in all_values():
+        return {key: (id_, item) for key, item in MEASURES[id_].params.items()}
     raise StabtreeError(
-        f"there is no question {id_!r}{near(id_, [*nodes, *FACTS])}",
+        f"there is no question {id_!r}{near(id_, [*nodes, *all_values()])}",
         where="--set",
         hint=f"type --set Q2.1.sigma=4; ids: `stabtree tree show {tree.name}`",
     )
 
 
 def _settable(node: Asking) -> dict[str, tuple[str, Parameter]]:
-    predicate = predicate_named(node.test)
-    return settable(predicate) if predicate else {}
+    measure = measure_named(node.test)
+    return settable(measure) if measure else {}
 
 
 def apply_overrides(

@@ -77,7 +77,7 @@ def names_defining(id_: str) -> list[str]:
 
 
 def names_asking(test: str) -> list[str]:
-    """Return the names of the shipped trees that ask a predicate."""
+    """Return the names of the shipped trees that ask a measure."""
     return _names_with(test, rf"\btest: {re.escape(test)}\b")
 
 

@@ -13,9 +13,8 @@ from stabtree import Recorder, TrainingStoppedError
 from stabtree.common.answer import UNKNOWN
 from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.facts import FACTS
 from stabtree.loaders import load_run
-from stabtree.predicates import PREDICATES
+from stabtree.measures import MEASURES, all_questions, all_values
 from tests.cli.command import run
 from tests.conftest import FIXTURES, falling
 
@@ -32,14 +31,14 @@ def _raise(*_: object, **__: object) -> NoReturn:
     raise IndexError("index -1 is out of bounds")
 
 
-def break_predicate(monkeypatch: pytest.MonkeyPatch, name: str, package: str = "") -> None:
-    """Let a predicate raise wherever it is asked."""
-    monkeypatch.setitem(PREDICATES, name, replace(PREDICATES[name], func=_raise, package=package))
+def break_measure(monkeypatch: pytest.MonkeyPatch, name: str, package: str = "") -> None:
+    """Let a measure raise wherever it is asked."""
+    monkeypatch.setitem(MEASURES, name, replace(MEASURES[name], func=_raise, package=package))
 
 
 def break_fact(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Let a fact raise wherever it is looked for."""
-    monkeypatch.setitem(FACTS, name, replace(FACTS[name], func=_raise))
+    monkeypatch.setitem(MEASURES, name, replace(MEASURES[name], func=_raise))
 
 
 def notes_of(found: Diagnosis) -> list[str]:
@@ -69,10 +68,10 @@ def test_a_rate_that_is_nan_throughout_is_no_fault(text: str, tmp_path: Path) ->
 
 
 @pytest.mark.faulty
-@pytest.mark.parametrize("name", sorted(PREDICATES)[::6])
-def test_a_predicate_that_raises_keeps_a_healthy_run_from_ok(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", sorted(all_questions())[::6])
+def test_a_measure_that_raises_keeps_a_healthy_run_from_ok(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is asked, the verdict is unknown and a note names it; else nothing changes."""
-    break_predicate(monkeypatch, name)
+    break_measure(monkeypatch, name)
     found = diagnose(load_run(HEALTHY))
     asked = notes_of(found)
     assert found.verdict == (UNKNOWN if asked else "ok")
@@ -82,7 +81,7 @@ def test_a_predicate_that_raises_keeps_a_healthy_run_from_ok(name: str, monkeypa
 
 
 @pytest.mark.faulty
-@pytest.mark.parametrize("name", sorted(FACTS))
+@pytest.mark.parametrize("name", sorted(all_values()))
 @pytest.mark.parametrize("folder", [HEALTHY, NAN])
 def test_a_fact_that_raises_is_a_note(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No fact ends a diagnosis; a healthy run is not called ok without one that was asked for."""
@@ -99,7 +98,7 @@ def test_a_cause_that_raises_is_not_checkable(monkeypatch: pytest.MonkeyPatch) -
     """The finding is there with its other causes, and the note names the cause."""
     usual = diagnose(load_run(NAN)).findings[0]
     cause = next(item.cause for item in usual.causes if item.cause.test and not item.cause.expects)
-    break_predicate(monkeypatch, cause.test)
+    break_measure(monkeypatch, cause.test)
     found = diagnose(load_run(NAN))
     failed = next(item for item in found.findings[0].causes if item.cause.id == cause.id)
     assert failed.state is CauseState.NOT_CHECKABLE
@@ -114,7 +113,7 @@ def test_movers_that_raise_when_they_are_asked_hide_only_the_order(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order of events is made when it is shown; the finding and the outputs are there without it."""
-    monkeypatch.setattr(f"stabtree.facts.movers.Movers.{method}", _raise)
+    monkeypatch.setattr(f"stabtree.measures.movers.Movers.{method}", _raise)
     found = diagnose(load_run(NAN))
     assert found.verdict == "critical"
     assert found.to_text()
@@ -124,7 +123,7 @@ def test_movers_that_raise_when_they_are_asked_hide_only_the_order(
 @pytest.mark.faulty
 def test_exit_codes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """3 for a run of which a question failed, 1 where something else was found, in `diagnose` and in `scan`."""
-    break_predicate(monkeypatch, "settled")
+    break_measure(monkeypatch, "settled")
     done = run("diagnose", str(HEALTHY), "--json")
     assert done.returncode == 3
     assert "IndexError" in json.loads(done.stdout)["notes"][0]
@@ -140,7 +139,7 @@ def test_exit_codes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.faulty
 def test_debug_prints_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only with `--debug`, on standard error, and nothing else changes."""
-    break_predicate(monkeypatch, "settled")
+    break_measure(monkeypatch, "settled")
     plain, debug = run("diagnose", str(HEALTHY)), run("diagnose", str(HEALTHY), "--debug")
     assert "Traceback" not in plain.stdout + plain.stderr
     assert "Traceback" in debug.stderr
@@ -150,8 +149,8 @@ def test_debug_prints_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.faulty
 def test_a_fault_of_a_package_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The note says whose predicate it was."""
-    break_predicate(monkeypatch, "settled", package="frozen-loss")
+    """The note says whose measure it was."""
+    break_measure(monkeypatch, "settled", package="frozen-loss")
     note = notes_of(diagnose(load_run(HEALTHY)))[0]
     assert "a fault of the package frozen-loss" in note
     assert "the authors of frozen-loss" in note
@@ -162,8 +161,8 @@ def test_a_fault_of_a_package_is_named_as_such(monkeypatch: pytest.MonkeyPatch) 
 def test_a_recorder_stops_on_the_next_finding(part: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A question that fails does not disarm it."""
     monkeypatch.setattr("sys.executable", "")  # what is broken here is whole in another process
-    if part in PREDICATES:
-        break_predicate(monkeypatch, part)
+    if part in all_questions():
+        break_measure(monkeypatch, part)
     else:
         break_fact(monkeypatch, part)
     assert is_stopped(tmp_path / "run.jsonl", lr=1e-3)

@@ -14,7 +14,7 @@ from stabtree.report.screen import full
 from stabtree.run import Run
 from stabtree.tree.load import load_trees
 from tests.conftest import FIXTURES, falling, make_run, series
-from tests.predicates.judged import loss as judged_loss
+from tests.measures.judged import loss as judged_loss
 
 TREES = load_trees()
 

@@ -14,7 +14,7 @@ from stabtree.report.json import to_dict
 from stabtree.report.screen import full, headline
 from stabtree.tree.load import load_tree, load_trees
 from tests.conftest import falling, make_run
-from tests.predicates.judged import loss as judged_loss
+from tests.measures.judged import loss as judged_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ from stabtree.report.screen import full
 from stabtree.run import FileUse, Setting
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Take
-from tests.conftest import facts_of, falling, make_run
-from tests.predicates.judged import AT, TREE, loss, nan_from
+from tests.conftest import falling, make_run, measures_of
+from tests.measures.judged import AT, TREE, loss, nan_from
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -284,7 +284,7 @@ def test_a_scale_that_collapsed_has_not_touched_the_weights() -> None:
     taking = [leaf for leaf in tree.leaves.values() if leaf.restart and leaf.take is Take.NEWEST]
     newest = {leaf.id for leaf in taking if "end" not in leaf.events}
     assert newest == {"scale-collapse", "scale-drifts-down"}
-    known = facts_of(broken_at(2000, checkpoint_every=100)).get("checkpoints")
+    known = measures_of(broken_at(2000, checkpoint_every=100)).get("checkpoints")
     restart = advise(known, 500, 499, storm=False, take=Take.NEWEST)
     assert restart is not None
     assert (restart.checkpoint_step, restart.lost_steps) == (900, 99)
@@ -313,9 +313,9 @@ def test_an_outcome_that_got_better_than_ever_shows_sound_weights(at_end: float,
     jumped = np.where(steps < 400, 1.0, 3.0) + np.random.default_rng(1).normal(0, 0.02, 1000)
     accuracy = np.select([steps < 400, steps < 600, steps <= 700], [0.5, 0.4, 0.9 + (steps - 600) / 2000], at_end)
     run = make_run({"loss": jumped, "eval_quality": accuracy})
-    found = advise(facts_of(run).sure("checkpoints"), 400, 399, storm=False)
+    found = advise(measures_of(run).sure("checkpoints"), 400, 399, storm=False)
     assert (found.before_step if found else None) == best
-    critic = seen_by(facts_of(run).sure("checkpoints"), "critic_loss")
+    critic = seen_by(measures_of(run).sure("checkpoints"), "critic_loss")
     before = advise(critic, 400, 399, storm=False)
     assert before is not None
     assert before.up_to_step == 399
@@ -324,7 +324,7 @@ def test_an_outcome_that_got_better_than_ever_shows_sound_weights(at_end: float,
 def test_a_model_that_was_best_before_training_leaves_no_checkpoint() -> None:
     """What the first evaluation measured is the model as it was loaded."""
     run = make_run({"loss": falling(100), "eval_loss": np.linspace(1.0, 3.0, 100)})
-    found = advise(facts_of(run).sure("checkpoints"), 0, None, storm=False, take=Take.BEST)
+    found = advise(measures_of(run).sure("checkpoints"), 0, None, storm=False, take=Take.BEST)
     assert found is not None
     assert "".join(text for text, _ in restart_line(found)) == (
         "No checkpoint is worth keeping: at its best the model was not trained yet. Fix the cause and start again"

@@ -16,7 +16,7 @@ from stabtree.run import Gap
 from stabtree.tree.load import load_tree, load_trees
 from stabtree.tree.params import asking, resolved
 from tests.conftest import FIXTURES, falling, make_run, series
-from tests.predicates.judged import loss as judged_loss
+from tests.measures.judged import loss as judged_loss
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Question

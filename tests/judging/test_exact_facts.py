@@ -1,4 +1,4 @@
-"""Facts without noise hold in a few rows, in any column, and at any place of a run."""
+"""Measured without noise hold in a few rows, in any column, and at any place of a run."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.common.yaml12 import parse
 from stabtree.diagnosis.walk import diagnose
-from stabtree.predicates import PREDICATES
+from stabtree.measures import all_questions
 from stabtree.tree.load import build, load_tree, load_trees, schema
 from stabtree.tree.shipped import shipped
 from tests.cli.command import run as command
@@ -39,8 +39,8 @@ CHECK = """
 name: more
 title: One check
 checks:
-  - {id: X1, leaf: x-low, when: [loss], ask: Low?, test: spike, severity: note, title: Low, means: It is, fixes: [no],
-     source: t}
+  - {id: X1, leaf: x-low, when: [loss], ask: Low?, test: loss_spikes, severity: note, title: Low, means: It is,
+     fixes: [no], source: t}
 """
 
 
@@ -96,7 +96,7 @@ def test_a_tree_of_entries_alone_is_not_walked() -> None:
         diagnose(make_run({"loss": falling(100)}), tree)
 
 
-def test_the_schema_names_the_predicates_that_it_is_given() -> None:
+def test_the_schema_names_the_measures_that_it_is_given() -> None:
     """Those of installed packages as well, where `stabtree tree schema` writes it."""
     made = schema(["b", "a"])["$defs"]
     for kind in ("Question", "Check", "Cause", "Signature"):
@@ -108,9 +108,9 @@ def test_the_schema_accepts_every_shipped_tree(name: str) -> None:
     """What we ship follows the schema, and a misspelt key does not."""
     jsonschema = pytest.importorskip("jsonschema")
     value = parse(shipped()[name].read_text(encoding="utf-8"), name).value
-    jsonschema.validate(value, schema(PREDICATES))
+    jsonschema.validate(value, schema(all_questions()))
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**value, "titel": "x"}, schema(PREDICATES))
+        jsonschema.validate({**value, "titel": "x"}, schema(all_questions()))
     assert load_tree(name).name == name
 
 

@@ -17,7 +17,7 @@ IN_TREES = 175
 IN_MODULES = 42
 SHARED = 20
 PACKAGE = Path(shared.__file__).resolve().parents[1]
-JUDGING = ("predicates", "facts", "profile")
+JUDGING = ("measures", "profile")
 STATED = ("params", "advanced")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.predicates import PREDICATES
+from stabtree.measures import all_questions
 from stabtree.tree.check import check, check_reach
 from stabtree.tree.load import build, load_tree
 from stabtree.tree.model import Severity
@@ -26,7 +26,7 @@ questions:
   - id: Q1
     section: "1"
     ask: Is the loss NaN?
-    test: spike
+    test: loss_spikes
     params: {sigma: 3.0}
     rule: "> {sigma:g}σ"
     go: {yes: bad, no: good}
@@ -55,8 +55,8 @@ def test_a_good_tree_loads() -> None:
     ("old", "new", "expected"),
     [
         (
-            "test: spike",
-            f"short: {'x' * 29}\n    test: spike",
+            "test: loss_spikes",
+            f"short: {'x' * 29}\n    test: loss_spikes",
             "t.yaml:10: 'short' of question Q1 must be text of at most 28 characters",
         ),
         (
@@ -80,9 +80,9 @@ def test_a_good_tree_loads() -> None:
             "t.yaml:16: leaf bad has a headline without {brief}, or with more than one",
         ),
         (
-            "test: spike",
-            "test: spik",
-            "t.yaml:10: question Q1 asks the predicate 'spik', which does not exist; did you mean 'spike'?",
+            "test: loss_spikes",
+            "test: loss_spike",
+            "t.yaml:10: question Q1 asks the measure 'loss_spike', which does not exist; did you mean 'loss_spikes'?",
         ),
         (
             "no: good",
@@ -96,16 +96,20 @@ def test_a_good_tree_loads() -> None:
         ),
         ("    source: a test\n", "    source: a test\n    against: {nope: Q1=yes}\n", "has 'nope' under against"),
         ("    source: a test\n", "    source: a test\n    against: {no: Q1=maybe}\n", "but Q1 has no edge for that"),
-        ("no: good", "nope: good", "question Q1 has no edge for 'no', which spike may answer"),
-        ("no: good", "nope: good", "question Q1 has an edge for 'nope', which spike never answers"),
+        ("no: good", "nope: good", "question Q1 has no edge for 'no', which loss_spikes may answer"),
+        ("no: good", "nope: good", "question Q1 has an edge for 'nope', which loss_spikes never answers"),
         ("yes: bad", "yes: Q1", "the walk can go round in a circle: Q1 → Q1"),
         ("yes: bad", "yes: good", "t.yaml:16: bad can't be reached from any section"),
         ("sigma: 3.0}", "sigma: high}", "question Q1 sets 'sigma' to 'high'; it must be of type float"),
-        ("sigma: 3.0}", "sigm: 3.0}", "question Q1 sets 'sigm', which spike does not have; did you mean 'sigma'?"),
+        (
+            "sigma: 3.0}",
+            "sigm: 3.0}",
+            "question Q1 sets 'sigm', which loss_spikes does not have; did you mean 'sigma'?",
+        ),
         (
             "{sigma:g}σ",
             "{segma:g}σ",
-            "question Q1 names {segma} in its rule, which spike does not have; did you mean 'sigma'?",
+            "question Q1 names {segma} in its rule, which loss_spikes does not have; did you mean 'sigma'?",
         ),
         ("{sigma:g}σ", "{sigma:>99999999}", "question Q1 formats {sigma} as '>99999999'"),
         ("{sigma:g}σ", "{sigma.real}", "question Q1 names {sigma.real} in its rule"),
@@ -145,7 +149,7 @@ def test_each_mistake_is_named(old: str, new: str, expected: str) -> None:
 
 def test_all_mistakes_come_at_once() -> None:
     """Independent mistakes are reported together."""
-    found = mistakes(GOOD.replace("test: spike", "test: spik").replace("no: good", "no: goood"))
+    found = mistakes(GOOD.replace("test: loss_spikes", "test: loss_spike").replace("no: good", "no: goood"))
     assert found.startswith("2 mistakes in the tree")
 
 
@@ -210,12 +214,12 @@ def test_every_node_of_the_document_is_there() -> None:
     assert document <= ids
 
 
-def test_every_predicate_is_used() -> None:
-    """A predicate that no shipped tree asks would be dead code."""
+def test_every_measure_is_used() -> None:
+    """A measure that no shipped tree asks would be dead code."""
     used: set[str] = set()
     for name in shipped():
         tree = load_tree(name)
         used |= {question.test for question in tree.questions.values()}
         used |= {cause.test for leaf in tree.leaves.values() for cause in leaf.causes}
         used |= {item.test for item in tree.signatures}
-    assert used - {""} == set(PREDICATES)
+    assert used - {""} == set(all_questions())

@@ -1,4 +1,4 @@
-"""Predicates of other packages: the page on how to write one is followed, and what can go wrong is told."""
+"""Measures of other packages: the page on how to write one is followed, and what can go wrong is told."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.predicates import PREDICATES, predicate_named
-from stabtree.predicates import registry as plugins
+from stabtree.measures import MEASURES, measure_named, plugins
 from stabtree.tree.load import build
 from tests.cli.command import environment, failed, process, run
 from tests.conftest import ROOT
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PAGE = ROOT / "docs" / "how-to" / "write-a-predicate.md"
+PAGE = ROOT / "docs" / "how-to" / "write-a-measure.md"
 FILE = re.compile(r"`([\w.-]+\.(?:py|toml|yaml))`[^`]*?:\n\n(?:<!--[^\n]*\n)?```\w+\n(.*?)```", re.DOTALL)
 BLOCKS = dict(FILE.findall(PAGE.read_text(encoding="utf-8")))
 OFFERS = {"loss_frozen": "frozen:loss_frozen"}
@@ -52,7 +51,7 @@ def install(site: Path, code: str, offers: dict[str, str], name: str = "frozen-l
 
 
 def test_the_package_of_the_page_diagnoses_a_run(site: Path, tmp_path: Path) -> None:
-    """Installed with the entry points of its pyproject, its predicate is asked, set, explained and checked by name."""
+    """Installed with the entry points of its pyproject, its measure is asked, set, explained and checked by name."""
     project = tomllib.loads(BLOCKS["pyproject.toml"])["project"]
     install(site, BLOCKS["frozen.py"], project["entry-points"][plugins.GROUP], project["name"])
     tree, log = tmp_path / "frozen.yaml", tmp_path / "run.csv"
@@ -86,16 +85,16 @@ def test_the_tests_of_the_page_pass(site: Path) -> None:
         ("import nothing_of_this_name", OFFERS, "No module named 'nothing_of_this_name'"),
         ("", OFFERS, "AttributeError"),
         ("raise SystemExit(3)", OFFERS, "can't be imported: SystemExit"),
-        ("def loss_frozen(): ...", OFFERS, "is not a predicate but of type function"),
+        ("def loss_frozen(): ...", OFFERS, "is no measure that answers a question but of type function"),
         (
             BLOCKS["frozen.py"],
-            {"spike": "frozen:loss_frozen"},
-            "a predicate 'spike', which stabtree itself has as well",
+            {"loss_spikes": "frozen:loss_frozen"},
+            "a measure 'loss_spikes', which stabtree itself has as well",
         ),
     ],
 )
 def test_what_can_not_be_used_names_the_package(site: Path, code: str, offers: dict[str, str], problem: str) -> None:
-    """A module that fails, a thing that is no predicate, a name that is ours: two lines, not a traceback."""
+    """A module that fails, a thing that is no measure, a name that is ours: two lines, not a traceback."""
     install(site, code, offers)
     tree = site / "frozen.yaml"
     tree.write_text(BLOCKS["frozen.yaml"], encoding="utf-8")
@@ -110,7 +109,7 @@ def test_a_name_that_two_packages_offer_is_an_error(site: Path) -> None:
     install(site, BLOCKS["frozen.py"], OFFERS)
     install(site, BLOCKS["frozen.py"], OFFERS, "other")
     with pytest.raises(StabtreeError, match=r"'loss_frozen', which (other|frozen-loss) has as well"):
-        predicate_named("loss_frozen")
+        measure_named("loss_frozen")
 
 
 def test_a_misspelt_name_is_told_with_the_nearest_of_all(site: Path) -> None:
@@ -125,5 +124,5 @@ def test_our_own_names_look_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "_entries", None)
     assert run("diagnose", str(ROOT / "fixtures" / "phase19" / "nan-forward"), "-q").returncode == 1
     assert run("explain", "Q2.1").returncode == 0
-    assert predicate_named("spike") is PREDICATES["spike"]
-    assert predicate_named("") is None
+    assert measure_named("loss_spikes") is MEASURES["loss_spikes"]
+    assert measure_named("") is None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stabtree.diagnosis.restart import FROM_THE_START
-from stabtree.facts.registry import finite
+from stabtree.measures.registry import finite
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:

@@ -227,17 +227,17 @@ def test_every_tree_has_a_table_of_thresholds(name: str) -> None:
     assert {node.id for node in load_tree(name).questions.values() if node.rule} <= rows
 
 
-def test_the_predicates_are_listed_for_those_who_write_trees() -> None:
-    """Every predicate stands in the list with its verdicts; one alone shows its metrics and its parameters' units."""
-    from stabtree.predicates import PREDICATES
+def test_the_measures_are_listed_for_those_who_write_trees() -> None:
+    """Every measure stands in the list with its verdicts; one alone shows its metrics and its parameters' units."""
+    from stabtree.measures import all_questions
 
-    text = run("tree", "predicates").stdout
-    assert set(PREDICATES) <= {line.split()[0] for line in text.splitlines() if line.strip()}
+    text = run("tree", "measures").stdout
+    assert set(all_questions()) <= {line.split()[0] for line in text.splitlines() if line.strip()}
     assert "lr_jump, duplicate_batch, bad_batch, unexplained, minor, unknown" in " ".join(text.split())
-    one = " ".join(run("tree", "predicates", "stays_above").stdout.split())
+    one = " ".join(run("tree", "measures", "stays_above").stdout.split())
     assert "share float, a share, 0 to 1" in one
     assert "rows int, rows of the log" in one
-    assert "did you mean 'stays_above'?" in run("tree", "predicates", "stays_abov").stderr
+    assert "did you mean 'stays_above'?" in run("tree", "measures", "stays_abov").stderr
 
 
 def test_a_closed_pipe_is_no_error() -> None:
@@ -294,7 +294,7 @@ def test_nothing_from_a_tree_reaches_the_terminal_raw(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(
         'name: "a\\e[31mb"\ntitle: "c\\e[31md"\nsections: [{id: "1", title: "e\\e[31mf", entry: Q1}]\nquestions:\n'
-        '- {id: Q1, section: "1", ask: "g\\e[31mh", test: spike, go: {yes: bad, no: bad}, source: s,\n'
+        '- {id: Q1, section: "1", ask: "g\\e[31mh", test: loss_spikes, go: {yes: bad, no: bad}, source: s,\n'
         '   quick: {symptom: "i\\e[31mj", threshold: "k\\e[31ml", first: "m\\e[31mn"}}\nleaves:\n'
         '- {id: bad, of: Q1, title: "o\\e[31mp", severity: warning, fixes: ["q\\e[31mr"], source: s}\n',
         encoding="utf-8",

@@ -9,9 +9,9 @@ import numpy as np
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.diagnosis.walk import diagnose
-from stabtree.predicates.start import double_softmax
+from stabtree.measures.start import double_softmax
 from stabtree.tree.load import load_trees
-from tests.conftest import facts_of, make_run
+from tests.conftest import make_run, measures_of
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -70,7 +70,7 @@ def fine_tuning(seed: int) -> Run:
 def test_no_fine_tuning_is_taken_for_a_softmax_taken_twice() -> None:
     """None of 150 whose loss begins near the logarithm of some number of classes, as nearly all do."""
     stated = {**TREE.questions["O12"].params, **TREE.questions["O12"].advanced}
-    told = {double_softmax.ask(facts_of(fine_tuning(seed)), stated).verdict for seed in range(150)}
+    told = {double_softmax.ask(measures_of(fine_tuning(seed)), stated).verdict for seed in range(150)}
     assert told == {NO}
 
 

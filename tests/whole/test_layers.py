@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).resolve().parents[2] / "stabtree"
 HEALTHY = str(PACKAGE.parent / "fixtures" / "phase19" / "healthy")
 # Stages from left to right, names of one stage with blanks between them.
-CORE = "_version common|metrics|frameworks|run|loaders|profile|context|facts|predicates|tree|diagnosis|judging|report"
+CORE = "_version common|metrics|frameworks|run|loaders|profile|context|measures|tree|diagnosis|judging|report"
 # The tools stand to the right of the core, and what users import to the right of both.
 ORDER = f"{CORE}|cli|tools|__init__ __main__ integrations"
 INNER_ORDERS = {
@@ -40,7 +40,7 @@ FORMATS = ("tables", "json", "text", "tensorboard", "trackers")
 MAX_IN_A_FOLDER = 25
 HEAVY = ("pandas", "numpy", "rich", "yaml", "pydantic")
 ROOMS = (
-    *("run", "metrics", "loaders", "profile", "context", "facts", "predicates", "tree", "diagnosis", "judging.judge"),
+    *("run", "metrics", "loaders", "profile", "context", "measures", "tree", "diagnosis", "judging.judge"),
     *("report", "tools.fleet", "tools.live"),
 )
 COMMAND_MODULES = [entry.address.partition(":")[0] for entry in commands().values()]
@@ -217,7 +217,7 @@ def prints_or_exits(path: Path) -> Iterator[str]:
     ("arguments", "absent"),
     [
         (["--help"], [*HEAVY, *(f"stabtree.{room}" for room in ROOMS), *COMMAND_MODULES]),
-        (["diagnose", "--help"], [*HEAVY, "stabtree.diagnosis", "stabtree.facts", "stabtree.tools.fleet.command"]),
+        (["diagnose", "--help"], [*HEAVY, "stabtree.diagnosis", "stabtree.measures", "stabtree.tools.fleet.command"]),
         (["explain", "Q2.3"], ["pandas", "numpy", "pydantic"]),
         (
             ["diagnose", HEALTHY, "--checkpoint-every", "50"],

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from tests import corpus
-from tests.conftest import FIXTURES, facts_of
+from tests.conftest import FIXTURES, measures_of
 from tests.corpus import labelled
 from tests.whole import variants
 
@@ -190,7 +190,7 @@ def shows(finding: Incident, run: Run, variant: Run) -> bool:
 def _shows_spike(finding: Incident, run: Run, variant: Run) -> bool:
     """Whether the peak is logged, the log goes on until the loss was back, and a column names the cause."""
     loss = variant.series["loss"]
-    top = facts_of(run).get("spike").top
+    top = measures_of(run).get("spike").top
     assert variant.last_step is not None
     assert run.last_step is not None
     if finding.leaf.id == "spike-lr-jump" and not variant.series.keys() & {"lr", "grad_norm"}:

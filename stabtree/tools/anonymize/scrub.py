@@ -57,10 +57,10 @@ def known() -> frozenset[str]:
 
 @cache
 def of_errors() -> frozenset[str]:
-    """Return the words that stay in a line that may tell of an error: those that trees and predicates seek, too."""
+    """Return the words that stay in a line that may tell of an error: those that trees and measures seek, too."""
     table = endings.table()
     trees = [_PATTERN.findall(file.read_text(encoding="utf-8")) for file in shipped().values()]
-    return known() | frozenset(_words((_constants("stabtree.predicates.lines"), table.words, table.patterns, trees)))
+    return known() | frozenset(_words((_constants("stabtree.measures.lines"), table.words, table.patterns, trees)))
 
 
 def _constants(module: str) -> list[Any]:

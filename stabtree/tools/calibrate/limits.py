@@ -12,7 +12,7 @@ from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.strength import FARTHEST
 from stabtree.diagnosis.walk import answering
-from stabtree.predicates import predicate_named
+from stabtree.measures import measure_named
 from stabtree.tree.model import Severity
 from stabtree.tree.params import apply_overrides, declared, fine, fits, known, settable
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from stabtree.diagnosis.result import Diagnosis, Visit
-    from stabtree.facts.registry import Parameter
     from stabtree.judging.judge import Judging
     from stabtree.loaders import Loaded
+    from stabtree.measures.registry import Parameter
     from stabtree.run import Run
 
 DIGITS = 3
@@ -172,13 +172,13 @@ def _decided(found: Diagnosis, leaf: str) -> str:
 def _limit(id_: str, run: str, found: Diagnosis, before: float) -> Limit | None:
     """Return the limit of a question that has to move least for a run not to reach it; None where no number decides."""
     question, ask, tree = found.tree.questions[id_], answering(found), found.tree
-    predicate = predicate_named(question.test)
-    if predicate is None:
+    measure = measure_named(question.test)
+    if measure is None:
         return None
     own, facts = apply_overrides(tree, found.overrides, literal=found.literal)
     values = known(tree, question, literal=found.literal, facts=facts) | own.get(id_, {})
     best: tuple[float, str, float, float] | None = None
-    for name, (home, parameter) in settable(predicate).items():
+    for name, (home, parameter) in settable(measure).items():
         now = values.get(name)
         guards = tree.facts[home].advanced if home in tree.facts else fine(tree, question)
         # Nobody could follow why a spike is not reported for what only fine-tunes a guard.

@@ -16,7 +16,7 @@ from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.recognise import plain_word
 from stabtree.loaders.folder import entries, is_file, size_of
-from stabtree.predicates.settings import DEFAULT
+from stabtree.measures.settings import DEFAULT
 from stabtree.run import REDUCED, FileUse, Run, Setting
 from stabtree.tools.check.document import HINT, MAX_BYTES, SUFFIXES, ConfigFile, read_document
 from stabtree.tools.check.settings import FileSettings, Settings, is_model, read_settings

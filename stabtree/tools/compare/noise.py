@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import NOISE_TIMES, ROWS_LONG, SHARE_HALF
 from stabtree.common.stats import LARGEST, change_noise, median, quantiles, span
-from stabtree.facts.scores import Tail, Windows, upper_tail
+from stabtree.measures.scores import Tail, Windows, upper_tail
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 

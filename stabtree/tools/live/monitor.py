@@ -1,7 +1,7 @@
 """A watch for NaN inside a training loop: which steps to skip, and when to stop the run.
 
 Needs nothing but Python, and takes floats or anything that `float()` takes, a tensor of one element for instance.
-`stabtree.facts.batches` runs the same rule over a log.
+`stabtree.measures.batches` runs the same rule over a log.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tests.conftest import FIXTURES
 
 NAN = str(FIXTURES / "phase19" / "nan-forward")
 HELPS = [["-h"], ["tree", "-h"], ["diagnose", "-h"], ["scan", "-h"], ["info", "config", "-h"]]
-LISTS = [["info", "formats"], ["tree", "list"], ["tree", "show", "--thresholds"], ["tree", "predicates"]]
+LISTS = [["info", "formats"], ["tree", "list"], ["tree", "show", "--thresholds"], ["tree", "measures"]]
 MISTAKES = [
     ["nosuch"],
     ["diagnose", "no-such.csv"],

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stabtree.common.errors import StabtreeError
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders import config as header
-from stabtree.predicates import PREDICATES
+from stabtree.measures import MEASURES
 from stabtree.tools.check.document import ConfigFile
 from stabtree.tools.check.load import completed, load_config
 from stabtree.tools.check.settings import read_settings
@@ -317,7 +317,7 @@ def test_any_values_give_settings_of_their_kind(values: dict[str, Any]) -> None:
 
 def test_rates_and_limits_are_those_of_their_kind(tmp_path: Path) -> None:
     """SGD takes a hundred times what Adam does; Lightning keeps the best by a metric, which may be older."""
-    usual, keeps = PREDICATES["rate_unusual"].func, PREDICATES["keeps_too_few"].func
+    usual, keeps = MEASURES["rate_unusual"].func, MEASURES["keeps_too_few"].func
     for name, verdict in (("adamw", "yes"), ("sgd", "unknown")):
         run = loaded(tmp_path, f"{HF}model_name_or_path: m\noptim: {name}\nlearning_rate: 0.1")
         assert usual(run, phase="finetune", low=1e-5, high=3e-4).verdict == verdict

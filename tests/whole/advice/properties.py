@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.missing import PER_GROUP, how_to_log
 from stabtree.diagnosis.result import SILENT, WEAK, CauseState
-from stabtree.facts.checkpoints import CheckpointSource
+from stabtree.measures.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
 from stabtree.report.page import TICK_SIGNS, Tick
 from stabtree.report.rows import quoted

@@ -95,7 +95,7 @@ def test_the_trainer_of_the_page_is_recognised(copy: Path, tmp_path: Path) -> No
 
 
 def test_the_tests_of_the_page_pass(copy: Path) -> None:
-    """Those that it adds, and those that ask each format, each output and each predicate for its line."""
+    """Those that it adds, and those that ask each format, each output and each measure for its line."""
     files = ["tests/loaders/tables/test_npz.py", "tests/tools/ci/test_chat.py"]
     asked = [
         "tests/loaders/test_formats.py::test_whatever_a_format_says_has_a_rank",

@@ -16,8 +16,8 @@ from docs.site import markup as md
 from docs.site.examples import examples, near, terminal, thumbnail
 from stabtree.cli.program import commands
 from stabtree.common.yaml12 import parse
+from stabtree.measures import MEASURES
 from stabtree.metrics.table import all_metrics, by_name, match
-from stabtree.predicates import PREDICATES
 from stabtree.report.contract import schema
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import EVENTS, NOTHING, Severity
@@ -67,7 +67,7 @@ def of(leaf: str) -> str:
 
 
 def test_everything_is_described_in_one_place() -> None:
-    """Each node, metric and predicate has a label or a page; what a report links to is there."""
+    """Each node, metric and measure has a label or a page; what a report links to is there."""
     lower = [label.lower() for label in labels()]
     assert len(set(lower)) == len(lower)
     assert md.labels() - set(lower) == {leaf.lower() for leaf in OWN}
@@ -189,9 +189,9 @@ def test_a_line_that_logs_a_metric_is_python_and_logs_it(metric: str, code: str)
 
 
 def test_of_few_runs_no_share_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four runs say nothing, five do; what was recorded is of questions and predicates that there are."""
+    """Four runs say nothing, five do; what was recorded is of questions and measures that there are."""
     assert lookup.figures()["questions"].keys() <= md.shipped().questions.keys()
-    assert lookup.figures()["predicates"].keys() <= PREDICATES.keys()
+    assert lookup.figures()["measures"].keys() <= MEASURES.keys()
     counts = {"healthy": {"asked": 4, "alarms": 1}, "failed": {"asked": 5, "right": 3, "elsewhere": 1}}
     monkeypatch.setattr(lookup, "figures", lambda: {"questions": {"Q2.1": counts}})
     rate = "the right finding on 3 of 5 (23% to 88%) failed runs of its kind, and others found 1"
@@ -228,6 +228,6 @@ def test_words_are_never_markup() -> None:
     assert md.prose("a_b at https://a.org/b.") == r"a\_b at [a.org/b](<https://a.org/b>)."
     assert md.table(("a", "b"), [("`x|y`", ""), ("y", "")]) == "| a |\n| --- |\n| `x\\|y` |\n| y |"
     assert md.table(("a",), []) == ""
-    assert md.to("spike", kind=md.PREDICATE) == "[`spike`](#predicate-spike)"
+    assert md.to("settled", kind=md.MEASURE) == "[`settled`](#measure-settled)"
     assert md.to("grad_norm/blocks", kind=md.METRIC) == "[`grad_norm/blocks`](#metric-grad_norm)"
     assert (md.to("fp16-overflow", "It."), md.to("gone")) == (r"[It.](../failures/fp16-overflow.md)", "`gone`")

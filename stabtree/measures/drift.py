@@ -1,0 +1,387 @@
+"""Slow changes and falls of the loss and of what stands beside it, and updates that change nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, as_factor, figure
+from stabtree.common.lazy import np
+from stabtree.common.passes import increases, remembered, rows_before, rows_upto
+from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
+from stabtree.common.stats import (
+    MEDIAN_ERROR,
+    NEARLY_ZERO,
+    NORMAL_99,
+    blocks,
+    change_noise,
+    interval,
+    is_counter,
+    kendall_z,
+    median,
+)
+from stabtree.common.strength import above, beyond, strongest, weakest, whether
+from stabtree.measures.curve import MAX_LEVELS, Rise
+from stabtree.measures.registry import Absent, Count, Groups, Unknown, finite, highest, measure
+from stabtree.profile import scatter_of
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
+    from stabtree.context.model import Context
+    from stabtree.measures.progress import Rate
+    from stabtree.run import Run, Series
+
+
+CLIMB_BLOCKS = 40  # no limit: how finely it is looked at when a rise was made
+
+
+def _stretch(loss: Series, rise: Rise | Absent | Unknown, window_steps: int, *, stretched: bool) -> tuple[int, int]:
+    """Return the steps that Q4.2 to Q4.4 look at: the last `window_steps`, stretched back to the low of the rise."""
+    last = int(loss.steps[-1])
+    start = last - window_steps
+    return (min(start, rise.low_step) if stretched and isinstance(rise, Rise) else start), last
+
+
+def _within(series: Series, start: int, end: int) -> tuple[Ints, Floats]:
+    steps, values = finite(series)
+    inside = slice(rows_before(steps, start), rows_upto(steps, end))
+    return steps[inside], values[inside]
+
+
+@measure(source="phase19 Q4.1; Mann 1945, Kendall 1975")
+def loss_rising(rise: Rise) -> Answer:
+    """Has the loss been rising slowly, up to the end?
+
+    Document: monotonic over the last `window_steps` steps (`strict`), which no noisy loss ever is. The
+    default tests the trend of block medians from the lowest level to the end: a Mann-Kendall score above
+    `trend_z`, an end that is `noise_factor` times the blocks' own scatter
+    above the low, and at least `range_share` of all that the loss ever moved. Labelled healthy runs reach 1.5,
+    1.4 and 0.11; all three at once none. A rise that has levelled off has no trend any more: one that is far higher
+    counts without. Looked at is the whole run, and with higher limits its last 2, 4, 8, ... times `window_steps`.
+    """
+    good, onset, *_ = rise.left
+    return Answer(YES, (rise.evidence,), onset_step=onset, last_good_step=good, strength=rise.strength)
+
+
+def _ratio(begin: float, end: float) -> float:
+    """Return the end over the beginning of something that should be positive, bounded so that it can be printed."""
+    if begin <= 0:
+        return 1e300 if end > 0 else 1.0
+    return float(np.clip(end / begin, -1e300, 1e300))
+
+
+@measure(source="phase19 Q4.2", min_points=2)
+def lr_rising(
+    loss: Series, lr: Series, rise: Rise | Absent | Unknown, *, window_steps: Count, stretched: bool, min_factor: float
+) -> Answer:
+    """Has the learning rate risen while the loss rose?
+
+    Compared are the medians of the first and the last tenth of the stretch over which the loss rises (at
+    least `window_steps`); a rise is more than `min_factor`, above any rounding of a logged rate.
+    """
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
+    steps, values = _within(lr, start, last)
+    if len(values) < 2:
+        return unknown(f"lr has fewer than two points in steps {start:,} to {last:,}", "lr")
+    part = max(1, len(values) // 10)
+    begin, end = median(values[:part]), median(values[-part:])
+    ratio = _ratio(begin, end)
+    if stretched and isinstance(rise, Rise):
+        since, rates = _within(lr, rise.low_step, last)
+        part = max(1, len(rates) // 10)
+        fallen = _ratio(median(rates[:part]), median(rates[-part:])) if len(rates) > 1 else 1.0
+        if fallen < 1:  # it rose before the loss did, as in a warm-up, and not with it
+            steps, ratio = since, fallen
+            begin, end = median(rates[:part]), median(rates[-part:])
+    text = f"lr goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×) "
+    text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, min_factor),)
+    return measured(beyond(ratio - 1, min_factor - 1), found)
+
+
+@measure(source="phase19 Q4.2", labels=(LIKELY, POSSIBLE, NO))
+def lr_climbs_along(loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None) -> Answer:
+    """Did the learning rate climb while the loss made its rise, whatever it did later?
+
+    Compared are the medians of its first and last tenth from the low of the loss to where most of the rise is made:
+    more than twice. A schedule that warms up and decays ends lower than it began, and broke the run on its way
+    up. Where it did not climb, it is as for `rate_too_high`.
+    """
+    if isinstance(rise, Rise) and lr is not None:
+        steps, values = _within(loss, rise.low_step, rise.last_step)
+        medians, starts = blocks(values, min(CLIMB_BLOCKS, len(values)))
+        up = int(starts[int(np.argmax(medians >= rise.low + SHARE_MOST * (rise.end - rise.low)))])
+        at, rates = _within(lr, rise.low_step, int(steps[up]))
+        part = max(1, len(rates) // 10)
+        if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > FACTOR_SMALL:
+            ends = f"from {figure(median(rates[:part]))} to {figure(median(rates[-part:]))}"
+            text = f"lr rises {as_factor(ratio)} while the loss rises (limit {FACTOR_SMALL:g}×), {ends} "
+            text += f"over steps {int(at[0]):,} to {int(at[-1]):,}"
+            return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, FACTOR_SMALL),))
+    return Answer(rate.too_high, rate.evidence)
+
+
+@measure(source="phase19 Q4.2, the warm-up that never ends")
+def warming_up(run: Run, loss: Series, rise: Rise | Absent | Unknown) -> Answer:
+    """Did the loss turn while the learning rate was still in its planned warm-up?
+
+    Needs `warmup_steps` in the manifest.
+    """
+    planned = run.setting("warmup_steps")
+    if not isinstance(planned, int) or not planned:
+        return unknown("the manifest does not say how long the warm-up is", "warmup_steps")
+    low_step = rise.low_step if isinstance(rise, Rise) else int(loss.steps[-1])
+    text = f"the warm-up is planned for {planned:,} steps, the loss turned around step {low_step:,}"
+    found = Evidence(text, "lr", (low_step,), float(low_step), float(planned))
+    return Answer(YES, (found,)) if low_step < planned else Answer(NO, (found,), contrary=True)
+
+
+@measure(source="phase19 Q4.3", labels=("up", "down", "no"))
+def weight_norm_change(
+    loss: Series,
+    weight_norm: Groups,
+    rise: Rise | Absent | Unknown,
+    *,
+    window_steps: Count,
+    stretched: bool,
+    factor: float,
+) -> Answer:
+    """Did the weights of some parameter group double or halve in size?
+
+    `up`: the decay is too low, `down`: too high. Asked only once the loss rises, since early growth of
+    that size is true of a quarter of healthy runs. The document looks at the last `window_steps`; where
+    `stretched`, every such window since the loss was lowest counts. Logged less often than every `window_steps`,
+    it is unknown.
+    """
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
+    found: dict[str, tuple[float, int, int]] = {}
+    for name, series in weight_norm.items():
+        steps, values = _within(series, start, last)
+        keep = values > 0
+        low = rise.low_step if stretched and isinstance(rise, Rise) else start
+        steps, values = steps[keep], values[keep]
+        if len(steps) < 2 or interval(steps) > window_steps:
+            continue
+        # Compared is each row with the first one at most a window before; where the loss still fell they say nothing.
+        first = np.searchsorted(steps, steps - window_steps)
+        ratio = np.clip(values / values[first], NEARLY_ZERO, 1e300)
+        ratio[steps <= low] = 1.0
+        row = int(np.argmax(np.abs(np.log(ratio))))
+        found[name] = float(ratio[row]), int(steps[first[row]]), int(steps[row])
+    if not found:
+        return unknown(
+            f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
+        )
+    name = max(found, key=lambda key: abs(math.log(found[key][0])))
+    times, at, to = found[name]
+    bar = factor if times > 1 else 1 / max(factor, NEARLY_ZERO)
+    text = f"the norm of {name} changes {against(times, bar)}× from step {at:,} to {to:,} (limit {bar:g}×)"
+    evidence = (Evidence(text, f"weight_norm/{name}", (at, to), times, bar),)
+    if times > 1:
+        return measured(beyond(times, bar), evidence, "up")
+    return measured(beyond(1 / times, 1 / bar), evidence, "down")
+
+
+@measure(source="phase19 Q4.4", min_points=2)
+def grad_norm_rising(
+    loss: Series,
+    grad_norm: Series,
+    rise: Rise | Absent | Unknown,
+    *,
+    window_steps: Count,
+    stretched: bool,
+    trend_z: float,
+    min_factor: float,
+) -> Answer:
+    """Is the rolling mean of grad_norm trending up while the loss rises?
+
+    Block medians over the stretch over which the loss rises: Mann-Kendall above `trend_z` and an end at
+    least `min_factor` times the beginning. Alone it says little, healthy gradients grow too; with a
+    rising loss it means that the landscape is getting harder.
+    """
+    start, last = _stretch(loss, rise, window_steps, stretched=stretched)
+    steps, values = _within(grad_norm, start, last)
+    count = min(MAX_LEVELS // 2, len(values) // 2)
+    if count < 4:
+        return unknown(
+            f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm"
+        )
+    medians, _ = blocks(values, count)
+    score = kendall_z(medians)
+    begin, end = median(medians[:3]), median(medians[-3:])
+    ratio = _ratio(begin, end)
+    text = f"grad_norm goes from {figure(begin)} to {figure(end)} ({against(ratio, min_factor)}×, limit "
+    text += f"{min_factor:g}×) over steps {int(steps[0]):,} to {int(steps[-1]):,}"
+    if ratio >= min_factor and score < trend_z:
+        text += ", without a steady trend"
+    found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
+    return measured(weakest(beyond(score, trend_z), beyond(ratio - 1, min_factor - 1)), found)
+
+
+SURE = 1.645  # errors from a level beyond which it lies once in twenty
+
+
+def early_rows(count: int) -> int:
+    """Return how many of the rows make the first level: a twentieth, three to ten."""
+    return max(3, min(10, count // 20))
+
+
+def first_level(values: Floats) -> float:
+    """Return the level at which the loss began: the median of its first rows, a twentieth of them, three to ten.
+
+    Only the first row comes before any update: where the rows after it are twice as high, the first updates drove them
+    up, and the first row is the level.
+    """
+    early, first = median(values[: early_rows(len(values))]), float(values[0])
+    return first if 0 < first * FACTOR_SMALL < early else early
+
+
+class Fall(NamedTuple):
+    """How far a series has come down, as shares of the size of its first level; below 0 where it rose."""
+
+    first: float  # the first level
+    low: float  # the lowest level, one that no chance explains
+    high: float  # the highest level
+    low_row: int  # the row at which the lowest level begins
+    burst: float  # the fall from the first row alone, beyond the scatter of rows
+    thrown: bool  # whether the first updates drove the loss up, so that the first level is its first row
+    share: float  # the fall that was seen
+    error: float  # its standard error; a few rows know their own scatter badly, and it is wider for them
+    coarse: float  # half of the smallest step of the numbers
+    room: float  # how far the fall may be from what was seen
+    at_most: float  # the largest fall that the scatter leaves room for; a rise, by chance, takes little of it away
+    at_least: float  # the smallest fall that the scatter leaves room for
+    falls: float  # the strength of the statement that it falls, however little: by its levels, or by their trend
+    trend: float  # the Mann-Kendall score of its levels, below 0 for a fall
+
+
+@remembered
+def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) -> Fall:
+    """Return how far a series of at least three finite values has come down.
+
+    Args:
+        series: the series.
+        reference: the level that it is to come down from; by default its first one.
+        rows: how many rows show the first level where the series left it at once; by default as `first_level` has it.
+    """
+    _, values = finite(series)
+    (noise, quantum), count = scatter_of(series), len(values)
+    rows = rows or early_rows(count)
+    medians, starts = blocks(values, min(shared.LEVELS, max(3, count // 3)))
+    size = count // len(medians)
+
+    level = max(change_noise(medians), MEDIAN_ERROR * noise / math.sqrt(size))
+    # Few rows know their scatter badly: Student's t, to the first term beyond the normal distribution.
+    unsure = 1 + (NORMAL_99**2 + 1) / (4 * max(count - 2, 1))
+    smooth = np.convolve(medians, np.ones(3) / 3, mode="valid")
+    lowest = int(smooth.argmin()) + 3  # what a loss does once it has blown up says nothing of its scatter
+    around = level if lowest < shared.LEVELS * shared.SHARE_HALF else min(level, change_noise(medians[:lowest]))
+    dip = float(smooth.min()) + NORMAL_99 * unsure * around / math.sqrt(3)
+    third = count // 3
+    low = min(median(values[third : 2 * third]), median(values[2 * third :]), dip)
+    early, first = median(values[:rows]), first_level(values)
+    thrown = first < early - SURE * noise
+    first = first if thrown else early
+    begin, error = (first, MEDIAN_ERROR * noise / math.sqrt(rows)) if reference is None else (reference, 0.0)
+    many = max(early_rows(count), count // 5)
+    if reference is None and abs(first - median(values[:many])) <= SURE * error:
+        # More rows show the first level where the first few are no higher than their error explains.
+        begin, error = median(values[:many]), MEDIAN_ERROR * noise / math.sqrt(many)
+    scale = max(abs(begin), abs(low) if begin <= 0 else 0.0, NEARLY_ZERO)
+    error = min(1e9, unsure * math.hypot(error, MEDIAN_ERROR * level / math.sqrt(len(medians) / 3)) / scale)
+    share, coarse = max(-1e9, min(1e9, (begin - low) / scale)), min(1e9, quantum / 2 / scale)
+    trend, room = kendall_z(medians if count > shared.LEVELS else values), SURE * error + coarse
+    # So many rows, each lower than the one before, are hardly chance.
+    steady = whether(count >= shared.ROWS_SHORT and increases(values[::-1]))
+    return Fall(
+        first=first,
+        low=low,
+        high=float(medians.max()),
+        low_row=int(starts[int(np.argmin(medians))]),
+        burst=min(1e9, (float(values[0]) - low - SURE * unsure * noise) / scale),
+        thrown=thrown,
+        share=share,
+        error=error,
+        coarse=coarse,
+        room=room,
+        at_most=max(share, -error / 2) + room,
+        at_least=share - room,
+        falls=strongest(above(-trend, shared.TREND_Z), steady, above(share, NORMAL_99 * error + coarse)),
+        trend=trend,
+    )
+
+
+def done_share(run: Run, context: Context, loss: Series, lr: Series | None, steps: int) -> float:
+    """Return how much of what so many steps at the full rate teach can be expected of a log: 0 to 1.
+
+    A step of a warm-up counts by its rate. Where none is logged, the warm-up is as long as it is configured.
+    """
+    if run.by_epoch or run.by_row or steps <= 0:
+        return 1.0
+    at, _ = finite(loss)
+    made = float(int(at[-1]) - int(at[0])) + interval(at)
+    if lr is not None and len(finite(lr)[1]) > 1 and highest(lr) > 0:
+        # The mean of the rate as a share of its peak, all after that counted as the peak.
+        known = run.setting("lr")
+        configured = float(known) if isinstance(known, int | float) else 0.0
+        rate = float(np.maximum.accumulate(finite(lr)[1]).mean()) / max(
+            highest(lr), context.peak_lr.value or 0.0, configured
+        )
+    else:
+        warm = run.setting("warmup_steps")
+        warm = float(warm) if isinstance(warm, int | float) and warm > 0 else 0.0
+        rate = 1 - warm / (2 * made) if made >= warm else made / (2 * warm)
+    return min(1.0, made * rate / steps)
+
+
+RESOLVED = 2.0**24  # no limit: from here on float32 has no whole numbers: a change by 1 is lost
+
+
+@measure(source="DeepSpeed: skipped beside step", min_points=2)
+def all_skipped(run: Run, skipped_steps: Series, loss: Series) -> Answer:
+    """Was nearly every update skipped?
+
+    Yes where a counter that never falls reaches nine tenths of the steps of the log, or of the rows of the loss where
+    rows are all that is counted; or where as many rows say that they were skipped.
+    """
+    (steps, values), share = finite(skipped_steps), shared.SHARE_MOST
+    last = int(steps[-1])
+    done = int((loss.steps <= last).sum())
+    if not run.by_row:
+        done = max(done, last - int(min(steps[0], loss.steps[0])) + 1)
+    skipped = float(values[-1]) if is_counter(values) else float((values > 0).mean()) * done
+    part = min(skipped / max(done, 1), 1e6)
+    text = f"{min(skipped, 1e100):,.0f} of {done:,} updates were skipped by step {last:,} (limit {share:.0%})"
+    found = (Evidence(text, "skipped_steps", (last,), part, share),)
+    return Answer(YES if share <= part <= 2 - share else NO, found)
+
+
+@measure(source="IEEE 754 binary32", labels=(LIKELY, NO), min_points=1)
+def beyond_resolution(loss: Series) -> Answer:
+    """Is the loss so large that float32 can't hold a change of it?
+
+    Likely where its median is above 2^24, from where on a float32 has no whole numbers.
+    """
+    usual = float(median(np.abs(finite(loss)[1])))
+    text = f"the loss is at {figure(usual)}; above {figure(RESOLVED, 2)} a float32 can't hold a change by 1"
+    return Answer(LIKELY if usual > RESOLVED else NO, (Evidence(text, "loss", (), usual, RESOLVED),))
+
+
+@measure(source="stable-baselines3: learning_starts", labels=(LIKELY, NO), min_points=8)
+def best_untrained(reward: Series, loss: Series) -> Answer:
+    """Was the reward best before the first update?
+
+    An agent that first collects experience logs a reward without a loss. Likely where its median before the first row
+    of the loss is above that of the rows after it: the best policy is then the initial one.
+    """
+    steps, values = finite(reward)
+    begun = int(loss.steps[0])
+    before, after = values[: rows_before(steps, begun)], values[rows_before(steps, begun) :]
+    if len(before) < 2 or len(after) < 2:
+        return Answer(NO, (Evidence(f"the reward is logged from the first update, step {begun:,}, on", "reward"),))
+    text = f"updates begin at step {begun:,}; the reward is {figure(median(before), 4)} before and "
+    text += f"{figure(median(after), 4)} after"
+    found = (Evidence(text, "reward", (begun,), median(after), median(before)),)
+    return Answer(LIKELY if median(before) > median(after) else NO, found)

@@ -1,0 +1,474 @@
+"""What a run in half precision logs: overflows, the history of its loss scale, and the traces of known NaN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.figures import as_factor, figure
+from stabtree.common.lazy import np
+from stabtree.common.passes import broken_rows, rows_before
+from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.stats import interval, is_counter, median, stretches, true_at_end
+from stabtree.common.strength import FARTHEST, above, beyond, weakest, whether
+from stabtree.measures.movers import Break, storm_start, suffers
+from stabtree.measures.progress import FELL, SMALLEST
+from stabtree.measures.registry import Absent, Count, Metric, Unknown, finite, highest, lowest, measure, paired, seen
+from stabtree.run import UNSCALED
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Ints
+    from stabtree.measures.progress import ScaleHistory
+    from stabtree.run import Run, Series
+
+
+@measure(source="phase19 Q3.1")
+def nonfinite_grad(
+    scale: ScaleHistory | Unknown,
+    loss: Series | None = None,
+    grad_norm: Series | None = None,
+    loss_scale: Series | None = None,
+) -> Answer:
+    """Is there a step whose grad_norm is infinite or NaN?
+
+    Where the loss itself is not finite the gradient of that step cannot be either, and a loss scale that is
+    halved has met one: the scaler halves it for no other reason. Logged or not.
+    """
+    if loss is None and only_overflows(grad_norm) and not is_spent(loss_scale):
+        return unknown(ONLY_OVERFLOWS, "loss")
+    if grad_norm is not None and len(broken_rows(grad_norm)):
+        bad = ~np.isfinite(grad_norm.values)
+        row, count = int(np.flatnonzero(bad)[0]), int(bad.sum())
+        step = int(grad_norm.steps[row])
+        text = f"grad_norm is not finite at {count:,} of {len(bad):,} logged steps, first at step {step:,}, "
+        text += f"at most {max(b - a for a, b in stretches(bad)):,} in a row"
+        good = int(grad_norm.steps[row - 1]) if row else None
+        found = Evidence(text, "grad_norm", (step,), float(count), 0.0)
+        return Answer(YES, (found,), onset_step=step, last_good_step=good, strength=FARTHEST)
+    if loss is not None and len(broken_rows(loss)):
+        step = int(loss.steps[broken_rows(loss)[0]])
+        text = f"the loss is not finite at step {step:,}, so neither is its gradient"
+        found = Evidence(text, "loss", (step,), float(len(broken_rows(loss))), 0.0)
+        return Answer(YES, (found,), onset_step=step, strength=FARTHEST)
+    if not isinstance(scale, Unknown) and scale.drops:
+        text = f"the loss scale was lowered {scale.drops} times, first at step {scale.first_drop:,}: one overflow each"
+        found = Evidence(text, "loss_scale", (scale.first_drop,), float(scale.drops), 0.0)
+        return Answer(YES, (found,), onset_step=scale.first_drop, strength=FARTHEST)
+    if grad_norm is None:
+        return unknown("grad_norm was not logged", "grad_norm")
+    text = f"all {len(grad_norm):,} logged values of grad_norm are finite"
+    return Answer(NO, (Evidence(text, "grad_norm", (), 0.0, 0.0),), strength=-FARTHEST)
+
+
+ONLY_OVERFLOWS = "only overflows are logged, not how many steps went well between them"
+
+
+def only_overflows(grad_norm: Series | None) -> bool:
+    """Return whether a log reports nothing but overflows."""
+    return grad_norm is not None and len(broken_rows(grad_norm)) == len(grad_norm)
+
+
+LEAST_SCALE = 2.0  # no limit: a gradient that overflows at it is above half of fp16's maximum
+
+
+def is_spent(loss_scale: Series | None) -> bool:
+    """Return whether a loss scale is at its floor: 1 or below, and the same after a further overflow."""
+    if loss_scale is None or len(loss_scale) < 2:
+        return False
+    return bool(loss_scale.values[-2] == loss_scale.values[-1] <= 1)
+
+
+def late_overflows(loss: Series | None, grad_norm: Series | None) -> tuple[int, int, int]:
+    """Count the steps of the second half whose loss or grad_norm is not finite: all, in a row, in a row at the end."""
+    bad: set[int] = set()
+    steps = np.zeros(0, dtype=np.int64)
+    for series in (loss, grad_norm):
+        if series is not None:
+            bad |= set(series.steps[broken_rows(series)].tolist())
+            steps = series.steps if not len(steps) or steps is series.steps else np.union1d(steps, series.steps)
+    if not bad:
+        return 0, 0, 0
+    every = np.isin(steps, np.fromiter(bad, dtype=np.int64, count=len(bad)))
+    flags = every[len(steps) // 2 :]
+    return int(flags.sum()), max((b - a for a, b in stretches(flags)), default=0), true_at_end(every)
+
+
+@measure(source="phase19 Q3.3", labels=("fp16_overflow", "fp32_nan", "isolated", "transient"))
+def overflow_fingerprint(
+    run: Run,
+    loss: Series,
+    loss_break: Break | Absent,
+    scale: ScaleHistory | Unknown,
+    grad_norm: Series | None = None,
+    loss_scale: Series | None = None,
+    *,
+    max_in_row: int,
+) -> Answer:
+    """Do the signs point to fp16 overflow, or to a NaN that fp32 would have had as well?
+
+    Two signals from the document's table, both read in the storm that ends in the loss's own break, so that a
+    scaler finding its level at the start says nothing: what broke first (gradient: overflow, loss: structural),
+    and whether the scale was halved before (overflow) or not (structural). When they agree, or one alone was
+    logged, they decide; else unknown, and re-running one step in fp32 with the same data settles it. What breaks first
+    within one row that covers several steps is not seen. In bf16 and fp32 nothing can pass fp16's maximum:
+    `fp32_nan`. `transient`: the loss never broke, or got over it; `isolated` in fp16, where single overflows are how a
+    scaler works, and where nothing says that the run is not, if late in the run never more than `max_in_row` came in a
+    row and in all at most a twentieth of the steps (`ROWS_SHORT` in a short log).
+    """
+    if isinstance(loss_break, Absent) or loss_break.healed:
+        overflows = len(broken_rows(grad_norm)) if grad_norm is not None else 0
+        text = f"the loss is finite at the end; grad_norm is not at {overflows:,} steps"
+        total, in_row, _ = late_overflows(loss, grad_norm)
+        few = in_row <= max_in_row and total <= max(shared.ROWS_SHORT, shared.SHARE_SOME * len(loss) / 2)
+        if grad_norm is not None and suffers(loss, grad_norm):
+            text += f", and the loss of the last one, {figure(loss.values[-1], 4)}, is far above all before"
+        elif run.setting("dtype") in ("fp16", None) and overflows and few and isinstance(loss_break, Absent):
+            text += f", in the second half of the run at {total:,}, at most {in_row:,} in a row"
+            return Answer("isolated", (Evidence(text, "grad_norm", (), float(in_row), float(max_in_row)),))
+        return Answer("transient", (Evidence(text, "grad_norm", (), float(overflows), 0.0),))
+    broke = loss_break.step
+    dtype = run.setting("dtype")
+    if dtype in UNSCALED or (dtype is None and loss_scale is None):
+        text = (
+            f"dtype is {dtype}: the limit of fp16 does not apply" if dtype else "it is not known that the run is fp16"
+        )
+        return Answer("fp32_nan", (Evidence(text, "loss", (broke,)),), onset_step=broke)
+    storm = None
+    if grad_norm is not None:
+        bad = ~np.isfinite(grad_norm.values)
+        together = (bad & (grad_norm.steps == broke)).any() and not bad[grad_norm.steps < broke].any()
+        # What breaks first within one row that stands for several steps is not seen.
+        storm = None if interval(loss.steps) > 1 and together else _storm(grad_norm, loss_break)
+    first, onset, good, signal = storm or (None, broke, None, None)
+    scaled = None if isinstance(scale, Unknown) else loss_scale
+    signals = seen(signal, _scale_signal(scaled, first, loss_break) if scaled else None)
+    score = sum(int(signal.observed or 0) for signal in signals)
+    if score == 0:
+        return _undecided(loss, grad_norm, broke, contradict=bool(signals))
+    verdict = "fp16_overflow" if score > 0 else "fp32_nan"
+    return Answer(verdict, signals, onset_step=onset, last_good_step=good)
+
+
+def _undecided(loss: Series, grad_norm: Series | None, broke: int, *, contradict: bool) -> Answer:
+    if contradict:
+        return unknown("the signs contradict each other: run that step again in fp32 on the same batch")
+    if grad_norm is None:
+        return unknown("neither grad_norm nor loss_scale was logged", "grad_norm", "loss_scale")
+    text = f"loss and grad_norm broke in one row, that of step {broke:,}, which stands for "
+    return unknown(f"{text}{interval(loss.steps):.0f} steps: which was first is not seen", "loss_scale")
+
+
+def _storm(grad_norm: Series, loss_break: Break) -> tuple[int, int, int | None, Evidence]:
+    """Return the overflows that end in the loss's break: the first, the start of their unbroken end, the step before.
+
+    They are `recovered_rows` or fewer apart, and no checkpoint from between them is advised.
+    """
+    broke, recovered_rows = loss_break.step, loss_break.recovered_rows
+    inside = grad_norm.steps < broke
+    steps, bad = grad_norm.steps[inside], ~np.isfinite(grad_norm.values[inside])
+    rows = np.flatnonzero(bad)
+    if not len(rows) or len(bad) - 1 - int(rows[-1]) > recovered_rows:
+        text = f"the loss broke first, at step {broke:,}, with no overflow in the rows before (as in fp32)"
+        good = int(steps[-1]) if len(steps) else None
+        return broke, broke, good, Evidence(text, "loss", (broke,), -1.0, 0.0)
+    first = storm_start(rows, recovered_rows)
+    onset = len(bad) - true_at_end(bad)
+    text = f"grad_norm broke at step {int(steps[first]):,}, the loss at {broke:,} (fp16 overflow)"
+    signal = Evidence(text, "grad_norm", (int(steps[first]), broke), 1.0, 0.0)
+    start = int(steps[onset]) if onset < len(steps) else broke
+    return int(steps[first]), start, int(steps[first - 1]) if first else None, signal
+
+
+def _scale_signal(loss_scale: Series, storm: int | None, loss_break: Break) -> Evidence:
+    """Return whether the scale was halved on the way into the break: in the storm, or in the rows before."""
+    broke = loss_break.step
+    steps, values = finite(loss_scale)
+    rows = np.flatnonzero(steps <= broke)[-loss_break.recovered_rows :]
+    start = min(int(rows[0]) if len(rows) else 0, rows_before(steps, storm) if storm is not None else len(steps))
+    before = values[max(start - 1, 0) :][steps[max(start - 1, 0) :] <= broke]
+    halved = int((before[1:] < FELL * before[:-1]).sum())
+    change = f"was halved {halved} times (fp16 overflow)" if halved else "was not halved (as in fp32)"
+    text = f"the loss scale {change} before the break"
+    return Evidence(text, "loss_scale", (broke,), 1.0 if halved else -1.0, 0.0)
+
+
+@measure(source="precision P14", min_points=2)
+def skips_rise(
+    skipped_steps: Series,
+    *,
+    late_share: float = shared.SHARE_SOME,
+    factor: float = shared.FACTOR,
+    least: int = shared.ROWS_SHORT,
+) -> Answer:
+    """Are more and more steps skipped?
+
+    The counter may be cumulative or per row; one that never falls is cumulative. Yes when the second half has at least
+    `least` skipped steps, in more than `late_share` of its steps, and more than `factor` times as many as the first
+    half.
+    """
+    steps, values = finite(skipped_steps)
+    counts = values
+    if is_counter(values):
+        counts = np.diff(values, prepend=values[0])
+    counts = np.maximum(counts, 0.0)
+    half = min(max(1, int(np.searchsorted(steps, (steps[0] + steps[-1]) / 2))), len(steps) - 1)
+    first, second = float(counts[:half].sum()), float(counts[half:].sum())
+    taken = float(steps[-1] - steps[half - 1])  # a row counts the steps since the one before
+    share = min(second / taken, 1.0)  # a counter of micro-batches may count several a step
+    text = f"{second:,.0f} steps skipped in the second half of the log ({share:.1%} of them), {first:,.0f} in the first"
+    found = (Evidence(text, "skipped_steps", (int(steps[half]),), share, late_share),)
+    strength = weakest(above(second, least), beyond(share, late_share), beyond(second, factor * first))
+    return measured(strength, found, onset_step=int(steps[half]))
+
+
+@measure(source="phase19 Q3.2; torch.amp.GradScaler", labels=("collapsed", "constant", "backoff", "dynamic"))
+def loss_scale_history(
+    loss_scale: Series,
+    scale: ScaleHistory | Unknown,
+    loss_break: Break | Absent | Unknown,
+    loss: Series | None = None,
+    grad_norm: Series | None = None,
+    *,
+    collapse_below: float,
+    net_halvings: int,
+    max_in_row: int,
+    forgiving: bool,
+) -> Answer:
+    """What does the loss scale's history show?
+
+    `collapsed`: ends below `collapse_below` (the document's), or ends in `ROWS_SHORT` and more overflows in a row
+    after more than `net_halvings`: a scaler with a floor, since no scaler that finds its level makes so many.
+    `constant`: never moved although something overflows late in
+    the run. `backoff`: over the second half of the run the scale lost at most `net_halvings` on balance, never
+    more than `max_in_row` logged steps in a row overflowed, and the loss is finite at the end: healthy.
+    `dynamic`: moves, and something is wrong all the same. The scale should double after N clean steps (N is
+    measured and shown; torch's default is 2,000) and halve on every overflow. The labelled healthy runs halve and
+    double in turns, with one overflow at a time. Without `forgiving`, the document's own rule, a scale that was
+    ever below `collapse_below` has collapsed, and one that never moves is constant.
+    """
+    if loss is None and only_overflows(grad_norm) and is_spent(loss_scale):
+        rows, step, last = len(loss_scale), int(loss_scale.steps[0]), float(loss_scale.values[-1])
+        text = f"{rows:,} overflows, and no step with a finite gradient is logged; the scale is {figure(last)} by then"
+        spent = Evidence(text, "loss_scale", (step,), last, 1.0)
+        return Answer("collapsed", (spent,), onset_step=step, strength=FARTHEST)
+    if loss is None and only_overflows(grad_norm):
+        return unknown(ONLY_OVERFLOWS, "loss")
+    if isinstance(scale, Unknown):
+        bad = 0 if grad_norm is None else len(broken_rows(grad_norm))
+        sound = forgiving and loss is not None and not len(broken_rows(loss)) and bad < 2
+        if not sound or len(loss_scale) != 1 or not loss_scale.values[0] > 1:
+            return unknown(scale.reason, *scale.missing)
+        # A log that shows the scale only where it is lowered, and shows that once.
+        step, value = int(loss_scale.steps[0]), float(loss_scale.values[0])
+        text = f"the scaler is logged once, at step {step:,} with a scale of {figure(value, 6)}, and the loss stays "
+        return Answer("backoff", (Evidence(f"{text}finite", "loss_scale", (step,), value),))
+    total, in_row, at_end = late_overflows(loss, grad_norm)
+    evidence = _history_evidence(scale, (total, in_row), collapse_below, max_in_row)
+    fallen = scale.last if forgiving else scale.lowest
+    sound = not isinstance(loss_break, Break) or loss_break.ends_finite
+    halved = scale.drops > net_halvings and scale.last <= scale.highest / 2 ** (net_halvings + 1)
+    used_up = only_overflows(grad_norm) and len(loss_scale) >= ROWS_SHORT and scale.last <= LEAST_SCALE
+    floored = sound and halved and (at_end >= ROWS_SHORT or used_up)
+    if (fallen < collapse_below and scale.drops) or (forgiving and floored):
+        before = loss_scale.steps[: rows_before(loss_scale.steps, scale.fall_step)]
+        good = int(before[-1]) if len(before) else None
+        strength = above(collapse_below, fallen) if fallen < collapse_below else 0.0
+        return Answer("collapsed", evidence, onset_step=scale.fall_step, last_good_step=good, strength=strength)
+    if not scale.drops and not scale.rises:
+        return Answer("backoff" if sound and forgiving and not total else "constant", evidence)
+    healthy = sound and in_row <= max_in_row and scale.net_halvings <= net_halvings
+    return Answer("backoff" if healthy else "dynamic", evidence)
+
+
+def _history_evidence(
+    history: ScaleHistory, late: tuple[int, int], collapse_below: float, max_in_row: int
+) -> tuple[Evidence, ...]:
+    text = f"second half of the run: {late[0]:,} steps overflow, at most {late[1]:,} in a row"
+    if not history.drops and not history.rises:
+        still = f"loss scale is {figure(history.first, 6)} throughout"
+        moves = Evidence(still, "loss_scale", (), history.first)
+    else:
+        every = f"doubles after {history.clean_steps:,} clean steps" if history.clean_steps else "never doubles"
+        history_text = f"loss scale {figure(history.first, 6)} → {figure(history.last, 6)}, lowest "
+        history_text += f"{figure(history.lowest, 4)} at step {history.lowest_step:,}; {history.rises} rises, "
+        history_text += f"{history.drops} falls, {every}"
+        moves = Evidence(history_text, "loss_scale", (history.lowest_step,), history.lowest, collapse_below)
+        spent = history.last < SMALLEST and not history.net_halvings
+        text += "; the scale is 0 by then" if spent else f"; {history.net_halvings:.0f} halvings on balance"
+    return moves, Evidence(text, "grad_norm", (), float(late[1]), float(max_in_row))
+
+
+@measure(source="apex#318; torch.amp.GradScaler", labels=(LIKELY, POSSIBLE, NO))
+def no_scale_helps(
+    loss: Series, grad_norm: Series, loss_scale: Series, scale: ScaleHistory | Unknown, *, min_scale: float
+) -> Answer:
+    """Is the gradient itself NaN, whatever the scale?
+
+    Likely where the scale fell below `min_scale` and every row from the beginning of its fall to the end of the log
+    has no finite gradient, while the loss is finite in all of them. A scaled gradient that passes fp16's maximum does
+    so no longer once the scale is small enough; a NaN that the backward pass makes is there at any scale. Only possible
+    where the loss is broken as well: then the forward pass may have passed that maximum.
+    """
+    if isinstance(scale, Unknown):
+        return unknown(scale.reason, *scale.missing)
+    start, lowest = scale.fall_step, float(finite(loss_scale)[1][-1])
+    gradients, losses = (one.values[rows_before(one.steps, start) :] for one in (grad_norm, loss))
+    if not len(gradients) or not len(losses):
+        return unknown(f"loss and grad_norm were not both logged from step {start:,} on", "loss", "grad_norm")
+    sound, broken = int(np.isfinite(gradients).sum()), int((~np.isfinite(losses)).sum())
+    text = f"the scale fell to {figure(lowest, 4)}; from step {start:,} on {sound:,} of {len(gradients):,} rows have "
+    text += f"a finite grad_norm, and {len(losses) - broken:,} of {len(losses):,} a finite loss"
+    found = (Evidence(text, "loss_scale", (start,), lowest, min_scale),)
+    if lowest >= min_scale or sound:
+        return Answer(NO, found)
+    return Answer(POSSIBLE if broken else LIKELY, found)
+
+
+@measure(source="convergence O24; precision P10", min_points=2)
+def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int) -> Answer:
+    """Does the loss scale keep falling?
+
+    Yes when it ends `octaves` doublings below its highest value and lost `late_halvings` on balance in the second half
+    of the run. A healthy scale calibrates early and then stays on a plateau of 2^13 to 2^16.
+    """
+    steps, values = finite(loss_scale)
+    still = lowest(loss_scale) == highest(loss_scale)
+    if lowest(loss_scale) <= 0 or still:
+        text = (
+            f"the loss scale is {figure(values[0], 6)} throughout"
+            if still
+            else "the loss scale is 0 in places: no drift"
+        )
+        return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),), strength=-FARTHEST)
+    logs = np.log2(values)
+    below, late = float(logs.max() - logs[-1]), float(logs[len(logs) // 2] - logs[-1])
+    text = f"the loss scale ends at {figure(values[-1], 4)}, {below:.0f} halvings below its highest; "
+    text += f"{late:.0f} of them in the second half of the run"
+    found = (Evidence(text, "loss_scale", (int(steps[-1]),), below, octaves),)
+    strength = weakest(above(below, octaves), above(late, late_halvings))
+    top = len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))
+    first = min(top + 1, len(logs) - 1)
+    return measured(strength, found, onset_step=int(steps[first]), last_good_step=int(steps[top]))
+
+
+@measure(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("likely", "no"))
+def loss_zero_with_grad_nan(
+    run: Run,
+    loss: Series,
+    grad_norm: Series,
+    lr: Series | None = None,
+    *,
+    share: float = shared.SHARE_HALF,
+    lr_moves: str = "any",
+) -> Answer:
+    """Is the loss exactly 0 where grad_norm is not finite?
+
+    In at least `share` of the rows with such a grad_norm, the first of which is one of the first rows of the log: what
+    breaks later has broken the weights, which leaves the same trace. transformers prints a NaN
+    loss as 0. `lr_moves` is `moves` or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16
+    it goes on. Asked is the loss as it was written, before such a 0 was taken for the NaN that it is.
+    """
+    steps, losses, norms = paired(run.written.get("loss", loss), grad_norm)
+    broken = ~np.isfinite(norms)
+    zero = broken & (losses == 0)
+    how = "written as 0, which stands for NaN," if "loss" in run.written else "exactly 0"
+    text = f"loss is {how} in {int(zero.sum()):,} of the {int(broken.sum()):,} rows whose grad_norm is not finite"
+    at = tuple(int(s) for s in steps[zero][:3])
+    found = Evidence(text, "loss", at, float(zero.sum()), share * float(broken.sum()))
+    early = bool(broken.any()) and int(np.argmax(broken)) < shared.ROWS_SHORT
+    strength = weakest(above(float(zero.sum()), share * float(broken.sum())), whether(early))
+    if strength < 0:
+        return measured(strength, (found,), LIKELY)
+    moved = _moved(lr, steps[zero]) if lr is not None else None
+    if lr_moves != "any" and moved is not None:
+        rate = Evidence(f"lr {'moves' if moved else 'is frozen'} over these rows", "lr", at)
+        return Answer(LIKELY if moved == (lr_moves == "moves") else NO, (found, rate))
+    return measured(strength, (found,), LIKELY)
+
+
+def _moved(lr: Series, steps: Ints) -> bool | None:
+    """Return whether lr changes over the given steps; None where it was logged at fewer than two of them."""
+    values = lr.values[np.isin(lr.steps, steps)]
+    values = values[np.isfinite(values)]
+    return bool(float(values.max()) != float(values.min())) if len(values) > 1 else None
+
+
+@measure(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
+def isolated_nonfinite(run: Run, *, metric: Metric = "loss", longest: Count) -> Answer:
+    """Is a metric not finite in single rows only, with ordinary ones around them?
+
+    At most `longest` rows in a row, in fewer than half of all, and finite at the end.
+    """
+    series = run.series[metric]
+    bad = ~np.isfinite(series.values)
+    most = max((b - a for a, b in stretches(bad)), default=0)
+    text = f"{metric} is not finite in {int(bad.sum()):,} of {len(series):,} rows, at most {most} in a row"
+    found = Evidence(text, metric, tuple(int(s) for s in series.steps[bad][:5]), float(most), float(longest))
+    single = 0 < most <= longest and bad.sum() < shared.SHARE_HALF * len(bad) and not bad[-1]
+    return Answer(LIKELY if single else NO, (found,))
+
+
+@measure(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
+def breaks_at_start(run: Run, loss: Series, *, at_once: bool) -> Answer:
+    """Is the loss not finite from its first rows on, up to the end?
+
+    With `at_once` no row is finite, else a few of the first ones are. An excerpt does not show how the run began.
+    """
+    if run.excerpt_from is not None:
+        return inapplicable(f"the log begins at step {run.excerpt_from:,}: the first rows are not known")
+    good = np.flatnonzero(np.isfinite(loss.values))
+    last = int(good[-1]) + 1 if len(good) else 0
+    text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
+    text += f", last at step {int(loss.steps[good[-1]]):,}" if len(good) else ""
+    found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), 0.0)
+    early = last == 0 if at_once else 0 < last <= shared.ROWS_SHORT
+    return Answer(LIKELY if early and last < len(loss) else NO, (found,))
+
+
+@measure(source="detectron2#508 and #838, mlx-lm#1658", labels=("likely", "no"))
+def loss_before_break(loss: Series, *, climbs: bool = True) -> Answer:
+    """Did the loss climb before it broke?
+
+    Compared is the last finite loss before the first that is not with the rows before it: more than twice their
+    median, and above each of them, as a loss that is scattered over decades is not. Without `climbs` the
+    question is whether it was ordinary to the last, which a log that has a row for each of several steps, or their
+    mean, can't tell.
+    """
+    if not climbs and len(loss) > 1 and interval(loss.steps) > 1:
+        return unknown("the loss is not logged at every step: the rows right before the break are not visible", "loss")
+    bad = np.flatnonzero(~np.isfinite(loss.values))
+    before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
+    if len(before) < 2:
+        return unknown("the loss has no two rows before it breaks", "loss")
+    window, last, factor = before[-shared.ROWS_LONG - 1 : -1], float(before[-1]), shared.FACTOR_SMALL
+    usual, top = median(window), float(window.max())
+    ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
+    text = f"the last finite loss is {figure(last, 4)}, {as_factor(ratio)} its usual value before (limit {factor:g}×)"
+    text += f", which reached {figure(top, 4)}" if last <= top else ""
+    found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
+    strength = weakest(above(ratio, factor), whether(last > top))
+    return measured(strength if climbs else -strength, (found,), LIKELY)
+
+
+@measure(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)
+def falls_despite_scale(loss: Series, loss_scale: Series) -> Answer:
+    """Does the loss go on falling although the loss scale is below 1?
+
+    Compared are the first and the last quarter of the rows from the first such scale on. A loss that is summed over
+    many tokens is large, and its scale small: no collapse. Where every step is skipped the loss does not move.
+    """
+    at, scales = finite(loss_scale)
+    low = at[scales < 1]
+    steps, values = finite(loss)
+    after = values[steps >= low[0]] if len(low) else values[:0]
+    if len(after) < 4 or not np.isfinite(loss.values).all():
+        text = f"the loss has {len(after):,} rows at a scale below 1, or rows that are not finite"
+        return Answer(NO, (Evidence(text, "loss_scale", (), float(scales.min()) if len(scales) else None, 1.0),))
+    part = max(1, len(after) // 4)
+    first, end = median(after[:part]), median(after[-part:])
+    noise = median(np.abs(np.diff(after)))
+    text = f"the loss goes from {figure(first, 4)} to {figure(end, 4)} while the loss scale goes down to "
+    text += figure(float(scales.min()))
+    found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
+    return measured(weakest(above(first - end, noise), whether(end <= median(after))), (found,), LIKELY)

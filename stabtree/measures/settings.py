@@ -1,0 +1,322 @@
+"""Questions to settings: their values, and what a run was told."""
+
+from __future__ import annotations
+
+import math
+import re
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.stats import LARGEST
+from stabtree.common.text import in_words
+from stabtree.frameworks.load import framework
+from stabtree.measures.registry import measure
+
+if TYPE_CHECKING:
+    from stabtree.run import Run
+
+DEFAULT = "default"  # how the source of a value begins that the configuration does not say
+ANY, NOT_GIVEN = "*", "?"  # among the values of a condition: any value, and none
+_EXPONENT = re.compile(r"e([+-])0*(?=\d)")
+
+
+def format_value(value: object) -> str:
+    """Return a value as one would type it.
+
+    >>> format_value(1e-08), format_value(2000), format_value(True), format_value("adamw")
+    ('1e-8', '2000', 'true', 'adamw')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return _EXPONENT.sub(r"e\1", f"{value:.6g}").replace("e+", "e")
+    return str(value)
+
+
+def describe(run: Run, *keys: str) -> str:
+    """Describe the settings with their values and sources: `lr = 0.003 (config.yaml:12, optimizer.lr)`."""
+    known = [(key, run.config[key]) for key in dict.fromkeys(keys) if key in run.config]
+    return ", ".join(f"{key} = {format_value(item.value)} ({item.source})" for key, item in known)
+
+
+def number(run: Run, key: str) -> float | None:
+    """Return a setting that is a number; None where it is not given, or is not a number."""
+    value = run.setting(key)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return None
+
+
+def word(run: Run, key: str) -> str:
+    """Return a setting as a word in lower case, empty where it is not given."""
+    value = run.setting(key)
+    if value is None:
+        return ""
+    return format_value(value).lower()
+
+
+def is_default(run: Run, key: str) -> bool:
+    """Return whether a setting is the trainer's default, which nobody chose."""
+    return key in run.config and run.config[key].source.startswith(f"{DEFAULT} of ")
+
+
+def decided(
+    run: Run,
+    keys: tuple[str, ...],
+    bar: str,
+    *,
+    found: bool | str,
+    observed: float | None = None,
+    limit: float | None = None,
+) -> Answer:
+    """Return an answer that quotes the settings and what they were compared with.
+
+    Args:
+        run: the configuration.
+        keys: the settings that decide.
+        bar: what they were compared with, in words.
+        found: whether it is a yes, or the verdict itself.
+        observed: the number that was compared.
+        limit: what it was compared with.
+    """
+    if isinstance(found, str):
+        verdict = found
+    elif found:
+        verdict = YES
+    else:
+        verdict = NO
+    text = "; ".join(filter(None, (describe(run, *keys), bar)))
+    observed, limit = (None if x is None else max(-LARGEST, min(LARGEST, x)) for x in (observed, limit))
+    return Answer(verdict, (Evidence(text, "", (), observed, limit),))
+
+
+def not_given(run: Run, *keys: str) -> Answer:
+    """Answer unknown where settings are not given, or are not numbers where they must be, and name them."""
+    lacking = tuple(key for key in keys if key not in run.config)
+    if not lacking:
+        return unknown(f"{describe(run, *keys)}: a number is needed")
+    return unknown(f"{in_words(lacking)} {'is' if len(lacking) == 1 else 'are'} not said", *lacking)
+
+
+def not_applicable(run: Run, where: str, being: str) -> Answer | None:
+    """Return why a rule does not apply: the setting that it depends on has another value; None where it applies.
+
+    Args:
+        run: the configuration.
+        where: the setting; empty where the rule holds for all.
+        being: the values that the rule is for, separated by blanks, with `*` for any letters; `?` where it is not
+            given. A rule for any value does not apply where there is none.
+    """
+    if not where:
+        return None
+    words, value = being.lower().split(), word(run, where)
+    if not value and ANY in words:
+        return inapplicable(f"{where} is not said")
+    if not value:
+        if NOT_GIVEN in words:
+            return None
+        return not_given(run, where)
+    if any(fnmatchcase(value, pattern) for pattern in words):
+        return None
+    wanted = " or ".join(pattern for pattern in words if pattern != NOT_GIVEN)
+    return inapplicable(f"{describe(run, where)}: this is asked where it is {wanted}")
+
+
+OUTSIDE = "outside"
+NEARLY = 0.75  # no limit: of difflib, where 1 is the same word
+
+
+@measure(source="the documents that a tree names", rule="{key} is one of: {values}")
+def setting_says(run: Run, *, key: str, values: str, where: str = "", being: str = "") -> Answer:
+    """Does a setting have one of these values?
+
+    `values` are separated by blanks, with `*` for any letters; numbers are compared as numbers.
+    """
+    refused = not_applicable(run, where, being)
+    if refused or key not in run.config:
+        return refused or not_given(run, key)
+    value, known = number(run, key), word(run, key)
+    found = any(_same(value, wanted) or fnmatchcase(known, wanted) for wanted in values.lower().split())
+    return decided(run, (key, where), "" if found else f"looked for: {values}", found=found, observed=value)
+
+
+def _same(value: float | None, wanted: str) -> bool:
+    try:
+        return value is not None and value == float(wanted)
+    except ValueError:
+        return False
+
+
+@measure(
+    source="the documents that a tree names",
+    labels=(YES, OUTSIDE, NO),
+    rule="{key} is not between {low:g} and {high:g}",
+)
+def setting_outside(
+    run: Run, *, key: str, low: float = 0.0, high: float = 1e12, graded: bool = False, where: str = "", being: str = ""
+) -> Answer:
+    """Is a setting outside of its range?
+
+    With `graded` it is `outside` up to ten times `high` or a tenth of `low`, and yes beyond. A `low` of 0 is no limit.
+    """
+    refused = not_applicable(run, where, being)
+    value = number(run, key)
+    if refused or value is None:
+        return refused or not_given(run, key)
+    found = _outside(value, low if low > 0 else -math.inf, high, shared.FACTOR_LARGE if graded else 1.0)
+    limit = high if value > high or low <= 0 else low
+    if low > 0:
+        bar = f"the range is {format_value(low)} to {format_value(high)}"
+    else:
+        bar = f"at most {format_value(high)} is usual"
+    bar = f"at least {format_value(low)} is usual" if high >= 1e12 else bar
+    return decided(run, (key, where), bar, found=found, observed=value, limit=limit)
+
+
+def _outside(value: float, low: float, high: float, factor: float) -> str:
+    if value > high * factor or value < low / factor:
+        return YES
+    return OUTSIDE if value > high or value < low else NO
+
+
+@measure(source="the documents that a tree names", rule="{key} is more than {other}, by a twentieth")
+def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: str = "") -> Answer:
+    """Is a setting larger than another one?
+
+    By more than a twentieth: a schedule may be a few steps longer than a run.
+    """
+    refused = not_applicable(run, where, being)
+    value, against = number(run, key), number(run, other)
+    if refused or value is None or against is None:
+        return refused or not_given(run, key, other)
+    limit = (1 + shared.SHARE_SOME) * against
+    bar = f"more than {format_value(limit)} is too much"
+    return decided(run, (key, other), bar, found=value > limit, observed=value, limit=limit)
+
+
+@measure(source="the documents that a tree names", rule="{key} is none of {values}, and nearly one of them")
+def setting_misspelled(run: Run, *, key: str, values: str) -> Answer:
+    """Is a setting nearly one of these values?
+
+    `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake; what
+    is made of their words alone is one more of them, as `linear_with_warmup`, and words may be joined in any way.
+    """
+    if key not in run.config:
+        return not_given(run, key)
+    known, known_values = word(run, key), values.lower().split()
+    close = get_close_matches(known, known_values, 1, NEARLY)
+    words = {part for value in known_values for part in (value, *value.split("_"))}
+    same = words.issuperset(known.split("_")) or _joined(known) in map(_joined, known_values)
+    found = bool(close) and not same
+    return decided(run, (key,), f"did you mean {close[0]}?" if found else "", found=found)
+
+
+def _joined(name: str) -> str:
+    """Return a name without what separates its words."""
+    return re.sub(r"[\s_-]+", "", name)
+
+
+LORA, FULL, TUNED, PREFERENCE, REINFORCED, PRETRAINED = "lora", "full", "finetune", "preference", "rl", "pretrain"
+ADAPTERS = ("lora", "qlora", "dora", "peft")
+_PREFERENCE = ("dpo", "ipo", "kto", "orpo", "simpo", "cpo", "preference")
+_REINFORCED = ("grpo", "ppo", "rloo", "reinforce", "reinforce_plus_plus", "gspo", "dapo")
+_PRETRAINED = ("pretrain", "pretraining", "pt")
+_OTHER = ("reward", "rm", "prm")  # fine-tunings with rates of their own
+_PHASES = ("adapter", "task", "init_from", "framework")
+_PLAIN = ("sgd", "momentum", "asgd", "nesterov")  # optimizers whose step grows with the gradient
+_SAYING = ("adapter", "task")  # those of them that a configuration can say
+_FROM_SCRATCH = ("", "scratch", "resume")
+
+
+@measure(
+    source="the documents that a tree names",
+    labels=(YES, OUTSIDE, NO),
+    rule="in the phase {phase}, lr is not between {low:g} and {high:g}; far off from 10 times either",
+)
+def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
+    """Is the learning rate outside of what is usual in a phase?
+
+    The phases are `lora`, `full` (fine-tuning), `finetune` (of either kind), `preference`, `rl` and
+    `pretrain`; `outside` up to ten times `high` or a tenth of `low`, and yes beyond.
+    """
+    known = phase_of(run)
+    if not known:
+        return not_given(run, *_SAYING)
+    if known != phase:
+        return inapplicable(f"{describe(run, *_PHASES) or 'the run'}: this is asked of {phase}")
+    if word(run, "optimizer") in _PLAIN:
+        return inapplicable(f"{describe(run, 'optimizer')}: the ranges are those of Adam")
+    rate = number(run, "lr")
+    if rate is None:
+        return not_given(run, "lr")
+    found = _outside(rate, low, high, shared.FACTOR_LARGE)
+    bar = f"the range is {format_value(low)} to {format_value(high)}"
+    limit = high if rate > high else low
+    return decided(run, ("lr",), bar, found=found, observed=rate, limit=limit if math.isfinite(limit) else None)
+
+
+def phase_of(run: Run) -> str:
+    """Return which phase of a model's life a run is, by its task, its adapter and its trainer; empty if unknown."""
+    task, adapter = word(run, "task"), word(run, "adapter")
+    if task in _REINFORCED or "num_generations" in run.config:
+        return REINFORCED
+    if task in _PREFERENCE or ("beta" in run.config and not task):
+        return PREFERENCE
+    if task in _OTHER:
+        return "other"
+    if adapter in ADAPTERS:
+        return LORA
+    defaults = framework(word(run, "framework")).defaults
+    begins = word(run, "init_from")
+    if task in _PRETRAINED or (defaults.pretrains and begins in _FROM_SCRATCH):
+        return PRETRAINED
+    if adapter == "full":
+        return FULL
+    if task == "sft" or (defaults.fine_tunes and begins not in _FROM_SCRATCH):
+        return TUNED  # an adapter may be made elsewhere
+    return ""
+
+
+def _matches(run: Run, key: str, value: str) -> bool | None:
+    """Return whether a setting has a value, compared as words or as numbers; None where it is not known."""
+    if run.setting(key) is None:
+        return None
+    return _same(number(run, key), value) or word(run, key) == value.lower()
+
+
+@measure(source="public threads", labels=("possible", "no"))
+def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
+    """Does the configuration hold this value?
+
+    A setting alone proves nothing, and makes nothing likely: `possible` at best.
+    """
+    match = _matches(run, key, value)
+    if match is None:
+        return unknown(f"the configuration does not name {key}", key)
+    text = f"{key} is {run.setting(key)} ({run.config[key].source}), needed is {value}"
+    return Answer(POSSIBLE, (Evidence(text),)) if match else Answer(NO, (Evidence(text),), contrary=True)
+
+
+@measure(source="what a person found", labels=(LIKELY, NO))
+def answered(run: Run, *, key: str = "nan_begins", value: str = "embedding") -> Answer:
+    """Did a person answer so?
+
+    `key` is what the question's measure sets, so only an answer can decide.
+    """
+    match = _matches(run, key, value)
+    if match is None:
+        return unknown(f"nobody answered {key}")
+    found = (Evidence(f"{run.setting(key)}, as {run.config[key].source}"),)
+    return Answer(LIKELY if match else NO, found)
+
+
+@measure(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
+def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
+    """Is a metric logged that shows what kind of run this is, or another one that shows as much?"""
+    name = next((name for name in (metric, other) if name and run.get(name) is not None), metric)
+    series = run.get(name)
+    text = f"{name} is logged in {len(series):,} rows" if series is not None else f"{name} is not logged"
+    return Answer(POSSIBLE if series is not None else NO, (Evidence(text, name),))

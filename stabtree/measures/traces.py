@@ -1,0 +1,404 @@
+"""What a schedule and the whole course of a run leave in its log."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stabtree.common import shared
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, figure
+from stabtree.common.lazy import np
+from stabtree.common.passes import never_falls, rows_before, rows_upto
+from stabtree.common.shared import ROWS_LONG, TREND_Z
+from stabtree.common.stats import median, resolution, stretches
+from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
+from stabtree.measures.gradients import always_clipped
+from stabtree.measures.metric import stays_above
+from stabtree.measures.registry import Count, Metric, finite, highest, highest_row, lowest, measure
+from stabtree.profile import profile_of
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Floats, Ints
+    from stabtree.measures.movers import Movers
+    from stabtree.measures.progress import Rate
+    from stabtree.measures.spike import Spike
+    from stabtree.run import Run, Series
+
+
+# What the model does itself, before a loss that other data would raise at once.
+OURS = ("grad_norm", "weight_norm", "update_ratio")
+
+
+@measure(source="convergence O7 and O22", labels=(LIKELY, POSSIBLE, NO))
+def rate_too_high(rate: Rate, *, guess: bool = True) -> Answer:
+    """Is the learning rate far above what is usual for its optimizer, or did the loss jump up in its first rows?
+
+    Without `guess` it is no where nothing speaks for it.
+    """
+    return Answer(rate.too_high if guess or rate.too_high == LIKELY else NO, rate.evidence)
+
+
+@measure(source="convergence O8", labels=(LIKELY, NO), min_points=4)
+def rate_runs_out(lr: Series) -> Answer:
+    """Is the learning rate almost 0 for most of the run?
+
+    Below a twentieth of its peak in half of its rows, all of them after the peak.
+    """
+    steps, values = finite(lr)
+    peak = int(np.argmax(values))
+    gone = values[peak:] < shared.SHARE_SOME * values[peak]
+    part = float(gone.sum() / len(values))
+    text = f"lr is below {shared.SHARE_SOME:g} of its peak of {figure(values[peak])} in {part:.0%} of its rows"
+    found = (Evidence(text, "lr", (int(steps[peak]),), part, shared.SHARE_HALF),)
+    return measured(above(part, shared.SHARE_HALF), found, LIKELY)
+
+
+@measure(source="convergence O4", labels=(LIKELY, NO))
+def norm_sums_up(grad_norm: Series) -> Answer:
+    """Does grad_norm grow like a sum over the very first steps?
+
+    A gradient that is never zeroed is the sum of the batches so far: the norms of the first steps rise one after the
+    other, to more than three times the first.
+    """
+    rows, growth = shared.ROWS_SHORT, shared.FACTOR
+    first, steps = grad_norm.values[:rows], grad_norm.steps[:rows]
+    if len(first) < rows or steps[0] > 1 or (np.diff(steps) != 1).any():
+        return unknown(f"grad_norm is not logged at each of the first {rows} steps", "grad_norm")
+    if not np.isfinite(first).all() or first[0] <= 0:
+        return Answer(NO, (Evidence(f"grad_norm is 0 or not finite in its first {rows} rows", "grad_norm"),))
+    times = float(np.clip(first[-1] / first[0], -1e300, 1e300))
+    text = f"grad_norm goes from {figure(first[0])} to {figure(first[-1])} over its first {rows} steps"
+    found = (Evidence(text, "grad_norm", (int(grad_norm.steps[rows - 1]),), times, growth),)
+    return measured(weakest(above(times, growth), whether(bool((np.diff(first) > 0).all()))), found, LIKELY)
+
+
+@measure(source="phase19 Q4.4", labels=(LIKELY, POSSIBLE, NO))
+def data_changes(
+    spike: Spike,
+    movers: Movers,
+    grad_norm: Series | None = None,
+    lr: Series | None = None,
+    *,
+    factor: float,
+    lr_factor: float,
+    rows: Count,
+) -> Answer:
+    """Does the level of the loss change for good while the gradient stays as before?
+
+    Likely where the median of grad_norm in the `rows` rows from the onset on is below `factor` times its mean before:
+    the weights were not thrown, so it is what they are shown. Possible where no grad_norm was logged. No where a
+    gradient, a weight or an update left its course before the loss did, or where lr rises by more than `lr_factor`
+    from the window before
+    to these rows: then it may be the rate.
+    """
+    top = spike.top
+    level = Evidence(f"the loss changes its level at step {top.step:,}", "loss", (top.step,))
+    led = [move for move in movers.by(top.step) if move.step < top.step and move.metric.partition("/")[0] in OURS]
+    if led:
+        return Answer(NO, tuple(move.before(top.step) for move in led[:1]))
+    if lr is not None:
+        steps, rates = finite(lr)
+        old = rates[rows_before(steps, top.step - spike.params.window_steps) : rows_before(steps, top.step)]
+        new = rates[rows_before(steps, top.step) :][:rows]
+        if len(old) and len(new) and float(new.max()) > lr_factor * float(old.min()):
+            text = f"lr goes from {figure(float(old.min()))} to {figure(float(new.max()))} around step {top.step:,}"
+            return Answer(NO, (Evidence(text, "lr", (top.step,)),))
+    if grad_norm is None:
+        return Answer(POSSIBLE, (level,))
+    before = (grad_norm.steps >= top.step - spike.params.window_steps) & (grad_norm.steps < top.step)
+    usual = grad_norm.values[before & np.isfinite(grad_norm.values)]
+    after = grad_norm.values[rows_before(grad_norm.steps, top.step) :][:rows]
+    if not len(usual) or not len(after) or float(usual.mean()) <= 0:
+        return Answer(POSSIBLE, (level,))
+    ratio = float(np.clip(median(np.nan_to_num(after, nan=np.inf)) / float(usual.mean()), -1e300, 1e300))
+    text = f"grad_norm is {against(ratio, factor)}× its mean before, the median of the {len(after)} rows "
+    text += f"from step {top.step:,} on"
+    found = Evidence(f"{text} (limit {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
+    return Answer(LIKELY if ratio < factor else NO, (found,))
+
+
+@measure(source="precision P13", labels=(LIKELY, NO), min_points=shared.ROWS_SHORT)
+def clipped_throughout(run: Run, grad_norm: Series) -> Answer:
+    """Does clipping cut almost every update to a fraction?
+
+    As `always_clipped`, of which it is no more than likely that it is what holds the run back.
+    """
+    answer: Answer = always_clipped.func(run, grad_norm)
+    return Answer(LIKELY, answer.evidence, strength=answer.strength) if answer.verdict == YES else answer
+
+
+@measure(source="transformers: a NaN in the mean of the logged loss", labels=(LIKELY, NO))
+def gradient_outlives(
+    loss: Series,
+    grad_norm: Series,
+    *,
+    outlive_rows: Count = shared.ROWS_SHORT,
+    outlive_share: float = shared.SHARE_MOST,
+) -> Answer:
+    """Does the gradient stay finite after the loss no longer is?
+
+    In at least `outlive_share` of the rows of grad_norm after the last finite loss, in `outlive_rows` of them at least,
+    and not the same number in all: weights that hold a NaN give no such gradient, so it is the logged loss that holds
+    one. No where the loss is infinite there, which log(0) makes of sound weights.
+    """
+    good = loss.steps[np.isfinite(loss.values)]
+    last = int(good[-1]) if len(good) else int(loss.steps[0]) - 1
+    after = grad_norm.values[rows_upto(grad_norm.steps, last) :]
+    sound = after[np.isfinite(after) & (after > 0)]
+    alive = len(sound) if len(np.unique(sound)) > 1 else 0
+    text = f"grad_norm is finite and above 0 in {alive:,} of its {len(after):,} rows after the last finite loss"
+    found = (Evidence(text, "grad_norm", (last,), float(alive), float(outlive_rows)),)
+    enough = alive >= outlive_rows and alive >= outlive_share * len(after)
+    infinite = bool(np.isinf(loss.values[rows_upto(loss.steps, last) :]).any())
+    return Answer(LIKELY if enough and not infinite else NO, found)
+
+
+@measure(source="public threads: a reward function that fails", labels=(LIKELY, NO), min_points=4)
+def zero_at_once(run: Run, *, metric: Metric = "reward") -> Answer:
+    """Does a metric go to exactly 0 from one row to the next, up to the end?
+
+    In each of its last `ROWS_SHORT` rows or more, while the row before them is at half of its level before at least: a
+    policy that forgets passes through what lies between.
+    """
+    steps, values = finite(run.series[metric])
+    alive = np.flatnonzero(values != 0)
+    if not len(alive):
+        return Answer(NO, (Evidence(f"{metric} is 0 in every row", metric),))
+    last = int(alive[-1])
+    zeros = len(values) - 1 - last
+    level = abs(median(values[: last + 1]))
+    if not zeros:
+        text = f"{metric} ends at {figure(values[last])}, not at 0"
+        return Answer(NO, (Evidence(text, metric, (int(steps[last]),)),))
+    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it was at {figure(values[last])}"
+    text += f" (usually {figure(level)})"
+    found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(shared.ROWS_SHORT)),)
+    at_once = zeros >= shared.ROWS_SHORT and abs(values[last]) >= shared.SHARE_HALF * level > 0
+    return Answer(LIKELY if at_once else NO, found)
+
+
+@measure(source="SFT and RL guide", labels=(LIKELY, POSSIBLE, NO))
+def above_throughout(run: Run, *, metric: Metric = "clipped_ratio", level: float) -> Answer:
+    """Does a metric stay at a level from the first row on?
+
+    As `stays_above`; where the first row lies below the level it is possible at most: training brought it there.
+    """
+    answer: Answer = stays_above.func(run, metric=metric, level=level)
+    if answer.verdict != YES:
+        return answer
+    at, values = finite(run.series[metric])
+    first = float(values[0])
+    text = f"{metric} begins at {figure(first)}"
+    found = Evidence(text, metric, (int(at[0]),), first, level)
+    return Answer(LIKELY if first >= level else POSSIBLE, (*answer.evidence, found))
+
+
+@measure(source="SFT and RL guide")
+def rises_to(run: Run, *, metric: Metric = "entropy", level: float) -> Answer:
+    """Did a metric rise to a level and stay there?
+
+    As `stays_above`, but a metric whose end is within twice its start did not rise: it is not the cause.
+    """
+    growth = shared.FACTOR_SMALL
+    answer: Answer = stays_above.func(run, metric=metric, level=level)
+    if answer.verdict != YES:
+        return answer
+    _, values = finite(run.series[metric])
+    first, last = median(values[: max(shared.ROWS_SHORT, len(values) // 10)]), median(values[-shared.ROWS_SHORT :])
+    text = f"{metric} goes from {figure(first)} to {figure(last)} (limit {growth:g}×)"
+    found = (Evidence(text, metric, (), last, growth * first),)
+    return Answer(YES, (*found, *answer.evidence)) if last > growth * first else Answer(NO, found, contrary=True)
+
+
+MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")
+STEPPED = ("step", "milestone", "piecewise")
+FIXED = 1e-3  # of the peak: a rate printed with four digits has not moved by less, and nothing is learned below it
+STEADY = 1.2  # a rate that had risen by more than this from the row before was warming up
+EARLY_ROWS = 3  # in which a warm-up at least doubles the rate
+
+
+@measure(source="convergence O8 and O23", labels=("frozen", "early", "follows"), min_points=2)
+def schedule_followed(run: Run, lr: Series, *, min_fall: float, early_share: float = shared.SHARE_HALF) -> Answer:
+    """Does the logged learning rate do what the configured schedule says?
+
+    `frozen`: the schedule should by now have lowered the rate by `min_fall` (a cosine does so after a tenth of its
+    way, a stepped one at its first milestone), and since the warm-up it has not moved by 0.1%. `early`: before
+    `early_share` of the planned steps the rate goes below a thousandth of its peak for good, or, where the schedule
+    moves to its end, to a floor below half of its peak, and stays for a twentieth of the plan at least: a
+    scheduler that is stepped more often than planned. Needs `lr_schedule` and `max_steps` or `lr_milestones` from the
+    configuration.
+    """
+    steps, values = finite(lr)
+    schedule = str(run.setting("lr_schedule") or "").lower()
+    planned, warmup = run.setting("max_steps"), run.setting("warmup_steps")
+    milestones = run.setting("lr_milestones")
+    if not schedule:
+        return unknown("the configuration names no lr_schedule", "lr_schedule")
+    begin = warmup if isinstance(warmup, int) else 0
+    last, peak = int(steps[-1]), float(values.max())
+    after = values[steps >= begin]
+    if len(after) < 3 or peak <= 0:
+        return unknown(f"lr has fewer than three rows after the warm-up of {begin:,} steps", "lr")
+    by: int | None = None
+    if any(word in schedule for word in STEPPED) and isinstance(milestones, tuple) and milestones:
+        by = milestones[0]
+    elif any(word in schedule for word in MOVES) and "constant" not in schedule and isinstance(planned, int):
+        by = begin + math.ceil((planned - begin) * math.acos(max(-1.0, 1 - 2 * min_fall)) / math.pi)
+    if by is not None and last > by and float(np.ptp(after)) <= FIXED * peak:
+        text = f"lr stays at {figure(after[-1])} from step {int(steps[steps >= begin][0]):,} to {last:,}, although the "
+        text += f"schedule is {schedule!r} and should have moved it by step {by:,}"
+        onset = int(steps[steps >= by][0])
+        found = (Evidence(text, "lr", (onset, last), float(np.ptp(after)) / peak, FIXED),)
+        return Answer("frozen", found, onset_step=onset, last_good_step=onset, strength=FARTHEST)
+    at = _ends(steps, values, schedule)
+    if isinstance(planned, int) and at is not None:
+        text = f"lr is down to {figure(values[-1], 2)}, from {figure(peak)}, at step {at:,} of {planned:,} planned, "
+        found = (Evidence(f"{text}and stays there", "lr", (at, last), at / planned, early_share),)
+        strength = weakest(below(at, early_share * planned), above(last - at, shared.SHARE_SOME * planned))
+        verdict = "early" if strength >= 0 else "follows"
+        return Answer(verdict, found, onset_step=at if strength >= 0 else None, strength=strength, near="early")
+    text = f"lr goes from {figure(after[0])} to {figure(after[-1])} after the warm-up, the schedule is {schedule!r}"
+    return Answer("follows", (Evidence(text, "lr", (int(steps[0]), last), float(np.ptp(after)) / peak, FIXED),))
+
+
+def _ends(steps: Ints, values: Floats, schedule: str) -> int | None:
+    """Return the step from which the rate is next to nothing, or at the floor of a schedule that should still move."""
+    if any(word in schedule for word in (*STEPPED, "cycl", "restart")):
+        return None  # may be this low early by design
+    peak, floor = float(values.max()), float(values[-1])
+    moves = any(word in schedule for word in MOVES) and "constant" not in schedule
+    low = values < FIXED * peak
+    if moves and floor < shared.SHARE_HALF * peak:
+        low |= values <= floor + FIXED * peak
+    high = np.flatnonzero(~low)
+    return int(steps[high[-1] + 1]) if len(high) and high[-1] + 1 < len(steps) else None
+
+
+@measure(source="measured: runs whose schedule was built for fewer steps", min_points=8)
+def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> Answer:
+    """Does the run go on with a learning rate of 0?
+
+    Yes where the rate, once it has peaked, stays at a thousandth of its peak or below for `min_share` of the rows
+    and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from 5% of
+    the peak: a decay that goes on for decades gets there by plan. A rate printed with so few digits that the last
+    one is more than 5% of its peak may only look like 0. A rate below 0 is never meant; one that is 0 in every row is
+    the optimizer's own where the loss does not fall.
+    """
+    steps, values = finite(lr)
+    peak, least = highest(lr), lowest(lr)
+    if least < 0:
+        at = int(steps[np.argmax(values < 0)])
+        text = f"lr is below 0 from step {at:,} on, {figure(least)} at its lowest: it climbs the loss"
+        negative = Evidence(text, "lr", (at,), least, 0.0, f"below 0 from step {at:,} on: it climbs the loss")
+        return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
+    course = profile_of(loss) if peak <= 0 and loss is not None and len(finite(loss)[1]) >= ROWS_LONG else None
+    if course and -course.trend < TREND_Z and course.first - course.last <= course.level_noise:
+        text = f"lr is 0 in each of its {len(values):,} rows, and the loss does not fall"
+        always = Evidence(text, "lr", (int(steps[0]), int(steps[-1])), 1.0, min_share, "0 in every row")
+        return Answer(YES, (always,), onset_step=int(steps[0]), strength=FARTHEST)
+    if peak <= 0:
+        return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
+    top = highest_row(lr)
+    after = values[top:]
+    if after.min() > FIXED * peak:
+        text = f"lr never falls to {FIXED:g} of its peak, {figure(peak)}"
+        return Answer(NO, (Evidence(text, "lr", (int(steps[top]),), float(after.min()) / peak, FIXED),))
+    begin, end = (top + row for row in max(stretches(after <= FIXED * peak), key=lambda part: part[1] - part[0]))
+    rows = (end - begin) / len(values)
+    at, last = int(steps[begin]), int(steps[end - 1])
+    text = f"lr is {figure(values[begin], 2)} in {end - begin:,} of {len(values):,} rows (limit {min_share:.0%}), "
+    text += f"from step {at:,} to {last:,}; its peak is {figure(peak)}"
+    brief = f"0 from step {at:,} of {int(steps[-1]):,}"
+    evidence = (Evidence(text, "lr", (at, last), rows, min_share, brief),)
+    steps_share = (last - at) / max(int(steps[-1]) - int(steps[0]), 1)
+    trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
+    exact = whether(float(values[begin:end].max()) == 0)
+    gone = strongest(exact, above(float(values[begin - 1]), shared.SHARE_SOME * peak))
+    strength = weakest(above(rows, min_share), above(steps_share, min_share), whether(trained), gone)
+    if resolution(values) > shared.SHARE_SOME * peak:
+        strength = weakest(strength, -TINY)  # near, and no more
+    return measured(strength, evidence, onset_step=at, last_good_step=int(steps[begin - 1]))
+
+
+@measure(source="measured: schedules whose rate comes back above where it was", min_points=8)
+def lr_rises_late(
+    run: Run, lr: Series, *, first_share: float, factor: float = shared.FACTOR, warm_levels: Count = shared.ROWS_SHORT
+) -> Answer:
+    """Does the learning rate rise far above its first peak, long after the start?
+
+    Yes where it exceeds `factor` times the peak of the first `first_share` of the steps. One warm-up from the start is
+    healthy however long it is: a rate that never falls and goes up in `warm_levels` levels at least.
+    """
+    schedule = str(run.setting("lr_schedule") or "").lower()
+    steps, values = finite(lr)
+    first_step = int(steps[0]) + first_share * (int(steps[-1]) - int(steps[0]))
+    first = rows_upto(steps, first_step)
+    peak, most, most_step = float(values[:first].max()), highest(lr), int(steps[highest_row(lr)])
+    text = f"lr reaches {figure(most)} at step {most_step:,}; in its first "
+    text += f"{first_share:.0%} of the steps it peaks at {figure(peak)} (limit {factor:g}×)"
+    evidence = (Evidence(text, "lr", (most_step,), most / peak if peak > 0 else 0.0, factor),)
+    if peak <= 0 or "cycl" in schedule:
+        return Answer(NO, evidence)
+    strength = above(most / peak - 1, factor - 1)
+    top = int(np.argmax(values > min(factor * peak, most / 2)))
+    before = values[: top + 1]
+    if never_falls(before) and np.count_nonzero(before[1:] != before[:-1]) >= warm_levels - 1:
+        return Answer(NO, evidence)
+    if strength < 0:
+        return measured(strength, evidence)
+    start = int(np.argmax(before[:first]))
+    at = top
+    if top > start:
+        at = start + 1 + int(np.flatnonzero(values[start:top] <= values[start:top].min())[-1])
+    low = float(values[at - 1])
+    brief = f"{figure(low)} → {figure(most)} from step {int(steps[at]):,}"
+    evidence = (replace(evidence[0], brief=brief),)
+    return measured(strength, evidence, onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
+
+
+@measure(source="measured: resumed runs whose schedule began anew", min_points=8)
+def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = shared.SHARE_HALF) -> Answer:
+    """Does the learning rate warm up again where the run was resumed?
+
+    Yes where the first rate after a resume is below `low_share` of the last one before it, and later rows reach
+    `back_share` of that again.
+    """
+    if not run.resumes:
+        return Answer(
+            NO, (Evidence("the steps of the log never go back: no resume is seen", "lr", (), 0.0, low_share),)
+        )
+    steps, values = finite(lr)
+    for resume in run.resumes:
+        at = int(np.searchsorted(steps, resume.to_step))
+        if not 0 < at < len(steps) or values[at - 1] <= 0:
+            continue
+        before, after, later = float(values[at - 1]), float(values[at]), float(values[at:].max())
+        if after < low_share * before and later >= back_share * before:
+            text = f"lr falls from {figure(before)} to {figure(after)} at the resume of step {int(steps[at]):,} "
+            text += f"and climbs to {figure(later)} again"
+            brief = f"{figure(before)} → {figure(after)}"
+            found = Evidence(text, "lr", (int(steps[at - 1]), int(steps[at])), after / before, low_share, brief)
+            return Answer(YES, (found,), onset_step=int(steps[at]), last_good_step=int(steps[at - 1]))
+    text = f"lr continues at its level after {len(run.resumes):,} resumes"
+    return Answer(NO, (Evidence(text, "lr", (), float(len(run.resumes)), low_share),))
+
+
+def largest_leap(lr: Series, end_step: int) -> tuple[int, float, float] | None:
+    """Return the step of the largest leap in the last `ROWS_LONG` rows up to a step, with the rates before and after.
+
+    A rate that had risen in the row before as well was warming up, and the first rows of a log are of a warm-up.
+    """
+    steps, rates = finite(lr)
+    end = int(np.searchsorted(steps, end_step, side="right"))
+    rows = [
+        row
+        for row in range(max(EARLY_ROWS, end - ROWS_LONG), end)
+        if rates[row - 1] > 0 and rates[row - 2] > 0 and rates[row - 1] <= STEADY * rates[row - 2]
+    ]
+    if not rows:
+        return None
+    row = max(rows, key=lambda item: float(rates[item] / rates[item - 1]))
+    return int(steps[row]), float(rates[row - 1]), float(rates[row])
