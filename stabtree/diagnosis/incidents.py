@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 HARMED = ("grad_norm", "update_ratio", "weight_norm")  # where these moved first, the weights were no longer sound
 
 
+NOTHING_LEARNED = frozenset(("flat", "zero"))  # no limit
 LASTING = frozenset(("flat", "rise", "zero"))  # no limit: states that a model is in from some row on
 
 
@@ -389,9 +390,13 @@ def _causes_first(ordered: Sequence[Incident]) -> list[Incident]:
 
 
 def _covers(item: Incident, late: Incident) -> bool:
-    """Return whether the loss was flat or too high for most of a run of which something graver covers only the end."""
-    state = item.is_alarm and item.leaf.lasting and not LASTING.isdisjoint(item.leaf.events)
-    return state and item.share >= SHARE_HALF and late.share < SHARE_SOME and "end" not in late.leaf.events
+    """Return whether the loss was flat or too high for most of a run of which something graver covers only the end.
+
+    A crash comes second only to a run that learned nothing.
+    """
+    states = NOTHING_LEARNED if "end" in late.leaf.events else LASTING
+    state = item.is_alarm and item.leaf.lasting and not states.isdisjoint(item.leaf.events)
+    return state and item.share >= SHARE_HALF and late.share < SHARE_SOME
 
 
 def _explains(cause: Incident, other: Incident) -> bool:

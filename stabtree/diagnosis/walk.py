@@ -216,7 +216,7 @@ def _verdict(walk: Walker, end: Leaf, findings: list[Incident], *, open_: bool) 
     """Return the severity of the worst finding, else of the path's leaf; unknown if too little could be judged."""
     worst = end.severity
     if findings:
-        worst = findings[0].severity
+        worst = max((item.severity for item in findings), key=lambda severity: severity.rank)
     elif end.id in walk.options.ignore:
         worst = Severity.OK
     if not worst.is_alarm and open_:

@@ -16,6 +16,7 @@ from stabtree.report.advice import MAX_TO_DO, Action, changes_of, do_now, repeat
 from stabtree.report.page import BADGES, Tick
 from stabtree.report.rows import quoted
 from stabtree.report.words import (
+    ENDING,
     at_step,
     badge,
     doubts,
@@ -193,12 +194,13 @@ class Report:
 
     @staticmethod
     def _must_be_fixed(other: Incident, finding: Incident) -> bool:
-        """Whether a further finding is what a crash hides, or a critical one that began before the main one."""
+        """Whether a further finding is a crash or what it hides, or a critical one that began before the main one."""
         if other.leaf.id in {item.leaf.id for item in finding.consequences}:
             return False
         begun, onset = other.onset_step, finding.onset_step
         was_first = begun is not None and onset is not None and begun < onset
-        return finding.leaf.of.startswith("E.") or (was_first and other.leaf.severity is Severity.CRITICAL)
+        crashed = ENDING in finding.leaf.events or ENDING in other.leaf.events
+        return crashed or (was_first and other.leaf.severity is Severity.CRITICAL)
 
     @cached_property
     def causes(self) -> tuple[CauseRow, ...]:
