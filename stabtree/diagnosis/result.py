@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from importlib import import_module
 from itertools import chain
@@ -485,7 +486,7 @@ class Near(Struct, frozen=True):
 
 
 def near_facts(tree: Tree, visits: Iterable[Visit]) -> tuple[Near, ...]:
-    """Return what came near to an alarm, the likeliest first.
+    """Return what came near to an alarm, the likeliest first: each by itself, else several weak signs together.
 
     Args:
         tree: the tree.
@@ -498,10 +499,16 @@ def near_facts(tree: Tree, visits: Iterable[Visit]) -> tuple[Near, ...]:
             continue
         leaf = tree.leaves.get(question.go.get(answer.near, ""))
         if leaf is not None and leaf.severity.is_alarm:
-            p = known.likelihood(question.id, answer.strength)
-            if p >= known.near:
-                found.append(Near(visit, leaf, p))
-    return tuple(sorted(found, key=attrgetter("p"), reverse=True))
+            found.append(Near(visit, leaf, known.likelihood(question.id, answer.strength)))
+    found.sort(key=attrgetter("p"), reverse=True)
+    if alone := tuple(item for item in found if item.p >= known.near):
+        return alone
+    signs: dict[str, Near] = {}  # of the questions about one series the likeliest counts
+    for item in found:
+        if item.p >= known.near / 2:
+            signs.setdefault(item.visit.answer.evidence[0].metric, item)
+    healthy = math.prod(1 - item.p for item in signs.values())
+    return tuple(signs.values()) if 1 - healthy >= known.near else ()
 
 
 def asking(leaf: Leaf, facts: Sequence[Near]) -> Leaf:

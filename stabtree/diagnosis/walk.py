@@ -111,7 +111,7 @@ def _badness(diagnosis: Diagnosis) -> int:
     """Return the rank of the worst finding, 0 without one; -1 for a verdict of unknown."""
     if diagnosis.verdict == UNKNOWN or not diagnosis.findings:
         return -int(diagnosis.verdict == UNKNOWN)
-    return diagnosis.findings[0].severity.rank
+    return max(item.severity.rank for item in diagnosis.findings)
 
 
 def answering(diagnosis: Diagnosis) -> Callable[[Question, Overrides], Answer]:

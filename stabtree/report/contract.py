@@ -342,7 +342,7 @@ class DiagnosisPart(JsonPart):
     trees: Annotated[list[TreePart], "The trees that were put together."]
     path: Annotated[list[VisitPart], "The source document's own walk, up to its first leaf."]
     end: Annotated[EndPart, "The leaf at the end of the path."]
-    findings: Annotated[list[FindingPart], "What was found, worst first."]
+    findings: Annotated[list[FindingPart], "What was found: what leads, then the others, worst first."]
     timeline: Annotated[list[EventPart], "What happened around the onset of the first finding."]
     further: Annotated[list[list[VisitPart]], "The walks of the later sections, past the first leaf."]
     near: Annotated[list[NearPart], "What came near to an alarm without reaching it, likeliest first."]
