@@ -483,7 +483,10 @@ def falls_back(
         lost = above(found.best - found.end, share * abs(found.best))
         strength = weakest(strength, strongest(above(found.gained, factor), lost))
     left = left_course(at, -values, best_step=found.best_step)
-    return measured(strength, (evidence,), onset_step=left.first_bad_step, last_good_step=left.last_good_step)
+    good, onset = max(left.last_good_step, found.best_step), left.first_bad_step
+    if onset <= good:  # it fell from its best, however early a slower fall is seen
+        onset = int(at[min(rows_upto(at, good), len(at) - 1)])
+    return measured(strength, (evidence,), onset_step=onset, last_good_step=good)
 
 
 @measure(source="measured: rewards of public runs")

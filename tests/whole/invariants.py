@@ -22,12 +22,15 @@ EARLY = 0.05  # of a run: what begins there begins with it
 def contradictions(diagnosis: Diagnosis) -> Iterator[str]:
     """Yield what a diagnosis says that its own numbers refute."""
     run = diagnosis.run
-    open_alarms = [item for item in diagnosis.findings if item.is_alarm and item.open]
+    # What is restarted from the newest checkpoint has not touched the weights.
+    harm = [item for item in diagnosis.findings if item.is_alarm and item.open and item.leaf.restart]
+    harm = [item for item in harm if item.leaf.take is not Take.NEWEST]
+    first, last = run.first_step, max([run.last_step or 0, *(gap.last_step for gap in run.gaps)])
     for item in diagnosis.findings:
         name, onset, good, restart = item.leaf.id, item.onset_step, item.last_good_step, item.restart
-        if onset is not None and run.first_step is not None and run.last_step is not None:
-            if not run.first_step <= onset <= run.last_step:
-                yield f"{name}: onset {onset} outside of steps {run.first_step} to {run.last_step}"
+        if onset is not None and first is not None:
+            if not first <= onset <= last:
+                yield f"{name}: onset {onset} outside of steps {first} to {last}"
             if good is not None and good > onset:
                 yield f"{name}: last good step {good} after its onset {onset}"
         if "reward-fall" in item.leaf.events and (late := _best_after(diagnosis, item)):
@@ -35,9 +38,9 @@ def contradictions(diagnosis: Diagnosis) -> Iterator[str]:
         if restart is None or restart.take is not Take.BEFORE or not item.open:
             continue
         step = restart.checkpoint_step if restart.checkpoint_step is not None else restart.up_to_step
-        first = min((other.onset_step for other in open_alarms if other.onset_step is not None), default=None)
-        if step is not None and first is not None and step > first and item.is_alarm and not restart.nothing:
-            yield f"{name}: restarts from {step}, and trouble begins at {first}"
+        begun = min((other.onset_step for other in harm if other.onset_step is not None), default=None)
+        if step is not None and begun is not None and step > begun and item.is_alarm and not restart.nothing:
+            yield f"{name}: restarts from {step}, and trouble begins at {begun}"
         if restart.nothing == FROM_THE_START and onset is not None and _sound(diagnosis, onset):
             yield f"{name}: nothing to go back to, and sound up to {onset}"
 
