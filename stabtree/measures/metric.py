@@ -11,6 +11,7 @@ from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
+from stabtree.common.passes import rows_upto
 from stabtree.common.stats import (
     NORMAL_MAD,
     blocks,
