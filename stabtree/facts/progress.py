@@ -12,7 +12,7 @@ from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, changes, rows_before
 from stabtree.common.shared import SHARE_SOME, TREND_Z
-from stabtree.common.stats import MEDIAN_ERROR, median
+from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, median, medians_of_three
 from stabtree.facts.registry import Unknown, fact, finite, highest, lowest
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
@@ -99,12 +99,15 @@ def _by_rows(metric: str, values: Floats, sign: int) -> Learned:
 
 def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
     # A fast run gains most in a row or two: there the first row is the beginning, and no level.
-    begin, first = profile.first, float(finite(profile.series)[1][0])
-    if sign * (begin - first) > 2 * TREND_Z * profile.level_noise:
+    values = finite(profile.series)[1]
+    begin, first = profile.first, float(values[0])
+    # Where it alternates, neighbours change by the same amount each, which the scatter of changes takes for a trend.
+    noise = max(profile.level_noise, NORMAL_MAD * median(np.abs(values - medians_of_three(values))))
+    if sign * (begin - first) > 2 * TREND_Z * noise:
         begin = first
     gain, at_best = sign * (profile.last - begin), sign * (profile.best - begin)
     # More than chance, by the error of the difference of two medians, or by the trend.
-    error = MEDIAN_ERROR * profile.level_noise * math.sqrt(2 / _level_rows(profile))
+    error = MEDIAN_ERROR * noise * math.sqrt(2 / _level_rows(profile))
     sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z
     shown = gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2
     way = "rises" if sign * gain > 0 else "falls"
@@ -116,7 +119,7 @@ def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
     elif at_best > 0 and gain <= at_best / 2:
         text += f", after {figure(profile.best, 4)} at its best"
     elif not shown:
-        text += f", within its scatter of {figure(profile.level_noise, 2)}"
+        text += f", within its scatter of {figure(noise, 2)}"
     return Learned(metric, shown, text, brief)
 
 
