@@ -38,7 +38,7 @@ _NAMES = {
     ),
     "overfitting": "overfits quality_falls memorised apart_at_once suddenly_easier",
     "metric": (
-        "stays_above stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows changes_by "
+        "stays_above high_beside_reward stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows changes_by "
         "prefers_rejected falls_back falls_through no_trend"
     ),
     "machine": "waits_for_data memory_grows slow_steps",

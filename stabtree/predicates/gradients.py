@@ -14,12 +14,14 @@ from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kenda
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.facts.movers import suffers
 from stabtree.facts.registry import finite, lowest, paired, seen
+from stabtree.facts.spike import Spike
 from stabtree.predicates.registry import UNGROUPED, Count, Groups, predicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stabtree.common.lazy import Floats
+    from stabtree.facts.registry import Absent, Unknown
     from stabtree.run import Run, Series
 
 
@@ -62,14 +64,23 @@ JUMPS, SPIKES = "jumps", "spikes"
     source="measured: gradient norms of public logs", labels=(YES, JUMPS, SPIKES, NO), min_points=shared.ROWS_LONG
 )
 def norm_leaves_level(
-    grad_norm: Series, *, factor: float, growth: float = shared.FACTOR_HUGE, rows: Count = shared.ROWS_SHORT
+    grad_norm: Series,
+    spike: Spike | Absent | Unknown,
+    loss: Series | None = None,
+    *,
+    factor: float,
+    growth: float = shared.FACTOR_HUGE,
+    rows: Count = shared.ROWS_SHORT,
 ) -> Answer:
     """Does grad_norm leave its usual size: growing up to the end, in one jump that lasts, or in spikes?
 
     Yes where it ends more than `growth` times above the median of its first half and climbs there over `rows` rows or
     more. `jumps`: all levels after a row are `factor` times all before. `spikes`: two rows or more are `factor` times
-    the median of their neighbours, after the first tenth of the rows.
+    the median of their neighbours, after the first tenth of the rows. Neither is asked where the loss spikes too, none
+    where it is not finite.
     """
+    if broken := _of_section_1(loss):
+        return broken
     steps, values = finite(grad_norm)
     steps, values = steps[values > 0], values[values > 0]
     if len(values) < shared.ROWS_LONG:
@@ -80,6 +91,8 @@ def norm_leaves_level(
         brief, strength = f"grew to {figure(times, 2)} times its usual size", above(times, growth)
         found = Evidence(f"grad_norm {brief}", "grad_norm", (int(steps[row]),), times, growth, brief)
         return measured(strength, (found,), onset_step=int(steps[row]), last_good_step=int(steps[row - 1]))
+    if isinstance(spike, Spike):
+        return Answer(NO, (Evidence("the loss spikes too, which is reported separately", "loss"),))
     jump = _lasting_jump(values, factor)
     if jump is not None:
         times = median(values[jump:]) / median(values[:jump])
@@ -113,10 +126,10 @@ def _lasting_jump(values: Floats, factor: float) -> int | None:
     levels = running_medians(values, shared.ROWS_SHORT)
     before, after = np.maximum.accumulate(levels), np.minimum.accumulate(levels[::-1])[::-1]
     size = shared.ROWS_SHORT
-    if len(levels) <= 3 * size:
+    if len(levels) <= 5 * size:
         return None
-    # The levels that hold the jump itself are left out on both sides.
-    apart = after[2 * size :] / before[: -2 * size]
+    # The levels that hold the jump itself are left out on both sides, and so are the last ones, which show no state.
+    apart = after[2 * size : -2 * size] / before[: -4 * size]
     best = int(np.argmax(apart))
     if apart[best] < factor:
         return None

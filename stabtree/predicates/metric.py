@@ -105,10 +105,7 @@ def ends_of(values: Floats, rows: int) -> tuple[float, float] | None:
     return (median(values[:part]), median(values[-part:])) if len(values) >= 2 * part else None
 
 
-NEVERTHELESS = "nevertheless"
-
-
-@predicate(source=GUIDE, labels=(YES, NEVERTHELESS, NO))
+@predicate(source=GUIDE)
 def stays_above(
     run: Run,
     *,
@@ -118,18 +115,38 @@ def stays_above(
     rows: Count = shared.ROWS_SHORT,
     steps: int = 0,
     beside: str = "",
-    harms: str = "",
 ) -> Answer:
     """Does a metric stay at or above a level to the end?
 
     Yes where at least `share` of the last `rows` rows, or of as many as cover `steps` steps, are at or above `level`.
-    Where `beside` names a metric that was not logged, the limit does not apply and the answer is no. `nevertheless`:
-    what it `harms` ends higher than it began by more than half of all that it covered.
+    Where `beside` names a metric that was not logged, the limit does not apply and the answer is no.
     """
     if refused := beside_is_logged(run, metric, beside):
         return refused
-    found = stays(run, metric, at_least(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
-    gained = _gained(run, harms) if harms and found.verdict == YES else None
+    return stays(run, metric, at_least(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
+
+
+NEVERTHELESS = "nevertheless"
+
+
+@predicate(source=GUIDE, labels=(YES, NEVERTHELESS, NO))
+def high_beside_reward(
+    run: Run,
+    *,
+    metric: Metric = "clip_ratio",
+    level: float,
+    share: float = shared.SHARE_MOST,
+    rows: Count = shared.ROWS_SHORT,
+    beside: str = "",
+) -> Answer:
+    """Does a metric stay at or above a level to the end, as `stays_above`, and does the reward gain all the same?
+
+    `nevertheless`: the reward ends higher than it began by more than half of all that it covered.
+    """
+    if refused := beside_is_logged(run, metric, beside):
+        return refused
+    found = stays(run, metric, at_least(finite(run.series[metric])[1], level), share=share, rows=rows)
+    gained = _gained(run, "reward") if found.verdict == YES else None
     return replace(found, verdict=NEVERTHELESS, evidence=(*found.evidence, gained)) if gained else found
 
 
