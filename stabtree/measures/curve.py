@@ -147,6 +147,7 @@ class MetricFall(NamedTuple):
     share: float  # what is lost, as a share of the range from its lowest level to its best
     times: float  # what is lost, in units of the scatter of levels; fewer levels make it smaller
     gained: float  # what it had gained above its first level, in units of the same scatter
+    sunk: float  # how far it ends below its first level, in the same units
 
     def judged(self, metric: str, share: float, factor: float) -> tuple[float, Evidence]:
         """Return how far it is beyond both limits, a share of its range and a multiple of its scatter, in words."""
@@ -175,8 +176,10 @@ def fall_of(series: Series) -> MetricFall | None:
     scatter = max(scatter, 1e-300)
     # The scatter is itself known by so many levels only.
     times = min(max(lost, 0.0) / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
-    share, gained = lost / (best - lowest) if best > lowest else 0.0, (best - float(levels[0])) / scatter
-    return MetricFall(best, int(steps[starts[at]]), end, share, times, gained)
+    share, first = lost / (best - lowest) if best > lowest else 0.0, float(levels[0])
+    return MetricFall(
+        best, int(steps[starts[at]]), end, share, times, (best - first) / scatter, (first - end) / scatter
+    )
 
 
 def _scatter(changes: Floats) -> float:

@@ -10,15 +10,17 @@ from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplica
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, rows_at_end
-from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median
+from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median, running_medians
 from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
 from stabtree.measures.movers import suffers
 from stabtree.measures.registry import UNGROUPED, Count, Groups, finite, lowest, measure, paired, seen
+from stabtree.measures.spike import Spike
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stabtree.common.lazy import Floats
+    from stabtree.measures.registry import Absent, Unknown
     from stabtree.run import Run, Series
 
 
@@ -40,6 +42,7 @@ def gradients_add_up(
     medians, _ = blocks(values, min(shared.LEVELS, len(values) // 2))
     factor = min(median(medians[-3:]) / median(values[:3]), 1e300)
     jitter, trend = _jitter(values), kendall_z(medians)
+    leap = float(np.exp(np.diff(np.log(medians)).max()))
     losses = _positive(loss) if loss is not None else values[:0]
     bar = min(smooth, _jitter(losses)) if len(losses) > 1 else smooth
     text = f"grad_norm ends {against(factor, growth)}× above its first rows (limit {growth:g}×); neighbouring rows "
@@ -47,8 +50,88 @@ def gradients_add_up(
     if factor >= growth and trend < shared.TREND_Z:
         text += ", without a steady trend"
     found = (Evidence(text, "grad_norm", (), factor, growth),)
-    strength = weakest(above(factor, growth), above(trend, shared.TREND_Z), below(jitter, bar))
+    # No sum gains in one level as much as in all others together.
+    gradual = below(leap, max(factor, 1.0) ** shared.SHARE_HALF)
+    strength = weakest(above(factor, growth), above(trend, shared.TREND_Z), below(jitter, bar), gradual)
     return measured(strength, found, onset_step=int(grad_norm.steps[0]))
+
+
+JUMPS, SPIKES = "jumps", "spikes"
+
+
+@measure(source="measured: gradient norms of public logs", labels=(YES, JUMPS, SPIKES, NO), min_points=shared.ROWS_LONG)
+def norm_leaves_level(
+    grad_norm: Series,
+    spike: Spike | Absent | Unknown,
+    loss: Series | None = None,
+    *,
+    factor: float,
+    growth: float = shared.FACTOR_HUGE,
+    rows: Count = shared.ROWS_SHORT,
+) -> Answer:
+    """Does grad_norm leave its usual size: growing up to the end, in one jump that lasts, or in spikes?
+
+    Yes where it ends more than `growth` times above the median of its first half and climbs there over `rows` rows or
+    more. `jumps`: all levels after a row are `factor` times all before. `spikes`: two rows or more are `factor` times
+    the median of their neighbours, after the first tenth of the rows. Neither is asked where the loss spikes too, none
+    where it is not finite.
+    """
+    if broken := _of_section_1(loss):
+        return broken
+    steps, values = finite(grad_norm)
+    steps, values = steps[values > 0], values[values > 0]
+    if len(values) < shared.ROWS_LONG:
+        return unknown(f"grad_norm has {len(values):,} rows above 0", "grad_norm")
+    grown = _growth_at_end(values, rows)
+    if grown is not None and grown[1] >= growth:
+        row, times = grown
+        brief, strength = f"grew to {figure(times, 2)} times its usual size", above(times, growth)
+        found = Evidence(f"grad_norm {brief}", "grad_norm", (int(steps[row]),), times, growth, brief)
+        return measured(strength, (found,), onset_step=int(steps[row]), last_good_step=int(steps[row - 1]))
+    if isinstance(spike, Spike):
+        return Answer(NO, (Evidence("the loss spikes too, which is reported separately", "loss"),))
+    jump = _lasting_jump(values, factor)
+    if jump is not None:
+        times = median(values[jump:]) / median(values[:jump])
+        brief = f"jumped to {figure(times, 2)} times its size, and stays there"
+        found = Evidence(f"grad_norm {brief}", "grad_norm", (int(steps[jump]),), times, factor, brief)
+        return Answer(JUMPS, (found,), onset_step=int(steps[jump]), last_good_step=int(steps[jump - 1]))
+    near = running_medians(np.pad(values, shared.ROWS_LONG // 2, mode="edge"), shared.ROWS_LONG + 1)
+    high = np.flatnonzero(values >= factor * near)
+    high = high[high >= len(values) // 10]
+    times = float((values / near).max())
+    brief = f"spiked {len(high):,} times, up to {figure(times, 2)} times its usual size"
+    where = tuple(steps[high[:rows]].tolist())
+    found = Evidence(f"grad_norm {brief} (limit {factor:g}×)", "grad_norm", where, times, factor, brief)
+    many = whether(1 < len(high) <= len(values) / shared.FACTOR_LARGE)
+    onset = where[0] if where else None
+    return measured(weakest(above(times, factor), many), (found,), SPIKES, onset_step=onset)
+
+
+def _growth_at_end(values: Floats, rows: int) -> tuple[int, float] | None:
+    """Return the row from which values climb to the end, and how many times their usual size they reach, if so."""
+    usual = median(values[: len(values) // 2])
+    row = int(np.flatnonzero(values <= shared.FACTOR * usual)[-1]) + 1
+    tail = values[row:]
+    if len(tail) < rows or kendall_z(blocks(tail, min(len(tail), shared.LEVELS))[0]) < shared.TREND_Z:
+        return None
+    return row, min(median(tail[-3:]) / usual, LARGEST)
+
+
+def _lasting_jump(values: Floats, factor: float) -> int | None:
+    """Return the row from which on all levels are a factor above all before it; None where there is none."""
+    levels = running_medians(values, shared.ROWS_SHORT)
+    before, after = np.maximum.accumulate(levels), np.minimum.accumulate(levels[::-1])[::-1]
+    size = shared.ROWS_SHORT
+    if len(levels) <= 5 * size:
+        return None
+    # The levels that hold the jump itself are left out on both sides, and so are the last ones, which show no state.
+    apart = after[2 * size : -2 * size] / before[: -4 * size]
+    best = int(np.argmax(apart))
+    if apart[best] < factor:
+        return None
+    inside = np.log(values[best : best + 3 * size])
+    return best + 1 + int(np.argmax(np.diff(inside)))
 
 
 def _positive(series: Series) -> Floats:

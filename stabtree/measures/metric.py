@@ -31,7 +31,7 @@ from stabtree.metrics.role import VALUE, describe_name
 from stabtree.profile.change import left_course
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Floats
+    from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
@@ -115,17 +115,39 @@ def stays_above(
     rows: Count = shared.ROWS_SHORT,
     steps: int = 0,
     beside: str = "",
-    harms: str = "",
 ) -> Answer:
     """Does a metric stay at or above a level to the end?
 
     Yes where at least `share` of the last `rows` rows, or of as many as cover `steps` steps, are at or above `level`.
-    Where `beside` names a metric that was not logged, the limit does not apply and the answer is no; so where what it
-    `harms` ends higher than it began by more than half of all that it covered.
+    Where `beside` names a metric that was not logged, the limit does not apply and the answer is no.
     """
-    if refused := beside_is_logged(run, metric, beside) or (_unharmed(run, harms) if harms else None):
+    if refused := beside_is_logged(run, metric, beside):
         return refused
     return stays(run, metric, at_least(finite(run.series[metric])[1], level), share=share, rows=rows, steps=steps)
+
+
+NEVERTHELESS = "nevertheless"
+
+
+@measure(source=GUIDE, labels=(YES, NEVERTHELESS, NO))
+def high_beside_reward(
+    run: Run,
+    *,
+    metric: Metric = "clip_ratio",
+    level: float,
+    share: float = shared.SHARE_MOST,
+    rows: Count = shared.ROWS_SHORT,
+    beside: str = "",
+) -> Answer:
+    """Does a metric stay at or above a level to the end, as `stays_above`, and does the reward gain all the same?
+
+    `nevertheless`: the reward ends higher than it began by more than half of all that it covered.
+    """
+    if refused := beside_is_logged(run, metric, beside):
+        return refused
+    found = stays(run, metric, at_least(finite(run.series[metric])[1], level), share=share, rows=rows)
+    gained = _gained(run, "reward") if found.verdict == YES else None
+    return replace(found, verdict=NEVERTHELESS, evidence=(*found.evidence, gained)) if gained else found
 
 
 @measure(source=f"{GUIDE}; key metrics for SFT")
@@ -160,8 +182,8 @@ def stood_above(
     return measured(strength, found, onset_step=int(at[onset]), last_good_step=before)
 
 
-def _unharmed(run: Run, metric: str) -> Answer | None:
-    """Answer no where a metric gains all the same; None where it does not, or that is not known."""
+def _gained(run: Run, metric: str) -> Evidence | None:
+    """Return that a metric gains all the same; None where it does not, or that is not known."""
     if run.get(metric) is None:
         return None
     _, values = finite(run.series[metric])
@@ -173,7 +195,7 @@ def _unharmed(run: Run, metric: str) -> Answer | None:
     if not last - first > shared.SHARE_HALF * float(high - low) > 0:
         return None
     text = f"{metric} goes from {figure(first)} to {figure(last)} nevertheless"
-    return Answer(NO, (Evidence(text, metric, (), last - first, shared.SHARE_HALF * float(high - low)),))
+    return Evidence(text, metric, (), last - first, shared.SHARE_HALF * float(high - low))
 
 
 @measure(source=GUIDE)
@@ -391,8 +413,9 @@ def changes_by(
     """Does a metric end at a multiple, or at a small part, of what it began with, while another one has not risen?
 
     Yes where its last level is `factor` times its first (without `up`: its first that many times its last), and at
-    least `min_level`; and where `beside`, if it is logged, ends no higher than it began. What begins at or below 0 is a
-    differential entropy, of which no multiple means anything.
+    least `min_level`; and where `beside`, if it is logged, ends no higher than it began, or, without `up`, no longer
+    rises in the last quarter of the run or more in which the metric stays below half of that part. What begins at or
+    below 0 is a differential entropy, of which no multiple means anything.
     """
     at, values = finite(run.series[metric])
     size = min(max(shared.ROWS_SHORT, len(values) // shared.LEVELS), len(values) // 2)
@@ -410,12 +433,24 @@ def changes_by(
     conditions = [strength, above(end, min_level)]
     rewards = run.get(beside)
     if rewards is not None and (ends := ends_of(finite(rewards)[1], shared.ROWS_SHORT)):
-        conditions.append(whether(ends[1] <= ends[0]))
+        deep = -1.0 if up else _flat_while_gone(at, values, begin / (2 * factor), rewards)
+        conditions.append(strongest(whether(ends[1] <= ends[0]), deep))
         course = f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}"
         found.append(Evidence(course, beside, (), ends[1], ends[0]))
     first = int(past[0]) if len(past) else 0
     before = int(at[first - 1]) if first else None
     return measured(weakest(*conditions), tuple(found), onset_step=int(at[first]), last_good_step=before)
+
+
+def _flat_while_gone(at: Ints, values: Floats, level: float, beside: Series) -> float:
+    """Return how strongly a metric stays below a level for the last quarter of the run in which another one is flat."""
+    gone = true_at_end(values < level)
+    steps, others = finite(beside)
+    others = others[steps >= at[-gone]] if gone else others[:0]
+    if len(others) < 2 * shared.ROWS_SHORT:
+        return -1.0
+    trend = kendall_z(blocks(others, min(shared.LEVELS, len(others)))[0])
+    return weakest(above(gone, len(values) / 4), below(trend, shared.TREND_Z))
 
 
 @measure(source="https://huggingface.co/docs/trl/dpo_trainer")
@@ -469,8 +504,8 @@ def falls_back(
     """Does a metric end far below the best level that it had reached?
 
     Yes where it has lost more than `share` of all that it covered, and that is more than `factor` times the scatter of
-    its levels. A policy that was not trained before must have gained as much above its first level, or lose `share` of
-    its own size: one that never learned has nothing to lose.
+    its levels. A policy that was not trained before must have gained as much above its first level, or end as much
+    below it, or lose `share` of its own size: one that never learned has nothing to lose.
     """
     at, values = finite(run.series[metric])
     found = fall_of(run.series[metric])
@@ -482,7 +517,8 @@ def falls_back(
     strength, evidence = found.judged(metric, share, factor)
     if context.phase.value in (None, FROM_SCRATCH):
         lost = above(found.best - found.end, share * abs(found.best))
-        strength = weakest(strength, strongest(above(found.gained, factor), lost))
+        sunk = above(found.sunk, factor)
+        strength = weakest(strength, strongest(above(found.gained, factor), lost, sunk))
     left = left_course(at, -values, best_step=found.best_step)
     good, onset = max(left.last_good_step, found.best_step), left.first_bad_step
     if onset <= good:  # it fell from its best, however early a slower fall is seen

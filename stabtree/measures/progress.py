@@ -14,7 +14,7 @@ from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, changes, rows_before
 from stabtree.common.shared import FACTOR_LARGE, SHARE_SOME, TREND_Z
-from stabtree.common.stats import MEDIAN_ERROR, median
+from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, median, medians_of_three
 from stabtree.measures.registry import Unknown, finite, highest, lowest, measure
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
@@ -105,23 +105,27 @@ class Gained(NamedTuple):
     begin: float
     gain: float
     at_best: float
+    noise: float  # the scatter of single rows
     shown: bool  # whether that is more than its scatter, and more than half of the best
 
 
 def _gain(profile: Profile, sign: int) -> Gained:
     # A fast run gains most in a row or two: there the first row is the beginning, and no level.
-    begin, first = profile.first, float(finite(profile.series)[1][0])
-    if sign * (begin - first) > 2 * TREND_Z * profile.level_noise:
+    values = finite(profile.series)[1]
+    begin, first = profile.first, float(values[0])
+    # Where it alternates, neighbours change by the same amount each, which the scatter of changes takes for a trend.
+    noise = max(profile.level_noise, NORMAL_MAD * median(np.abs(values - medians_of_three(values))))
+    if sign * (begin - first) > 2 * TREND_Z * noise:
         begin = first
     gain, at_best = sign * (profile.last - begin), sign * (profile.best - begin)
     # More than chance, by the error of the difference of two medians, or by the trend.
-    error = MEDIAN_ERROR * profile.level_noise * math.sqrt(2 / _level_rows(profile))
+    error = MEDIAN_ERROR * noise * math.sqrt(2 / _level_rows(profile))
     sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z
-    return Gained(begin, gain, at_best, gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2)
+    return Gained(begin, gain, at_best, noise, gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2)
 
 
 def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
-    begin, gain, at_best, shown = _gain(profile, sign)
+    begin, gain, at_best, noise, shown = _gain(profile, sign)
     steps, values = finite(profile.series)
     if not shown and 0 < values.min() * FACTOR_LARGE < values.max():
         # What moves over decades scatters in proportion to its size.
@@ -135,7 +139,7 @@ def _by_levels(metric: str, profile: Profile, sign: int) -> Learned:
     elif at_best > 0 and gain <= at_best / 2:
         text += f", after {figure(profile.best, 4)} at its best"
     elif not shown:
-        text += f", within its scatter of {figure(profile.level_noise, 2)}"
+        text += f", within its scatter of {figure(noise, 2)}"
     return Learned(metric, shown, text, brief)
 
 

@@ -42,13 +42,15 @@ _NAMES = {
     "gradients": (
         "gradients_add_up no_gradient_of_rewards gradients_vanish norm_is_scaled gradients_underflow always_clipped "
         "nonfinite_in_fp32 never_finite_again weights_move update_size updates_small groups_apart units_die "
-        "keeps_growing"
+        "keeps_growing norm_leaves_level"
     ),
     "overfitting": "overfits quality_falls memorised apart_at_once suddenly_easier",
     "metric": (
-        "stays_above stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows changes_by "
-        "prefers_rejected falls_back falls_through no_trend"
+        "stays_above high_beside_reward stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows "
+        "changes_by prefers_rejected falls_back falls_through no_trend"
     ),
+    "machine": "waits_for_data memory_grows slow_steps",
+    "rewards": "heldout_reward_flat only_form_pays reward_settles",
     "lines": "line_says ended_by failed_without_reason stops_short",
     "settings": (
         "setting_says setting_outside setting_exceeds setting_misspelled rate_unusual setting_is answered is_logged"

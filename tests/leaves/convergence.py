@@ -209,6 +209,17 @@ def paused(hours: float) -> Run:
     return make_run(healthy(wall_time=np.cumsum(np.where(AT == 300, 3600 * hours, 10.0))))
 
 
+def timed(slow: Floats | list[int], times: float, **columns: Any) -> Run:
+    """Steps of a tenth of a second, some of which take so many times as long."""
+    return make_run(healthy(step_time=noisy(0.1) * np.where(np.isin(AT, slow), times, 1.0), **columns))
+
+
+def with_norms(rows: Floats | list[int], times: float, growth: float = 1.0) -> Run:
+    """A gradient norm that is so many times as large in some rows, or grows by a factor from row to row to the end."""
+    climb = growth ** np.maximum(AT - (ROWS - 40), 0)
+    return make_run(healthy(grad_norm=noisy(1.0) * np.where(np.isin(AT, rows), times, 1.0) * climb))
+
+
 def infinite(row: int) -> Run:
     """A gradient in fp32 that is infinite from a row on."""
     return make_run(healthy(grad_norm=np.where(row > AT, noisy(1.0), np.inf)), dtype="fp32")
@@ -280,6 +291,12 @@ RUNS: dict[str, Maker] = {
     "loss-without-noise": partial(calmed, 1 / 3),
     "loss-out-of-scale": partial(unscaled, 60.0),
     "stalled": partial(paused, 1.13),
+    "waits-for-data": partial(timed, [], 1.0, data_time=ONES * 0.056),
+    "memory-grows": lambda: make_run(healthy(memory=8.0 + AT * 2.0 / ROWS)),
+    "slow-steps": partial(timed, AT[200:240], 5.0),
+    "grad-norm-leaves-level": partial(with_norms, [], 1.0, 1.15),
+    "grad-norm-leaves-level-jumps": partial(with_norms, AT[300:], 28.0),
+    "grad-norm-leaves-level-spikes": partial(with_norms, [200, 400], 24.0),
     "ends-at-start": partial(hardly_falls, 0.09),
     "grad-never-finite": partial(infinite, 570),
     "grad-nonfinite-fp32": partial(infinite, 595),
@@ -289,6 +306,8 @@ RUNS: dict[str, Maker] = {
 }
 
 EDGE: dict[str, Maker] = {
+    "slow-steps: again and again": partial(timed, AT[60::60], 13.0),
+    "slow-steps: by throughput": lambda: make_run(healthy(throughput=np.where((AT >= 200) & (AT < 240), 2.0, 10.0))),
     "lr-too-low: updates": partial(moving, "flat", 0.89e-4),
     "lr-too-low: a slow fall": partial(moving, "slow", 0.89e-4),
     "updates-too-large: flat": partial(moving, "flat", 1.12e-2),
@@ -347,6 +366,16 @@ NEAR: dict[str, Maker] = {
     "loss-without-noise: rises": partial(calmed, 1 / 5),
     "loss-out-of-scale: level": partial(unscaled, 25.0),
     "stalled: hours": partial(paused, 0.88),
+    "waits-for-data: share": partial(timed, [], 1.0, data_time=ONES * 0.044),
+    "memory-grows: growth": lambda: make_run(healthy(memory=8.0 + AT * 1.5 / ROWS)),
+    "memory-grows: a peak": lambda: make_run(healthy(memory=8.0 + 2.0 * (1 - np.exp(-AT / 60)))),
+    "slow-steps: cost": partial(timed, AT[60::60], 8.0),
+    "slow-steps: rows": partial(timed, AT[200:217], 9.0),
+    "slow-steps: anywhere": partial(timed, [61, 70, 182, 211, 330, 371, 390, 444], 13.0),
+    "grad-norm-leaves-level: growth": partial(with_norms, [], 1.0, 1.11),
+    "grad-norm-leaves-level-jumps: factor": partial(with_norms, AT[300:], 17.0),
+    "grad-norm-leaves-level-spikes: factor": partial(with_norms, [200, 400], 17.5),
+    "grad-norm-leaves-level-spikes: one": partial(with_norms, [200], 40.0),
 }
 
 MORE: dict[str, Maker] = {

@@ -6,7 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
+from stabtree.run import Series
 from tests.conftest import make_run
 from tests.leaves.levels import Bar, Build, beyond, near, sparse
 
@@ -72,7 +74,7 @@ BARS = (
     Bar("kl-high", "kl", 2.0, share=0.9, rows=5, steps=0),
     Bar("sampler-diverged", "logp_diff", 1.0, share=0.9, rows=5, steps=0),
     Bar("importance-ratio-low", "importance_ratio_min", 0.01, share=0.9, rows=5, steps=0, low=True),
-    Bar("answers-cut-off", "clipped_ratio", 0.8, share=0.9, rows=5, steps=0, most=1.0),
+    Bar("answers-cut-off", "clipped_ratio", 0.3, share=0.9, rows=5, steps=0, most=1.0),
     Bar("little-advantage", "frac_reward_zero_std", 0.8, share=0.9, rows=5, steps=0, most=0.99),
     Bar("rl-grad-norm-raised", "grad_norm", 1.0, share=0.9, rows=20, steps=0),
     Bar("importance-ratio-below-usual", "importance_ratio_min", 0.1, share=0.9, rows=5, steps=0, low=True),
@@ -81,7 +83,7 @@ BARS = (
     Bar("ebft-cfm-high", "cfm_loss", 10.0, share=0.9, rows=20, steps=0),
 )
 
-# What does no harm where the reward rises all the same.
+# Less grave where the reward rises all the same.
 HARMFUL = (
     Bar("clipping-heavy", "clip_ratio", 0.3, share=0.9, rows=5, steps=0),
     Bar("update-too-far", "approx_kl", 0.2, share=0.9, rows=5, steps=0),
@@ -198,10 +200,31 @@ def without_gradient(tenths: int) -> Run:
     return learning(grad_norm=np.where(np.arange(ROWS) % 10 < tenths, 0.0, HEALTHY["grad_norm"]))
 
 
+def held_out(gain: float) -> Run:
+    """A reward that rises by 0.5 in training, and by a share of that on held-out prompts."""
+    run = learning()
+    tested = 0.2 + 0.5 * gain * AT + noise(0.01, 30)
+    return replace(run, others={"eval_rewards/answer/mean": Series("eval", run.series["reward"].steps, tested)})
+
+
+def formed(right: float) -> Run:
+    """A reward that rises by its form, while so many answers are right."""
+    return learning(**{"reward_function/answer": right + noise(0.01, 31)})
+
+
+def settled(from_share: float) -> Run:
+    """A reward that rises up to a share of the run, and then stands still."""
+    return learning(reward=0.1 + 0.5 * np.minimum(AT / from_share, 1) + noise(0.03, 1))
+
+
 RUNS: dict[str, Maker] = {
+    "held-out-reward-flat": partial(held_out, 0.04),
+    "only-form-pays": partial(formed, 0.05),
+    "reward-settled": partial(settled, 0.2),
     "rl-no-gradient": partial(without_gradient, 6),
     **{bar.leaf: beyond(bar, HEALTHY, learning) for bar in BARS},
     **{bar.leaf: beyond(bar, HEALTHY, unrisen) for bar in HARMFUL},
+    **{f"{bar.leaf}-nevertheless": beyond(bar, HEALTHY, learning) for bar in HARMFUL},
     "reward-function-zero": lambda: functions(22, answer=ZERO, format=ZERO),
     "reward-function-zero-one": lambda: with_functions(format=ZERO),
     "reward-collapse": collapsed,
@@ -221,6 +244,14 @@ RUNS: dict[str, Maker] = {
 }
 
 EDGE: dict[str, Maker] = {
+    "entropy-shrinks-away: the reward rose first": partial(
+        learning,
+        entropy=0.3 * 0.04 ** np.minimum(2.5 * AT, 1),
+        reward=0.1 + 0.5 * np.minimum(2.5 * AT, 1) + noise(0.06, 1),
+    ),
+    "reward-collapse: below its start": lambda: learning(
+        reward=0.3 - 1.5 * np.clip((AT - 0.6) / 0.2, 0, 1) + noise(0.06, 1),
+    ),
     "reward-function-zero: sparsely logged": lambda: functions(60, 10, answer=ZERO),
     "reward-function-zero-one: the reward is logged": lambda: with_functions(answer=ZERO, format=None),
     **{
@@ -231,9 +262,11 @@ EDGE: dict[str, Maker] = {
 }
 
 NEAR: dict[str, Maker] = {
+    "held-out-reward-flat: share": partial(held_out, 0.14),
+    "only-form-pays: level": partial(formed, 0.12),
+    "reward-settled: share": partial(settled, 0.4),
     **{name: maker for bar in BARS for name, maker in near(bar, HEALTHY, learning).items()},
     **{name: maker for bar in HARMFUL for name, maker in near(bar, HEALTHY, unrisen).items()},
-    **{f"{bar.leaf}: the reward rises": beyond(bar, HEALTHY, learning) for bar in HARMFUL},
     "rl-no-gradient: share of rows": partial(without_gradient, 4),
     "reward-function-zero: steps": lambda: functions(18, answer=ZERO, format=ZERO),
     "reward-function-zero: rows": lambda: functions(40, 10, answer=ZERO, format=ZERO),

@@ -41,7 +41,7 @@ HELD_OUT = frozenset(("eval_loss", "eval_quality"))
 MIN_COPIED = 3  # different values of a metric, where all others are the same too, that prove a log a copy
 MIN_HELD_OUT = 3  # different values on held-out data, all that two logs hold, that prove them to be of one run
 # What each logger measures, or numbers, on its own.
-CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "batch_id"})
+CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "memory", "data_time", "batch_id"})
 OF_A_RANK = frozenset({"name", "checkpoints", "rank"})  # settings that differ between the ranks of one run
 # What the name of a rank adds to that of rank 0: `run.rank1.jsonl` beside `run.jsonl`.
 _RANK_SUFFIX = re.compile(r"\.rank\d+(?=(?:\.[^./\\]*)?$)")
