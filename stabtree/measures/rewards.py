@@ -58,7 +58,11 @@ def heldout_reward_flat(run: Run, context: Context, reward: Series, *, share: fl
     conditions, told = [rises], [text]
     for name, found in held_out.items():
         begin, end, own = _gain(found)
-        conditions.append(below(end - begin, max(share * gain, shared.NOISE_TIMES * own)) if gain > 0 else -1.0)
+        # What was gained before the first evaluations can't show in them.
+        trained = values[np.maximum(np.searchsorted(at, finite(run.others[name])[0], side="right") - 1, 0)]
+        meanwhile = _gain(trained)[1] - _gain(trained)[0]
+        conditions.append(below(end - begin, max(share * meanwhile, shared.NOISE_TIMES * own)))
+        conditions.append(above(meanwhile, shared.SHARE_HALF * gain) if gain > 0 else -1.0)
         told.append(f"{name} from {figure(begin)} to {figure(end)}")
     brief = f"{figure(first)} to {figure(last)} in training, {told[1].split(' from ')[1]} held out"
     evidence = Evidence(", ".join(told), "reward", (int(at[0]), int(at[-1])), gain, error, brief)
