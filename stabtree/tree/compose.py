@@ -132,12 +132,10 @@ def _leaves(check: Check) -> Iterator[Leaf]:
     leaf = Leaf(id=check.leaf, of=check.id, why=check.means, **{name: getattr(check, name) for name in _ENDED})
     yield leaf
     for verdict, severity in check.severities.items():
-        milder = replace(
-            leaf, id=f"{check.leaf}-{verdict}", severity=severity, headline="", restart=False, unended=False
-        )
+        milder = replace(leaf, id=f"{check.leaf}-{verdict}", severity=severity, restart=False, unended=False)
         if verdict == SURVIVED:  # what the run survived ended nothing
             title, why = f"{leaf.title}, and the run survived it", f"{NOT_ENDED} {leaf.why}"
-            milder = replace(milder, title=title, why=why, events=(), lasting=False)
+            milder = replace(milder, title=title, headline="", why=why, events=(), lasting=False)
         yield milder
 
 

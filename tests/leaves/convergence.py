@@ -268,6 +268,7 @@ RUNS: dict[str, Maker] = {
     "memorised": partial(learned_by_heart, 0.8),
     "memorised-alone": lambda: make_run(healthy(loss=8 * np.exp(-AT / 60)), vocab_size=50257),
     "lr-zero": partial(rate_ends_at, 0.3),
+    "lr-zero-elsewhere": lambda: make_run(healthy(lr=0 * ONES)),
     "lr-rises-late": partial(rate_comes_back, 3.2),
     "lr-restarts": rate_restarts,
     "loss-zero": partial(zero_from, 0),
@@ -291,6 +292,7 @@ RUNS: dict[str, Maker] = {
 EDGE: dict[str, Maker] = {
     "lr-too-low: updates": partial(moving, "flat", 0.89e-4),
     "lr-too-low: a slow fall": partial(moving, "slow", 0.89e-4),
+    "lr-too-low: noise": partial(moving, "flat", 0.89e-4, noise=1.0),
     "updates-too-large: flat": partial(moving, "flat", 1.12e-2),
     "updates-too-large: worse": partial(moving, "worse", 1.12e-2),
     "slow-learning: large updates": partial(moving, "slow", 1.12e-2),
@@ -310,6 +312,7 @@ NEAR: dict[str, Maker] = {
     "flat-from-start: progress": lambda: replace(flat(), config=make_run({}, max_steps=1560).config),
     "lr-too-low: updates": partial(moving, "flat", 1.12e-4),
     "lr-too-low: a slow fall": partial(moving, "slow", 1.12e-4),
+    "lr-too-low: noise": partial(moving, "flat", 1.12e-4, noise=1.0),
     "updates-too-large: flat": partial(moving, "flat", 0.89e-2),
     "updates-too-large: worse": partial(moving, "worse", 0.89e-2),
     "double-softmax: end": partial(squashed, 0.23, 1.0),
