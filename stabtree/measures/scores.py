@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered
-from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_HALF, SHARE_MOST
+from stabtree.common.shared import FACTOR_SMALL, ROWS_SHORT, SHARE_HALF, SHARE_MOST
 from stabtree.common.stats import SAMPLE, interval, median, quantiles, row_medians, span, windows
 from stabtree.measures.registry import finite
 from stabtree.profile import profile_of
@@ -207,11 +207,13 @@ def scores(loss: Series, rows: int, first: int, guarded: bool, apart: bool = Tru
 def many_spikes(loss: Series) -> tuple[Recovery, ...]:
     """Return the spikes of a loss that has several, nearly all of which a gap parts from its noise.
 
-    Of a heavy tail, which is noise of the run's own, most would be just above the limit.
+    Of a heavy tail, which is noise of the run's own, most would be just above the limit; of a scatter that shrinks as
+    the loss falls, some would be dips.
     """
-    up = tuple(spike for spike in profile_of(loss).spikes.highest if spike.height > 0)
-    high = sum(spike.height > NOISE_TIMES * far(len(loss)) for spike in up)
-    return up if high > 1 and high >= SHARE_MOST * len(up) else ()
+    found = profile_of(loss).spikes.highest
+    up = tuple(spike for spike in found if spike.height > 0)
+    high = sum(spike.height > FACTOR_SMALL * far(len(loss)) for spike in up)
+    return up if high >= max(2, SHARE_MOST * len(found)) else ()
 
 
 def _scored(values: Floats, windows: Windows, first: int) -> Scores:
