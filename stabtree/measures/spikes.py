@@ -444,7 +444,7 @@ def _weight(
     # A constant loss covers nothing, so any jump exceeds that.
     whole = above(share, SHARE_MOST) if spike.covered > 0 else -above(1.0, 0.0)
     # However small each is: so many are no accident, and neither are so many rows above the level.
-    many = many_spikes(loss)
+    many = [one for one in many_spikes(loss) if one.step >= spike.search.spikes[0].step]
     rows_lost = sum(recovery.rows or 1 for recovery in many)
     lasting = weakest(above(len(many), shared.FACTOR), above(rows_lost, SHARE_SOME * len(values)))
     costs = strongest(above(len(many), LEVELS / 2), lasting)
