@@ -99,6 +99,18 @@ def overfitted(share: float) -> Run:
     return make_run({"loss": noisy(8 * np.exp(-AT / 150), sigma=0.01), "eval_loss": eval_loss})
 
 
+def past_its_best(share: float) -> Run:
+    """An eval loss that rises by a share of its best from row 100 on, while the training loss goes to nothing."""
+    evals = 0.5 * (1 + 3 * np.exp(-AT / 18) + share * np.clip((AT - 100) / 100, 0, 1))
+    return make_run({"loss": noisy(2.2 * np.exp(-AT / 120)), "eval_loss": noisy(evals, sigma=0.001)})
+
+
+def stopped(rows: int) -> Run:
+    """Evaluations that get worse, and end after so many rows."""
+    run = make_run({"loss": 3 / (1 + AT) ** 0.8})
+    return replace(run, series={**run.series, **make_run({"eval_loss": 2.0 + AT[:rows]}).series})
+
+
 def worsened(share: float) -> Run:
     """An eval loss that rises by a share of its first level, beside a training loss that does not fall."""
     return make_run({"loss": noisy(2.0, sigma=0.01), "eval_loss": 2 * (1 + share * np.clip((AT - 20) / 300, 0, 1))})
@@ -261,6 +273,8 @@ RUNS: dict[str, Maker] = {
     "scale-drifts-down": partial(sinking, 3, 3),
     "overconfident": partial(overconfident, 0.4),
     "eval-worse": partial(worse_than_it_came, 0.2),
+    "eval-stopped": partial(stopped, 8),
+    "eval-past-best": partial(past_its_best, 0.045),
     "quality-falls": partial(less_right, 0.2),
     "quality-collapsed": partial(less_right, 0.7),
     "quality-zero": lambda: make_run(healthy(eval_quality=np.where(AT < 5, 0.001, 0.0))),
