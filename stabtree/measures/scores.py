@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered
-from stabtree.common.shared import FACTOR_SMALL, ROWS_SHORT, SHARE_HALF, SHARE_MOST
+from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_HALF, SHARE_MOST
 from stabtree.common.stats import SAMPLE, interval, median, quantiles, row_medians, span, windows
 from stabtree.measures.registry import finite
 from stabtree.profile import profile_of
@@ -212,7 +212,7 @@ def many_spikes(loss: Series) -> tuple[Recovery, ...]:
     """
     found = profile_of(loss).spikes.highest
     up = tuple(spike for spike in found if spike.height > 0)
-    high = sum(spike.height > FACTOR_SMALL * far(len(loss)) for spike in up)
+    high = sum(spike.height > NOISE_TIMES * far(len(loss)) for spike in up)
     return up if high >= max(2, SHARE_MOST * len(found)) else ()
 
 
