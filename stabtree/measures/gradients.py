@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stabtree.common.lazy import Floats
+    from stabtree.measures.progress import Learned
     from stabtree.measures.registry import Absent, Unknown
     from stabtree.run import Run, Series
 
@@ -427,6 +428,17 @@ def updates_small(update_ratio: Groups, *, usual: float, factor: float = shared.
     if answer.verdict == UNKNOWN:
         return answer
     return Answer(YES, answer.evidence) if answer.verdict == "low" else Answer(NO, answer.evidence, contrary=True)
+
+
+@measure(source="convergence O7 and O22; CS231n, Neural Networks 3", min_points=2)
+def updates_idle(
+    progress: Learned, update_ratio: Groups, *, usual: float, factor: float = shared.FACTOR_LARGE
+) -> Answer:
+    """Is the update-to-weight ratio of every group far below 1e-3 in a run that nothing shows to get better?"""
+    answer: Answer = updates_small.func(update_ratio, usual=usual, factor=factor)
+    if answer.verdict != YES or not progress.shown:
+        return answer
+    return Answer(NO, (*answer.evidence, *progress.answer.evidence))
 
 
 @measure(source="convergence O22", min_points=5)

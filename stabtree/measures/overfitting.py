@@ -10,7 +10,7 @@ from stabtree.common.figures import against, as_factor, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import NOISE_TIMES
-from stabtree.common.stats import change_noise, median
+from stabtree.common.stats import change_noise, interval, median
 from stabtree.common.strength import above, below, strongest, weakest, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.measures.curve import NORMAL_90, leaves, line, turn_of
@@ -29,14 +29,16 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 
-BETTER, WORSE = "better", "worse"
+BETTER, WORSE, STOPPED, PAST = "better", "worse", "stopped", "past"
 LASTING = 2  # evaluations after the best one; a single one that is worse may be an accident
 LARGEST = 1e300  # no limit: times a level: a change that is larger is no larger
 NOTHING = 0.0005  # no limit: of a quality: 0 to three decimals
 
 
 @measure(
-    source="convergence, overfitting; SFT and RL guide, overfitting", labels=(YES, BETTER, WORSE, NO), min_points=3
+    source="convergence, overfitting; SFT and RL guide, overfitting",
+    labels=(YES, BETTER, WORSE, STOPPED, PAST, NO),
+    min_points=3,
 )
 def overfits(
     eval_loss: Series, loss: Series | None = None, eval_quality: Series | None = None, *, rise: float, undone: float
@@ -49,11 +51,14 @@ def overfits(
     enough where it is more than all that the eval loss had gained: the model is worse than it came, `worse` where the
     training loss did not fall either. Of a best level at or below 0 no share can be taken: there the rise is compared
     with all that the training loss has fallen. `better`: a quality that was measured beside it still rises, by 5% in
-    the second half of what follows.
+    the second half of what follows. `stopped`: the evaluations ended in the first half of the run. `past`: it rose by
+    less, from a best in the first half on, while the training loss fell tenfold.
     """
     turn = turn_of(eval_loss)
     if turn is None:
         return unknown("eval_loss has fewer than 3 finite values", "eval_loss")
+    if loss is not None and (stopped := _stopped(eval_loss, loss)):
+        return Answer(STOPPED, (stopped,))
     trained = None if loss is None else _trained(loss, turn.step)
     began, before, last = trained or (0.0, 0.0, 0.0)
     scale = turn.level if turn.level > 0 else max(abs(turn.level), began - last)
@@ -75,6 +80,10 @@ def overfits(
     verdict = YES
     if strength < 0 <= lost:
         strength, verdict = lost, WORSE
+    if strength < 0 and loss is not None and turn.level > 0:
+        early = below(turn.step - int(loss.steps[0]), shared.SHARE_HALF * float(loss.steps[-1] - loss.steps[0]))
+        past = weakest(lasting, early, above(turn.bound, undone * scale), below(last * shared.FACTOR_LARGE, before))
+        strength, verdict = (past, PAST) if past >= 0 else (strength, verdict)
     better = None if strength < 0 or eval_quality is None else _still_rises(eval_quality, turn.step)
     if better and verdict == YES:
         verdict = BETTER
@@ -83,6 +92,17 @@ def overfits(
     if gained <= NOISE_TIMES * change_noise(finite(eval_loss)[1]):  # after a level its lowest row may be any
         onset, good = leaves(eval_loss, turn)[1::-1]
     return measured(strength, tuple(evidence), verdict, onset_step=onset, last_good_step=good)
+
+
+def _stopped(eval_loss: Series, loss: Series) -> Evidence | None:
+    """Return evidence that the last evaluation lies in the first half of the run, and several are missing since."""
+    steps = finite(eval_loss)[0]
+    at, begin, last = int(steps[-1]), int(loss.steps[0]), int(loss.steps[-1])
+    missing = (last - at) / interval(steps)
+    if at - begin >= shared.SHARE_HALF * (last - begin) or missing < shared.ROWS_SHORT:
+        return None
+    text = f"the last of {len(steps):,} evaluations is that of step {at:,}, the run goes on to {last:,}"
+    return Evidence(text, "eval_loss", (at, last), missing, shared.ROWS_SHORT, f"step {at:,} of {last:,}")
 
 
 def _share(bound: float, level: float) -> float:
@@ -270,23 +290,24 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
     """Is the training loss next to nothing, while the eval loss never fell by much?
 
     Yes where the eval loss ends `apart` times above the training loss, and at its best has kept half of where it began.
-    `alone`: no eval loss is logged, and a language model's training loss has fallen by that factor: no text that was
-    not learned by heart is predicted so well.
+    `alone`: no eval loss that moves is logged, and a language model's training loss has fallen by that factor: no text
+    that was not learned by heart is predicted so well.
     """
     profile = profile_of(loss)
     where = profile.span or ()
     if context.restless or profile.last < 0:
         return Answer(NO, (Evidence(context.restless or "the loss goes below 0", "loss"),))
-    if eval_loss is None:
-        text = (
-            f"the loss has fallen from {figure(profile.first, 4)} to {figure(profile.last, 4)}; no eval loss is logged"
-        )
+    # The same number at every evaluation stands for a measurement, and is none.
+    if eval_loss is None or lowest(eval_loss) == highest(eval_loss):
+        text = f"the loss has fallen from {figure(profile.first, 4)} to {figure(profile.last, 4)}; no eval loss moves"
         found = Evidence(text, "loss", where, profile.last, profile.first / apart)
         known = whether(context.task.value == LANGUAGE)
         return measured(weakest(above(profile.first, apart * profile.last), known), (found,), ALONE)
     turn = turn_of(eval_loss)
     if turn is None:
         return unknown("eval_loss has fewer than 3 finite values", "eval_loss")
+    if stopped := _stopped(eval_loss, loss):
+        return Answer(NO, (stopped,))
     first = float(finite(eval_loss)[1][0])
     text = f"the training loss is down to {figure(profile.last)}; eval_loss began at {figure(first, 4)}, was best at "
     text += f"{figure(turn.best, 4)} and is {figure(turn.last, 4)} now"

@@ -84,9 +84,13 @@ def _candidates(run: Run, context: Context) -> Iterator[tuple[str, Series]]:
     names = [context.outcome.value if context.better else None]
     if not context.restless:
         names += ["eval_loss", "loss"]
+    loss = run.get("loss")
     for name in dict.fromkeys(names):
         series = run.get(name) if name else None
-        if name and series is not None and len(finite(series)[1]) >= MIN_ROWS:
+        if not name or series is None or len(finite(series)[1]) < MIN_ROWS:
+            continue
+        # The same number at every evaluation stands for a measurement, and is none.
+        if name != "eval_loss" or loss is None or profile_of(loss).constant or not profile_of(series).constant:
             yield name, series
 
 

@@ -207,11 +207,13 @@ def scores(loss: Series, rows: int, first: int, guarded: bool, apart: bool = Tru
 def many_spikes(loss: Series) -> tuple[Recovery, ...]:
     """Return the spikes of a loss that has several, nearly all of which a gap parts from its noise.
 
-    Of a heavy tail, which is noise of the run's own, most would be just above the limit.
+    Of a heavy tail, which is noise of the run's own, most would be just above the limit; of a scatter that shrinks as
+    the loss falls, some would be dips.
     """
-    up = tuple(spike for spike in profile_of(loss).spikes.highest if spike.height > 0)
+    found = profile_of(loss).spikes.highest
+    up = tuple(spike for spike in found if spike.height > 0)
     high = sum(spike.height > NOISE_TIMES * far(len(loss)) for spike in up)
-    return up if high > 1 and high >= SHARE_MOST * len(up) else ()
+    return up if high >= max(2, SHARE_MOST * len(found)) else ()
 
 
 def _scored(values: Floats, windows: Windows, first: int) -> Scores:

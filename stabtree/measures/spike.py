@@ -13,7 +13,7 @@ from stabtree.common.answer import Evidence
 from stabtree.common.figures import deviations
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered, rows_before, rows_upto
-from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.shared import FACTOR, ROWS_SHORT
 from stabtree.common.stats import NORMAL_99, change_noise, interval, median, quantiles, running_medians, span
 from stabtree.common.strength import FARTHEST, TINY, above
 from stabtree.measures.registry import Absent, Count, Unknown, finite, measure
@@ -24,6 +24,7 @@ from stabtree.measures.scores import (
     SpikeSearchParams,
     Tail,
     height_for,
+    many_spikes,
     scores,
     shifts,
     t_tail,
@@ -131,7 +132,13 @@ def rarity(series: Series, step: int, params: SpikeSearchParams, apart: bool = T
         return float("inf")
     scored = scores(series, rows, first, True, apart)
     near = scored.heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
-    return upper_tail(scored.noise, rows).expected(float(near.max()))
+    return _of_all(upper_tail(scored.noise, rows).expected(float(near.max())), series if apart else None)
+
+
+def _of_all(expected: float, series: Series | None) -> float:
+    """Return how often chance gives as many rows as high as a series has, where it gives one so often."""
+    many = len(many_spikes(series)) if series is not None else 0
+    return float(expected**many) if many >= FACTOR and expected < 1 else expected
 
 
 @remembered
@@ -162,7 +169,7 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     def allowed(at: float) -> float:
         return max(tail.expected(at), float(len(others) / 100 * (max(at, base) / base) ** -exponent))
 
-    single = allowed(height)
+    single = _of_all(allowed(height), loss)
     if not top.shift_sigma:
         return single
     return min(single, in_a_row(allowed(top.shift_sigma), len(heights), params))
@@ -268,7 +275,11 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
     # The tail is that of the first scan: with the spikes taken out, their own flanks would stand out in it.
     tail = upper_tail(scored.noise, rows)
     bar = min(max(params.sigma, tail.height(params.chance)), 1e300) if guarded else params.sigma
-    scan = _scan(steps, scored, tail, bar, params)
+    many = many_spikes(loss) if guarded else ()
+    apart = np.searchsorted(steps, [spike.step for spike in many]) - first
+    apart = apart[apart >= 0]
+    apart = apart[scored.heights[apart] > params.sigma]
+    scan = _scan(steps, scored, tail, bar, params, apart)
     healed = [spike for spike in scan.spikes if spike.recovered_step is not None]
     if healed:
         # Each is replaced by the rows before it, so that the scatter is the run's own.
@@ -277,7 +288,7 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
             start = rows_before(steps, top.step)
             end = rows_before(steps, top.step if top.recovered_step is None else top.recovered_step)
             level[start:end] = np.resize(level[start - rows : start], end - start)
-        scan = _scan(steps, scored.against(level), tail, bar, params)
+        scan = _scan(steps, scored.against(level), tail, bar, params, apart)
     if not np.isfinite(loss.values[-1]):
         last = int(steps[-1]) - params.window_steps
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
@@ -289,14 +300,17 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
     return replace(scan, widened=widened, spikes=spikes)
 
 
-def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSearchParams) -> Search:
-    """Find all excursions above `bar` and all shifts; healed are those whose median of `ROWS_SHORT` rows is back."""
+def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSearchParams, apart: Ints) -> Search:
+    """Find all excursions above `bar`, those `apart` from the noise and all shifts.
+
+    Healed are those whose median of `ROWS_SHORT` rows is back.
+    """
     values, first, heights = scored.values, scored.first, scored.heights
     top, back_rows = int(np.argmax(heights)), ROWS_SHORT if params.guarded else 1
     found: list[Excursion] = []
     shifted = shifts(scored, params)
     # Twice in it does no harm, and `np.union1d` imports masked arrays.
-    hits = np.sort(np.concatenate((np.flatnonzero(heights > bar), np.array([*shifted], dtype=np.int64))))
+    hits = np.sort(np.concatenate((np.flatnonzero(heights > bar), apart, np.array([*shifted], dtype=np.int64))))
     mean, spread = scored.at(hits)
     at = 0
     while at < len(hits):

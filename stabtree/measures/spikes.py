@@ -10,7 +10,7 @@ from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, m
 from stabtree.common.figures import against, as_factor, deviations, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
-from stabtree.common.shared import ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
+from stabtree.common.shared import LEVELS, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import NORMAL_MAD, interval, median, running_medians
 from stabtree.common.strength import FARTHEST, above, strongest, weakest, whether
 from stabtree.measures.registry import Count, Unknown, finite, measure
@@ -54,7 +54,9 @@ def loss_spikes(spike: Spike) -> Answer:
     if top.shift_sigma:
         height, bar = top.shift_sigma, spike.params.shift_bar(search.rows)
         text += f"; the median of {spike.params.level_rows} rows stays {deviations(height)} higher"
-    first = Evidence(text, "loss", (top.step, top.peak_step), height, bar)
+    count = len(search.spikes)
+    brief = f"{count:,} times, up to {figure(top.peak, 4)}" if count > 1 else ""
+    first = Evidence(text, "loss", (top.step, top.peak_step), height, bar, brief)
     others = sorted((s for s in search.spikes if s is not top), key=lambda s: s.mean - s.peak)
     evidence = [
         Evidence(_describe(s), "loss", (s.step, s.peak_step), s.height_sigma, search.bar) for s in others[:LISTED]
@@ -307,7 +309,7 @@ def grad_norm_at_spike(
     if verdict == NO and ratio > grad_norm_likely_factor:
         expected = rarity(grad_norm, step, spike.params, _spikes_with_loss(grad_norm, spike))
         verdict = LIKELY if expected < spike.params.rare else NO
-        text += f", and its own noise {'does not explain' if verdict == LIKELY else 'explains'} it"
+        text += f"; its own noise has {figure(expected, 2)} rows as high (limit {spike.params.rare:g})"
     if spike.params.guarded and loss is not None and top.recovered_step is not None:
         took = spike.took(loss)
         if took > spike.quick(loss):
@@ -425,7 +427,7 @@ def _weight(
     top, limit = spike.top, spike.params.rare
     share, expected = spike.share(top.peak), rarest(loss, top, spike.params)
     text = f"the jump covers {against(share, far_share, '.0%')} of the loss's range (limit {far_share:.0%})"
-    text += f"; the run's own noise {'explains' if expected > limit else 'does not explain'} it"
+    text += f"; the run's own noise has {figure(expected, 2)} rows as high (limit {limit:g})"
     height = Evidence(text, "loss", (top.step,), expected, limit)
     _, values = finite(loss)
     took, limit_steps = spike.took(loss), spike.quick(loss)
@@ -441,5 +443,10 @@ def _weight(
     huge = weakest(high, above(top.peak, shared.FACTOR_HUGE * max(start, float(np.quantile(values, SHARE_MOST)))))
     # A constant loss covers nothing, so any jump exceeds that.
     whole = above(share, SHARE_MOST) if spike.covered > 0 else -above(1.0, 0.0)
-    beyond = strongest(huge, weakest(high, slow), weakest(rare, strongest(high, slow, whole)))
+    # However small each is: so many are no accident, and neither are so many rows above the level.
+    many = [one for one in many_spikes(loss) if one.step >= spike.search.spikes[0].step]
+    rows_lost = sum(recovery.rows or 1 for recovery in many)
+    lasting = weakest(above(len(many), shared.FACTOR), above(rows_lost, SHARE_SOME * len(values)))
+    costs = strongest(above(len(many), LEVELS / 2), lasting)
+    beyond = strongest(huge, weakest(high, slow), weakest(rare, strongest(high, slow, whole, costs)))
     return rare, beyond, (height, found)

@@ -41,8 +41,8 @@ _NAMES = {
     ),
     "gradients": (
         "gradients_add_up no_gradient_of_rewards gradients_vanish norm_is_scaled gradients_underflow always_clipped "
-        "nonfinite_in_fp32 never_finite_again weights_move update_size updates_small groups_apart units_die "
-        "keeps_growing norm_leaves_level"
+        "nonfinite_in_fp32 never_finite_again weights_move update_size updates_small updates_idle groups_apart "
+        "units_die keeps_growing norm_leaves_level"
     ),
     "overfitting": "overfits quality_falls memorised apart_at_once suddenly_easier",
     "metric": (

@@ -277,7 +277,10 @@ def _ends(steps: Ints, values: Floats, schedule: str) -> int | None:
     return int(steps[high[-1] + 1]) if len(high) and high[-1] + 1 < len(steps) else None
 
 
-@measure(source="measured: runs whose schedule was built for fewer steps", min_points=8)
+ELSEWHERE = "elsewhere"
+
+
+@measure(source="measured: runs whose schedule was built for fewer steps", labels=(YES, ELSEWHERE, NO), min_points=8)
 def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> Answer:
     """Does the run go on with a learning rate of 0?
 
@@ -285,7 +288,7 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     and of the steps while the loss is logged on. It must be exactly 0, or have got there within one row from 5% of
     the peak: a decay that goes on for decades gets there by plan. A rate printed with so few digits that the last
     one is more than 5% of its peak may only look like 0. A rate below 0 is never meant; one that is 0 in every row is
-    the optimizer's own where the loss does not fall.
+    the optimizer's own where the loss does not fall, and `elsewhere` the column is not its rate.
     """
     steps, values = finite(lr)
     peak, least = highest(lr), lowest(lr)
@@ -294,13 +297,8 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
         text = f"lr is below 0 from step {at:,} on, {figure(least)} at its lowest: it climbs the loss"
         negative = Evidence(text, "lr", (at,), least, 0.0, f"below 0 from step {at:,} on: it climbs the loss")
         return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
-    course = profile_of(loss) if peak <= 0 and loss is not None and len(finite(loss)[1]) >= ROWS_LONG else None
-    if course and -course.trend < TREND_Z and course.first - course.last <= course.level_noise:
-        text = f"lr is 0 in each of its {len(values):,} rows, and the loss does not fall"
-        always = Evidence(text, "lr", (int(steps[0]), int(steps[-1])), 1.0, min_share, "0 in every row")
-        return Answer(YES, (always,), onset_step=int(steps[0]), strength=FARTHEST)
     if peak <= 0:
-        return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
+        return _zero_throughout(lr, loss, min_share)
     top = highest_row(lr)
     after = values[top:]
     if after.min() > FIXED * peak:
@@ -321,6 +319,18 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     if resolution(values) > shared.SHARE_SOME * peak:
         strength = weakest(strength, -TINY)  # near, and no more
     return measured(strength, evidence, onset_step=at, last_good_step=int(steps[begin - 1]))
+
+
+def _zero_throughout(lr: Series, loss: Series | None, min_share: float) -> Answer:
+    """Answer for a rate that is 0 in every row, by whether the loss falls nevertheless."""
+    if loss is None or len(finite(loss)[1]) < ROWS_LONG:
+        return unknown("lr is 0 in every row: it may be printed with too few digits", "lr")
+    steps, course = finite(lr)[0], profile_of(loss)
+    falls = -course.trend >= TREND_Z or course.first - course.last > course.level_noise
+    text = f"lr is 0 in each of its {len(steps):,} rows, and the loss {'falls' if falls else 'does not fall'}"
+    brief = "0 in every row" + (", and the loss falls: that can't be the optimizer's rate" if falls else "")
+    found = Evidence(text, "lr", (int(steps[0]), int(steps[-1])), 1.0, min_share, brief)
+    return Answer(ELSEWHERE if falls else YES, (found,), onset_step=int(steps[0]), strength=FARTHEST)
 
 
 @measure(source="measured: schedules whose rate comes back above where it was", min_points=8)

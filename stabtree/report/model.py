@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.answer import UNKNOWN
+from stabtree.common.answer import UNKNOWN, YES
 from stabtree.common.text import in_words
 from stabtree.diagnosis.account import unexplained
 from stabtree.diagnosis.missing import RERUN
@@ -292,7 +292,8 @@ class Report:
     def passed(self) -> str:
         """What the numbered sections did not find, as `No NaN, no spike`; may be empty."""
         sections = [self.diagnosis.tree.section(id_) for id_, tick in self.ticks if tick is Tick.PASSED]
-        text = ", ".join(section.passed for section in sections if section.passed)
+        found = {visit.question.id for visit in self.diagnosis.path if visit.answer.verdict == YES}
+        text = ", ".join(section.passed for section in sections if section.passed and section.entry not in found)
         return text[:1].upper() + text[1:]
 
     @property

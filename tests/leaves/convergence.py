@@ -99,6 +99,18 @@ def overfitted(share: float) -> Run:
     return make_run({"loss": noisy(8 * np.exp(-AT / 150), sigma=0.01), "eval_loss": eval_loss})
 
 
+def past_its_best(share: float) -> Run:
+    """An eval loss that rises by a share of its best from row 100 on, while the training loss goes to nothing."""
+    evals = 0.5 * (1 + 3 * np.exp(-AT / 18) + share * np.clip((AT - 100) / 100, 0, 1))
+    return make_run({"loss": noisy(2.2 * np.exp(-AT / 120)), "eval_loss": noisy(evals, sigma=0.001)})
+
+
+def stopped(rows: int) -> Run:
+    """Evaluations that get worse, and end after so many rows."""
+    run = make_run({"loss": 3 / (1 + AT) ** 0.8})
+    return replace(run, series={**run.series, **make_run({"eval_loss": 2.0 + AT[:rows]}).series})
+
+
 def worsened(share: float) -> Run:
     """An eval loss that rises by a share of its first level, beside a training loss that does not fall."""
     return make_run({"loss": noisy(2.0, sigma=0.01), "eval_loss": 2 * (1 + share * np.clip((AT - 20) / 300, 0, 1))})
@@ -272,6 +284,8 @@ RUNS: dict[str, Maker] = {
     "scale-drifts-down": partial(sinking, 3, 3),
     "overconfident": partial(overconfident, 0.4),
     "eval-worse": partial(worse_than_it_came, 0.2),
+    "eval-stopped": partial(stopped, 8),
+    "eval-past-best": partial(past_its_best, 0.045),
     "quality-falls": partial(less_right, 0.2),
     "quality-collapsed": partial(less_right, 0.7),
     "quality-zero": lambda: make_run(healthy(eval_quality=np.where(AT < 5, 0.001, 0.0))),
@@ -279,6 +293,7 @@ RUNS: dict[str, Maker] = {
     "memorised": partial(learned_by_heart, 0.8),
     "memorised-alone": lambda: make_run(healthy(loss=8 * np.exp(-AT / 60)), vocab_size=50257),
     "lr-zero": partial(rate_ends_at, 0.3),
+    "lr-zero-elsewhere": lambda: make_run(healthy(lr=0 * ONES)),
     "lr-rises-late": partial(rate_comes_back, 3.2),
     "lr-restarts": rate_restarts,
     "loss-zero": partial(zero_from, 0),
@@ -310,6 +325,7 @@ EDGE: dict[str, Maker] = {
     "slow-steps: by throughput": lambda: make_run(healthy(throughput=np.where((AT >= 200) & (AT < 240), 2.0, 10.0))),
     "lr-too-low: updates": partial(moving, "flat", 0.89e-4),
     "lr-too-low: a slow fall": partial(moving, "slow", 0.89e-4),
+    "lr-too-low: noise": partial(moving, "flat", 0.89e-4, noise=1.0),
     "updates-too-large: flat": partial(moving, "flat", 1.12e-2),
     "updates-too-large: worse": partial(moving, "worse", 1.12e-2),
     "slow-learning: large updates": partial(moving, "slow", 1.12e-2),
@@ -329,6 +345,7 @@ NEAR: dict[str, Maker] = {
     "flat-from-start: progress": lambda: replace(flat(), config=make_run({}, max_steps=1560).config),
     "lr-too-low: updates": partial(moving, "flat", 1.12e-4),
     "lr-too-low: a slow fall": partial(moving, "slow", 1.12e-4),
+    "lr-too-low: noise": partial(moving, "flat", 1.12e-4, noise=1.0),
     "updates-too-large: flat": partial(moving, "flat", 0.89e-2),
     "updates-too-large: worse": partial(moving, "worse", 0.89e-2),
     "double-softmax: end": partial(squashed, 0.23, 1.0),

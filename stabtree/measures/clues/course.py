@@ -274,6 +274,8 @@ def known_reason(moment: Moment, run: Run, context: Context, loss: Series, lr: S
     rate = rate_times_usual.func(moment, run, context, lr)
     if rate is not None and float(rate.value) > FACTOR_LARGE:
         return Seen("rate", rate.text)
+    if lr is not None and len(lr) and not lr.values.any():
+        return Seen("rate", "lr is 0 in every row")
     if beyond_resolution.func(loss).verdict == LIKELY:
         return Seen("huge", "the loss is too large for float32 to show a change")
     if lr is not None and rate_runs_out.func(lr).verdict == LIKELY:

@@ -12,7 +12,7 @@ from stabtree.context import model
 from stabtree.frameworks.load import spelling
 from stabtree.measures.clues import Seen, clue
 from stabtree.measures.clues.events import text_or_not
-from stabtree.measures.registry import finite
+from stabtree.measures.registry import finite, highest
 
 if TYPE_CHECKING:
     from stabtree.context.model import Context
@@ -338,10 +338,9 @@ def _rounded(rate: float) -> str:
 @clue
 def highest_rate(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | None:
     """Return the highest logged learning rate, 0 too, else the configured one."""
-    rate = peak_rate(run, lr)
-    if rate is None and (lr is None or not len(lr) or bool(lr.values.any())):
-        return None
-    return Seen(rate or 0.0, f"lr is at most {rate or 0.0:.3g}", f"lr {rate or 0.0:.3g}", "lr")
+    logged = lr is not None and len(finite(lr)[1])
+    rate = highest(lr) if lr is not None and logged else peak_rate(run, lr)
+    return None if rate is None else Seen(rate, f"lr is at most {rate:.3g}", f"lr {rate:.3g}", "lr")
 
 
 def _rate(run: Run, lr: Series | None) -> float | None:
