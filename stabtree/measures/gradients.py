@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, rows_at_end
@@ -415,18 +415,6 @@ def update_size(update_ratio: Groups, *, usual: float, factor: float = shared.FA
     text += f"{figure(usual / factor)} it is too small, above {figure(usual * factor)} too large"
     metric = "update_ratio" if name == UNGROUPED else f"update_ratio/{name}"
     return Answer(verdict, (Evidence(text, metric, (), medians[name], bar),))
-
-
-@measure(source="convergence O7 and O22; CS231n, Neural Networks 3", min_points=2)
-def updates_small(update_ratio: Groups, *, usual: float, factor: float = shared.FACTOR_LARGE) -> Answer:
-    """Is the update-to-weight ratio of every group far below 1e-3?
-
-    The `low` of `update_size` alone, for a cause that it supports or rules out.
-    """
-    answer: Answer = update_size.func(update_ratio, usual=usual, factor=factor)
-    if answer.verdict == UNKNOWN:
-        return answer
-    return Answer(YES, answer.evidence) if answer.verdict == "low" else Answer(NO, answer.evidence, contrary=True)
 
 
 @measure(source="convergence O22", min_points=5)

@@ -112,15 +112,8 @@ def first_below(values: Floats, start: int, level: float, rows: int) -> int | No
 
 
 @remembered
-def rarity(series: Series, step: int, params: SpikeSearchParams, apart: bool = True) -> float:
-    """Return how many rows of the whole run the series' own noise puts as high as the highest around a step.
-
-    Args:
-        series: the series.
-        step: the step.
-        params: how spikes are searched for.
-        apart: whether many spikes of the series are no noise of its own.
-    """
+def rarity(series: Series, step: int, params: SpikeSearchParams) -> float:
+    """Return how many rows of the whole run the series' own noise puts as high as the highest around a step."""
     steps, values = finite(series)
     rows = params.rows(series)
     if len(values) < rows + 3:
@@ -129,7 +122,7 @@ def rarity(series: Series, step: int, params: SpikeSearchParams, apart: bool = T
     at = int(np.searchsorted(steps, step)) - first
     if not 0 <= at < len(values) - first:
         return float("inf")
-    scored = scores(series, rows, first, True, apart)
+    scored = scores(series, rows, first, True)
     near = scored.heights[max(at - ROWS_SHORT, 0) : at + ROWS_SHORT]
     return upper_tail(scored.noise, rows).expected(float(near.max()))
 
@@ -309,16 +302,8 @@ def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSear
         found.append(replace(outside, expected=expected, shift_sigma=shift))
         at = int(np.searchsorted(hits, end - first))
     highest = float(heights[top])
-    return Search(
-        tuple(found),
-        scored.windows.rows,
-        False,
-        len(heights),
-        highest,
-        int(steps[first + top]),
-        bar,
-        tail.expected(highest),
-    )
+    judged, step = len(heights), int(steps[first + top])
+    return Search(tuple(found), scored.windows.rows, False, judged, highest, step, bar, tail.expected(highest))
 
 
 class Spike(NamedTuple):
@@ -373,18 +358,8 @@ def spike(
     where a reward is logged; without a reward, only one that stays a hundred times as high as the loss usually is,
     up to the end.
     """
-    params = SpikeSearchParams(
-        window_steps,
-        sigma,
-        chance,
-        back_sigma,
-        horizon_steps,
-        lasting_share,
-        rare,
-        level_rows,
-        shift_sigma,
-        shift_share,
-    )
+    limits = (chance, back_sigma, horizon_steps, lasting_share, rare, level_rows, shift_sigma, shift_share)
+    params = SpikeSearchParams(window_steps, sigma, *limits)
     seams = tuple(resume.to_step for resume in run.resumes)
     search = find(loss, params, seams)
     if params.guarded and not search.spikes and not isinstance(batches, Unknown):

@@ -14,7 +14,6 @@ from stabtree.common.shared import ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOM
 from stabtree.common.stats import NORMAL_MAD, interval, median, running_medians
 from stabtree.common.strength import FARTHEST, above, strongest, weakest, whether
 from stabtree.measures.registry import Count, Unknown, finite, measure
-from stabtree.measures.scores import many_spikes
 from stabtree.measures.spike import end_level, rarest, rarity
 
 if TYPE_CHECKING:
@@ -259,8 +258,8 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     found = batches.around(top.step, spike.params.window_steps)
     if found is None:
         before = int(batches.known[rows_before(series.steps, top.step) - 1])
-        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, and no "
-        text += f"sequence of older batches comes back in its order ({before:,} different ones before)"
+        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it "
+        text += f"({before:,} different ones before)"
         # Where every step has its batch, and none ever came back, there is no repeat to look for.
         every = bool((np.diff(series.steps) == 1).all()) and not batches.since_steps.any()
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),), contrary=every)
@@ -305,7 +304,7 @@ def grad_norm_at_spike(
     text += "a bad batch"
     verdict = YES if ratio > factor else NO
     if verdict == NO and ratio > grad_norm_likely_factor:
-        expected = rarity(grad_norm, step, spike.params, _spikes_with_loss(grad_norm, spike))
+        expected = rarity(grad_norm, step, spike.params)
         verdict = LIKELY if expected < spike.params.rare else NO
         text += f", and its own noise {'does not explain' if verdict == LIKELY else 'explains'} it"
     if spike.params.guarded and loss is not None and top.recovered_step is not None:
@@ -338,15 +337,6 @@ def _continuous(steps: Ints, changes: Floats, jump: float, factor: float) -> str
         largest = fall if fall * jump < 1 else jump
         return f"lr is continuous around the spike (largest change ×{against(largest, factor)}, limit ×{factor:g})"
     return f"{text}; it falls to ×{figure(fall)} at step {int(steps[low]):,}" if fall * factor < 1 else text
-
-
-def _spikes_with_loss(grad_norm: Series, spike: Spike) -> bool:
-    """Return whether most of many spikes of grad_norm come with one of the loss; pulses by themselves are its noise."""
-    tops = [excursion.step for excursion in spike.search.spikes]
-    many = [recovery.step for recovery in many_spikes(grad_norm)]
-    rows = [np.searchsorted(grad_norm.steps, steps) for steps in (tops, many)]
-    near = sum(bool(np.any(np.abs(rows[0] - row) <= ROWS_SHORT)) for row in rows[1])
-    return near > len(many) / 2
 
 
 @measure(
