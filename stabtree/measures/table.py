@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stabtree.common.extensions import table
 from stabtree.common.lazy import Imported
 
 _NAMES = {
@@ -52,11 +53,8 @@ _NAMES = {
     "settings": (
         "setting_says setting_outside setting_exceeds setting_misspelled rate_unusual setting_is answered is_logged"
     ),
-    "plans": (
-        "starts_at_peak warms_up_beyond warms_up_briefly outlasts_schedule not_clipped averages_too_slowly "
-        "epsilon_vanishes batch_differs groups_split eval_never saves_never saves_rarely keeps_too_few "
-        "best_mismatched logs_too_little logs_too_rarely"
-    ),
 }
-MEASURES: Imported[Any] = Imported(__package__, _NAMES)
+MEASURES: Imported[Any] = Imported(
+    "stabtree", {**{f"measures.{module}": names for module, names in _NAMES.items()}, **table("MEASURES")}
+)
 """By name, in no order: what one of them asks for is found first."""
