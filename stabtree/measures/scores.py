@@ -29,7 +29,7 @@ LOG_SHARE = 0.25
 
 
 class SpikeSearchParams(NamedTuple):
-    """How spikes are searched for: the parameters of the fact."""
+    """How spikes are searched for: the parameters of the value."""
 
     window_steps: int  # the stretch before a step over which its mean and sigma are taken
     sigma: float  # how many sigmas above that mean a step must be
