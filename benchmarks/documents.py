@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Tree
 
 STATED = {
-    *("spike.window_steps", "spike.sigma", "spike.back_sigma", "spike.horizon_steps", "levels.window_steps"),
+    *("spike.window_steps", "spike.sigma", "spike.back_sigma", "spike.horizon_steps", "rise.window_steps"),
     *("Q2.3.grad_norm_factor", "Q3.2.collapse_below", "Q4.3.factor"),
     *("O7.usual", "O7.slow.usual", "O7.worse.usual"),
 }

@@ -303,7 +303,7 @@ def _dated(run: Run, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
         first, last = dated[0], dated[-1]
         onset, good = last.answer.onset_step, last.answer.last_good_step
         measure = measure_named(last.question.test)  # a level of the loss is no row
-        by_levels, reasons = measure is not None and "levels" in facts_behind(measure), first.answer.evidence
+        by_levels, reasons = measure is not None and "rise" in facts_behind(measure), first.answer.evidence
     elif "end" in leaf.events and run.series:
         onset = good = run.last_step
     return Incident(

@@ -44,16 +44,13 @@ class Batches(NamedTuple):
     since_steps: Ints  # steps since the same batch was last seen, 0 for the first time (n,)
     known: Ints  # different batches seen so far (n,)
     early: Bools  # whether a batch comes back early (n,)
-    # Whether it is one of many neighbours that come back in their order, however long ago they were seen, but long
-    # before all batches had been (n,).
-    rewound: Bools
     recent_steps: int  # within so many steps a batch comes back early
 
     def around(self, step: int, window_steps: int) -> Repeats | None:
         """Return the early repeats in the window before a step and at it, None where there are none."""
         start = int(np.searchsorted(self.series.steps, step - window_steps))
         end = min(int(np.searchsorted(self.series.steps, step)) + ROWS_SHORT, len(self.series))
-        early = (self.early | self.rewound)[:end]
+        early = self.early[:end]
         inside = int(np.count_nonzero(early[start:]))
         if not inside:
             return None
@@ -81,10 +78,6 @@ class Batches(NamedTuple):
 def batches(batch_id: Series, *, recent_steps: Count) -> Batches:
     """Find which batches came back early: within `recent_steps`, although twice as many had been seen.
 
-    A loader that goes back feeds them again in their order: where `ROWS_SHORT` neighbours or more come back after one
-    and the same number of rows, it may be any number, if twice as many had been seen, or if batches come later
-    that had not been seen: then no epoch was over.
-
     Where an epoch is reshuffled, its first batches may be the last ones of the epoch before: a batch is early only
     within one pass over all of them.
     """
@@ -95,8 +88,7 @@ def batches(batch_id: Series, *, recent_steps: Count) -> Batches:
     since_steps[order[1:][same]] = np.diff(batch_id.steps[order])[same]
     since_rows[order[1:][same]] = np.diff(order)[same]
     known = np.cumsum(since_rows == 0)
-    soon, rewound = 2 * since_rows < known, np.zeros(len(known), dtype=np.bool_)
-    early = (since_steps > 0) & soon & (since_steps <= recent_steps)
+    early = (since_steps > 0) & (2 * since_rows < known) & (since_steps <= recent_steps)
     if early.any():
         # The first row of the pass over all batches that each row is in; a pass ends once it had each.
         everything, passed, start = len(np.unique(batch_id.values)), set[float](), 0
@@ -105,11 +97,7 @@ def batches(batch_id: Series, *, recent_steps: Count) -> Batches:
                 passed, start = set(), row
             passed.add(batch)
             early[row] &= row - since_rows[row] >= start
-    again = (since_steps > 0) & (soon | ((since_rows < known) & (known < known[-1])))
-    in_order = again[1:] & again[:-1] & (since_rows[1:] == since_rows[:-1])
-    for start, end in stretches(in_order):
-        rewound[start : end + 1] = end + 1 - start >= ROWS_SHORT
-    return Batches(batch_id, since_steps, known, early, rewound, recent_steps)
+    return Batches(batch_id, since_steps, known, early, recent_steps)
 
 
 class Watch(Struct, frozen=True):

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import rows_before, rows_upto
+from stabtree.common.passes import broken_rows, rows_before, rows_upto
 from stabtree.common.shared import FACTOR_SMALL, SHARE_SOME
 from stabtree.common.stats import change_noise, median, medians_of_three, running_medians
+from stabtree.measures.movers import last_finite_before
 from stabtree.measures.registry import finite, measure
 
 if TYPE_CHECKING:
@@ -214,9 +215,8 @@ class Checkpoints(Struct, frozen=True):
         """The last step of the loss before it is first not finite; None where its first value is not."""
         if self.loss is None or not len(self.loss):
             return None
-        broken = np.flatnonzero(~np.isfinite(self.loss.values))
-        end = int(broken[0]) if len(broken) else len(self.loss)
-        return int(self.loss.steps[end - 1]) if end else None
+        broken = broken_rows(self.loss)
+        return last_finite_before(self.loss, int(broken[0]) if len(broken) else len(self.loss))
 
     def hours_since(self, step: int) -> float | None:
         """Return the hours spent after a step, without pauses in which the clock restarted; None without a clock.

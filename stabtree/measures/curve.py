@@ -84,12 +84,6 @@ def level_steps(series: Series) -> float:
     return float(steps[-1] - steps[0]) / count if count else 0.0
 
 
-@measure()
-def levels(*, window_steps: Count) -> int:
-    """Return the stretch at the end of a series whose levels are looked at close up, and so are its doubles."""
-    return window_steps
-
-
 def _course(steps: Ints, values: Floats, whole: float | None = None) -> Course | None:
     """Return the course of a stretch, None when it has too few rows for its levels.
 
@@ -241,10 +235,10 @@ class Rise(NamedTuple):
 def rise(
     context: Context,
     loss: Series,
-    levels: int,
     batches: Batches | Unknown,
     reward: Series | None = None,
     *,
+    window_steps: Count,
     strict: bool,
     range_share: float,
     earlier_share: float,
@@ -262,10 +256,10 @@ def rise(
     """
     limits = RiseLimits(trend_z, noise_factor, range_share)
     if strict:
-        return _strict(loss, levels, limits)
+        return _strict(loss, window_steps, limits)
     if not isinstance(batches, Unknown):
         loss = batches.fresh(loss)
-    last, at = int(loss.steps[-1]), courses(loss, levels)
+    last, at = int(loss.steps[-1]), courses(loss, window_steps)
     if not at:
         rows = int(np.isfinite(loss.values).sum())
         return Unknown(f"the loss has {rows:,} finite rows, {FEWEST} are needed to see a rise", ("loss",))
@@ -462,9 +456,7 @@ def _worse(levels: Floats, level: float, noise: float) -> tuple[float, float]:
 def line(values: Floats, noise: float = 0.0) -> tuple[float, float]:
     """Return the rise of a straight line through at least three values from end to end, and its standard error.
 
-    Args:
-        values: the values.
-        noise: the scatter of one, where it is known to be larger than around that line.
+    `noise` is the scatter of one value, where it is known to be larger than around that line.
     """
     offsets = np.arange(len(values)) - (len(values) - 1) / 2
     squares, away = float(offsets @ offsets), values - values.mean()

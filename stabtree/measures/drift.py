@@ -367,21 +367,3 @@ def beyond_resolution(loss: Series) -> Answer:
     usual = float(median(np.abs(finite(loss)[1])))
     text = f"the loss is at {figure(usual)}; above {figure(RESOLVED, 2)} a float32 can't hold a change by 1"
     return Answer(LIKELY if usual > RESOLVED else NO, (Evidence(text, "loss", (), usual, RESOLVED),))
-
-
-@measure(source="stable-baselines3: learning_starts", labels=(LIKELY, NO), min_points=8)
-def best_untrained(reward: Series, loss: Series) -> Answer:
-    """Was the reward best before the first update?
-
-    An agent that first collects experience logs a reward without a loss. Likely where its median before the first row
-    of the loss is above that of the rows after it: the best policy is then the initial one.
-    """
-    steps, values = finite(reward)
-    begun = int(loss.steps[0])
-    before, after = values[: rows_before(steps, begun)], values[rows_before(steps, begun) :]
-    if len(before) < 2 or len(after) < 2:
-        return Answer(NO, (Evidence(f"the reward is logged from the first update, step {begun:,}, on", "reward"),))
-    text = f"updates begin at step {begun:,}; the reward is {figure(median(before), 4)} before and "
-    text += f"{figure(median(after), 4)} after"
-    found = (Evidence(text, "reward", (begun,), median(after), median(before)),)
-    return Answer(LIKELY if median(before) > median(after) else NO, found)

@@ -419,26 +419,16 @@ def update_size(update_ratio: Groups, *, usual: float, factor: float = shared.FA
 
 
 @measure(source="convergence O7 and O22; CS231n, Neural Networks 3", min_points=2)
-def updates_small(update_ratio: Groups, *, usual: float, factor: float = shared.FACTOR_LARGE) -> Answer:
-    """Is the update-to-weight ratio of every group far below 1e-3?
-
-    The `low` of `update_size` alone, for a cause that it supports or rules out.
-    """
-    answer: Answer = update_size.func(update_ratio, usual=usual, factor=factor)
-    if answer.verdict == UNKNOWN:
-        return answer
-    return Answer(YES, answer.evidence) if answer.verdict == "low" else Answer(NO, answer.evidence, contrary=True)
-
-
-@measure(source="convergence O7 and O22; CS231n, Neural Networks 3", min_points=2)
 def updates_idle(
     progress: Learned, update_ratio: Groups, *, usual: float, factor: float = shared.FACTOR_LARGE
 ) -> Answer:
     """Is the update-to-weight ratio of every group far below 1e-3 in a run that nothing shows to get better?"""
-    answer: Answer = updates_small.func(update_ratio, usual=usual, factor=factor)
-    if answer.verdict != YES or not progress.shown:
+    answer: Answer = update_size.func(update_ratio, usual=usual, factor=factor)
+    if answer.verdict == UNKNOWN:
         return answer
-    return Answer(NO, (*answer.evidence, *progress.answer.evidence))
+    if answer.verdict != "low":
+        return Answer(NO, answer.evidence, contrary=True)
+    return Answer(NO, (*answer.evidence, *progress.answer.evidence)) if progress.shown else Answer(YES, answer.evidence)
 
 
 @measure(source="convergence O22", min_points=5)

@@ -408,7 +408,7 @@ def changes_by(
     factor: float = shared.FACTOR,
     min_level: float = 0.0,
     up: bool = True,
-    beside: str,
+    beside: str = "",
 ) -> Answer:
     """Does a metric end at a multiple, or at a small part, of what it began with, while another one has not risen?
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
@@ -127,8 +126,6 @@ def _stretches(count: int) -> tuple[tuple[int, int], ...]:
 
 def _at(scaled: Floats, stretch: tuple[int, int], tried: int, side: int) -> Departure | None:
     rows, blocks = stretch
-    if not _strays(scaled[len(scaled) - (REFERENCE + blocks) * rows :], rows):
-        return None
     count = min(len(scaled) // rows, REFERENCE + MAX_BLOCKS - 1 + 2 * blocks)
     off, levels = _off_course(scaled[len(scaled) - count * rows :].reshape(count, rows), blocks)
     off = np.maximum(side * off, 0) if side else off
@@ -155,31 +152,6 @@ def _at(scaled: Floats, stretch: tuple[int, int], tried: int, side: int) -> Depa
     if most <= shared.NOISE_TIMES * ever:
         return None
     return Departure(len(scaled) - len(last) + start, float(levels[-1]), times)
-
-
-def _strays(scaled: Floats, rows: int) -> bool:
-    """Return whether one of the last two rows is further off the first blocks' course than most of their rows.
-
-    Most series do not, and no earlier stretch need be looked at.
-    """
-    size = REFERENCE * rows
-    most = int(0.9 * size)
-    medians: list[float] = row_medians(scaled[:size].reshape(REFERENCE, rows)).tolist()
-    # A few numbers, and for each series many times: lists take a tenth of the time of arrays.
-    slope = _middle([after - before for before, after in pairwise(medians)]) / rows
-    level = _middle([median - slope * rows * (place + 0.5) for place, median in enumerate(medians)])
-    own = np.abs(scaled[:size] - level - slope * (np.arange(size) + 0.5))
-    drawn = slope * (len(scaled) - size)
-    low, high = min(drawn, 0.0), max(drawn, 0.0)
-    stays = [value - level - slope * size for value in scaled[-2:].tolist()]
-    off = max(abs(one - min(max(one, low), high)) for one in stays)
-    return bool(off > np.partition(own, most)[most])
-
-
-def _middle(values: list[float]) -> float:
-    """Return the median of a few numbers."""
-    ordered, half = sorted(values), len(values) // 2
-    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _off_course(table: Floats, blocks: int) -> tuple[Floats, Floats]:
@@ -299,7 +271,7 @@ class Movers:
         start = int(np.append(-1, np.flatnonzero(changes <= 0))[-1]) + 1
         if values[-1] < DOUBLED * values[start]:
             return None
-        text = f"rises {_figure(float(values[start]))} → {_figure(float(values[-1]))}"
+        text = f"rises {figure(float(values[start]))} → {figure(float(values[-1]))}"
         return Move("lr", int(steps[start]), text, 1.0)
 
     def _moved(self, step: int) -> dict[str, Move]:
@@ -340,7 +312,7 @@ def _later(profile: Profile, step: int) -> Iterator[Move]:
     """Yield how a series left a level for good after a step, by its profile."""
     for left in profile.departures:
         if left.step > step and abs(left.times) > far(profile.rows) and abs(left.scatters) > WANDERED:
-            text = f"{'rises' if left.times > 0 else 'falls'} {_figure(left.level)} → {_figure(left.end)}"
+            text = f"{'rises' if left.times > 0 else 'falls'} {figure(left.level)} → {figure(left.end)}"
             yield Move(profile.series.metric, left.step, text, abs(left.scatters) / WANDERED)
 
 
@@ -396,11 +368,11 @@ def _describe(name: str, steps: Ints, values: Floats, scaled: Floats, left: Depa
     way, done = scaled[last] - left.level, scaled[left.row] - left.level
     at_once = min(abs(done), abs(scaled[left.row] - scaled[left.row - 1]))
     half = scaled[(left.row + last) // 2] - left.level
-    ends = f"{_figure(uneven(left.level, unit))} → {_figure(float(values[last]))}"
+    ends = f"{figure(uneven(left.level, unit))} → {figure(float(values[last]))}"
     rises = way > 0
     if at_once >= AT_ONCE * abs(way):
         before = values[left.row - 1] if np.isfinite(values[left.row - 1]) else uneven(left.level, unit)
-        text = f"{'jumps' if rises else 'drops'} {_figure(float(before))} → {_figure(float(values[last]))}"
+        text = f"{'jumps' if rises else 'drops'} {figure(float(before))} → {figure(float(values[last]))}"
     elif not unit and last - left.row >= 4 and STEADY[0] <= half / way <= STEADY[1] and name != "loss_scale":
         each = 100 * abs(math.expm1(float(way - done) / int(steps[last] - steps[left.row])))
         text = f"{'grows' if rises else 'shrinks'} {figure(each, 2)}% a step: {ends}"
@@ -408,10 +380,6 @@ def _describe(name: str, steps: Ints, values: Floats, scaled: Floats, left: Depa
         text = f"{'rises' if rises else 'falls'} {ends}"
     later = left.row + np.flatnonzero(~np.isfinite(values[left.row :]))
     return f"{text}, not finite at step {int(steps[later[0]]):,}" if len(later) else text
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{figure(value)}"
 
 
 @measure()
@@ -463,20 +431,12 @@ def loss_break(loss: Series, *, recovered_rows: Count = ROWS_LONG) -> Break | Ab
     """
     rows = broken_rows(loss)
     if not len(rows):
-        return Absent(
-            (Evidence(f"all {len(loss):,} logged values of loss are finite", "loss", (), 0.0, 0.0),), -FARTHEST
-        )
+        text = f"all {len(loss):,} logged values of loss are finite"
+        return Absent((Evidence(text, "loss", (), 0.0, 0.0),), -FARTHEST)
     bad, row = ~np.isfinite(loss.values), storm_start(rows, recovered_rows)
-    return Break(
-        row,
-        int(loss.steps[row]),
-        float(loss.values[row]),
-        last_finite_before(loss, row),
-        rows,
-        _healed(bad, recovered_rows),
-        not bad[-recovered_rows:].any(),
-        recovered_rows,
-    )
+    step, value, good = int(loss.steps[row]), float(loss.values[row]), last_finite_before(loss, row)
+    ends_finite = not bad[-recovered_rows:].any()
+    return Break(row, step, value, good, rows, _healed(bad, recovered_rows), ends_finite, recovered_rows)
 
 
 def suffers(loss: Series, grad_norm: Series) -> bool:

@@ -16,7 +16,6 @@ from stabtree.common.text import first_few, in_words
 from stabtree.measures.batches import broken_ranks
 from stabtree.measures.movers import last_finite_before
 from stabtree.measures.registry import Absent, Count, Groups, finite, measure, seen
-from stabtree.measures.traces import gradient_outlives
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import words
@@ -201,20 +200,6 @@ def nonfinite_eval(eval_loss: Series) -> Answer:
     return Answer(YES, found, onset_step=first, last_good_step=good, strength=FARTHEST)
 
 
-@measure(source="OCP 8-bit floating point: E4M3 and E5M2", labels=(LIKELY, NO))
-def trained_in_fp8(run: Run) -> Answer:
-    """Did the run train in FP8, whose largest number is 448 or 57,344?
-
-    Likely, never yes: the format makes an overflow likely, and no usual metric shows one.
-    """
-    known = run.config.get("dtype")
-    if known is None:
-        return unknown("neither the log nor a configuration says in which number format the run trained", "dtype")
-    text = f"dtype is {known.value} ({known.source})"
-    fp8 = known.value == "fp8"
-    return Answer(LIKELY if fp8 else NO, (Evidence(text),), contrary=not fp8)
-
-
 RISE_SHARE = 0.25  # no limit: of its lowest value; a smaller rise is within the scatter of most losses
 CROSS_ENTROPY = {"task": ("language-model", "classification", "segmentation"), "precision": ("fp32",)}
 FP16_MAX = 65504.0  # no limit: IEEE 754 binary16
@@ -264,16 +249,42 @@ def nan_origin(
     if climbed or exploded:
         return min((item for item in (climbed, exploded) if item), key=lambda item: item.onset_step or 0)
     if grad_norm is not None:
+        evals = loss.values[:0]
+        if eval_loss is not None:
+            evals = eval_loss.values[rows_before(eval_loss.steps, broke.step) :]
         alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
-        evals = (
-            eval_loss.values[rows_before(eval_loss.steps, broke.step) :] if eval_loss is not None else loss.values[:0]
-        )
         if alive.verdict == LIKELY and np.isfinite(evals).all():  # no logger's mean breaks an evaluation
             return Answer("logger", alive.evidence, onset_step=broke.step, last_good_step=broke.good_step)
         if _averaged(conditions, loss):
             text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
             return unknown(text, "grad_norm")
     return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps)
+
+
+@measure(source="transformers: a NaN in the mean of the logged loss", labels=(LIKELY, NO))
+def gradient_outlives(
+    loss: Series,
+    grad_norm: Series,
+    *,
+    outlive_rows: Count = ROWS_SHORT,
+    outlive_share: float = SHARE_MOST,
+) -> Answer:
+    """Does the gradient stay finite after the loss no longer is?
+
+    In at least `outlive_share` of the rows of grad_norm after the last finite loss, in `outlive_rows` of them at least,
+    and not the same number in all: weights that hold a NaN give no such gradient, so it is the logged loss that holds
+    one. No where the loss is infinite there, which log(0) makes of sound weights.
+    """
+    good = loss.steps[np.isfinite(loss.values)]
+    last = int(good[-1]) if len(good) else int(loss.steps[0]) - 1
+    after = grad_norm.values[rows_upto(grad_norm.steps, last) :]
+    sound = after[np.isfinite(after) & (after > 0)]
+    alive = len(sound) if len(np.unique(sound)) > 1 else 0
+    text = f"grad_norm is finite and above 0 in {alive:,} of its {len(after):,} rows after the last finite loss"
+    found = (Evidence(text, "grad_norm", (last,), float(alive), float(outlive_rows)),)
+    enough = alive >= outlive_rows and alive >= outlive_share * len(after)
+    infinite = bool(np.isinf(loss.values[rows_upto(loss.steps, last) :]).any())
+    return Answer(LIKELY if enough and not infinite else NO, found)
 
 
 def _averaged(conditions: Conditions, loss: Series) -> bool:

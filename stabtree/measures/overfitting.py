@@ -8,7 +8,7 @@ from stabtree.common import shared
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, as_share, figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import rows_before, rows_upto
+from stabtree.common.passes import rows_before
 from stabtree.common.shared import NOISE_TIMES
 from stabtree.common.stats import change_noise, interval, median
 from stabtree.common.strength import above, below, strongest, weakest, whether
@@ -322,9 +322,6 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
 
 FEW_WRONG = 0.001  # no limit: a printed accuracy does not show fewer wrong answers
 ERROR_COST = 20.0  # no limit: nats; overfit runs reach 12, evaluations of unscaled images 31 and 39
-STRETCH = 0.1  # no limit: of the rows, before and after a turn
-MIN_FALL = 0.01  # no limit: a loss that rests falls by no less
-SPEED_UP = 6.0  # no limit: overfit runs reach 3.6, one batch over and over 14
 
 
 def wrong_share(quality: Series | None) -> float | None:
@@ -378,38 +375,3 @@ def apart_at_once(loss: Series, eval_loss: Series, eval_quality: Series | None =
         text = f"the best evaluation, {figure(best)}, is no better than the untrained model, {figure(untrained)}"
         return Answer(POSSIBLE, (Evidence(text, "eval_loss", (), best, untrained),))
     return Answer(LIKELY if rise < shared.NOISE_TIMES * noise else POSSIBLE, (found,))
-
-
-@measure(source="measured: one batch over and over from a step on", labels=(LIKELY, NO), min_points=3)
-def suddenly_easier(loss: Series, eval_loss: Series) -> Answer:
-    """Does the training loss fall far faster right after the held-out loss turned than right before?
-
-    Memorising is gradual. A loss that falls `SPEED_UP` times as fast at once has been given something easier: the
-    same few batches.
-    """
-    found = speed_up(loss, eval_loss)
-    if found is None:
-        return unknown("too few rows of loss around the best evaluation", "loss")
-    step, faster = found
-    return measured(above(faster, SPEED_UP), (Evidence(said(step, faster), "loss", (step,), faster, SPEED_UP),), LIKELY)
-
-
-def said(step: int, faster: float) -> str:
-    """Return in a sentence how much faster the training loss falls after a step."""
-    return f"after step {step:,} the training loss falls {figure(faster, 2)} times as fast as right before"
-
-
-def speed_up(loss: Series, eval_loss: Series) -> tuple[int, float] | None:
-    """Return where the held-out loss is best, and how many times as fast the training loss falls after it; 0 if not.
-
-    Compared is by how much its logarithm falls in a stretch before that step, and in one after it.
-    """
-    turn, (steps, values) = turn_of(eval_loss), finite(loss)
-    rows = max(2 * shared.ROWS_SHORT, int(STRETCH * len(values)))
-    at = rows_upto(steps, turn.step) if turn else 0
-    if turn is None or at < rows or len(values) - at < rows or (values <= 0).any():
-        return None
-    logs, third = np.log(values), max(shared.ROWS_SHORT // 2, rows // 3)
-    before = float(median(logs[at - rows : at - rows + third]) - median(logs[at - third : at]))
-    after = float(median(logs[at : at + third]) - median(logs[at + rows - third : at + rows]))
-    return turn.step, after / max(before, MIN_FALL) if after > STRETCH else 0.0

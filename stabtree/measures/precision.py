@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
-from stabtree.common.figures import as_factor, figure
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, rows_before
 from stabtree.common.shared import ROWS_SHORT
@@ -14,7 +14,7 @@ from stabtree.common.stats import interval, is_counter, median, stretches, true_
 from stabtree.common.strength import FARTHEST, above, beyond, weakest, whether
 from stabtree.measures.movers import Break, storm_start, suffers
 from stabtree.measures.progress import FELL, SMALLEST
-from stabtree.measures.registry import Absent, Count, Metric, Unknown, finite, highest, lowest, measure, paired, seen
+from stabtree.measures.registry import Absent, Unknown, finite, highest, lowest, measure, paired, seen
 from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
@@ -392,63 +392,6 @@ def _moved(lr: Series, steps: Ints) -> bool | None:
     values = lr.values[np.isin(lr.steps, steps)]
     values = values[np.isfinite(values)]
     return bool(float(values.max()) != float(values.min())) if len(values) > 1 else None
-
-
-@measure(source="transpeeder#8, ColossalAI#5370, espnet#4095, xtuner#187", labels=("likely", "no"))
-def isolated_nonfinite(run: Run, *, metric: Metric = "loss", longest: Count) -> Answer:
-    """Is a metric not finite in single rows only, with ordinary ones around them?
-
-    At most `longest` rows in a row, in fewer than half of all, and finite at the end.
-    """
-    series = run.series[metric]
-    bad = ~np.isfinite(series.values)
-    most = max((b - a for a, b in stretches(bad)), default=0)
-    text = f"{metric} is not finite in {int(bad.sum()):,} of {len(series):,} rows, at most {most} in a row"
-    found = Evidence(text, metric, tuple(int(s) for s in series.steps[bad][:5]), float(most), float(longest))
-    single = 0 < most <= longest and bad.sum() < shared.SHARE_HALF * len(bad) and not bad[-1]
-    return Answer(LIKELY if single else NO, (found,))
-
-
-@measure(source="pytorch-lightning#20619, litgpt#185", labels=("likely", "no"))
-def breaks_at_start(run: Run, loss: Series, *, at_once: bool) -> Answer:
-    """Is the loss not finite from its first rows on, up to the end?
-
-    With `at_once` no row is finite, else a few of the first ones are. An excerpt does not show how the run began.
-    """
-    if run.excerpt_from is not None:
-        return inapplicable(f"the log begins at step {run.excerpt_from:,}: the first rows are not known")
-    good = np.flatnonzero(np.isfinite(loss.values))
-    last = int(good[-1]) + 1 if len(good) else 0
-    text = f"the loss is finite in {len(good):,} of {len(loss):,} rows"
-    text += f", last at step {int(loss.steps[good[-1]]):,}" if len(good) else ""
-    found = Evidence(text, "loss", tuple(int(s) for s in loss.steps[last : last + 1]), float(last), 0.0)
-    early = last == 0 if at_once else 0 < last <= shared.ROWS_SHORT
-    return Answer(LIKELY if early and last < len(loss) else NO, (found,))
-
-
-@measure(source="detectron2#508 and #838, mlx-lm#1658", labels=("likely", "no"))
-def loss_before_break(loss: Series, *, climbs: bool = True) -> Answer:
-    """Did the loss climb before it broke?
-
-    Compared is the last finite loss before the first that is not with the rows before it: more than twice their
-    median, and above each of them, as a loss that is scattered over decades is not. Without `climbs` the
-    question is whether it was ordinary to the last, which a log that has a row for each of several steps, or their
-    mean, can't tell.
-    """
-    if not climbs and len(loss) > 1 and interval(loss.steps) > 1:
-        return unknown("the loss is not logged at every step: the rows right before the break are not visible", "loss")
-    bad = np.flatnonzero(~np.isfinite(loss.values))
-    before = loss.values[: bad[0]] if len(bad) else loss.values[:0]
-    if len(before) < 2:
-        return unknown("the loss has no two rows before it breaks", "loss")
-    window, last, factor = before[-shared.ROWS_LONG - 1 : -1], float(before[-1]), shared.FACTOR_SMALL
-    usual, top = median(window), float(window.max())
-    ratio = float(np.clip(last / usual, -1e300, 1e300)) if usual > 0 else 0.0
-    text = f"the last finite loss is {figure(last, 4)}, {as_factor(ratio)} its usual value before (limit {factor:g}×)"
-    text += f", which reached {figure(top, 4)}" if last <= top else ""
-    found = Evidence(text, "loss", (int(loss.steps[bad[0] - 1]),), ratio, factor)
-    strength = weakest(above(ratio, factor), whether(last > top))
-    return measured(strength if climbs else -strength, (found,), LIKELY)
 
 
 @measure(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)

@@ -55,10 +55,7 @@ class Learned(NamedTuple):
 def progress(run: Run, context: Context) -> Learned:
     """Return whether a run got better, by the first series that can show it.
 
-    Args:
-        run: the run.
-        context: who it is: a reward, a quality or a held-out loss decides before the training loss, unless it has too
-            few rows to deny progress.
+    A reward, a quality or a held-out loss decides before the training loss, unless its rows are too few to deny it.
     """
     undecided: Learned | None = None
     candidates = [*_candidates(run, context)]

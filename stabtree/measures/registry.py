@@ -84,10 +84,10 @@ class Need(Struct, frozen=True):
     """What a function asks for.
 
     Attributes:
-        name: a metric or a fact; any name for the run.
+        name: a metric or another measure; any name for the run.
         kind: `Series`, `Groups`, `Run`, or `Measure`.
         required: whether it can't answer without.
-        takes: of a fact, which of `Absent` and `Unknown` the function takes as a value instead of not being called.
+        takes: of a measure, which of `Absent` and `Unknown` the function takes as a value instead of not being called.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Need(Struct, frozen=True):
 
 
 class Absent(Struct, frozen=True):
-    """A fact that was looked for and is not there.
+    """A value that was looked for and is not there.
 
     Attributes:
         evidence: what was seen instead; never empty.
@@ -109,14 +109,14 @@ class Absent(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True):
-    """A fact that the data can't show, with the metrics to log."""
+    """A value that the data can't show, with the metrics to log."""
 
     reason: str
     missing: tuple[str, ...] = ()
 
 
 class Failed(Unknown, frozen=True):
-    """A fact whose function raised; no function wants it handed over."""
+    """A value whose function raised; no function wants it handed over."""
 
 
 class Measure(Struct, frozen=True):
@@ -218,7 +218,7 @@ def as_logged(answer: Answer, run: Run, unit: str) -> Answer:
 
 
 class Measured:
-    """What was found in one run; each fact is looked for when it is first asked for, and only once.
+    """What was measured of one run; each value is looked for when it is first asked for, and only once.
 
     Args:
         run: the run.
@@ -239,13 +239,13 @@ class Measured:
         self.unit = run.unit
 
     def get(self, name: str) -> Any:
-        """Return the fact, `Absent` or `Unknown`; `Failed` where its function raised."""
+        """Return the value, `Absent` or `Unknown`; `Failed` where its function raised."""
         if name not in self._known:
             self._known[name] = self.faults.attempt("fact", name, lambda: self._find(name), _failed)
         return self._known[name]
 
     def sure(self, name: str) -> Any:
-        """Return the fact, for work that is pointless without it; where it failed, that work fails too."""
+        """Return the value, for work that is pointless without it; where it failed, that work fails too."""
         found = self.get(name)
         if isinstance(found, Failed):
             raise MeasureFailedError(name)
@@ -286,7 +286,7 @@ def complete(name: str, known: Mapping[str, Parameter], given: Mapping[str, Para
 def gather(facts: Measured, needs: tuple[Need, ...], min_points: int) -> tuple[list[Any], Absent | Unknown | None]:
     """Return what a function asks for, in its order; or why it can't be asked."""
     found: list[Any] = [None] * len(needs)
-    # What was not logged is reported before a fact is searched for.
+    # What was not logged is reported before a value is searched for.
     for facts_now in (False, True):
         for place, need in enumerate(needs):
             if (need.kind == "Measure") is not facts_now:

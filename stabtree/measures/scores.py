@@ -29,7 +29,7 @@ LOG_SHARE = 0.25
 
 
 class SpikeSearchParams(NamedTuple):
-    """How spikes are searched for: the parameters of the fact."""
+    """How spikes are searched for: the parameters of the value."""
 
     window_steps: int  # the stretch before a step over which its mean and sigma are taken
     sigma: float  # how many sigmas above that mean a step must be
@@ -260,7 +260,6 @@ def shifts(scored: Scores, params: SpikeSearchParams) -> dict[int, float]:
     return dict(zip(high[lasting].tolist(), heights[lasting].tolist(), strict=True))
 
 
-NEAR = 1e-6  # no limit: the share of a height within which a tail is worked out again
 NORMAL_DECAY = (2.3263 - 1.2816) / math.log(10)  # no limit: the decay of a normal sample
 
 
@@ -306,16 +305,8 @@ class Tail(NamedTuple):
         """Return the height above which chance puts `expected` scores; infinite for none."""
         if expected <= 0:
             return math.inf
-        noise = _height_of_noise(self.size, self.rows, expected)
-
-        def is_below(height: float) -> bool:
-            if self.size * (0.1 * math.exp(min(0.0, -(height - self.at90) / self.decay))) > expected:
-                return True
-            if abs(height - noise) > NEAR * noise:
-                return height < noise
-            return self.size * _of_noise(height, self.rows) > expected
-
-        return _last_below(is_below)
+        own = self.at90 + self.decay * math.log(max(0.1 * self.size / expected, 1.0))
+        return max(own if 0.1 * self.size > expected else 0.0, _height_of_noise(self.size, self.rows, expected))
 
 
 def _of_noise(height: float, rows: int) -> float:
@@ -330,21 +321,15 @@ def _height_of_noise(size: int, rows: int, expected: float) -> float:
 
 
 def height_for(expected: Callable[[float], float], wanted: float) -> float:
-    """Return the height above which a tail expects so many; infinite for none."""
-    return _last_below(lambda height: expected(height) > wanted) if wanted > 0 else math.inf
-
-
-def _last_below(is_below: Callable[[float], bool]) -> float:
-    """Return the height from which on nothing is below, to the last digits."""
+    """Return the height above which a tail expects so many, to the last digits; infinite for none."""
+    if wanted <= 0:
+        return math.inf
     low, high = 0.0, 1.0
-    while is_below(high) and high < 1e300:
+    while expected(high) > wanted and high < 1e300:
         low, high = high, 2 * high + 1
     for _ in range(50):
         middle = (low + high) / 2
-        if is_below(middle):
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if expected(middle) > wanted else (low, middle)
     return high
 
 

@@ -323,16 +323,8 @@ def _scan(steps: Ints, scored: Scores, tail: Tail, bar: float, params: SpikeSear
         found.append(replace(outside, expected=expected, shift_sigma=shift))
         at = int(np.searchsorted(hits, end - first))
     highest = float(heights[top])
-    return Search(
-        tuple(found),
-        scored.windows.rows,
-        False,
-        len(heights),
-        highest,
-        int(steps[first + top]),
-        bar,
-        tail.expected(highest),
-    )
+    judged, step = len(heights), int(steps[first + top])
+    return Search(tuple(found), scored.windows.rows, False, judged, highest, step, bar, tail.expected(highest))
 
 
 class Spike(NamedTuple):
@@ -387,18 +379,8 @@ def spike(
     where a reward is logged; without a reward, only one that stays a hundred times as high as the loss usually is,
     up to the end.
     """
-    params = SpikeSearchParams(
-        window_steps,
-        sigma,
-        chance,
-        back_sigma,
-        horizon_steps,
-        lasting_share,
-        rare,
-        level_rows,
-        shift_sigma,
-        shift_share,
-    )
+    limits = (chance, back_sigma, horizon_steps, lasting_share, rare, level_rows, shift_sigma, shift_share)
+    params = SpikeSearchParams(window_steps, sigma, *limits)
     seams = tuple(resume.to_step for resume in run.resumes)
     search = find(loss, params, seams)
     if params.guarded and not search.spikes and not isinstance(batches, Unknown):

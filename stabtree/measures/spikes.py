@@ -261,8 +261,8 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     found = batches.around(top.step, spike.params.window_steps)
     if found is None:
         before = int(batches.known[rows_before(series.steps, top.step) - 1])
-        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it, and no "
-        text += f"sequence of older batches comes back in its order ({before:,} different ones before)"
+        text = f"no batch around the spike repeats one of the {batches.recent_steps:,} steps before it "
+        text += f"({before:,} different ones before)"
         # Where every step has its batch, and none ever came back, there is no repeat to look for.
         every = bool((np.diff(series.steps) == 1).all()) and not batches.since_steps.any()
         return Answer(NO, (Evidence(text, "batch_id", (top.step,), 0.0, 1.0),), contrary=every)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from stabtree.common.extensions import table
 from stabtree.common.lazy import Imported
 
 _NAMES = {
     "batches": "batches monitor",
     "checkpoints": "checkpoints",
-    "curve": "levels rise",
+    "curve": "rise",
     "movers": "loss_break movers",
     "progress": "progress rate reading scale conditions context precision",
     "spike": "spike",
     "nonfinite": (
-        "nonfinite_loss last_row_alone dtype_regime nonfinite_eval trained_in_fp8 nan_origin loss_became_infinite "
-        "embedding_grad_infinite activation_overflow nan_returns series_breaks"
+        "nonfinite_loss last_row_alone dtype_regime nonfinite_eval nan_origin loss_became_infinite "
+        "embedding_grad_infinite activation_overflow gradient_outlives nan_returns series_breaks"
     ),
-    "traces": (
-        "rate_too_high rate_runs_out norm_sums_up data_changes clipped_throughout gradient_outlives zero_at_once "
-        "above_throughout rises_to schedule_followed lr_at_zero lr_rises_late lr_restarts"
-    ),
+    "traces": ("rate_too_high norm_sums_up data_changes schedule_followed lr_at_zero lr_rises_late lr_restarts"),
     "spikes": (
         "loss_spikes spike_recovers grad_norm_leads lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike "
         "spike_cause"
@@ -28,11 +26,11 @@ _NAMES = {
     "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes stalled"),
     "precision": (
         "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history no_scale_helps scale_drifts_down "
-        "loss_zero_with_grad_nan isolated_nonfinite breaks_at_start loss_before_break falls_despite_scale"
+        "loss_zero_with_grad_nan falls_despite_scale"
     ),
     "drift": (
         "loss_rising lr_rising lr_climbs_along warming_up weight_norm_change grad_norm_rising all_skipped "
-        "beyond_resolution best_untrained"
+        "beyond_resolution"
     ),
     "end": "diverges_early stops_early overshoots loses_progress settled discriminator_wins",
     "start": (
@@ -41,10 +39,10 @@ _NAMES = {
     ),
     "gradients": (
         "gradients_add_up no_gradient_of_rewards gradients_vanish norm_is_scaled gradients_underflow always_clipped "
-        "nonfinite_in_fp32 never_finite_again weights_move update_size updates_small updates_idle groups_apart "
-        "units_die keeps_growing norm_leaves_level"
+        "nonfinite_in_fp32 never_finite_again weights_move update_size updates_idle groups_apart units_die "
+        "keeps_growing norm_leaves_level"
     ),
-    "overfitting": "overfits quality_falls memorised apart_at_once suddenly_easier",
+    "overfitting": "overfits quality_falls memorised apart_at_once",
     "metric": (
         "stays_above high_beside_reward stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows "
         "changes_by prefers_rejected falls_back falls_through no_trend"
@@ -55,11 +53,8 @@ _NAMES = {
     "settings": (
         "setting_says setting_outside setting_exceeds setting_misspelled rate_unusual setting_is answered is_logged"
     ),
-    "plans": (
-        "starts_at_peak warms_up_beyond warms_up_briefly outlasts_schedule not_clipped averages_too_slowly "
-        "epsilon_vanishes batch_differs groups_split eval_never saves_never saves_rarely keeps_too_few "
-        "best_mismatched logs_too_little logs_too_rarely"
-    ),
 }
-MEASURES: Imported[Any] = Imported(__package__, _NAMES)
+MEASURES: Imported[Any] = Imported(
+    "stabtree", {**{f"measures.{module}": names for module, names in _NAMES.items()}, **table("MEASURES")}
+)
 """By name, in no order: what one of them asks for is found first."""

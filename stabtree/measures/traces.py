@@ -15,9 +15,7 @@ from stabtree.common.passes import never_falls, rows_before, rows_upto
 from stabtree.common.shared import ROWS_LONG, TREND_Z
 from stabtree.common.stats import median, resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
-from stabtree.measures.gradients import always_clipped
-from stabtree.measures.metric import stays_above
-from stabtree.measures.registry import Count, Metric, finite, highest, highest_row, lowest, measure
+from stabtree.measures.registry import Count, finite, highest, highest_row, lowest, measure
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
@@ -39,21 +37,6 @@ def rate_too_high(rate: Rate, *, guess: bool = True) -> Answer:
     Without `guess` it is no where nothing speaks for it.
     """
     return Answer(rate.too_high if guess or rate.too_high == LIKELY else NO, rate.evidence)
-
-
-@measure(source="convergence O8", labels=(LIKELY, NO), min_points=4)
-def rate_runs_out(lr: Series) -> Answer:
-    """Is the learning rate almost 0 for most of the run?
-
-    Below a twentieth of its peak in half of its rows, all of them after the peak.
-    """
-    steps, values = finite(lr)
-    peak = int(np.argmax(values))
-    gone = values[peak:] < shared.SHARE_SOME * values[peak]
-    part = float(gone.sum() / len(values))
-    text = f"lr is below {shared.SHARE_SOME:g} of its peak of {figure(values[peak])} in {part:.0%} of its rows"
-    found = (Evidence(text, "lr", (int(steps[peak]),), part, shared.SHARE_HALF),)
-    return measured(above(part, shared.SHARE_HALF), found, LIKELY)
 
 
 @measure(source="convergence O4", labels=(LIKELY, NO))
@@ -118,99 +101,6 @@ def data_changes(
     text += f"from step {top.step:,} on"
     found = Evidence(f"{text} (limit {factor:g}×)", "grad_norm", (top.step,), ratio, factor)
     return Answer(LIKELY if ratio < factor else NO, (found,))
-
-
-@measure(source="precision P13", labels=(LIKELY, NO), min_points=shared.ROWS_SHORT)
-def clipped_throughout(run: Run, grad_norm: Series) -> Answer:
-    """Does clipping cut almost every update to a fraction?
-
-    As `always_clipped`, of which it is no more than likely that it is what holds the run back.
-    """
-    answer: Answer = always_clipped.func(run, grad_norm)
-    return Answer(LIKELY, answer.evidence, strength=answer.strength) if answer.verdict == YES else answer
-
-
-@measure(source="transformers: a NaN in the mean of the logged loss", labels=(LIKELY, NO))
-def gradient_outlives(
-    loss: Series,
-    grad_norm: Series,
-    *,
-    outlive_rows: Count = shared.ROWS_SHORT,
-    outlive_share: float = shared.SHARE_MOST,
-) -> Answer:
-    """Does the gradient stay finite after the loss no longer is?
-
-    In at least `outlive_share` of the rows of grad_norm after the last finite loss, in `outlive_rows` of them at least,
-    and not the same number in all: weights that hold a NaN give no such gradient, so it is the logged loss that holds
-    one. No where the loss is infinite there, which log(0) makes of sound weights.
-    """
-    good = loss.steps[np.isfinite(loss.values)]
-    last = int(good[-1]) if len(good) else int(loss.steps[0]) - 1
-    after = grad_norm.values[rows_upto(grad_norm.steps, last) :]
-    sound = after[np.isfinite(after) & (after > 0)]
-    alive = len(sound) if len(np.unique(sound)) > 1 else 0
-    text = f"grad_norm is finite and above 0 in {alive:,} of its {len(after):,} rows after the last finite loss"
-    found = (Evidence(text, "grad_norm", (last,), float(alive), float(outlive_rows)),)
-    enough = alive >= outlive_rows and alive >= outlive_share * len(after)
-    infinite = bool(np.isinf(loss.values[rows_upto(loss.steps, last) :]).any())
-    return Answer(LIKELY if enough and not infinite else NO, found)
-
-
-@measure(source="public threads: a reward function that fails", labels=(LIKELY, NO), min_points=4)
-def zero_at_once(run: Run, *, metric: Metric = "reward") -> Answer:
-    """Does a metric go to exactly 0 from one row to the next, up to the end?
-
-    In each of its last `ROWS_SHORT` rows or more, while the row before them is at half of its level before at least: a
-    policy that forgets passes through what lies between.
-    """
-    steps, values = finite(run.series[metric])
-    alive = np.flatnonzero(values != 0)
-    if not len(alive):
-        return Answer(NO, (Evidence(f"{metric} is 0 in every row", metric),))
-    last = int(alive[-1])
-    zeros = len(values) - 1 - last
-    level = abs(median(values[: last + 1]))
-    if not zeros:
-        text = f"{metric} ends at {figure(values[last])}, not at 0"
-        return Answer(NO, (Evidence(text, metric, (int(steps[last]),)),))
-    text = f"{metric} is exactly 0 in its last {zeros:,} rows; before them it was at {figure(values[last])}"
-    text += f" (usually {figure(level)})"
-    found = (Evidence(text, metric, (int(steps[last]),), float(zeros), float(shared.ROWS_SHORT)),)
-    at_once = zeros >= shared.ROWS_SHORT and abs(values[last]) >= shared.SHARE_HALF * level > 0
-    return Answer(LIKELY if at_once else NO, found)
-
-
-@measure(source="SFT and RL guide", labels=(LIKELY, POSSIBLE, NO))
-def above_throughout(run: Run, *, metric: Metric = "clipped_ratio", level: float) -> Answer:
-    """Does a metric stay at a level from the first row on?
-
-    As `stays_above`; where the first row lies below the level it is possible at most: training brought it there.
-    """
-    answer: Answer = stays_above.func(run, metric=metric, level=level)
-    if answer.verdict != YES:
-        return answer
-    at, values = finite(run.series[metric])
-    first = float(values[0])
-    text = f"{metric} begins at {figure(first)}"
-    found = Evidence(text, metric, (int(at[0]),), first, level)
-    return Answer(LIKELY if first >= level else POSSIBLE, (*answer.evidence, found))
-
-
-@measure(source="SFT and RL guide")
-def rises_to(run: Run, *, metric: Metric = "entropy", level: float) -> Answer:
-    """Did a metric rise to a level and stay there?
-
-    As `stays_above`, but a metric whose end is within twice its start did not rise: it is not the cause.
-    """
-    growth = shared.FACTOR_SMALL
-    answer: Answer = stays_above.func(run, metric=metric, level=level)
-    if answer.verdict != YES:
-        return answer
-    _, values = finite(run.series[metric])
-    first, last = median(values[: max(shared.ROWS_SHORT, len(values) // 10)]), median(values[-shared.ROWS_SHORT :])
-    text = f"{metric} goes from {figure(first)} to {figure(last)} (limit {growth:g}×)"
-    found = (Evidence(text, metric, (), last, growth * first),)
-    return Answer(YES, (*found, *answer.evidence)) if last > growth * first else Answer(NO, found, contrary=True)
 
 
 MOVES = ("cos", "linear", "poly", "exp", "inv", "sqrt", "cycl", "one", "warm_restart", "noam", "wsd")

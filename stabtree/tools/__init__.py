@@ -30,6 +30,15 @@ FUNCTIONS = {
 }
 """Functions that the core calls where they are there."""
 
+MEASURES = {
+    "tools.check.plans": (
+        "starts_at_peak warms_up_beyond warms_up_briefly outlasts_schedule not_clipped averages_too_slowly "
+        "epsilon_vanishes batch_differs groups_split eval_never saves_never saves_rarely keeps_too_few "
+        "best_mismatched logs_too_little logs_too_rarely"
+    ),
+}
+"""Measures, by the module that has them: questions that `trees/preflight.yaml` asks."""
+
 _FLEET = "stabtree.tools.fleet"
 _CHECK = "stabtree.tools.check.report"
 _SERVICES = {name: f"stabtree.tools.ci.services:{name}" for name in ("github", "junit", "sarif")}

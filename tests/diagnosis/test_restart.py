@@ -70,7 +70,7 @@ def test_the_reason_is_given() -> None:
     assert "right before the loss broke" not in sound
 
 
-@pytest.mark.parametrize(("dtype", "state"), [("fp8", "likely"), ("bf16", "ruled out"), (None, "not checkable")])
+@pytest.mark.parametrize(("dtype", "state"), [("fp8", "likely"), ("bf16", "not confirmed"), (None, "not checkable")])
 def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: str) -> None:
     """The number format makes the overflow likely; its fix is offered unless another format is known."""
     finding = diagnose(broken_at(650, 1000, **({"dtype": dtype} if dtype else {}))).findings[0]

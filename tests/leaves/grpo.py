@@ -156,12 +156,6 @@ def exploded_once(times: float) -> Run:
     return learning(value_loss=value_loss, reward=0.3 + 0.1 * AT + noise(0.03, 1))
 
 
-def spread(times: float) -> Run:
-    """A Gaussian policy whose spread grows so many times over, beside a reward that falls a little."""
-    policy_std = np.exp(np.log(times) * np.clip((AT - 0.2) / 0.6, 0, 1))
-    return learning(policy_std=policy_std, reward=0.3 - 0.05 * AT + noise(0.01, 1))
-
-
 def dropped(ranges: float, rows: int = 4) -> Run:
     """A reward between 0 and 1 whose last rows lie so many times that range below it."""
     reward = np.clip(AT * 1.5, 0, 1)
@@ -182,12 +176,6 @@ def swapped(**changed: Any) -> Run:
 def unrewarded(**changed: Any) -> Run:
     """A run without a reward."""
     return learning(**{"reward": ZERO, **changed})
-
-
-def loosened(**changed: Any) -> Run:
-    """A run whose reward has collapsed, and whose entropy began at half of what it came to."""
-    changed["entropy"] = np.where(np.arange(len(changed["entropy"])) < 60, 0.5, 1.0) * changed["entropy"]
-    return collapsed(**changed)
 
 
 def unrisen(**changed: Any) -> Run:
@@ -234,7 +222,6 @@ RUNS: dict[str, Maker] = {
     "entropy-shrinks-away": partial(unrisen, entropy=0.3 * 0.04 ** np.minimum(2 * AT, 1)),
     "entropy-explodes": partial(unrisen, entropy=0.25 * 3.5 ** np.minimum(2 * AT, 1)),
     "value-exploded-once": partial(exploded_once, 140.0),
-    "policy-std-grows": partial(spread, 11.3),
     "reward-falls-through": partial(dropped, 1.13),
     "reward-not-rising": partial(reward_still, 0.15),
     "ebft-alignment-flat": partial(alignment_still, 0.01),
@@ -279,7 +266,6 @@ NEAR: dict[str, Maker] = {
     "entropy-explodes: factor": partial(unrisen, entropy=0.25 * 2.6 ** np.minimum(2 * AT, 1)),
     "value-exploded-once: factor": partial(exploded_once, 85.0),
     "value-explodes: factor": partial(exploded, 85.0),
-    "policy-std-grows: factor": partial(spread, 8.8),
     "reward-falls-through: factor": partial(dropped, 0.88),
     "reward-falls-through: rows": partial(dropped, 1.13, 2),
     "value-explodes: the reward rises": partial(exploded, 115.0, reward=0.1 + 0.5 * AT),
@@ -301,13 +287,17 @@ CUT: tuple[tuple[Bar, Build], ...] = (
 )
 CAUSES: tuple[tuple[Bar, Build], ...] = (
     (Bar("G2.kl", "kl", 2.0, share=0.9, rows=5, steps=0), collapsed),
-    (Bar("G2.entropy", "entropy", 1.0, share=0.9, rows=5, steps=0), loosened),
     (Bar("G2.collapse", "entropy", 0.01, share=0.9, rows=5, steps=0, low=True), collapsed),
     (Bar("G2.stale", "logp_diff", 0.1, share=0.9, rows=5, steps=0), collapsed),
     (Bar("G3.spread", "frac_reward_zero_std", 0.8, share=0.9, rows=5, steps=0, most=1.0), unrisen),
     (Bar("G5.zero", "reward", 0.0, share=0.9, rows=5, steps=0, low=True), useless),
     (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
 )
+
+
+def loosened(first: float, last: float) -> Run:
+    """A run whose reward has collapsed, and whose entropy goes from one level to another."""
+    return collapsed(entropy=np.where(np.arange(len(AT)) < 60, first, last) * (1 + noise(0.01)))
 
 
 def broken_off(rows: int, last: float = 1.0) -> Run:
@@ -320,12 +310,14 @@ TOLD: dict[str, Maker] = {
     **{bar.leaf: beyond(bar, HEALTHY, build) for bar, build in CAUSES},
     **{bar.leaf: partial(build, clipped_ratio=np.full(len(AT), 0.84)) for bar, build in CUT},
     "G2.function": partial(broken_off, 60),
-    "G2.floor.function": partial(broken_off, 6),
+    "G2.function: a fall below all": partial(broken_off, 6),
+    "G2.entropy": partial(loosened, 0.5, 1.12),
     "G2.function: the row before": partial(broken_off, 60, 0.56),
 }
 NOT_TOLD: dict[str, Maker] = {
     **{name: maker for bar, build in CAUSES for name, maker in near(bar, HEALTHY, build, sparsely=False).items()},
     **{bar.leaf: partial(build, clipped_ratio=np.full(len(AT), 0.76)) for bar, build in CUT},
     "G2.function: the row before": partial(broken_off, 60, 0.44),
-    "G2.entropy: from the start": partial(collapsed, entropy=1.2 + noise(0.01)),
+    "G2.entropy: level": partial(loosened, 0.4, 0.88),
+    "G2.entropy: from the start": partial(loosened, 0.68, 1.2),
 }

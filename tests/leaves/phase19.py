@@ -85,10 +85,9 @@ def about(level: float, seed: int) -> Floats:
     return np.asarray(level + np.random.default_rng(seed).normal(0, 0.3, ROWS))
 
 
-def with_norm(height: float, times: float, *, pulses: float = 1.0, scatter: float = 0.05) -> Run:
-    """A spike with a grad_norm so many times its mean, in a run whose norm pulses every 40 rows."""
-    norm = noisy(1.0, sigma=scatter)
-    norm[37::40] *= pulses
+def with_norm(height: float, times: float) -> Run:
+    """A spike with a grad_norm so many times its mean."""
+    norm = noisy(1.0, sigma=0.05)
     norm[400] = times * norm[300:400].mean()
     return spiking(height, grad_norm=norm)
 
@@ -209,7 +208,7 @@ EDGE: dict[str, Maker] = {
     "spike-open: share of the range": partial(late, 1.55, 10),
     "spike-lr-jump: factor": lambda: spiking(2.0, lr=np.where(AT >= 398, 1.68e-3, 1e-3)),
     "spike-bad-batch: likely": partial(with_norm, 0.6, 2.24),
-    "spike-bad-batch: confirmed": partial(with_norm, 1.0, 33.6, pulses=20.0, scatter=0.3),
+    "spike-bad-batch: confirmed": partial(with_norm, 1.0, 33.6),
     "spike-bad-batch: share of the range": partial(with_norm, 0.5, 8.0),
     "spike-bad-batch: chance": partial(rare, 2.1),
     "scale-collapse: lowest scale": partial(lowest, 0.88),
@@ -237,7 +236,6 @@ NEAR: dict[str, Maker] = {
     "spike-open: share of the range": partial(late, 1.15, 10),
     "spike-lr-jump: factor": lambda: spiking(2.0, lr=np.where(AT >= 398, 1.32e-3, 1e-3)),
     "spike-bad-batch: likely": partial(with_norm, 0.6, 1.76),
-    "spike-bad-batch: confirmed": partial(with_norm, 1.0, 26.4, pulses=20.0, scatter=0.3),
     "spike-bad-batch: share of the range": partial(with_norm, 0.33, 8.0),
     "spike-bad-batch: chance": partial(rare, 2.05),
     "scale-collapse: lowest scale": partial(lowest, 1.12),

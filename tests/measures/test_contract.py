@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabtree.common.answer import NO, UNKNOWN, Answer
-from stabtree.measures import MEASURES, Measure, all_questions
+from stabtree.measures import MEASURES, all_questions
 from stabtree.metrics.table import by_name, is_time
 from stabtree.run import LogLine, Resume, Run, Series, Setting
 from stabtree.tree.load import load_trees, stated_for
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stabtree.measures.registry import Measure
     from stabtree.tree.model import Cause, Question
 
 WILD = st.one_of(

@@ -20,17 +20,18 @@ from stabtree.common.shared import (
     SHARE_SOME,
     TREND_Z,
 )
-from stabtree.common.stats import blocks, kendall_z, median
+from stabtree.common.stats import blocks, interval, kendall_z, median
 from stabtree.measures.clues import Seen, clue
-from stabtree.measures.clues.rates import rate_times_usual
+from stabtree.measures.clues.rates import rate_times_usual, steps_at_zero
 from stabtree.measures.curve import turn_of
 from stabtree.measures.drift import all_skipped, beyond_resolution
+from stabtree.measures.gradients import always_clipped
 from stabtree.measures.metric import ends_of
 from stabtree.measures.overfitting import cost_of_an_error as nats_per_error
-from stabtree.measures.overfitting import said, speed_up, wrong_share
+from stabtree.measures.overfitting import wrong_share
 from stabtree.measures.registry import finite, lowest
 from stabtree.measures.settings import number
-from stabtree.measures.traces import clipped_throughout, largest_leap, rate_runs_out
+from stabtree.measures.traces import largest_leap
 from stabtree.profile import scatter_of
 
 if TYPE_CHECKING:
@@ -103,9 +104,12 @@ def _rate(value: float) -> str:
 
 
 YES, NO = "yes", "no"
+AT_ONCE_ROWS = 3  # measured: 10 of 11 bad batches of faultbench and the trainers' runs are over by then
 ROUNDING = 1e-6  # no limit: float32: what a weight norm shows by rounding alone
 BF16_STEP = 2.0**-9  # no limit: half a digit of bf16, relative: a coarser loss was stored in bf16 or with three digits
 LARGEST_NORMAL_BOX = 50.0  # no limit: L1 between boxes in 0 to 1 is below 4, and DETR weighs it by 5
+STRETCH = 0.1  # no limit: of the rows, before and after a turn
+MIN_FALL = 0.01  # no limit: a loss that rests falls by no less
 FEW_VALUES = 8  # no limit: a loss of more different values scatters by more than its rounding
 NOT_TRAINING = ("val", "eval", "test", "grad", "accum")
 NOTHING = (0.93, 1.07)  # no limit: around 1, the variance of the noise that a model is to predict
@@ -278,12 +282,13 @@ def known_reason(moment: Moment, run: Run, context: Context, loss: Series, lr: S
         return Seen("rate", "lr is 0 in every row")
     if beyond_resolution.func(loss).verdict == LIKELY:
         return Seen("huge", "the loss is too large for float32 to show a change")
-    if lr is not None and rate_runs_out.func(lr).verdict == LIKELY:
-        return Seen("schedule", "lr is almost 0 for most of the run")
+    gone = steps_at_zero.func(moment, lr, loss) if lr is not None else None
+    if gone is not None and float(gone.value) > SHARE_HALF:
+        return Seen("schedule", gone.text)
     norms, skipped = run.get("grad_norm"), run.get("skipped_steps")
     if skipped is not None and all_skipped.func(run, skipped, loss).verdict in (YES, LIKELY):
         return Seen("skipped", "nearly every update is skipped")
-    if norms is not None and clipped_throughout.func(run, norms).verdict == LIKELY:
+    if norms is not None and always_clipped.func(run, norms).verdict == YES:
         return Seen("clipping", "clipping cuts almost every update to a fraction")
     return None
 
@@ -404,12 +409,22 @@ def accuracy_over_chance(_moment: Moment, context: Context, eval_quality: Series
 
 @clue
 def fall_speeds_up(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
-    """Return how many times as fast the training loss falls right after the held-out loss was best."""
-    found = speed_up(loss, eval_loss)
-    if found is None:
+    """Return how many times as fast the training loss falls right after the held-out loss was best; 0 if it does not.
+
+    Compared is by how much its logarithm falls in a stretch before that step, and in one after it. Memorising is
+    gradual: a loss that falls far faster at once has been given something easier, the same few batches.
+    """
+    turn, (steps, values) = turn_of(eval_loss), finite(loss)
+    rows = max(2 * ROWS_SHORT, int(STRETCH * len(values)))
+    at = rows_upto(steps, turn.step) if turn else 0
+    if turn is None or at < rows or len(values) - at < rows or (values <= 0).any():
         return None
-    step, faster = found
-    return Seen(faster, said(step, faster), f"{figure(faster, 2)}×", "loss", (step,))
+    logs, third = np.log(values), max(ROWS_SHORT // 2, rows // 3)
+    before = float(median(logs[at - rows : at - rows + third]) - median(logs[at - third : at]))
+    after = float(median(logs[at : at + third]) - median(logs[at + rows - third : at + rows]))
+    faster = after / max(before, MIN_FALL) if after > STRETCH else 0.0
+    text = f"after step {turn.step:,} the training loss falls {figure(faster, 2)} times as fast as right before"
+    return Seen(faster, text, f"{figure(faster, 2)}×", "loss", (turn.step,))
 
 
 @clue
@@ -426,32 +441,25 @@ def regularisation(_moment: Moment, run: Run) -> Seen | None:
 @clue
 def configured_decay(_moment: Moment, run: Run) -> Seen | None:
     """Return the configured weight decay."""
-    return _number(run, "weight_decay")
+    value = number(run, "weight_decay")
+    return None if value is None else Seen(value, f"weight_decay is {value:g}", f"{value:g}")
 
 
 @clue
-def adapter_rank(_moment: Moment, run: Run) -> Seen | None:
-    """Return the configured rank of a LoRA."""
-    return _number(run, "lora_rank")
+def recovery_rows(_moment: Moment, loss: Series, spike: Spike) -> Seen | None:
+    """Return how many rows the loss needed to come back from its spike, or had needed when the log ended.
 
-
-def _number(run: Run, key: str) -> Seen | None:
-    value = number(run, key)
-    return None if value is None else Seen(value, f"{key} is {value:g}", f"{value:g}")
-
-
-@clue
-def recovery_rows(_moment: Moment, loss: Series, spike: Spike) -> Seen:
-    """Return how many rows the loss needed to come back from its spike, or had needed when the log ended."""
-    top = spike.top
-    steps, _ = finite(loss)
+    None where these are few and the loss is not back, or a row stands for too many steps to show what is over at once.
+    """
+    top, steps = spike.top, finite(loss)[0]
     back = top.recovered_step
-    end = int(steps[-1]) + 1 if back is None else back
-    rows = int(((steps >= top.step) & (steps < end)).sum())
-    text = f"the loss needed {rows:,} rows to come back"
+    rows = int(((steps >= top.step) & (steps < (steps[-1] + 1 if back is None else back))).sum())
+    if rows <= AT_ONCE_ROWS and (back is None or interval(steps) > ROWS_LONG):
+        return None
+    text = f"the loss is back after {rows:,} row{'s' if rows != 1 else ''}"
     if back is None:
         text = f"the loss was not back {rows:,} rows after the spike, when the log ends"
-    return Seen(rows, text, f"{rows:,} rows", "loss", (top.step,))
+    return Seen(float(rows), text, f"{rows:,} rows", "loss", (top.step,))
 
 
 @clue

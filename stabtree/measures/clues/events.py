@@ -10,7 +10,7 @@ from stabtree.common import shared
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import row_of, rows_before, rows_upto
-from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT, SHARE_HALF
+from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT
 from stabtree.common.stats import LARGEST, interval, median
 from stabtree.context import model
 from stabtree.measures.clues import Seen, clue
@@ -196,9 +196,6 @@ def chosen_times(_moment: Moment, run: Run) -> Seen | None:
     return Seen(last / first, text, f"{first:.3g} → {last:.3g}", series.metric)
 
 
-AT_ONCE_ROWS = 3  # measured: 10 of 11 bad batches of faultbench and the trainers' runs are over by then
-
-
 @clue
 def spikes_now_and_before(_moment: Moment, loss: Series, spike: Spike) -> Seen:
     """Return how many times more spikes the second half of the log has than the first."""
@@ -217,19 +214,6 @@ def spikes_in_all(_moment: Moment, spike: Spike) -> Seen:
     found = [item.step for item in spike.search.spikes]
     short = f"{len(found):,} spikes"
     return Seen(float(len(found)), f"the loss spikes {len(found):,} times", short, "loss", tuple(found[:4]))
-
-
-@clue
-def over_at_once(_moment: Moment, loss: Series, spike: Spike) -> Seen | None:
-    """Return whether the loss is back within three rows, `yes` or `no`; None where three rows are too many steps."""
-    steps, _ = finite(loss)
-    back = spike.top.recovered_step
-    rows = int(((steps >= spike.top.step) & (steps < (steps[-1] + 1 if back is None else back))).sum())
-    if rows <= AT_ONCE_ROWS and interval(steps) > ROWS_LONG:
-        return None
-    word = "yes" if back is not None and rows <= AT_ONCE_ROWS else "no"
-    text = f"the loss is back after {rows:,} row{'s' if rows != 1 else ''}"
-    return Seen(word, text if back is not None else "the loss does not come back", "", "loss", (spike.top.step,))
 
 
 @clue
@@ -278,9 +262,6 @@ def same_batch(moment: Moment, batch_id: Series) -> Seen | None:
     first, last = int(steps[where]), int(steps[where + best - 1])
     text = f"batch {name[:16]} comes {best:,} times in a row, steps {first:,} to {last:,}"
     return Seen(best, text, f"steps {first:,} to {last:,}", "batch_id", (first, last))
-
-
-SCALE_FLOOR = 1.0  # Phase 19, Q3.2: a loss scale below it has collapsed
 
 
 @clue
@@ -403,31 +384,6 @@ def loss_alone(_moment: Moment, loss: Series, loss_break: Break, grad_norm: Seri
     text = f"from step {loss_break.step:,} on {sound:,} of {len(norms):,} gradient norms are finite and above 0, and "
     text += f"the loss comes back in {back:,} rows"
     return Seen("yes" if alone else "no", text, "", "loss", (loss_break.step,))
-
-
-@clue
-def halvings_left(moment: Moment, loss_scale: Series) -> Seen | None:
-    """Return how often the loss scale could still be halved before it is below 1, at the onset."""
-    end = loss_scale.steps[-1] if moment.onset_step is None else moment.onset_step
-    values = loss_scale.values[(loss_scale.steps <= end) & np.isfinite(loss_scale.values) & (loss_scale.values > 0)]
-    if not len(values):
-        return None
-    left = max(0.0, float(np.floor(np.log2(float(values[-1]) / SCALE_FLOOR))))
-    text = f"the loss scale is {float(values[-1]):,.6g}: {left:.0f} halvings above 1"
-    return Seen(left, text, f"{left:.0f} halvings", "loss_scale")
-
-
-@clue
-def dead_gradients(moment: Moment, grad_norm: Series) -> Seen | None:
-    """Return whether most gradient norms from the onset on are NaN or infinite: `yes` or `no`."""
-    if moment.onset_step is None:
-        return None
-    after = grad_norm.values[rows_before(grad_norm.steps, moment.onset_step) :]
-    if not len(after):
-        return None
-    broken = int((~np.isfinite(after)).sum())
-    word = "yes" if broken >= SHARE_HALF * len(after) else "no"
-    return Seen(word, f"{broken:,} of the {len(after):,} gradient norms from there on are not finite", "", "grad_norm")
 
 
 _RANK = re.compile(r"\brank ?[1-9]|local_rank", re.IGNORECASE)

@@ -44,16 +44,16 @@ def decay_share(_moment: Moment, run: Run, lr: Series | None = None) -> Seen | N
 
 @clue
 def rate_for_update(_moment: Moment, run: Run, update_ratio: Groups, lr: Series | None = None) -> Seen | None:
-    """Return the rate at which updates would be 1e-3 of the weights, at most ten times the present one or a tenth."""
+    """Return how many times larger updates should be, and the rate for that, at most ten times the present one."""
     rate = peak_rate(run, lr)
     values = np.concatenate([finite(series)[1] for series in update_ratio.values()])
-    if rate is None or not len(values) or np.median(values) <= 0:
+    if not len(values) or np.median(values) <= 0:
         return None
     ratio = float(np.median(values))
     factor = WANTED_RATIO / ratio
     tried = min(max(factor, 1 / FARTHEST_FACTOR), FARTHEST_FACTOR)
     text = f"updates are {figure(ratio, 2)} of the weights; {WANTED_RATIO:g} is usual, {as_factor(factor)} as much"
-    return Seen(factor, text, shown_change("lr", rate, rate * tried), "update_ratio")
+    return Seen(factor, text, shown_change("lr", rate, rate * tried) if rate else "", "update_ratio")
 
 
 @clue

@@ -108,9 +108,9 @@ HOLDS = (
     Hold("spike.horizon_steps", back_after, {45: "spike-unexplained", 55: "spike-persistent"}, literal=True),
     Hold("spike.horizon_steps", lambda took: far(1.0, took=int(took)), {45: "spike-minor", 55: "spike-unexplained"}),
     Hold("Q3.2.collapse_below", scale_at_end, {0.9: "scale-collapse", 1.1: "no scale-collapse"}),
-    Hold("levels.window_steps", rises_at_the_end, {300: "slow-rise"}),
-    Hold("levels.window_steps", lr_moves, {180: "lr-rising", 220: "no lr-rising"}),
+    Hold("rise.window_steps", rises_at_the_end, {300: "slow-rise"}),
+    Hold("rise.window_steps", lr_moves, {180: "lr-rising", 220: "no lr-rising"}),
     Hold("Q4.3.factor", weights, {1.8: "no weight-decay-low", 2.2: "weight-decay-low"}),
     Hold("Q4.3.factor", weights, {0.56: "no weight-decay-high", 0.45: "weight-decay-high"}),
-    Hold("levels.window_steps", gradients, {155: "grad-norm-rising", 205: "no grad-norm-rising"}),
+    Hold("rise.window_steps", gradients, {155: "grad-norm-rising", 205: "no grad-norm-rising"}),
 )
