@@ -38,7 +38,7 @@ def measure_named(name: str) -> Measure | None:
     found: Measure | None = MEASURES.get(name)
     if found is not None or not name:
         return found if found and found.verdicts else None
-    from stabtree.measures.plugins import loaded, offered
+    from stabtree.measures.registry import loaded, offered
 
     entry = offered(MEASURES).get(name)
     return loaded(entry) if entry else None
@@ -46,7 +46,7 @@ def measure_named(name: str) -> Measure | None:
 
 def measure_names() -> list[str]:
     """Return the names of all measures that answer a question, ours and those of installed packages."""
-    from stabtree.measures.plugins import offered
+    from stabtree.measures.registry import offered
 
     return [*all_questions(), *offered(MEASURES)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.measures import MEASURES, measure_named, plugins
+from stabtree.measures import MEASURES, measure_named, registry
 from stabtree.tree.load import build
 from tests.cli.command import environment, failed, process, run
 from tests.conftest import ROOT
@@ -30,13 +30,13 @@ LOG = "step,loss\n" + "\n".join(f"{step},{max(4 - step / 100, 2.5)}" for step in
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that this process imports from and finds packages in, for the time of a test."""
-    plugins._entries.cache_clear()
+    registry._entries.cache_clear()
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
     yield folder
-    plugins._entries.cache_clear()
-    plugins.loaded.cache_clear()
+    registry._entries.cache_clear()
+    registry.loaded.cache_clear()
     sys.modules.pop("frozen", None)
 
 
@@ -47,13 +47,13 @@ def install(site: Path, code: str, offers: dict[str, str], name: str = "frozen-l
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
     lines = [f"{key} = {value}" for key, value in offers.items()]
-    (about / "entry_points.txt").write_text("\n".join([f"[{plugins.GROUP}]", *lines, ""]), encoding="utf-8")
+    (about / "entry_points.txt").write_text("\n".join([f"[{registry.GROUP}]", *lines, ""]), encoding="utf-8")
 
 
 def test_the_package_of_the_page_diagnoses_a_run(site: Path, tmp_path: Path) -> None:
     """Installed with the entry points of its pyproject, its measure is asked, set, explained and checked by name."""
     project = tomllib.loads(BLOCKS["pyproject.toml"])["project"]
-    install(site, BLOCKS["frozen.py"], project["entry-points"][plugins.GROUP], project["name"])
+    install(site, BLOCKS["frozen.py"], project["entry-points"][registry.GROUP], project["name"])
     tree, log = tmp_path / "frozen.yaml", tmp_path / "run.csv"
     tree.write_text(BLOCKS["frozen.yaml"], encoding="utf-8")
     log.write_text(LOG, encoding="utf-8")
@@ -121,7 +121,7 @@ def test_a_misspelt_name_is_told_with_the_nearest_of_all(site: Path) -> None:
 
 def test_our_own_names_look_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shipped trees are loaded, explained and walked without a look at the installed packages."""
-    monkeypatch.setattr(plugins, "_entries", None)
+    monkeypatch.setattr(registry, "_entries", None)
     assert run("diagnose", str(ROOT / "fixtures" / "phase19" / "nan-forward"), "-q").returncode == 1
     assert run("explain", "Q2.1").returncode == 0
     assert measure_named("loss_spikes") is MEASURES["loss_spikes"]
