@@ -221,12 +221,12 @@ def paused(hours: float) -> Run:
     return make_run(healthy(wall_time=np.cumsum(np.where(AT == 300, 3600 * hours, 10.0))))
 
 
-def timed(slow: Floats | list[int], times: float, **columns: Any) -> Run:
+def timed(slow: Ints | list[int], times: float, **columns: Any) -> Run:
     """Steps of a tenth of a second, some of which take so many times as long."""
     return make_run(healthy(step_time=noisy(0.1) * np.where(np.isin(AT, slow), times, 1.0), **columns))
 
 
-def with_norms(rows: Floats | list[int], times: float, growth: float = 1.0) -> Run:
+def with_norms(rows: Ints | list[int], times: float, growth: float = 1.0) -> Run:
     """A gradient norm that is so many times as large in some rows, or grows by a factor from row to row to the end."""
     climb = growth ** np.maximum(AT - (ROWS - 40), 0)
     return make_run(healthy(grad_norm=noisy(1.0) * np.where(np.isin(AT, rows), times, 1.0) * climb))

@@ -197,7 +197,7 @@ def held_out(gain: float) -> Run:
 
 def formed(right: float) -> Run:
     """A reward that rises by its form, while so many answers are right."""
-    return learning(**{"reward_function/answer": right + noise(0.01, 31)})
+    return learning(1, **{"reward_function/answer": right + noise(0.01, 31)})
 
 
 def settled(from_share: float) -> Run:
