@@ -14,6 +14,7 @@ from tests.conftest import falling, make_run
 from tests.leaves.make import AT, ONES, ROWS, growing, healthy, noisy, with_rerun
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Ints
     from stabtree.run import Run
     from tests.leaves.make import Floats, Made, Maker
 
