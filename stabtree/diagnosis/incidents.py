@@ -350,7 +350,7 @@ def incidents_of(found: Iterable[Incident], facts: Measured) -> list[Incident]:
             -item.leaf.severity.rank,
             not item.open,
             item.metric != outcome or not item.is_alarm,
-            -round(item.share, 1),
+            -round(item.share, 1) if item.is_alarm else 0.0,
         ),
     )
     return [described(item, facts) for item in _causes_first(ordered)]
