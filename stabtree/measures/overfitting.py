@@ -89,7 +89,10 @@ def overfits(
         verdict = BETTER
         evidence.append(better)
     onset, good = turn.step, turn.step
-    if gained <= NOISE_TIMES * change_noise(finite(eval_loss)[1]):  # after a level its lowest row may be any
+    values = finite(eval_loss)[1]
+    rows = max(1, len(values) // shared.LEVELS)
+    if median(values[:rows]) - turn.level <= NOISE_TIMES * change_noise(values) / rows**0.5:
+        # After a level its lowest row may be any.
         onset, good = leaves(eval_loss, turn)[1::-1]
     return measured(strength, tuple(evidence), verdict, onset_step=onset, last_good_step=good)
 

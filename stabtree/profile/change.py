@@ -72,7 +72,7 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
         levels, starts = blocks(part, min(len(part), MAX_POINTS))
         levels = _unspiked(levels)
         fit = _fit(levels)
-        if fit is None or (found is None and fit.score > _plain(levels) - EARLIER):
+        if fit is None or fit.score > _plain(levels) - EARLIER:
             break
         fit = _earliest(levels, fit)
         size, offset = len(part) // len(levels), begin + int(starts[0])

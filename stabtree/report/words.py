@@ -353,10 +353,8 @@ def step_range(run: Run) -> str:
     first, planned, total = run.first_step, run.setting("max_steps"), ""
     if first is None:
         return ""
-    if isinstance(planned, int) and run.last_step is not None and planned > run.last_step + 1:
+    if isinstance(planned, int) and run.last_step is not None and planned > run.last_step:
         total = f" of {planned:,}"
-    elif isinstance(planned, int) and run.last_step is not None:
-        total = ", all done"
     return f"{run.unit}s {first:,}-{run.last_step:,}{total}"
 
 
