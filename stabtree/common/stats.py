@@ -152,6 +152,11 @@ def change_noise(values: Floats) -> float:
     return scatter(after - before)
 
 
+def falls_by_turns(values: Floats) -> bool:
+    """Return whether each value is below the one two before it: a fall, though neighbours may alternate."""
+    return bool((values[2:] < values[:-2]).all())
+
+
 def neighbours(values: Floats) -> tuple[Floats, Floats]:
     """Return up to `SAMPLE` values, evenly spread, and the one after each."""
     every = 1 + len(values) // SAMPLE

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, row_of, rows_before, rows_upto
-from stabtree.common.shared import ROWS_LONG, ROWS_SHORT, SHARE_MOST
+from stabtree.common.shared import FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_MOST
 from stabtree.common.stats import interval, median, stretches
 from stabtree.common.strength import FARTHEST, above, whether
 from stabtree.common.text import first_few, in_words
@@ -36,7 +38,7 @@ def name_of(value: float) -> str:
     return "inf" if value > 0 else "-inf"
 
 
-@measure(source="phase19 Q1.1", labels=("yes", "skipped", "stops", "no"))
+@measure(source="phase19 Q1.1", labels=("yes", "skipped", "stops", "exploded", "no"))
 def nonfinite_loss(
     run: Run, loss: Series, loss_break: Break | Absent, grad_norm: Series | None = None, *, forgiving: bool
 ) -> Answer:
@@ -47,7 +49,8 @@ def nonfinite_loss(
     trainer that skips bad updates goes on. `stops`: all that was logged is
     finite, but the loss is no longer logged while other series go on; pandas and JSON write a NaN as an empty cell or
     null, so this is never taken for health; only a last row of the last planned step, with no broken grad_norm, is what
-    a trainer writes when it is done. A loss that is missing for a while and comes back is `skipped` too.
+    a trainer writes when it is done. `exploded`: so it stops after it rose to more than `FACTOR_LARGE` times its level.
+    A loss that is missing for a while and comes back is `skipped` too.
     Without `forgiving`, the document's own rule, any such value is a yes.
     """
     if isinstance(loss_break, Absent):
@@ -125,6 +128,8 @@ def _missing(run: Run, loss: Series, grad_norm: Series | None) -> Answer:
     if gap.at_end and gap.rows == 1 and gap.last_step >= run.planned_step and _sound_at(grad_norm, gap.last_step):
         text = f"loss is missing in the last row only, of step {gap.last_step:,}, the last one that was planned"
         return Answer(NO, (Evidence(text, "loss", (gap.first_step,), 1.0, 1.0),))
+    if gap.at_end and (exploded := rose(loss, gap.first_step, FACTOR_LARGE)):
+        return replace(exploded, verdict="exploded", storm=True)
     if gap.at_end:
         text = f"loss is logged up to step {last:,}, then it is missing in {gap.rows:,} rows up to step "
         found = Evidence(f"{text}{gap.last_step:,}", "loss", (gap.first_step,), float(gap.rows), 0.0)
@@ -244,7 +249,7 @@ def nan_origin(
         hidden = _averaged(conditions, loss) and ((loss.steps >= since) & (loss.steps < broke.step)).sum() <= 1
         if first and not hidden:
             return first
-    climbed = rose(loss, broke, rise_share)
+    climbed = rose(loss, broke.step, rise_share)
     exploded = _exploded(grad_norm, broke, exploding_factor) if grad_norm is not None else None
     if climbed or exploded:
         return min((item for item in (climbed, exploded) if item), key=lambda item: item.onset_step or 0)
@@ -323,10 +328,10 @@ def _exploded(series: Series, broke: Break, factor: float) -> Answer | None:
     return Answer("backward", evidence, onset_step=at, last_good_step=good, strength=above(ratio, factor))
 
 
-def rose(loss: Series, broke: Break, share: float = RISE_SHARE) -> Answer | None:
-    """Answer `backward` where the loss had left its course upwards before it broke, by `share` of its level or more."""
+def rose(loss: Series, step: int, share: float = RISE_SHARE) -> Answer | None:
+    """Answer `backward` where the loss had left its course upwards before a step, by `share` of its level or more."""
     steps, values = finite(loss)
-    rows = rows_before(steps, broke.step)
+    rows = rows_before(steps, step)
     left = change_point(steps[:rows], values[:rows])
     if left is None:
         return None
@@ -337,7 +342,7 @@ def rose(loss: Series, broke: Break, share: float = RISE_SHARE) -> Answer | None
     at, good = left.first_bad_step, left.last_good_step
     text = f"the loss had risen from {figure(level, 4)} at step {good:,} to {figure(values[rows - 1], 4)} when it broke"
     times = (end - level) / abs(level) if level else share
-    found = (Evidence(text, "loss", (at, broke.step), min(times, 1e300), share, "The loss rose before it"),)
+    found = (Evidence(text, "loss", (at, step), min(times, 1e300), share, "The loss rose before it"),)
     return Answer("backward", found, onset_step=at, last_good_step=good, strength=above(times, share))
 
 

@@ -14,7 +14,7 @@ from stabtree.common.figures import as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, changes, rows_before
 from stabtree.common.shared import FACTOR_LARGE, SHARE_SOME, TREND_Z
-from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, median, medians_of_three
+from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, falls_by_turns, median, medians_of_three
 from stabtree.measures.registry import Unknown, finite, highest, lowest, measure
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
@@ -122,6 +122,7 @@ def _gain(profile: Profile, sign: int) -> Gained:
     # More than chance, by the error of the difference of two medians, or by the trend.
     error = MEDIAN_ERROR * noise * math.sqrt(2 / _level_rows(profile))
     sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z
+    sure = sure or falls_by_turns(-sign * values)
     return Gained(begin, gain, at_best, noise, gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2)
 
 

@@ -12,8 +12,8 @@ from stabtree.common import shared
 from stabtree.common.answer import Evidence
 from stabtree.common.figures import deviations
 from stabtree.common.lazy import np
-from stabtree.common.passes import remembered, rows_before, rows_upto
-from stabtree.common.shared import FACTOR, ROWS_SHORT
+from stabtree.common.passes import remembered, row_of, rows_before, rows_upto
+from stabtree.common.shared import FACTOR, FACTOR_SMALL, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import NORMAL_99, change_noise, interval, median, quantiles, running_medians, span
 from stabtree.common.strength import FARTHEST, TINY, above
 from stabtree.measures.registry import Absent, Count, Unknown, finite, measure
@@ -30,6 +30,7 @@ from stabtree.measures.scores import (
     t_tail,
     upper_tail,
 )
+from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -150,7 +151,7 @@ def rarest(loss: Series, top: Excursion, params: SpikeSearchParams) -> float:
     rows, through the normal 99th percentile with the exponent `TAIL_EXPONENT`, the median of the labelled healthy runs.
     """
     steps, _ = finite(loss)
-    if params.short(loss):
+    if params.short(loss) or top.expected == math.inf:
         return top.expected
     rows = params.rows(loss)
     begin = params.first(steps, rows)
@@ -250,6 +251,53 @@ def _above(values: Floats, least: float) -> tuple[Floats, Floats, float]:
     return level, height, scatter
 
 
+def early(loss: Series, params: SpikeSearchParams) -> tuple[Excursion, ...]:
+    """Return the spikes before the first row that has a window, one of several which a gap parts from the noise.
+
+    They are measured against the rows around them, and how many as high chance allows is left open.
+    """
+    steps, _ = finite(loss)
+    noise, found = profile_of(loss).level_noise, []
+    first = steps[: params.first(steps, params.rows(loss))]
+    for spike in many_spikes(loss):
+        mean, row = spike.value - spike.height * noise, row_of(steps, spike.step).start
+        if spike.step > first[-1] or spike.value < FACTOR * abs(mean) or not spike.rows or not row:
+            continue
+        back = int(steps[min(row + spike.rows, len(steps) - 1)])
+        found.append(
+            Excursion(
+                step=spike.step,
+                peak_step=spike.step,
+                peak=spike.value,
+                height_sigma=spike.height,
+                mean=mean,
+                sigma=noise,
+                expected=math.inf,
+                recovered_step=back,
+                last_good_step=int(steps[row - 1]),
+            )
+        )
+    return tuple(found)
+
+
+def jump_at_end(loss: Series, other: Series | None) -> Excursion | None:
+    """Return the last rows where they are twice as high as all before, and those of another series are so as well."""
+    steps, values = finite(loss)
+    if other is None:
+        return None
+    at, others = finite(other)
+    for row in range(max(3, len(values) - ROWS_SHORT), len(values)):
+        split = rows_before(at, steps[row])
+        sides = ((values[:row], values[row:]), (others[:split], others[split:]))
+        if all(len(old) and len(new) and new.min() > FACTOR_SMALL * old.max() > 0 for old, new in sides):
+            mean = float(values[row - 1])
+            found, _ = excursion(
+                steps, values, row, (mean, 1), mean=mean, sigma=max(change_noise(values[:row]), NO_SPREAD)
+            )
+            return replace(found, expected=0.0)
+    return None
+
+
 @remembered
 def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -> Search:
     """Search a loss series for spikes.
@@ -297,6 +345,8 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
     spikes = tuple(
         spike for spike in scan.spikes if not any(0 <= rows_of[spike] - seam < ROWS_SHORT for seam in resumed)
     )
+    if guarded and not (resumed and resumed[0] < first):
+        spikes = (*early(loss, params), *spikes)
     return replace(scan, widened=widened, spikes=spikes)
 
 
@@ -349,6 +399,13 @@ class Spike(NamedTuple):
         return max(self.params.horizon(loss), round(ROWS_SHORT * interval(finite(loss)[0])))
 
     @property
+    def first(self) -> Excursion:
+        """The first of those spikes that are comparable with this one, where all come back."""
+        top = self.top
+        alike = (s for s in self.search.spikes if s.recovered_step and s.height_sigma > SHARE_HALF * top.height_sigma)
+        return next(alike, top) if top.recovered_step is not None else top
+
+    @property
     def back_level(self) -> float:
         """The level to which the loss must come back."""
         return self.top.mean + self.params.back_sigma * self.top.sigma
@@ -361,6 +418,7 @@ def spike(
     context: Context,
     batches: Batches | Unknown,
     reward: Series | None = None,
+    eval_loss: Series | None = None,
     *,
     window_steps: Count,
     sigma: float,
@@ -385,6 +443,8 @@ def spike(
     search = find(loss, params, seams)
     if params.guarded and not search.spikes and not isinstance(batches, Unknown):
         search = find(batches.fresh(loss), params, seams)  # a dip that a stuck loader memorised hides the way back
+    if params.short(loss) and not search.spikes and (jumped := jump_at_end(loss, eval_loss)):
+        search = replace(search, spikes=(jumped,), judged=max(search.judged, 1))
     if not search.judged:
         return Unknown(f"no step has {search.rows} rows before it", ("loss",))
     covered = span(finite(loss)[1]) if search.spikes else 0.0

@@ -10,12 +10,13 @@ from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, m
 from stabtree.common.figures import against, as_factor, deviations, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
-from stabtree.common.shared import LEVELS, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
+from stabtree.common.shared import LEVELS, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import NORMAL_MAD, interval, median, running_medians
 from stabtree.common.strength import FARTHEST, above, strongest, weakest, whether
 from stabtree.measures.registry import Count, Unknown, finite, measure
 from stabtree.measures.scores import many_spikes
 from stabtree.measures.spike import end_level, rarest, rarity
+from stabtree.profile.change import change_point
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -67,7 +68,7 @@ def loss_spikes(spike: Spike) -> Answer:
     if spike.params.guarded and not top.shift_sigma:
         strength = max(above(spike.params.chance, top.expected), 0.0)
     found = (first, *evidence)
-    return Answer(YES, found, onset_step=top.step, last_good_step=top.last_good_step, strength=strength)
+    return Answer(YES, found, onset_step=spike.first.step, last_good_step=spike.first.last_good_step, strength=strength)
 
 
 @measure(source="phase19 Q2.2", labels=("yes", "no", "climbs", "open"), absent=UNKNOWN)
@@ -106,6 +107,8 @@ def spike_recovers(
     steps, values = finite(loss)
     last = int(steps[-1])
     if last - top.step < horizon_steps or int((steps > top.step).sum()) < ROWS_SHORT:
+        if late_counts and (climb := _climbs(steps, values)):
+            return climb
         reason = f"the log ends {last - top.step:,} steps after the spike, too early to tell"
         share, expected = spike.share(top.peak), rarest(loss, top, params)
         reason += f"; it rose by {against(share, open_share, '.0%')} of its range (limit {open_share:.0%})"
@@ -121,6 +124,18 @@ def spike_recovers(
     text += "the spike"
     plain = Evidence(text, "loss", (top.step, last), ends, spike.back_level)
     return _stayed_up(loss, spike, batches, ends, plain, climb_rows) if late_counts else Answer(NO, (plain,))
+
+
+def _climbs(steps: Ints, values: Floats) -> Answer | None:
+    """Answer `climbs` where the loss left its course row by row, for many rows up to its end."""
+    left = change_point(steps, values)
+    if left is None or left.at_once:
+        return None
+    after = values[rows_before(steps, left.first_bad_step) :]
+    if len(after) < ROWS_LONG or median(after[:ROWS_SHORT]) > (values.min() + median(after[-ROWS_SHORT:])) / 2:
+        return None
+    text = f"the loss climbs row by row from step {left.first_bad_step:,} on: a slow rise, not a spike"
+    return Answer("climbs", (Evidence(text, "loss", (left.first_bad_step, int(steps[-1]))),))
 
 
 def _stayed_up(
@@ -407,8 +422,8 @@ def spike_cause(
             "minor" if guarded and beyond < 0 else "unexplained",
             (*seen, *notes),
             missing=gaps,
-            onset_step=top.step,
-            last_good_step=top.last_good_step,
+            onset_step=spike.first.step,
+            last_good_step=spike.first.last_good_step,
             strength=beyond,
             near="unexplained",
         )

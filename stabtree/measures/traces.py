@@ -184,8 +184,8 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     peak, least = highest(lr), lowest(lr)
     if least < 0:
         at = int(steps[np.argmax(values < 0)])
-        text = f"lr is below 0 from step {at:,} on, {figure(least)} at its lowest: it climbs the loss"
-        negative = Evidence(text, "lr", (at,), least, 0.0, f"below 0 from step {at:,} on: it climbs the loss")
+        text = f"lr is below 0 from step {at:,} on, {figure(least)} at its lowest: such a step goes up the gradient"
+        negative = Evidence(text, "lr", (at,), least, 0.0, f"below 0 from step {at:,} on")
         return Answer(YES, (negative,), onset_step=at, strength=FARTHEST)
     if peak <= 0:
         return _zero_throughout(lr, loss, min_share)

@@ -175,7 +175,7 @@ def test_any_floats_give_an_honest_answer(name: str) -> None:
     def honest(run: Run) -> None:
         verdicts.add(honest_answer(MEASURES[name], run).verdict)
 
-    for known in (plain(name), plain(name, math.inf), plain(name, every=10)):
+    for known in (plain(name), plain(name, math.inf), plain(name, every=10), Run("bare", plain(name).series)):
         verdicts.add(honest_answer(MEASURES[name], known).verdict)
     honest()
     assert verdicts - {UNKNOWN}

@@ -339,7 +339,7 @@ def trains_on(_moment: Moment, loss: Series, eval_loss: Series) -> Seen | None:
 @clue
 def left_lowest(_moment: Moment, loss: Series, loss_break: Break) -> Seen | None:
     """Return by which share the loss had left its lowest value for good before it broke; None where it had not."""
-    found = rose(loss, loss_break)
+    found = rose(loss, loss_break.step)
     if found is None:
         return None
     seen = found.evidence[0]
