@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered
-from stabtree.common.shared import NOISE_TIMES, ROWS_SHORT, SHARE_HALF, SHARE_MOST
-from stabtree.common.stats import SAMPLE, interval, median, quantiles, row_medians, span, windows
+from stabtree.common.shared import FACTOR, NOISE_TIMES, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST
+from stabtree.common.stats import SAMPLE, interval, median, neighbours, quantiles, row_medians, scatter, span, windows
 from stabtree.measures.registry import finite
-from stabtree.profile import profile_of
+from stabtree.profile.model import Recovery
 from stabtree.profile.segments import far
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.profile.model import Recovery
     from stabtree.run import Series
 
 
@@ -204,16 +203,42 @@ def scores(loss: Series, rows: int, first: int, guarded: bool, apart: bool = Tru
     return scored._replace(noise=scored.heights[noise[first:]])
 
 
+@remembered
 def many_spikes(loss: Series) -> tuple[Recovery, ...]:
     """Return the spikes of a loss that has several, nearly all of which a gap parts from its noise.
 
+    Each stands above the medians of the rows before and after it, in scatters of neighbours, which spikes don't widen.
     Of a heavy tail, which is noise of the run's own, most would be just above the limit; of a scatter that shrinks as
     the loss falls, some would be dips.
     """
-    found = profile_of(loss).spikes.highest
-    up = tuple(spike for spike in found if spike.height > 0)
-    high = sum(spike.height > NOISE_TIMES * far(len(loss)) for spike in up)
-    return up if high >= max(2, SHARE_MOST * len(found)) else ()
+    steps, values = finite(loss)
+    if len(values) < ROWS_LONG:
+        return ()
+    before, after = neighbours(values)
+    changes = after - before
+    plain = changes[np.abs(changes) <= far(len(values)) * 2**0.5 * scatter(changes)]  # so many may be those of spikes
+    noise = max(scatter(plain), RELATIVE_RESOLUTION * abs(median(values)), NO_SPREAD)
+    found = {side: _outstanding(steps, side * values, noise, far(len(values))) for side in (1, -1)}
+    high = sum(spike.height > NOISE_TIMES * far(len(values)) for spike in found[1])
+    return found[1] if high >= max(2, SHARE_MOST * (len(found[1]) + len(found[-1]))) else ()
+
+
+def _outstanding(steps: Ints, values: Floats, noise: float, height: float) -> tuple[Recovery, ...]:
+    """Return the rows that rise so many scatters at once above those before them, and come back within a few rows."""
+    found: list[Recovery] = []
+    free = 3  # rows before the first spike
+    for row in (np.flatnonzero(np.diff(values) > height * noise) + 1).tolist():
+        level = median(values[max(row - ROWS_LONG, 0) : row]) if row >= free else math.inf
+        back = np.flatnonzero(values[row : row + ROWS_SHORT] < level + FACTOR * noise)
+        if not len(back):
+            continue
+        free = row + int(back[0])
+        top = row + int(np.argmax(values[row:free])) if free > row else row
+        level = (level + median(values[free : free + ROWS_LONG])) / 2  # on both sides, for the loss may fall fast
+        times = (float(values[top]) - level) / noise
+        if times > height:
+            found.append(Recovery(int(steps[top]), float(values[top]), times, free - row))
+    return tuple(found)
 
 
 def _scored(values: Floats, windows: Windows, first: int) -> Scores:

@@ -30,7 +30,6 @@ from stabtree.measures.scores import (
     t_tail,
     upper_tail,
 )
-from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
@@ -257,7 +256,7 @@ def early(loss: Series, params: SpikeSearchParams) -> tuple[Excursion, ...]:
     They are measured against the rows around them, and how many as high chance allows is left open.
     """
     steps, _ = finite(loss)
-    noise, found = profile_of(loss).level_noise, []
+    noise, found = change_noise(finite(loss)[1]), []
     first = steps[: params.first(steps, params.rows(loss))]
     for spike in many_spikes(loss):
         mean, row = spike.value - spike.height * noise, row_of(steps, spike.step).start
@@ -398,12 +397,18 @@ class Spike(NamedTuple):
         """Return within how many steps a quick recovery is over: a log that is sparse shows it in `ROWS_SHORT` rows."""
         return max(self.params.horizon(loss), round(ROWS_SHORT * interval(finite(loss)[0])))
 
-    @property
-    def first(self) -> Excursion:
-        """The first of those spikes that are comparable with this one, where all come back."""
-        top = self.top
-        alike = (s for s in self.search.spikes if s.recovered_step and s.height_sigma > SHARE_HALF * top.height_sigma)
-        return next(alike, top) if top.recovered_step is not None else top
+    def onset(self, loss: Series) -> tuple[int, int]:
+        """Return the step of the first spike that comes back and is half as high as this one, and the one before it.
+
+        Of many they are measured apart from the noise; of one that does not come back its own.
+        """
+        top, many, steps = self.top, many_spikes(loss), finite(loss)[0]
+        if top.recovered_step is None:
+            return top.step, top.last_good_step
+        height, worst = SHARE_HALF * (top.peak - top.mean), max((spike.height for spike in many), default=0.0)
+        alike = [s.step for s in self.search.spikes if s.recovered_step and s.peak - s.mean > height]
+        first = min([*alike, *(spike.step for spike in many if spike.height > SHARE_HALF * worst), top.step])
+        return first, int(steps[max(rows_before(steps, first) - 1, 0)])
 
     @property
     def back_level(self) -> float:

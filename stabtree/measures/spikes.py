@@ -39,7 +39,7 @@ def _describe(spike: Excursion) -> str:
 
 
 @measure(source="phase19 Q2.1")
-def loss_spikes(spike: Spike) -> Answer:
+def loss_spikes(loss: Series, spike: Spike) -> Answer:
     """Does the loss jump above its recent mean by more than noise explains?
 
     Document: loss[t] > mean + `sigma` sigma of the `window_steps` steps before t. On pure noise that fires by
@@ -68,7 +68,8 @@ def loss_spikes(spike: Spike) -> Answer:
     if spike.params.guarded and not top.shift_sigma:
         strength = max(above(spike.params.chance, top.expected), 0.0)
     found = (first, *evidence)
-    return Answer(YES, found, onset_step=spike.first.step, last_good_step=spike.first.last_good_step, strength=strength)
+    onset, good = spike.onset(loss)
+    return Answer(YES, found, onset_step=onset, last_good_step=good, strength=strength)
 
 
 @measure(source="phase19 Q2.2", labels=("yes", "no", "climbs", "open"), absent=UNKNOWN)
@@ -417,22 +418,25 @@ def spike_cause(
     # A gradient follows its loss, so by itself it confirms nothing about a spike that chance explains.
     strong = [n for n, panel in panels.items() if panel.verdict == YES and (n != "bad_batch" or rare or not guarded)]
     weak = [name for name, panel in panels.items() if panel.verdict == LIKELY and rare]
+    onset, good = spike.onset(loss)
     if not strong and not weak:
         return Answer(
             "minor" if guarded and beyond < 0 else "unexplained",
             (*seen, *notes),
             missing=gaps,
-            onset_step=spike.first.step,
-            last_good_step=spike.first.last_good_step,
+            onset_step=onset,
+            last_good_step=good,
             strength=beyond,
             near="unexplained",
         )
     label = (strong + weak)[0]
     panel = panels[label]
     evidence = (*panel.evidence, seen[0], *(e for e in notes if e not in panel.evidence))
-    good = panel.last_good_step if panel.last_good_step is not None else top.last_good_step
+    if label != "bad_batch":
+        onset = top.step
+        good = panel.last_good_step if panel.last_good_step is not None else top.last_good_step
     strength = strongest(rarely, 0.0) if label == "bad_batch" else panel.strength
-    return Answer(label, evidence, missing=gaps, onset_step=top.step, last_good_step=good, strength=strength)
+    return Answer(label, evidence, missing=gaps, onset_step=onset, last_good_step=good, strength=strength)
 
 
 def _weight(
