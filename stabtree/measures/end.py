@@ -381,7 +381,9 @@ def _unbounded(loss: Series) -> Evidence | None:
 def _gain(before: Floats, after: Floats, series: Series) -> Gain:
     """Return the fall between the medians of two groups of rows of a series."""
     steps, values = finite(series)
-    noise = 0.0 if falls_by_turns(values) else change_noise(values)
+    noise = change_noise(values)
+    if falls_by_turns(values):
+        noise = min(noise, scatter(values[2:] - values[:-2]))
     error = MEDIAN_ERROR * noise * (1 / len(before) + 1 / len(after)) ** 0.5
     later = values[rows_before(steps, steps[0] + SHARE_SOME * (steps[-1] - steps[0])) :]
     return Gain(median(before), median(after), error, span(values), span(later))
