@@ -50,9 +50,7 @@ _NAMES = {
     "machine": "waits_for_data memory_grows slow_steps",
     "rewards": "heldout_reward_flat only_form_pays reward_settles",
     "lines": "line_says ended_by failed_without_reason stops_short",
-    "settings": (
-        "setting_says setting_outside setting_exceeds setting_misspelled rate_unusual setting_is answered is_logged"
-    ),
+    "settings": "setting_says setting_is answered is_logged",
 }
 MEASURES: Imported[Any] = Imported(
     "stabtree", {**{f"measures.{module}": names for module, names in _NAMES.items()}, **table("MEASURES")}
