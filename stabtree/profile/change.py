@@ -225,7 +225,11 @@ def _fit(values: Floats) -> _Fit | None:
             parameters = 3 + extra + (kind not in (0, STEP))
             score = _score(best, values, parameters)
             near = np.flatnonzero(left <= best * (1 + INTERVAL / max(count - parameters, 1)))
-            found.append(_Fit(score, place + (kind != STEP), int(near[0]), int(near[-1]), kind == STEP))
+            # A fall goes on until the rise outweighs it.
+            fitted = (along_base - slope[place] * shared[place]) @ base + slope[place] * shape[place]
+            turn = int(fitted[place:].argmin()) if extra and kind != STEP else 0
+            first, last = min(int(near[0]) + turn, place + turn), min(int(near[-1]) + turn, count - 1)
+            found.append(_Fit(score, min(place + turn + (kind != STEP), count - 1), first, last, kind == STEP))
     return min(found, default=None)
 
 
