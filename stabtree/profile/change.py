@@ -69,13 +69,16 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
         part = values[begin:end]
         if len(part) < MIN_POINTS:
             break
-        levels, starts = blocks(part, min(len(part), MAX_POINTS))
+        size = -(-len(part) // MAX_POINTS)
+        levels, starts = blocks(part, len(part) // size)
         levels = _unspiked(levels)
         fit = _fit(levels)
         if fit is None or fit.score > _plain(levels) - EARLIER:
             break
         fit = _earliest(levels, fit)
-        size, offset = len(part) // len(levels), begin + int(starts[0])
+        if median(levels[-3:]) <= median(levels[max(0, fit.place - 3) : max(fit.place, 1)]):
+            break  # a fall may bend as none of the courses does
+        offset = begin + int(starts[0])
         row = offset + fit.place * size
         found = fit, offset, size
         if fit.at_once:

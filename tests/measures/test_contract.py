@@ -175,7 +175,9 @@ def test_any_floats_give_an_honest_answer(name: str) -> None:
     def honest(run: Run) -> None:
         verdicts.add(honest_answer(MEASURES[name], run).verdict)
 
-    for known in (plain(name), plain(name, math.inf), plain(name, every=10), Run("bare", plain(name).series)):
+    series = plain(name).series
+    alone = (Run("bare", series), Run("classifier", series, {"n_classes": Setting(10, "test")}))
+    for known in (plain(name), plain(name, math.inf), plain(name, every=10), *alone):
         verdicts.add(honest_answer(MEASURES[name], known).verdict)
     honest()
     assert verdicts - {UNKNOWN}
