@@ -64,39 +64,52 @@ def change_point(steps: Ints, values: Floats) -> Change | None:
         values: float64 (n,), finite; the rise is to be theirs, up to the last one.
     """
     begin, end = _last_course(values), len(values)
-    found: tuple[_Fit, int, int] | None = None
+    found: _Look | None = None
     for _ in range(LOOKS):
-        part = values[begin:end]
-        if len(part) < MIN_POINTS:
+        look = _look(values, begin, end)
+        if look is None:
             break
-        size = -(-len(part) // MAX_POINTS)
-        levels, starts = blocks(part, len(part) // size)
-        levels = _unspiked(levels)
-        fit = _fit(levels)
-        if fit is None or fit.score > _plain(levels) - EARLIER:
+        found = look
+        if found.fit.at_once or found.end - found.begin > 0.8 * (end - begin):
             break
-        fit = _earliest(levels, fit)
-        if median(levels[-3:]) <= median(levels[max(0, fit.place - 3) : max(fit.place, 1)]):
-            break  # a fall may bend as none of the courses does
-        offset = begin + int(starts[0])
-        row = offset + fit.place * size
-        found = fit, offset, size
-        if fit.at_once:
-            break
-        before, after = _nearly_straight(levels, fit.place)
-        closer = max(begin, row - before * size), min(end, row + after * size)
-        if closer[1] - closer[0] > 0.8 * (end - begin):
-            break
-        begin, end = closer
+        begin, end = found.begin, found.end
     if found is None:
         return None
-    fit, offset, size = found
-    first = offset + fit.place * size
+    fit, first, size = found.fit, found.row, found.size
     if fit.at_once and size > 1:
         first = _row_of_jump(values, max(0, first - size), min(len(values), first + 2 * size))
-    good = first - 1 if fit.at_once else min(first - 1, offset + fit.first * size)
-    last = max(first, min(len(values) - 1, offset + fit.last * size))
+    earliest, latest = first - (fit.place - fit.first) * size, first + (fit.last - fit.place) * size
+    good = first - 1 if fit.at_once else min(first - 1, earliest)
+    last = max(first, min(len(values) - 1, latest))
     return Change(int(steps[max(good, 0)]), int(steps[first]), int(steps[last]), fit.at_once)
+
+
+class _Look(NamedTuple):
+    fit: _Fit
+    row: int  # that of the change
+    size: int  # the rows of one point
+    begin: int  # the rows to look at more closely
+    end: int
+
+
+def _look(values: Floats, begin: int, end: int) -> _Look | None:
+    """Divide rows `begin` to `end` once; None where no rise explains them better, or they don't end above its place."""
+    rows = end - begin
+    if rows < MIN_POINTS:
+        return None
+    size = -(-rows // MAX_POINTS)
+    levels, starts = blocks(values[begin:end], rows // size)
+    levels = _unspiked(levels)
+    fit = _fit(levels)
+    if fit is None or fit.score > _plain(levels) - EARLIER:
+        return None
+    fit = _earliest(levels, fit)
+    # A fall may bend as none of the courses does.
+    if median(levels[-3:]) <= median(levels[max(0, fit.place - 3) : max(fit.place, 1)]):
+        return None
+    row = begin + int(starts[0]) + fit.place * size
+    before, after = _nearly_straight(levels, fit.place)
+    return _Look(fit, row, size, max(begin, row - before * size), min(end, row + after * size))
 
 
 def _at_once(values: Floats) -> bool:

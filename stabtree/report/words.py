@@ -170,14 +170,13 @@ def step_reached(run: Run) -> str:
 def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
     """Return what the headline leaves out, after a word for it: how the run ended, or what state the model was in."""
     main = main_finding(diagnosis)
-    apart = main is not None and ENDING in main.leaf.events
-    others = [item for item in diagnosis.findings if (ENDING in item.leaf.events) is not apart and item is not main]
-    if apart:
-        state = next((item for item in others if item.is_alarm), None)
+    if main is not None and ENDING in main.leaf.events:
+        states = (item for item in diagnosis.findings if item.is_alarm and ENDING not in item.leaf.events)
+        state = next(states, None)
         return "State: ", step_prefix(state) + finding_title(state) if state else _progress(diagnosis.run)
-    if others and not (others[0].leaf.unended and main is None):
-        return "Ended: ", finding_title(others[0])
-    return "", ""
+    ended = next((item for item in diagnosis.findings if ENDING in item.leaf.events), None)
+    told = ended is not None and ended.leaf.unended and main is None  # by the headline
+    return ("Ended: ", finding_title(ended)) if ended is not None and not told else ("", "")
 
 
 def _progress(run: Run) -> str:
@@ -231,11 +230,15 @@ def all_clear(diagnosis: Diagnosis) -> bool:
         return False
     if ignored_problems(diagnosis):
         return True
+    return all(map(_needs_nothing, diagnosis.reached))
+
+
+def _needs_nothing(item: Incident) -> bool:
+    """Whether a finding is a note that needs no action."""
     # What fits the run of a note's advice says so; of a note without advice, its first fix.
-    advice = [item.fixes or tuple(map(untagged, item.leaf.fixes[:1])) for item in diagnosis.reached]
-    mere = all(item.leaf.severity is Severity.NOTE for item in diagnosis.reached)
-    idle = (any(text.startswith(NOTHING) for text in texts) for texts in advice)
-    return mere and all(item.leaf.unended or done for item, done in zip(diagnosis.reached, idle, strict=True))
+    advice = item.fixes or tuple(map(untagged, item.leaf.fixes[:1]))
+    idle = item.leaf.unended or any(text.startswith(NOTHING) for text in advice)
+    return item.leaf.severity is Severity.NOTE and idle
 
 
 def ignored_problems(diagnosis: Diagnosis) -> list[Incident]:
