@@ -19,7 +19,7 @@ from stabtree.run import CONFIG
 from stabtree.tree.shipped import calibrations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.common.answer import Answer, Evidence
     from stabtree.common.faults import Fault
@@ -492,23 +492,27 @@ def near_facts(tree: Tree, visits: Iterable[Visit]) -> tuple[Near, ...]:
         tree: the tree.
         visits: all questions that were asked.
     """
-    known, found = calibrations(), []
+    near = calibrations().near
+    found = sorted(_below_alarms(tree, visits), key=attrgetter("p"), reverse=True)
+    if alone := tuple(item for item in found if item.p >= near):
+        return alone
+    signs: dict[str, Near] = {}  # of the questions about one series the likeliest counts
+    for item in found:
+        if item.p >= near / 2:
+            signs.setdefault(item.visit.answer.evidence[0].metric, item)
+    healthy = math.prod(1 - item.p for item in signs.values())
+    return tuple(signs.values()) if 1 - healthy >= near else ()
+
+
+def _below_alarms(tree: Tree, visits: Iterable[Visit]) -> Iterator[Near]:
+    """Yield the questions that an alarm hangs on and whose limits were not reached."""
     for visit in visits:
         answer, question = visit.answer, visit.question
         if answer.strength is None or answer.strength >= 0 or not answer.evidence:
             continue
         leaf = tree.leaves.get(question.go.get(answer.near, ""))
         if leaf is not None and leaf.severity.is_alarm:
-            found.append(Near(visit, leaf, known.likelihood(question.id, answer.strength)))
-    found.sort(key=attrgetter("p"), reverse=True)
-    if alone := tuple(item for item in found if item.p >= known.near):
-        return alone
-    signs: dict[str, Near] = {}  # of the questions about one series the likeliest counts
-    for item in found:
-        if item.p >= known.near / 2:
-            signs.setdefault(item.visit.answer.evidence[0].metric, item)
-    healthy = math.prod(1 - item.p for item in signs.values())
-    return tuple(signs.values()) if 1 - healthy >= known.near else ()
+            yield Near(visit, leaf, calibrations().likelihood(question.id, answer.strength))
 
 
 def asking(leaf: Leaf, facts: Sequence[Near]) -> Leaf:
