@@ -517,7 +517,9 @@ def falls_back(
     strength, evidence = found.judged(metric, share, factor)
     if context.phase.value in (None, FROM_SCRATCH):
         lost = above(found.best - found.end, share * abs(found.best))
-        sunk = above(found.sunk, factor)
+        sunk = weakest(
+            above(found.sunk, factor), above(found.best - found.end, shared.SHARE_HALF / 2 * abs(found.best))
+        )
         strength = weakest(strength, strongest(above(found.gained, factor), lost, sunk))
     left = left_course(at, -values, best_step=found.best_step)
     good, onset = max(left.last_good_step, found.best_step), left.first_bad_step

@@ -133,7 +133,9 @@ def _climbs(steps: Ints, values: Floats) -> Answer | None:
     if left is None or left.at_once:
         return None
     after = values[rows_before(steps, left.first_bad_step) :]
-    if len(after) < ROWS_LONG or median(after[:ROWS_SHORT]) > (values.min() + median(after[-ROWS_SHORT:])) / 2:
+    low, end = float(values.min()), median(after[-ROWS_SHORT:])
+    beyond = float(after.max()) - low > shared.FACTOR_SMALL * (end - low)  # a row that the climb does not reach
+    if len(after) < ROWS_LONG or beyond or median(after[:ROWS_SHORT]) > (low + end) / 2:
         return None
     text = f"the loss climbs row by row from step {left.first_bad_step:,} on: a slow rise, not a spike"
     return Answer("climbs", (Evidence(text, "loss", (left.first_bad_step, int(steps[-1]))),))

@@ -192,7 +192,9 @@ def held_out(gain: float) -> Run:
     """A reward that rises by 0.5 in training, and by a share of that on held-out prompts."""
     run = learning()
     tested = 0.2 + 0.5 * gain * AT + noise(0.01, 30)
-    return replace(run, others={"eval_rewards/answer/mean": Series("eval_rewards/answer/mean", run.series["reward"].steps, tested)})
+    return replace(
+        run, others={"eval_rewards/answer/mean": Series("eval_rewards/answer/mean", run.series["reward"].steps, tested)}
+    )
 
 
 def formed(right: float) -> Run:

@@ -257,14 +257,17 @@ def infinite(times: float) -> Run:
     return make_run({"loss": loss}, dtype="fp32", task="CAUSAL_LM")
 
 
-def unlogged() -> Run:
-    """A loss that is no longer logged from step 450 on, while the gradient goes on as before."""
-    series = {**make_run({"loss": falling(450)}).series, **make_run({"grad_norm": noisy(1.0)}).series}
+def unlogged(times: float = 1.0) -> Run:
+    """A loss that goes up so many times, and is not logged from step 450 on, while the gradient goes on as before."""
+    loss = falling(450)
+    loss[430:] *= np.geomspace(1, times, 20)
+    series = {**make_run({"loss": loss}).series, **make_run({"grad_norm": noisy(1.0)}).series}
     return replace(make_run({}), series=series, gaps=(Gap("loss", 450, ROWS - 1, ROWS - 450, at_end=True),))
 
 
 MORE: dict[str, Maker] = {
     "a loss that is no longer logged": unlogged,
+    "a loss that exploded and is no longer logged": partial(unlogged, 1e6),
     "weights that collapse": lambda: rising(
         {"weight_norm/a": np.concatenate((np.ones(400), np.geomspace(1, 0.2, 200)))}
     ),

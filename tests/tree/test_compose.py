@@ -30,7 +30,7 @@ questions:
     section: mine
     ask: Is the loss finite?
     test: nonfinite_loss
-    go: {yes: mine-nan, skipped: nan-skipped, stops: loss-stops, no: Q2.1}
+    go: {yes: mine-nan, exploded: mine-nan, skipped: nan-skipped, stops: loss-stops, no: Q2.1}
     source: a test
 leaves:
   - {id: mine-nan, of: M1, title: NaN, severity: critical, fixes: [fix it], source: a test}
