@@ -263,6 +263,12 @@ class Run(Struct, frozen=True, eq=False, weakref=True):
         return planned - 1 if isinstance(planned, int | float) else math.inf
 
     @property
+    def reached(self) -> str:
+        """The last step, and of how many where that is known, in words: `step 148 of 300`."""
+        where = f"{self.unit} {self.last_step or 0:,}"
+        return f"{where} of {self.planned_step + 1:,.0f}" if math.isfinite(self.planned_step) else where
+
+    @property
     def first_step(self) -> int | None:
         """The first step at which anything was logged: a loss that waits for a full buffer begins later."""
         return min((int(s.steps[0]) for s in (*self.series.values(), *self.others.values()) if len(s)), default=None)

@@ -53,7 +53,7 @@ HARMED = ("grad_norm", "update_ratio", "weight_norm")  # where these moved first
 
 
 NOTHING_LEARNED = frozenset(("flat", "zero"))  # no limit
-LASTING = frozenset(("flat", "rise", "zero"))  # no limit: states that a model is in from some row on
+LASTING = NOTHING_LEARNED | {"rise"}  # no limit: states that a model is in from some row on
 
 
 Beginning = tuple[int | None, int | None]

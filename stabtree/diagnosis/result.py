@@ -241,6 +241,11 @@ def _rendered(module: str, name: str) -> Any:
     return getattr(import_module(f"stabtree.report.{module}"), name)
 
 
+def worst_severity(incidents: Iterable[Incident]) -> Severity:
+    """Return the severity of the worst of some incidents, at least one."""
+    return max((item.severity for item in incidents), key=attrgetter("rank"))
+
+
 def worst_first(incidents: Iterable[Incident]) -> list[Incident]:
     """Sort incidents by severity; equally severe ones keep their order."""
     return sorted(incidents, key=lambda item: -item.severity.rank)

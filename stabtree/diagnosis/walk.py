@@ -22,7 +22,7 @@ from stabtree.diagnosis.missing import (
     with_faults,
     worth_saying,
 )
-from stabtree.diagnosis.result import Diagnosis, Incident, near_facts, worst_first
+from stabtree.diagnosis.result import Diagnosis, Incident, near_facts, worst_first, worst_severity
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
 from stabtree.measures.batches import Replay
 from stabtree.measures.progress import Reading
@@ -111,7 +111,7 @@ def _badness(diagnosis: Diagnosis) -> int:
     """Return the rank of the worst finding, 0 without one; -1 for a verdict of unknown."""
     if diagnosis.verdict == UNKNOWN or not diagnosis.findings:
         return -int(diagnosis.verdict == UNKNOWN)
-    return max(item.severity.rank for item in diagnosis.findings)
+    return worst_severity(diagnosis.findings).rank
 
 
 def answering(diagnosis: Diagnosis) -> Callable[[Question, Overrides], Answer]:
@@ -216,7 +216,7 @@ def _verdict(walk: Walker, end: Leaf, findings: list[Incident], *, open_: bool) 
     """Return the severity of the worst finding, else of the path's leaf; unknown if too little could be judged."""
     worst = end.severity
     if findings:
-        worst = max((item.severity for item in findings), key=lambda severity: severity.rank)
+        worst = worst_severity(findings)
     elif end.id in walk.options.ignore:
         worst = Severity.OK
     if not worst.is_alarm and open_:

@@ -108,8 +108,8 @@ def failed_without_reason(run: Run) -> Answer:
     if not last:
         return Answer(SURVIVED, (evidence,))
     code = EXIT_CODE.search(last[0].text[:LINE])
-    brief = f"exit code {code[1]} after {_last_step(run)}" if code else ""
-    evidence = replace(evidence, text=f"{evidence.text}, after {_last_step(run)}", brief=brief)
+    brief = f"exit code {code[1]} after {run.reached}" if code else ""
+    evidence = replace(evidence, text=f"{evidence.text}, after {run.reached}", brief=brief)
     printed = code is None or math.isfinite(run.planned_step) or any(line.line for line in last)
     return Answer(YES if printed else RECORDED, (evidence,))
 
@@ -136,7 +136,7 @@ def stops_short(run: Run, loss: Series, *, share: float) -> Answer:
     lost = any(gap.metric == "loss" and gap.at_end for gap in run.gaps)
     if lost or not math.isfinite(loss.values[-1]):
         return inapplicable("the loss is lost or not finite at the end: that may be why the run ended")
-    last, planned, where = run.last_step or 0, run.planned_step, _last_step(run)
+    last, planned, where = run.last_step or 0, run.planned_step, run.reached
     evidence = Evidence(f"the log stops at {where}", "loss", (last,), last / max(planned, 1.0), share, brief=where)
     if last >= share * planned or last + ROWS * interval(loss.steps) >= planned:
         return Answer(NO, (evidence,))
@@ -169,14 +169,6 @@ def _done(run: Run) -> bool:
     """Return whether the run made the last of its planned steps."""
     loss = run.get("loss")
     return loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= run.planned_step
-
-
-def _last_step(run: Run) -> str:
-    """Return the last step, and of how many if that is known: `step 148 of 300`."""
-    where = f"{run.unit} {run.last_step or 0:,}"
-    if math.isfinite(run.planned_step):
-        where += f" of {run.planned_step + 1:,.0f}"
-    return where
 
 
 def own_frame(run: Run) -> str:

@@ -143,9 +143,7 @@ def high_beside_reward(
 
     `nevertheless`: the reward ends higher than it began by more than half of all that it covered.
     """
-    if refused := beside_is_logged(run, metric, beside):
-        return refused
-    found = stays(run, metric, at_least(finite(run.series[metric])[1], level), share=share, rows=rows)
+    found: Answer = stays_above.func(run, metric=metric, level=level, share=share, rows=rows, beside=beside)
     gained = _gained(run, "reward") if found.verdict == YES else None
     return replace(found, verdict=NEVERTHELESS, evidence=(*found.evidence, gained)) if gained else found
 

@@ -60,7 +60,8 @@ def heldout_reward_flat(run: Run, context: Context, reward: Series, *, share: fl
         begin, end, own = _gain(found)
         # What was gained before the first evaluations can't show in them.
         trained = values[np.maximum(np.searchsorted(at, finite(run.others[name])[0], side="right") - 1, 0)]
-        meanwhile = _gain(trained)[1] - _gain(trained)[0]
+        before, after, _ = _gain(trained)
+        meanwhile = after - before
         conditions.append(below(end - begin, max(share * meanwhile, shared.NOISE_TIMES * own)))
         conditions.append(above(meanwhile, shared.SHARE_HALF * gain) if gain > 0 else -1.0)
         told.append(f"{name} from {figure(begin)} to {figure(end)}")

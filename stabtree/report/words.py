@@ -146,25 +146,20 @@ def _title(diagnosis: Diagnosis) -> str:
         return f"{diagnosis.end.title}; not answered: {', '.join(unanswered)}"
     if diagnosis.before_run:
         return f"{diagnosis.end.title} in {counted(diagnosis.judged, 'rule')}"
-    return so_far(diagnosis) if diagnosis.end.severity is Severity.OK and so_far(diagnosis) else diagnosis.end.title
+    unfinished = so_far(diagnosis) if diagnosis.end.severity is Severity.OK else ""
+    return unfinished or diagnosis.end.title
 
 
 def so_far(diagnosis: Diagnosis) -> str:
     """Say that no fault shows yet in a log that is short, or stops before its planned end; empty of any other."""
     run, unended = diagnosis.run, diagnosis.unended
     if unended is not None:
-        return f"No fault so far, {step_reached(run)}"
+        return f"No fault so far, {run.reached}"
     names = ("loss", "eval_loss", context_of(run).outcome.value or "")
     rows = max((len(finite(series)[1]) for name in names if (series := run.find(name)) is not None), default=0)
     if not 0 < rows < ENOUGH_ROWS or diagnosis.before_run or (run.last_step or 0) >= run.planned_step:
         return ""
     return f"No fault so far, {counted(rows, 'row')}"
-
-
-def step_reached(run: Run) -> str:
-    """Return the last step, and of how many where that is known: `step 148 of 300`."""
-    reached = f"{run.unit} {run.last_step or 0:,}"
-    return f"{reached} of {run.planned_step + 1:,.0f}" if math.isfinite(run.planned_step) else reached
 
 
 def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
